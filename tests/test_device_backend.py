@@ -1048,13 +1048,14 @@ def test_epochs_take_the_queue_without_times_until_one_seems_long(
         rt.prebuild(add)
         x = rt.zeros(8, "i4")
         used = []
-        send = backend.sender.send
+        choose = backend._choose_queue
 
-        def sent(epoch: Any, command: Any = None) -> None:
-            used.append((backend.sender._queue is backend._clocked[0], epoch.is_clocked))
-            send(epoch, command)
+        def chosen() -> None:
+            choose()
+            is_clocked = backend.queues is backend._clocked
+            used.append((backend.sender._queue is backend._clocked[0], is_clocked))
 
-        monkeypatch.setattr(backend.sender, "send", sent)
+        monkeypatch.setattr(backend, "_choose_queue", chosen)
 
         def steps(many: int) -> None:
             for _ in range(many):

@@ -519,7 +519,7 @@ def test_poison_follows_them(program: acs.Program) -> None:
     assert y.get().tolist() == [2 * 20] * 8
 
 
-def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) -> None:
+def test_a_failed_epoch_fails_all_of_it(program: acs.Program) -> None:
     rt = testing.runtime_of(program)
     warm(program)
     x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
@@ -530,11 +530,7 @@ def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) 
     handles = [program.put((8,), None, y, step, 0, 0) for step in range(9)]
     assert testing.made_by_core(rt) >= before + 8
 
-    def refuse(*args: Any, **options: Any) -> Any:
-        raise cl.RuntimeError("out of everything")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(rt.engine.backend.sender, "_send_collected", refuse)
+    with testing.Scheduler(rt).refusing(cl.RuntimeError("out of everything")):
         rt.flush()
     for handle in handles:
         with pytest.raises(acs.PoisonedError, match="out of everything"):
@@ -578,7 +574,7 @@ def test_behind_an_epoch_the_next_one_is_open(
         while (backend.unsent or backend.newest) and time.perf_counter() < until:
             time.sleep(0.001)
     assert handle.done
-    assert list(backend._epochs.values()) == [backend.open_epoch]
+    assert backend.sender.sent == []
     assert y.get().tolist() == [33 * (i + 1) for i in range(ROW)]
     assert not long_way
 

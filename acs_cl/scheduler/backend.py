@@ -17,10 +17,10 @@ Invariants:
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -30,34 +30,23 @@ import pyopencl as cl
 from .. import core
 from ..access.cuts import AUTO
 from ..backends.queues import open_queues
-from ..devices.driver import CommandQueue, Origin, OwnKernel, status
+from ..devices.driver import CommandQueue, Origin, OwnKernel
 from ..errors import DeviceError
 from ..launch.backend import DECIDED, Backend, End, Ended, Snapshot
 from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of
 from ..memory.blocks import Store
-from ..ranges import merged
 from ..records import Command, Launch, Report
 from .builds import Scheduler, Schedulers
 from .orders import first_in
 from .policy import FEW, HOT, Choice, Key
-from .resident import Foreseen, Resident, Writes
-from .segment import Segment, SegmentCommand
+from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
-from .sender import MOST_TASKS, Epoch, Sender, Settings
+from .sender import Epoch, Sender, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit, sizes_of
 
 if TYPE_CHECKING:
     from .cutting import Cutter
-
-MOST_ENTRIES = 1 << 18
-"""Tiles of an epoch, which is what its ready queue has to hold."""
-
-FIRST_LOOK = 192
-"""Tasks at which an epoch is sent if the device is idle; as many as were sent before once that is
-more, since every epoch costs the host as much as recording some tens of launches. On an H200, in
-turns, epochs of 192 took rigid bodies 3 to 7 % less than epochs of 128 and then twice as many each
-time; epochs of 256 took the largest 6 % less and the smallest 3 % more."""
 
 OPEN_S = 0.001
 """How long an epoch stays open at most while the device has less than two to work on."""
@@ -104,16 +93,9 @@ class Device(Backend):
             context, device, tier, settings.groups, settings.watched, settings.room
         )
         on_cpu = bool(device.type & cl.device_type.CPU)
-        self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings)
+        self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings, table, FEW)
+        self._sender.wait_for_lane = self._wait_for_lane
         self._table = table
-        self._numbers = count(1)
-        self._open: Epoch | None = None
-        self._sent: deque[Epoch] = deque()
-        self._epochs: dict[int, Epoch] = {}
-        """{number of an epoch: itself}, until its end was seen."""
-        self._next_look = FIRST_LOOK
-        self._ahead = 0
-        """Tasks sent since the device was idle and had no epoch."""
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []
         self._choice = choice
@@ -131,8 +113,6 @@ class Device(Backend):
         self._offered: list[OwnKernel] = []
         self._builds = 0
         self.cuts = 0
-        self.tasks_sent = 0
-        self.epochs_sent = 0
         self.reasons: dict[str, int] = {}
         """Why launches went to lanes, and how many."""
 
@@ -152,7 +132,6 @@ class Device(Backend):
     def settings(self, settings: Settings) -> None:
         self._sender.settings = settings
         self._table.forget_epochs()
-        self._tell()
 
     @property
     def choice(self) -> Choice | None:
@@ -167,26 +146,33 @@ class Device(Backend):
     @property
     def newest(self) -> Epoch | None:
         """The newest epoch that was sent and is not known to have ended."""
-        return self._sent[-1] if self._sent else None
+        newest: Epoch | None = self._sender.newest
+        return newest
 
     @property
     def open_epoch(self) -> Epoch | None:
         """The epoch that launches go to at the moment."""
-        return self._open
+        epoch: Epoch | None = self._sender.open
+        return epoch
+
+    @property
+    def epochs_sent(self) -> int:
+        """Epochs that were sent."""
+        return self._sender.epochs_sent
 
     def keep_open(self, tasks: int = 0) -> None:
         """Let the open epoch grow to so many tasks, or until it is asked for, whatever those before
         it held."""
-        self._next_look = tasks
-        self._tell()
+        self._sender.grow_to(tasks)
 
     @property
     def counters(self) -> dict[str, int]:
         """Tasks, epochs, launches of the scheduler, and how often an epoch was cut short."""
-        waiting = self._open.recorder.tasks if self._open is not None else 0
+        epoch = self._sender.open
+        waiting = epoch.recorder.tasks if epoch is not None else 0
         return {
-            "tasks": self.tasks_sent + waiting,
-            "epochs": self.epochs_sent,
+            "tasks": self._sender.tasks_sent + waiting,
+            "epochs": self._sender.epochs_sent,
             "launches": self._sender.launches,
             "cuts": self.cuts,
         }
@@ -214,6 +200,8 @@ class Device(Backend):
     def join(self, table: core.native.Table) -> None:
         """The core makes launches for both by itself."""
         table.tell(self.reasons, self._where)
+        self._sender.by_itself = self._choice is None
+        self._sender.join()
         self.lanes.join(table)
 
     @property
@@ -262,12 +250,13 @@ class Device(Backend):
     @property
     def unsent(self) -> bool:
         """Whether launches wait for an epoch to be sent."""
-        return self._open is not None and (self._open.recorder.tasks > 0 or self._table.counts)
+        return self._sender.unsent
 
     @property
     def is_attended(self) -> bool:
         """Whether launches may come to an epoch without anybody's being told."""
-        return self.unsent or (self._open is not None and self._open.attended > 0)
+        epoch = self._sender.open
+        return self.unsent or (epoch is not None and epoch.attended > 0)
 
     def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
         """Into the open epoch, or to a lane."""
@@ -296,7 +285,7 @@ class Device(Backend):
                 _look_away(command.kernel, unfit.reason)
             self._to_lane(launch, unfit.reason)
             return
-        epoch = self._open
+        epoch = self._sender.open
         if epoch is not None and epoch.scheduler is not scheduler:
             home = None if offer is None else scheduler
             found = self._as_guest(command, home, epoch.scheduler)
@@ -304,7 +293,8 @@ class Device(Backend):
                 scheduler, task = epoch.scheduler, found
         if epoch is None or epoch.scheduler is not scheduler:
             self._cut()
-            epoch = self._open_for(scheduler)
+            trusted = self._choice is None or self._choice.trusts
+            epoch = self._sender.open_for(scheduler, trusted)
         table = self._table
         inside = []
         for upstream in launch.upstream:
@@ -315,6 +305,8 @@ class Device(Backend):
                 self._wait_for_lane(epoch, upstream)
         at = epoch.recorder.add(task.head, task.blob, task.shape, inside)
         table.put(launch.number, epoch.number, at)
+        if epoch.names is None:
+            epoch.names = Counter()
         epoch.names[command.name] += 1
         if not epoch.trusted and at < FEW:
             self._commands.append(launch)
@@ -339,44 +331,11 @@ class Device(Backend):
         native.offer = other, body  # in place of the one it has
         return task
 
-    def _open_for(self, scheduler: Scheduler) -> Epoch:
-        """A new open epoch, in place of one without tasks. Its first task is not seen yet:
-        the core calls for a look when it makes that one."""
-        if self._open is not None:
-            self._table.shut()
-            del self._epochs[self._open.number]
-        epoch = self._open = self._new_epoch(scheduler)
-        self._tell()
-        return epoch
-
-    def _attend(self, epoch: Epoch) -> None:
-        """From now on somebody looks at the open epoch now and then: tasks need not say that they
-        have come."""
-        epoch.attended = perf_counter()
-        if not self._sent:
-            self._next_look, self._ahead = FIRST_LOOK, 0
-        self._tell()
-
     def attend(self) -> None:
         """Look at the open epoch now and then, though it has no tasks."""
-        epoch = self._open
+        epoch = self._sender.open
         if epoch is not None and not epoch.attended:
-            self._attend(epoch)
-
-    def _new_epoch(self, scheduler: Scheduler) -> Epoch:
-        epoch = Epoch(scheduler, next(self._numbers))
-        epoch.trusted = self._choice is None or self._choice.trusts
-        self._epochs[epoch.number] = epoch
-        return epoch
-
-    def _tell(self) -> None:
-        """Tell the table of the open epoch."""
-        epoch = self._open
-        if epoch is not None:
-            self._table.open(
-                epoch.number, epoch.recorder, epoch.scheduler, 0 if epoch.trusted else FEW,
-                self.settings.most_tasks, MOST_ENTRIES, self._next_look if epoch.attended else 1,
-            )  # fmt: skip
+            self._sender.attend()
 
     def takes(self, key: Key, tiles: int, scheduler: Scheduler) -> bool:
         """Whether launches of a kernel and its sizes go to the scheduler without further thought.
@@ -423,7 +382,7 @@ class Device(Backend):
             if key is not None and self._choice.wants_time(key) and _has_origin(command):
                 self._timed[number] = key
         extra = None
-        if self._epochs:
+        if self._sender.has_any:
             extra = self._epochs_above(launch)
         self.lanes.submit(launch, extra)
 
@@ -431,9 +390,9 @@ class Device(Backend):
         """The events of the epochs that a launch on a lane waits for; they are sent."""
         extra = []
         for number in launch.upstream:
-            epoch = self._epochs.get(self._table.epoch(number))
+            epoch = self._sender.find(self._table.epoch(number))
             if epoch is not None:
-                if epoch is self._open:
+                if epoch is self._sender.open:
                     self._cut()
                 if epoch.event is not None and epoch.event not in extra:
                     extra.append(epoch.event)
@@ -450,20 +409,17 @@ class Device(Backend):
         """A recorded segment, as an epoch of its own behind the open one. What the driver refuses
         here is its failure."""
         self._cut()
-        epoch = self._new_epoch(command.segment.scheduler)
-        epoch.segment = command.segment
+        sender = self._sender
+        epoch = sender.new_epoch(command.segment.scheduler, True)
+        epoch.segment, epoch.is_plain = command.segment, False
         for other in upstream:
             self._wait_for_lane(epoch, other)
         self._table.put(number, epoch.number, 0)
         self._choose_queue()
-        self._sent.append(epoch)
-        self.tasks_sent += len(command.segment)
-        self._sender.send(epoch, command)
-
-    def _in_hand(self) -> int:
-        """Epochs that the device has not finished. While it has two, nothing is gained by sending
-        another one."""
-        return sum(e.event is not None and status(e.event) > 0 for e in self._sent)
+        epoch.is_clocked = self.queues is self._clocked
+        sender.push(epoch)
+        sender.tasks_sent += len(command.segment)
+        sender.send_segment(epoch, command)
 
     # ---- sending -------------------------------------------------------------------------------
 
@@ -471,7 +427,7 @@ class Device(Backend):
         """The one that keeps times only where somebody wants to know. Epochs run in order, so that
         it is changed when none is under way."""
         choice = self._choice
-        if choice is None or self._sent or self._clocked is self._clockless:
+        if choice is None or self._sender.has_sent or self._clocked is self._clockless:
             return
         wanted = self._clocked if choice.doubts else self._clockless
         if self.queues is not wanted and self.queues in (self._clocked, self._clockless):
@@ -480,26 +436,14 @@ class Device(Backend):
 
     def send_if_due(self) -> None:
         """Send the open epoch if it is full, or if it has some tasks and the device none."""
-        epoch, table = self._open, self._table
+        epoch = self._sender.open
         if epoch is None or not self.unsent:
             return
         if not epoch.attended:
-            self._attend(epoch)
+            self._sender.attend()
         epoch.opened = epoch.opened or perf_counter()
-        tasks = epoch.recorder.tasks
-        is_full = tasks >= self.settings.most_tasks or epoch.recorder.entries >= MOST_ENTRIES
-        if is_full or table.has_come:
+        if self._sender.is_due():
             self.send()
-        elif table.follows:  # it ends where the one like it did
-            return
-        elif 0 < self._next_look <= tasks:
-            if not self._in_hand():
-                self._ahead += tasks
-                self._next_look = min(max(FIRST_LOOK, self._ahead), MOST_TASKS)
-                self.send()
-            else:
-                self._next_look = tasks + FIRST_LOOK
-                self._tell()
 
     def _cut(self) -> None:
         """Send the open epoch before its time."""
@@ -510,60 +454,21 @@ class Device(Backend):
         """Send the open epoch. What the driver refuses here is the failure of all its launches. The
         next one is open at once, where it will be sent whatever comes: launches that the core makes
         need not stop for it. Who looked at this one now and then does so for the next."""
-        epoch, table = self._open, self._table
-        if epoch is None or not self.unsent:
+        sender, choice = self._sender, self._choice
+        if not sender.unsent:
             return
-        self._open = None
-        busy = self._in_hand() > 0
-        foreseen = table.take_foreseen(busy)
-        stays = foreseen is None and table.remember(busy)
-        for number in table.shut():
-            self._wait_for_lane(epoch, number)
-        if foreseen is not None:
-            self._send_foreseen(epoch, *foreseen)
-            return
-        if self._choice is not None:
-            few, self._commands = self._commands, []
-            newest = self._table.of_epoch(epoch.number)[-1]
-            if not self._choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
-                self._dissolve(epoch, few)
-                return
-        self._choose_queue()
-        epoch.is_clocked = self.queues is self._clocked
-        self._sent.append(epoch)
-        self.epochs_sent += 1
-        self.tasks_sent += epoch.recorder.tasks
-        if stays:
-            self._keep(epoch)
-        else:
-            self._sender.send(epoch)
-        self._open_behind(epoch)
-
-    def _open_behind(self, epoch: Epoch) -> None:
-        """The next epoch, where it will be sent whatever comes."""
-        if self._choice is None or self._choice.trusts:
-            following = self._open_for(epoch.scheduler)
-            if epoch.attended:
-                self._attend(following)
-
-    def _keep(self, epoch: Epoch) -> None:
-        """Send an epoch that has come often, and have it stay on the device."""
-        reads, writes = self._table.kept_access()
-        words = self._sender.send_and_keep(epoch)
-        if words is not None:
-            spans = merged(reads), merged(writes)
-            self._table.keep_on_device(epoch.segment, *spans, words.tobytes())
-
-    def _send_foreseen(self, epoch: Epoch, resident: Resident, writes: Writes) -> None:
-        """Send the open epoch, whose launches were only counted."""
-        self._choose_queue()
-        epoch.is_clocked = self.queues is self._clocked
-        epoch.segment, epoch.foreseen = resident, len(resident)
-        self._sent.append(epoch)
-        self.epochs_sent += 1
-        self.tasks_sent += epoch.foreseen
-        self._sender.send(epoch, Foreseen(resident, writes))
-        self._open_behind(epoch)
+        if choice is not None:
+            epoch, few = sender.open, self._commands
+            if not self._table.is_complete:  # else it came as foreseen
+                self._commands = []
+                newest = self._table.of_epoch(epoch.number)[-1]
+                if not choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
+                    sender.shut()
+                    self._dissolve(epoch, few)
+                    return
+            self._choose_queue()
+            epoch.is_clocked = self.queues is self._clocked
+        sender.send_open(choice is None or choice.trusts)
 
     def _look_again(self) -> None:
         """There are new schedulers: what was offered may be in a newer one now, and what the core
@@ -579,7 +484,6 @@ class Device(Backend):
     def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
         """An epoch too small to be sent: its launches take lanes."""
         self._table.leave(epoch.number)
-        del self._epochs[epoch.number]
         for launch in launches:
             try:
                 self._to_lane(launch, DISSOLVED)
@@ -595,10 +499,10 @@ class Device(Backend):
 
     def event(self, number: int) -> cl.Event | None:
         """The event of a launch: of its lane's command, or of its epoch, which is sent for it."""
-        epoch = self._epochs.get(self._table.epoch(number))
+        epoch: Epoch | None = self._sender.find(self._table.epoch(number))
         if epoch is None:
             return self.lanes.event(number)
-        if epoch is self._open:
+        if epoch is self._sender.open:
             self.send()
             if not self._table.epoch(number):
                 return self.lanes.event(number)
@@ -607,25 +511,24 @@ class Device(Backend):
     def oldest(self) -> cl.Event | None:
         """An event to wait for before looking again."""
         self.send()
-        for epoch in self._sent:
+        for epoch in self._sender.sent:
             if epoch.event is not None:
                 return epoch.event
         return self.lanes.oldest()
 
     def poll(self, most: int = 64) -> Ended:
         """Launches that have ended. An epoch that was open for long enough is sent."""
-        epoch = self._open
+        epoch = self._sender.open
         if epoch is not None and epoch.recorder.tasks:
             most_s = OPEN_S if epoch.trusted and not self._table.follows else UNSURE_S
             if not epoch.opened:
                 epoch.opened = perf_counter()
                 if not epoch.attended:
-                    self._attend(epoch)
-            elif perf_counter() - epoch.opened > most_s and self._in_hand() < 2:
+                    self._sender.attend()
+            elif perf_counter() - epoch.opened > most_s and self._sender.in_hand < 2:
                 self.send()
         elif epoch is not None and epoch.attended and perf_counter() - epoch.attended > ATTENDED_S:
-            epoch.attended = 0.0  # nothing came: nobody need look at it
-            self._tell()
+            self._sender.leave_alone()
         return self._collect(lambda: self.lanes.poll(most))
 
     def poll_up_to(self, number: int) -> Ended:
@@ -637,19 +540,18 @@ class Device(Backend):
         that ended waited for has been seen to end. Epochs with launches of the core's own are
         reported behind all others."""
         ended = self._from_lanes(poll())
-        sent = self._sent
+        epoch = self._sender.take_ended()
+        if epoch is None:
+            return ended
         whole: Ended = []
-        done = False
-        while sent and (sent[0].event is None or status(sent[0].event) <= 0):
-            epoch = sent.popleft()
+        while epoch is not None:
             one_by_one = self._end(epoch)
             ended += one_by_one
             if len(one_by_one) < epoch.recorder.tasks + epoch.foreseen:
                 whole.append(End(0, 0, epoch, -1, epoch.number))
-            done = True
-        if done:
-            ended += self._from_lanes(poll())
-            ended.sort(key=lambda one: one.number)
+            epoch = self._sender.take_ended()
+        ended += self._from_lanes(poll())
+        ended.sort(key=lambda one: one.number)
         return ended + whole
 
     def _from_lanes(self, ended: Ended) -> Ended:
@@ -672,13 +574,12 @@ class Device(Backend):
     def _end(self, epoch: Epoch) -> Ended:
         """An epoch has ended: what became of its launches. If that was bad, each is told."""
         which, table = epoch.number, self._table
-        status, broken, failures = self._sender.outcome(epoch, lambda: table.of_epoch(which))
+        status, broken, failures = self._sender.outcome(epoch, partial(table.of_epoch, which))
         is_bad = broken is not None or bool(failures)
-        if not is_bad and self._choice is not None and not isinstance(epoch.segment, Segment):
+        if not is_bad and self._choice is not None and epoch.segment is None:
             self._look_at(epoch, self._choice)
-        if broken is not None and epoch.segment is not None:
-            table.drop(epoch.segment)
-        del self._epochs[which]
+        if broken is not None and epoch.resident is not None:
+            table.drop(epoch.resident)
         if any(epoch.children):
             self._children.update(dict.fromkeys(table.of_epoch(which), str(epoch.children)))
             forget_oldest(self._children)
@@ -704,20 +605,21 @@ class Device(Backend):
 
     def _names(self, epoch: Epoch) -> Counter[str]:
         """Of the kernels in it, with how many launches of each there are."""
-        return epoch.names + Counter(self._table.names(epoch.number))
+        found = Counter(self._table.names(epoch.number))
+        return found + epoch.names if epoch.names else found
 
     def snapshot(self) -> Snapshot | None:
         """What the oldest epoch on the device does, read by a queue that is not busy with it."""
         from .snapshot import snapshot
 
-        epoch = next((one for one in self._sent if one.event is not None), None)
+        epoch = next((one for one in self._sender.sent if one.event is not None), None)
         if epoch is None:
             return None
         numbers = self._table.of_epoch(epoch.number)
 
         def name(task: int) -> str:
             segment = epoch.segment
-            if isinstance(segment, Segment):
+            if segment is not None:
                 return f"{segment.name(task)}, replayed by launch {numbers[0]}"
             launch = self._table.launch(numbers[task])
             return f"launch {numbers[task]} ({launch.command.name if launch else 'ended'})"
@@ -786,12 +688,9 @@ class Device(Backend):
         """Wait, then let go of the queues."""
         self._schedulers.close()
         self.wait_all()
-        self._open = None
-        self._table.shut()
+        self._sender.shut()
         self.lanes.close()
-        self._sender.let_go()
-        self._sent.clear()
-        self._epochs.clear()
+        self._sender.let_go_of_all()
 
 
 def forget_oldest(where: dict[int, str]) -> None:

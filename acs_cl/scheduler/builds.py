@@ -92,20 +92,27 @@ class Scheduler:
         self.native = native
         self.pool = pool
         """Memory for what its tasks spawn, which is an argument of it; None: they spawn nothing."""
-        self.queued = core.native.QueueKernel(native)
+        self.launcher = core.native.Launcher(
+            core.native.QueueKernel(native), limits.group, pool is not None
+        )
         """The same, for the core, which sets all its arguments."""
         self.limits = limits
         self.bodies = bodies
         self.facts = facts
-        self.declared = -1
-        """Up to which allocation of the store the driver knows what it may follow pointers into."""
 
-    def declare(self, generation: int, addresses: Callable[[], Sequence[int]]) -> None:
-        """Tell the driver of the memory that arguments in records may point to, if it is other
-        memory than before."""
-        if generation != self.declared:
-            declare_svm(self.native, addresses())
-            self.declared = generation
+    @property
+    def limits(self) -> Limits:
+        """What it can take."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self.launcher.groups, self.launcher.child_slots = limits.groups, limits.child_slots
+
+    def declare(self, addresses: Callable[[], Sequence[int]]) -> None:
+        """Tell the driver of the memory that arguments in records may point to."""
+        declare_svm(self.native, addresses())
 
 
 class Facts(NamedTuple):

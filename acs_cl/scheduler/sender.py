@@ -15,11 +15,11 @@ live until its event.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from struct import pack
-from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -30,18 +30,28 @@ from ..errors import DeviceError, InternalError
 from ..launch.backend import Backend
 from ..launch.decision import WrongCountError
 from ..memory.blocks import Store
+from ..ranges import merged
 from . import layout
-from .builds import Scheduler
 from .children import ROOM, Room
-from .compiling import launch_arguments
 from .orders import ORDERS
-from .resident import Foreseen, Resident, Writes
 from .rounds import LoopRun
-from .segment import MOST_LAUNCHES, Segment, SegmentCommand
-from .status import Landings
+from .segment import Segment, SegmentCommand
+from .status import pinned
+
+Writes: TypeAlias = "Sequence[tuple[int, layout.Words | bytes]]"
+"""Words to be written, and where: in bytes."""
 
 MOST_TASKS = 4096
 """Tasks of an epoch: sent when there are so many."""
+
+MOST_ENTRIES = 1 << 18
+"""Tiles of an epoch, which is what its ready queue has to hold."""
+
+FIRST_LOOK = 192
+"""Tasks at which an epoch is sent if the device is idle; as many as were sent before once that is
+more, since every epoch costs the host as much as recording some tens of launches. On an H200, in
+turns, epochs of 192 took rigid bodies 3 to 7 % less than epochs of 128 and then twice as many each
+time; epochs of 256 took the largest 6 % less and the smallest 3 % more."""
 
 POLLS = 1 << 15
 """Looks at a queue slot before a group leaves: some 40 ms on an H200, about a slice. Groups that
@@ -49,19 +59,12 @@ wait keep kernels on lanes from the compute units; but those that left are missi
 of the graph comes. With 256 looks a network of 478 kernels took four times as long. With 4096, and
 no rest between them, groups of a wavefront of tiles had left before there was work for them."""
 
-SPARE_BYTES = 1 << 24
-"""Memory for epochs to come that is kept. On an H200 the first write into new memory takes 9 us
-more than later ones; a program that sends many epochs before it waits needs some for each."""
-
-TIMED_TASKS = 64
-"""Tasks of an epoch from which the time of a task is told."""
-
 LOOP_POLLS = 1 << 10
 """The same in loops on a CPU, where groups leave an epoch at once: what a narrow part of a round
 sends away is missing in the wide parts of all rounds behind it."""
 
-CLEANS, MAY_NARROW, COMPANY_AT = 1, 2, 8
-"""The bits of a launch's mode; above the last one, how many groups run at a time."""
+CLEANS, COMPANY_AT = 1, 8
+"""Bits of a launch's mode; above the last one, how many groups run at a time."""
 
 
 class Children(NamedTuple):
@@ -135,66 +138,46 @@ class Times(NamedTuple):
     end: int
 
 
-class Epoch:
-    """Launches handed to the scheduler at once. The table has which they are, by its number."""
+class Epoch(core.native.Epoch):
+    """Launches handed to the scheduler at once. The table has which they are, by its number. The
+    core makes them; what is here is what few have."""
 
-    def __init__(self, scheduler: Scheduler, number: int) -> None:
-        self.scheduler = scheduler
-        self.number = number
-        self.recorder = layout.Recorder()
-        self.trusted = True
-        """Whether it is sent however small it is."""
-        self.wait_for: list[cl.Event] = []
-        self.opened = 0.0
-        """When its first task was seen; 0: none was."""
-        self.attended = 0.0
-        """Since when somebody looks at it now and then; 0: nobody does, and its first task wakes
-        who sends it."""
-        self.event: cl.Event | None = None
-        self.error: BaseException | None = None
-        self.region: Any = None
-        self.words: Writes = []
-        """What the driver uploads, until the end."""
-        self.status: Any = None
-        self.counts: Any = None
-        self.sent = 0.0
-        self.kernel_event: cl.Event | None = None
-        """Of the first launch of the scheduler."""
-        self.last_event: cl.Event | None = None
-        """Of its last one."""
-        self.launches = 0
-        """Of the scheduler."""
-        self.block = self.groups = 0
-        """Which of its blocks the device uses, and the groups of a launch."""
-        self.late_reads: list[tuple[Any, layout.Words]] = []
-        """Reads of its words that had not ended when nobody waited any longer."""
-        self.is_clocked = True
-        """Whether its queue keeps times."""
-        self.names: Counter[str] = Counter()
-        """Of the kernels in it, but for launches that the core made."""
-        self.segment: Segment | Resident | None = None
-        """What it replays, if it was not collected; or where it stays."""
-        self.foreseen = 0
-        """Its launches, if these came as foreseen and were not collected."""
-        self.children = Children()
-        self.run: LoopRun | None = None
-        """Of a loop: what tells how many rounds it had."""
+    error: BaseException | None = None
+    segment: Segment | None = None
+    """What it replays, if it was not collected."""
+    run: LoopRun | None = None
+    """Of a loop: what tells how many rounds it had."""
+    children = Children()
+    late_reads: tuple[tuple[Any, layout.Words], ...] = ()
+    """Reads of its words that had not ended when nobody waited any longer."""
+    names: Counter[str] | None = None
+    """Of the kernels in it, but for launches that the core made."""
 
-    def __del__(self) -> None:
-        """Wait: the driver reads `words` and writes `status` until the end."""
-        if self.event is not None and driver.status(self.event) > 0:
-            driver.wait_for_event(self.event)
+    @property
+    def event(self) -> cl.Event | None:
+        """Of the read behind everything in it."""
+        return _event(self._event)
+
+    @property
+    def kernel_event(self) -> cl.Event | None:
+        """Of the first launch of the scheduler, where the queue is timed."""
+        return _event(self._first)
+
+    @property
+    def status(self) -> layout.Words:
+        """What the scheduler said when it ended."""
+        return np.frombuffer(self._status, np.uint32)
 
     @property
     def shared(self) -> int:
         """What tells launches that have the times of one epoch in common; 0: these are a launch's
         own."""
-        return 0 if self.segment is not None else self.number
+        return 0 if self.segment is not None or self.resident is not None else self.number
 
     @property
     def profile(self) -> Times | None:
         """From the start of the first launch of the scheduler to the end of the last."""
-        first, last = self.kernel_event, self.last_event
+        first, last = self.kernel_event, _event(self._last)
         if first is None or last is None:
             return None
         return Times(first.profile.start, last.profile.end)
@@ -218,8 +201,8 @@ class Outcome(NamedTuple):
     failures: dict[int, BaseException]
 
 
-class Sender:
-    """Sends the epochs of one queue. `lanes` is flushed where an epoch waits for it."""
+class Sender(core.native.Sender):
+    """Sends the epochs of one queue. What is here is what few of them need."""
 
     def __init__(
         self,
@@ -229,22 +212,35 @@ class Sender:
         tier: str,
         on_cpu: bool,
         settings: Settings,
+        table: core.native.Table,
+        few: int,
     ) -> None:
-        self.settings = settings
-        self.launches = 0
-        """Of schedulers."""
+        levels, units = tier == "levels", int(queue.device.max_compute_units) if on_cpu else 0
+        classes = Epoch, layout.Recorder, cl.Event
+        super().__init__(table, store, sys.modules[__name__], classes, on_cpu, levels, units)
+        self._table, self._levels, self._cpu, self._few = table, levels, on_cpu, few
         self.children = Children()
         """Of all epochs that have ended."""
         self.requeue(queue, lanes)
-        self._store = store
-        self._levels = tier == "levels"
-        self._cpu = on_cpu
-        self._units = int(queue.device.max_compute_units) if on_cpu else 0
-        """How many groups run at a time, where that is not all that are launched."""
-        self._regions: list[Any] = []
-        self._spare_bytes = 0
-        self.landings = Landings(pinned=not on_cpu)
-        self._task_s = 50e-6
+        self.settings = settings
+        self.land_in_pinned(not on_cpu)
+
+    @property
+    def settings(self) -> Settings:
+        """How epochs are run."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        self._settings = settings
+        polls = staying = self.polls
+        if settings.polls is None:
+            staying = max(polls, LOOP_POLLS)
+        self._set(
+            polls, staying, settings.turns, settings.slice_s, settings.stale,
+            settings.gang and polls > 0, settings.most_tasks, MOST_ENTRIES, self._few,
+        )  # fmt: skip
+        self.is_plain = not (settings.window or settings.order != "first_in" or self._levels)
 
     @property
     def polls(self) -> int:
@@ -253,213 +249,125 @@ class Sender:
             return self.settings.polls
         return 0 if self._cpu else POLLS
 
-    def send(self, epoch: Epoch, command: SegmentCommand | Foreseen | None = None) -> None:
-        """Upload and launch what was collected, or launch again what `command` says. What the
-        driver refuses is the failure of all launches in it; what it took before has ended then."""
-        with _refusals(epoch):
-            if command is None:
-                self._send_collected(epoch)
-            elif isinstance(command, Foreseen):
-                self._send_again(epoch, command.segment, command.writes)
-            else:
-                segment, epoch.run = command.segment, command.run
-                writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
-                self._send_again(epoch, segment, writes)
-
-    def send_and_keep(self, epoch: Epoch) -> layout.Words | None:
-        """Send what was collected, in a region where it stays: its words up to where its blocks
-        begin. None where the driver refuses."""
-        with _refusals(epoch):
-            groups = min(epoch.scheduler.limits.groups, epoch.recorder.width)
-            blocks = 1 if self._levels else 2
-            spare = 2 * MOST_LAUNCHES * groups + 64 + epoch.scheduler.limits.child_slots
-            image = self._image(epoch, spare, blocks)
-            flags, nbytes = cl.mem_flags.READ_WRITE, image.words.nbytes
-            epoch.region = cl.Buffer(self._queue.context, flags, nbytes)
-            epoch.segment = Resident(image, epoch.region)
-            cleans = 0 if self._levels else CLEANS
-            whole = [(0, image.words)]
-            self._enqueue(epoch, image, whole, groups, layout.STATUS_WORDS, 0, cleans)
-            return image.words[: image.block]
-        return None
-
     def requeue(self, queue: cl.CommandQueue, lanes: Backend) -> None:
         """Use others from now on."""
-        self._queue, self._lanes = queue, lanes
-        self._pointer: int = queue.int_ptr
-        self.is_timed = bool(queue.properties & cl.command_queue_properties.PROFILING_ENABLE)
+        self._queue = queue
+        is_timed = bool(queue.properties & cl.command_queue_properties.PROFILING_ENABLE)
+        self._requeue(queue, lanes, is_timed)
 
-    def let_go(self) -> None:
-        """Of memory for epochs to come."""
-        self._regions.clear()
-        self._spare_bytes = 0
-        self.landings.let_go()
+    # ---- what the core asks for ----------------------------------------------------------------
 
-    def _send_collected(self, epoch: Epoch) -> None:
-        groups = min(epoch.scheduler.limits.groups, epoch.recorder.width)
-        spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
-        image = self._image(epoch, spare + epoch.scheduler.limits.child_slots)
-        epoch.region = self._region(image.words.nbytes)
-        self._enqueue(epoch, image, [(0, image.words)], groups, layout.STATUS_WORDS)
+    def region(self, nbytes: int) -> cl.Buffer:
+        """New memory for epochs."""
+        return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, nbytes)
 
-    def _image(self, epoch: Epoch, spare: int, blocks: int = 1) -> layout.Image:
-        """What was collected, as words."""
-        settings = self.settings
-        return epoch.recorder.image(
-            spare, ORDERS[settings.order], settings.window, settings.stale, blocks,
-            settings.gang and self.polls > 0, self._levels,
-        )  # fmt: skip
+    def pinned(self) -> list[layout.Words]:
+        """Arrays for what became of epochs."""
+        return pinned(self._queue)
 
-    def _send_again(self, epoch: Epoch, segment: Segment | Resident, writes: Writes) -> None:
-        """No upload but of changed words."""
-        image, groups = segment.image, epoch.scheduler.limits.groups
-        epoch.region = segment.region
-        if self._levels:  # which clean nothing, and so use one block only
-            fresh = [*writes, (4 * image.block, segment.fresh)]
-            self._enqueue(epoch, image, fresh, groups, segment.status_words)
-        else:
-            which = segment.turn()
-            self._enqueue(epoch, image, writes, groups, segment.status_words, which, CLEANS)
+    def refused_by_driver(self, failed: int, taken: bool) -> None:
+        """Raise what the driver said of a command of an epoch, when those before it have ended."""
+        if taken:
+            with contextlib.suppress(cl.Error):
+                self._queue.finish()
+        names: Any = cl.status_code
+        raise cl.RuntimeError(f"the driver reports {names.to_string(failed)}")
 
-    def _enqueue(
-        self,
-        epoch: Epoch,
-        image: layout.Image,
-        writes: Writes,
-        groups: int,
-        status_words: int,
-        which: int = 0,
-        cleans: int = 0,
-    ) -> None:
-        """Words to their places in the region, the launches in block `which`, what became of it."""
-        queue, events = self._queue, epoch.wait_for
-        wait_for = [event for event in events if driver.status(event) > 0]
-        if wait_for:
-            self._lanes.flush()
-        epoch.counts, epoch.words = image, writes
-        epoch.status = self.landings.take(queue, status_words)
-        scheduler = epoch.scheduler
-        scheduler.declare(self._store.generation, self._store.allocations)
-        rounds = epoch.run.expected if epoch.run is not None else 0
-        stays = rounds > 0 or scheduler.pool is not None
-        launches = self.launches_of(image, groups, which, cleans, rounds, stays)
-        self.launches += len(launches)
-        epoch.block, epoch.groups = which, launches[0][0]
-        epoch.launches += len(launches)
-        failed, taken, *made = core.native.send_epoch(
-            self._pointer, scheduler.queued, epoch.region, scheduler.limits.group,
-            [event.int_ptr for event in wait_for], list(writes), launches,
-            4 * (image.block + which * image.block_words), epoch.status, self.is_timed,
-        )  # fmt: skip
-        events.clear()
-        first, last, end = (_event(pointer) for pointer in made)
-        epoch.kernel_event, epoch.last_event, epoch.event = first, last or first, end
-        epoch.sent = perf_counter()
-        if failed:
-            if taken:
-                with contextlib.suppress(cl.Error):
-                    queue.finish()
-            names: Any = cl.status_code
-            raise cl.RuntimeError(f"the driver reports {names.to_string(failed)}")
+    def refused(self, epoch: Epoch, error: BaseException) -> None:
+        """What the driver refuses is the failure of all launches of an epoch."""
+        if not isinstance(error, (cl.Error, MemoryError)):
+            raise error
+        epoch.error = DeviceError(f"the scheduler was not launched: {error}")
 
     def launches_of(
-        self,
-        image: layout.Image,
-        groups: int,
-        block: int,
-        cleans: int,
-        rounds: int = 0,
-        stays: bool = False,
-    ) -> list[tuple[int, tuple[int | bytes, ...]]]:
-        """Groups and arguments of each launch: one for each level; or launches that may leave work,
-        where there is reason to, and one that leaves none. The first of these cleans. `rounds`: of
-        a loop, about how many there will be. `stays`: work comes while groups look for it."""
-        if self._levels:
-            return [(count, (1, pack("<I", first))) for first, count in image.levels]
-        settings = self.settings
-        groups = max(1, min(groups, image.width))
-        mode = MAY_NARROW if groups > 1 else 0
-        together = min(groups, self._units or groups)
-        if 1 < together < image.width:  # then bands are given away where few wait
-            mode |= together << COMPANY_AT
-        found = []
-        polls = max(self.polls, LOOP_POLLS) if stays and settings.polls is None else self.polls
-        slices = self._slices(image.tasks * max(rounds, 1), 1 if rounds else groups)
-        for left in range(slices, -1, -1):
-            values = launch_arguments(
-                block, settings.turns if left else 1 << 30, polls,
-                int(settings.slice_s * 1e9) if left else 0, (mode if left else 0) | cleans,
+        self, levels: tuple[tuple[int, int], ...], block: int, cleans: int
+    ) -> list[tuple[int, tuple[int | bytes, ...]]] | None:
+        """Groups and arguments of each launch: one for each level. None: the core knows."""
+        if not self._levels:
+            return None
+        return [(count, (1, pack("<I", first))) for first, count in levels]
+
+    def send_apart(self, epoch: Epoch, stays: bool) -> None:
+        """Send what was collected in another order, by levels, or in a region where it stays."""
+        settings, blocks = self.settings, 2 if stays and not self._levels else 1
+        image = epoch.recorder.image(
+            self.spare(epoch, stays), ORDERS[settings.order], settings.window, settings.stale,
+            blocks, settings.gang and self.polls > 0, self._levels,
+        )  # fmt: skip
+        placed, nbytes, cleans = placed_of(image), image.words.nbytes, 0
+        region = self.region(nbytes) if stays else self._take_region(epoch, nbytes)
+        if stays:
+            cleans = 0 if self._levels else CLEANS
+            fresh = image.words[image.block : image.block + layout.STATUS_WORDS].copy()
+            epoch.resident = core.native.Resident(region, placed, fresh, image.levels)
+        self._enqueue(
+            epoch, region, placed, [(0, image.words)], self.launches_of(image.levels, 0, cleans),
+            self.groups_of(epoch), layout.STATUS_WORDS, 0, cleans,
+        )  # fmt: skip
+        if stays:
+            reads, writes = self._table.kept_access()
+            words = image.words[: image.block].tobytes()
+            self._table.keep_on_device(epoch.resident, merged(reads), merged(writes), words)
+
+    def send_segment(self, epoch: Epoch, command: SegmentCommand) -> None:
+        """Launch a recorded segment again: no upload but of changed words."""
+        segment, epoch.run, levels = command.segment, command.run, self._levels
+        image, which = segment.image, 0 if levels else segment.turn()
+        writes: Writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
+        if levels:  # which clean nothing, and so use one block only
+            writes = [*writes, (4 * image.block, segment.fresh)]
+        cleans = 0 if levels else CLEANS
+        rounds = epoch.run.expected if epoch.run is not None else 0
+        try:
+            self._enqueue(
+                epoch, segment.region, placed_of(image), writes,
+                self.launches_of(image.levels, which, cleans), epoch.scheduler.limits.groups,
+                segment.status_words, which, cleans, rounds,
             )  # fmt: skip
-            found.append((groups, values))
-            cleans = 0
-        return found
-
-    def _slices(self, tasks: int, groups: int) -> int:
-        """Launches before the one that leaves only when all is done."""
-        settings = self.settings
-        if settings.turns < tasks:
-            return 1
-        if tasks * self._task_s > settings.slice_s / 2:
-            return min(MOST_LAUNCHES - 1, 1 + int(tasks * self._task_s / settings.slice_s))
-        # on a CPU groups leave as soon as there is nothing for them: come back once
-        return 1 if self._cpu and groups > 1 else 0
-
-    def _region(self, nbytes: int) -> Any:
-        for index, region in enumerate(self._regions):
-            if nbytes <= region.size <= 4 * nbytes + (1 << 20):
-                self._spare_bytes -= region.size
-                return self._regions.pop(index)
-        size = 1 << max(16, (nbytes - 1).bit_length())
-        return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, size)
-
-    def _keep(self, region: Any) -> None:
-        """For an epoch to come; the newest is the first to be taken."""
-        if self._spare_bytes + region.size <= SPARE_BYTES:
-            self._spare_bytes += region.size
-            self._regions.insert(0, region)
+        except (cl.Error, MemoryError) as error:
+            self.refused(epoch, error)
 
     def outcome(self, epoch: Epoch, numbers: Callable[[], list[int]]) -> Outcome:
         """Of an epoch whose event has ended, or which has none. `numbers`: its launches by task."""
-        status = driver.status(epoch.event) if epoch.event is not None else -1
         failures: dict[int, BaseException] = {}
-        broken = epoch.error
+        if self.has_ended_well(epoch):
+            return Outcome(0, None, failures)
+        event, segment = epoch.event, epoch.segment
+        status, broken = driver.status(event) if event is not None else -1, epoch.error
         if broken is None and status < 0:
             broken = DeviceError(f"the device reports status {status}")
         if broken is None:
+            found = epoch.status
             if epoch.run is not None:
-                epoch.run.rounds = int(epoch.status[layout.ROUND])
-            if epoch.run is not None and isinstance(epoch.segment, Segment):
-                epoch.segment.expected = max(epoch.run.rounds, 1)
-            epoch.children = children_of(epoch.status)
+                epoch.run.rounds = int(found[layout.ROUND])
+            if epoch.run is not None and segment is not None:
+                segment.expected = max(epoch.run.rounds, 1)
+            epoch.children = children_of(found)
             self.children = self.children.and_those(epoch.children)
-            fault = int(epoch.status[layout.FAULT])
+            fault = int(found[layout.FAULT])
             if fault in layout.FAULTS:
                 broken = InternalError(
                     f"the scheduler stopped: {layout.FAULTS[fault]} "
-                    f"(task {int(epoch.status[layout.FAULT + 1])})"
+                    f"(task {int(found[layout.FAULT + 1])})"
                 )
-            elif int(epoch.status[layout.UNFINISHED]):
-                left = int(epoch.status[layout.UNFINISHED])
+            elif int(found[layout.UNFINISHED]):
+                left = int(found[layout.UNFINISHED])
                 broken = InternalError(f"the scheduler left {left} tasks, none of them ready")
-            elif fault and isinstance(epoch.segment, Segment):
-                failures = {numbers()[0]: epoch.segment.refused(epoch.status)}
+            elif fault and segment is not None:
+                failures = {numbers()[0]: segment.refused(found)}
             elif fault:
                 failures = self._refused(epoch, numbers())
-            if epoch.segment is None and epoch.region is not None:
-                self._keep(epoch.region)
-        tasks = epoch.recorder.tasks if epoch.segment is None else len(epoch.segment)
+        tasks = epoch.counts.tasks if segment is None else len(segment)
         tasks *= 1 if epoch.run is None else epoch.run.rounds
-        if broken is not None and epoch.segment is not None:
-            epoch.segment.broken = True
-        self.landings.give(epoch.status)
-        if broken is None and tasks >= TIMED_TASKS:
-            each = (perf_counter() - epoch.sent) / tasks
-            self._task_s = min(each, (self._task_s + each) / 2)
+        kept = segment or epoch.resident
+        if broken is not None and kept is not None:
+            kept.broken = True
+        self.let_go(epoch, tasks, broken is None)
         return Outcome(status, broken, failures)
 
     def _refused(self, epoch: Epoch, numbers: list[int]) -> dict[int, BaseException]:
         """Which launches' counts were refused."""
-        image: layout.Image = epoch.counts
+        image = epoch.counts
         state = np.empty(64 * -(-image.tasks // 32), np.uint32)
         at = driver.Place(epoch.region, 4 * (image.block + layout.STATE_WORD), state.nbytes)
         driver.wait_for_event(driver.read(self._queue, state, at, None))
@@ -471,15 +379,13 @@ class Sender:
         }
 
 
-@contextlib.contextmanager
-def _refusals(epoch: Epoch) -> Iterator[None]:
-    """What the driver refuses is the failure of the epoch."""
-    try:
-        yield
-    except (cl.Error, MemoryError) as error:
-        epoch.error = DeviceError(f"the scheduler was not launched: {error}")
+def placed_of(image: layout.Image) -> core.native.Placed:
+    """Where the parts of an image are."""
+    return core.native.Placed(
+        image.tasks, image.width, image.block, image.block_words, bool(image.levels)
+    )
 
 
 def _event(pointer: int) -> cl.Event | None:
-    """The event at an address, which has it from now on; None where there is none."""
-    return cl.Event.from_int_ptr(pointer, False) if pointer else None
+    """The event at an address; None where there is none."""
+    return cl.Event.from_int_ptr(pointer) if pointer else None

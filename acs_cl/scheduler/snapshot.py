@@ -57,7 +57,7 @@ class Standing(NamedTuple):
 
 def snapshot(of: cl.CommandQueue, epoch: Epoch, name: Callable[[int], str]) -> Snapshot:
     """Read an epoch that was sent on the queue `of`, and say where it stands."""
-    image: layout.Image = epoch.counts
+    image = epoch.counts
     about = f"  epoch {epoch.number} of the scheduler, tasks: {image.tasks}"
     words = np.zeros(image.block + (epoch.block + 1) * image.block_words, np.uint32)
     try:
@@ -69,11 +69,11 @@ def snapshot(of: cl.CommandQueue, epoch: Epoch, name: Callable[[int], str]) -> S
     until = perf_counter() + READ_S
     while driver.status(event) > 0:
         if perf_counter() > until:
-            epoch.late_reads.append((event, words))  # which the driver still writes to
+            epoch.late_reads += ((event, words),)  # which the driver still writes to
             return Snapshot((f"{about}; the driver reads nothing while it runs",), b"")
         sleep(PAUSE_S)
     block = words[image.block + epoch.block * image.block_words :]
-    if image.levels:
+    if image.has_levels:
         return Snapshot((f"{about}; it runs level by level",), block.tobytes())
     standing = read(words, block, image.tasks)
     return Snapshot((about, *lines(standing, epoch.groups, name)), block.tobytes())

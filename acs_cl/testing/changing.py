@@ -9,7 +9,8 @@ from contextlib import contextmanager
 @contextmanager
 def changed(owner: object, name: str, value: object) -> Iterator[None]:
     """Replace an attribute for a while."""
-    own = vars(owner).get(name, owner)
+    of_type = getattr(type(owner), name, None)
+    own = getattr(owner, name) if hasattr(of_type, "__set__") else vars(owner).get(name, owner)
     setattr(owner, name, value)
     try:
         yield

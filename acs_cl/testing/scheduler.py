@@ -20,11 +20,11 @@ from ..runtime import Runtime
 from ..scheduler import backend as scheduler_backend
 from ..scheduler import layout
 from ..scheduler import policy as choice
+from ..scheduler import sender as scheduler_sender
 from ..scheduler.builds import Scheduler as BuiltScheduler
 from ..scheduler.builds import Schedulers
 from ..scheduler.compiling import launch_arguments
 from ..scheduler.sender import COMPANY_AT, Sender
-from ..scheduler.status import Landings
 from .changing import changed
 
 P = ParamSpec("P")
@@ -41,7 +41,7 @@ def open_epochs(seconds: float = NEVER_S) -> Iterator[None]:
     """
     with (
         changed(scheduler_backend, "OPEN_S", seconds),
-        changed(scheduler_backend, "FIRST_LOOK", 1 << 30),
+        changed(scheduler_sender, "FIRST_LOOK", 1 << 30),
     ):
         yield
 
@@ -154,12 +154,11 @@ class Scheduler:
     def pinned_places(self) -> tuple[int, int]:
         """Return how many arrays in pinned memory epochs have for their status, and how many are
         free."""
-        landings = self.sender.landings
-        return landings.taken, landings.free
+        return self.sender.places
 
     def land_in_pinned_memory(self) -> None:
         """Land there as on a GPU, with all places free."""
-        self.sender.landings = Landings(pinned=True)
+        self.sender.land_in_pinned(True)
 
     def kernels_by_group(self) -> dict[int, set[str]]:
         """Return the kernels that are built in, by the size of a group."""
@@ -203,7 +202,11 @@ class Scheduler:
         def refuse(*_: object) -> NoReturn:
             raise error
 
-        with changed(self.sender, "_region", refuse):
+        with (
+            changed(self.sender, "is_plain", False),
+            changed(self.sender, "send_apart", refuse),
+            changed(self.sender, "launches_of", refuse),
+        ):
             yield
 
     @contextmanager
@@ -211,20 +214,20 @@ class Scheduler:
         """Make the driver refuse all but the first launch of the scheduler for every epoch that is
         sent in the block; give the events of those."""
         sender, events = self.sender, []
-        launches, send = sender.launches_of, sender.send
+        finish = sender.refused_by_driver
 
-        def two(*arguments: Any) -> Any:
-            first = launches(*arguments)[0]
-            return [first, (first[0], (1, b"of a wrong size"))]
+        def two(levels: object, block: int, cleans: int) -> Any:
+            return [(1, launch_arguments(block, mode=cleans)), (1, (1, b"of a wrong size"))]
 
-        def sent(epoch: Any, *rest: Any) -> None:
-            send(epoch, *rest)
-            events.append(epoch.kernel_event)
+        def refused(failed: int, taken: bool) -> None:
+            events.append(self.backend.newest.kernel_event)
+            finish(failed, taken)
 
         with (
             changed(sender, "launches_of", two),
+            changed(sender, "is_plain", False),
             changed(sender, "is_timed", True),
-            changed(sender, "send", sent),
+            changed(sender, "refused_by_driver", refused),
         ):
             yield events
 
@@ -233,11 +236,9 @@ class Scheduler:
         """Have epochs run by one group for so many tiles, and no more, as if `company` groups ran
         beside each other."""
 
-        def short(
-            image: object, groups: int, block: int, cleans: int, *rest: object
-        ) -> list[tuple[int, tuple[int | bytes, ...]]]:
+        def short(levels: object, block: int, cleans: int) -> Any:
             mode = cleans | company << COMPANY_AT
             return [(1, launch_arguments(block, turns, 0, 0, mode))]
 
-        with changed(self.sender, "launches_of", short):
+        with changed(self.sender, "is_plain", False), changed(self.sender, "launches_of", short):
             yield

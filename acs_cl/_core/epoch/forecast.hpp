@@ -73,6 +73,12 @@ struct Expected {
     std::size_t argument_bytes() const { return blob.empty() ? INLINE_BYTES : blob.size(); }
 };
 
+// Bytes for a place in a region.
+struct Write {
+    std::size_t place;
+    std::string bytes;
+};
+
 enum class Likeness { OTHER, NUMBERS, SAME };
 
 // An epoch that is remembered.
@@ -162,9 +168,9 @@ public:
             changed.push_back(std::uint32_t(at));
     }
 
-    // What has to be written in front of its next run: places in bytes, and bytes.
-    nb::list take_changes() {
-        nb::list writes;
+    // What has to be written in front of its next run.
+    std::vector<Write> take_changes() {
+        std::vector<Write> writes;
         if (changed.empty()) return writes;
         std::size_t first = SIZE_MAX, last = 0;
         std::vector<std::pair<std::size_t, std::size_t>> pieces;
@@ -183,8 +189,7 @@ public:
         changed.clear();
         if (pieces.size() > MOST_PIECES) pieces = {{first, last - first}};
         for (auto [place, many] : pieces)
-            writes.append(nb::make_tuple(
-                4 * place, nb::bytes(reinterpret_cast<const char *>(&words[place]), 4 * many)));
+            writes.push_back({4 * place, {reinterpret_cast<const char *>(&words[place]), 4 * many}});
         return writes;
     }
 

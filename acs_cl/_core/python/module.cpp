@@ -18,7 +18,7 @@
 #include "driver/queues.hpp"
 #include "epoch/order.hpp"
 #include "epoch/recorder.hpp"
-#include "epoch/sending.hpp"
+#include "epoch/sender.hpp"
 #include "hazards/python_hazards.hpp"
 #include "launch/caller.hpp"
 #include "launch/transfers.hpp"
@@ -206,6 +206,7 @@ NB_MODULE(_core, module) {
     add_commands(module);
     add_joining(module);
     add_memory(module);
+    add_sender(module);
 
     // `_image` is in program order; for other orders the columns are as `layout.Recorder.image`
     // reads them.
@@ -231,8 +232,6 @@ NB_MODULE(_core, module) {
 
     module.def("open_driver", &open_driver, "functions"_a);
     nb::class_<QueueKernel>(module, "QueueKernel").def(nb::init<nb::object>(), "kernel"_a);
-    module.def("send_epoch", &send_epoch, "queue"_a, "kernel"_a, "region"_a, "group"_a,
-               "wait_for"_a, "writes"_a, "launches"_a, "status_at"_a, "status"_a, "is_timed"_a);
     using Numbers = std::vector<std::uintptr_t>;
     nb::class_<FromC>(module, "FromC")
         .def(nb::init<Numbers, std::uintptr_t, bool, std::vector<Numbers>, std::uint32_t, bool>())

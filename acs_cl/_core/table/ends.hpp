@@ -10,8 +10,6 @@ namespace acs_cl {
 
 namespace nb = nanobind;
 
-class Recorder;
-
 // A launch has ended, with the driver's status, its event where somebody may ask for times, and its lane.
 // `epoch`, if not 0: the launches of the core's own in it have, all of them well.
 struct End {
@@ -47,7 +45,6 @@ inline bool completed(PyObject *engine, PyObject *ended, std::int64_t launched =
     return nb::steal(PyObject_VectorcallMethod(name, all, 4, nullptr)).is_valid();
 }
 
-Recorder *recorder_of(nb::handle object);  // Python's
 
 void add_table(nb::module_ &module);
 

@@ -9,6 +9,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "epoch/sender.hpp"
 #include "table/ends.hpp"
 
 namespace acs_cl {
@@ -94,9 +95,15 @@ void refuse_step(std::int64_t number, State from, State to) {
 }
 
 bool Table::look(PyObject *engine) {
-    if (!wants_attention()) return completed(engine, nullptr);
-    if (!lock->try_take(true)) return true;  // a signal, which comes first
+    const bool only_tells = wants_attention();
+    if (!only_tells && !(sender && sender->by_itself && (is_due() || forecast.is_complete())))
+        return completed(engine, nullptr);
+    if (!lock->try_take(only_tells)) return only_tells || completed(engine, nullptr);  // a signal comes first
     Taken taken(lock);
+    if (!only_tells) {
+        const nb::object self = nb::borrow(sender_object);
+        if (sender->send_due(self) && !is_unseen()) return true;
+    }
     return completed(engine, nullptr);
 }
 
@@ -193,22 +200,14 @@ void add_table(nb::module_ &module) {
             self.reasons = std::move(reasons);
             self.where = std::move(where);
         }, "reasons"_a, "where"_a)
-        .def("open", [](Table &self, std::uint32_t epoch, nb::object recorder,
-                        nb::object scheduler, std::size_t least_tasks, std::size_t most_tasks,
-                        std::size_t most_entries, std::size_t next_look) {
-            self.recorder = recorder_of(recorder);
-            self.recorder_object = std::move(recorder);
-            self.scheduler = std::move(scheduler);
-            self.open = epoch;
-            self.least_tasks = least_tasks;
-            self.most_tasks = most_tasks;
-            self.most_entries = most_entries;
-            self.next_look = next_look;
-        }, "epoch"_a, "recorder"_a, "scheduler"_a, "least_tasks"_a, "most_tasks"_a,
-           "most_entries"_a, "next_look"_a)
+        .def("open", &Table::open_epoch, "epoch"_a, "recorder"_a, "scheduler"_a, "least_tasks"_a, "most_tasks"_a,
+             "most_entries"_a, "next_look"_a)
         .def("shut", [](Table &self) {
             self.shut();
             return std::exchange(self.strangers, {});
+        })
+        .def_prop_ro("counts", [](const Table &self) {
+            return self.forecast.counted() || self.forecast.is_complete();
         })
         .def("predict", [](Table &self, bool on) {
             self.forecast.forget_all();
@@ -222,15 +221,9 @@ void add_table(nb::module_ &module) {
             if (self.forecast.counted() && !self.should_look()) return;
             if (!self.look(engine.ptr())) throw nb::python_error();
         }, "engine"_a)
-        .def_prop_ro("counts", [](const Table &self) {
-            return self.forecast.counted() || self.forecast.is_complete();
-        })
         .def_prop_ro("wants_attention", &Table::wants_attention)
         .def_prop_ro("is_complete", [](const Table &self) { return self.forecast.is_complete(); })
-        .def_prop_ro("has_come", [](const Table &self) { return self.forecast.has_come(); })
         .def_prop_ro("follows", [](const Table &self) { return self.forecast.follows(); })
-        .def("take_foreseen", &Table::take_foreseen, "busy"_a)
-        .def("remember", &Table::remember, "busy"_a)
         .def("kept_access", &Table::kept_access)
         .def("keep_on_device", &Table::keep_on_device, "resident"_a, "reads"_a, "writes"_a, "words"_a)
         .def("drop", &Table::drop, "resident"_a)

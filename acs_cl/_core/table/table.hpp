@@ -64,6 +64,9 @@ struct Transition {
     std::int64_t ns;
 };
 
+class Sender;
+Recorder *recorder_of(nb::handle object);  // Python's
+
 class Table {
 public:
     Table() = default;
@@ -432,6 +435,8 @@ public:
     Recorder *recorder = nullptr;
     std::size_t least_tasks = 0, most_tasks = 0, most_entries = 0, next_look = 0;
     std::vector<std::int64_t> strangers;  // what it waits for that is in no epoch
+    Sender *sender = nullptr;             // of epochs, where there are any
+    PyObject *sender_object = nullptr;
 
     // Whether the core may make a launch for it now.
     bool takes(PyObject *for_scheduler) const {
@@ -470,13 +475,25 @@ public:
         }
     }
 
-    // The open epoch is sent as it was foreseen: what Python keeps of it, and what has to be written
-    // in front of its run. None: it is not.
-    nb::object take_foreseen(bool busy) {
-        if (!forecast.is_complete()) return nb::none();
-        const TemplatePointer known = forecast.known();
+    // Launches come to an epoch from now on.
+    void open_epoch(std::uint32_t epoch, nb::object to, nb::object for_scheduler, std::size_t least,
+                    std::size_t most, std::size_t entries, std::size_t look) {
+        recorder = recorder_of(to);
+        recorder_object = std::move(to);
+        scheduler = std::move(for_scheduler);
+        open = epoch;
+        least_tasks = least;
+        most_tasks = most;
+        most_entries = entries;
+        next_look = look;
+    }
+
+    // The open epoch is sent as it was foreseen: what it is. Null: it is not.
+    TemplatePointer take_foreseen(bool busy) {
+        if (!forecast.is_complete()) return nullptr;
+        TemplatePointer known = forecast.known();
         forecast.sent_foreseen(busy);
-        return nb::make_tuple(known->resident, known->take_changes());
+        return known;
     }
 
     // The open epoch, which was collected, is sent. Whether it has come often and should stay on the
@@ -584,9 +601,17 @@ public:
         return edges;
     }
 
-    // Has Python look at what is due, or has ended; false with an error. What is only counted stays so
-    // where somebody only has to be told that there is something.
+    // Sends what is due, or has Python look at that and at what has ended; false with an error. What is only
+    // counted stays so where somebody only has to be told that there is something.
     bool look(PyObject *engine);
+
+    // Whether Python has not looked for a while.
+    bool is_unseen() {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - looked_at_ <= LOOK_AFTER) return false;
+        looked_at_ = now;
+        return true;
+    }
 
     // Whether Python should look.
     bool should_look() {

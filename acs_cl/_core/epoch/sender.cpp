@@ -1,0 +1,166 @@
+// Epochs on their way, as Python has them.
+
+#include "epoch/sender.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+namespace acs_cl {
+
+using namespace nb::literals;
+
+namespace {
+
+int traverse(PyObject *self, visitproc visit, void *arg) {
+#if PY_VERSION_HEX >= 0x03090000
+    Py_VISIT(Py_TYPE(self));
+#endif
+    if (!nb::inst_ready(self)) return 0;
+    int found = 0;
+    nb::inst_ptr<Sender>(self)->each_object([&](PyObject *one) {
+        found = visit(one, arg);
+        return !found;
+    });
+    return found;
+}
+
+int clear(PyObject *self) {
+    if (nb::inst_ready(self)) nb::inst_ptr<Sender>(self)->clear_objects();
+    return 0;
+}
+
+PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void *>(clear)},
+                       {0, nullptr}};
+
+nb::object or_none(const nb::object &one) { return one.is_valid() ? one : nb::none(); }
+
+// A collected epoch, or one that is replayed, by Python's image, launches and writes.
+void enqueue(nb::pointer_and_handle<Sender> self, nb::object one, nb::object region, const Placed &image, nb::object writes,
+             nb::object launches, std::uint32_t groups, std::size_t status_words, std::uint32_t which, std::uint32_t cleans,
+             std::uint32_t rounds) {
+    Epoch &epoch = Sender::of(one);
+    epoch.region = std::move(region);
+    epoch.counts = image;
+    epoch.keeps = std::move(writes);
+    Sender::Commands what{address(epoch.region.attr("int_ptr")), groups, which, cleans, status_words, rounds, epoch.keeps, launches};
+    self.p->enqueue(self.h, epoch, what);
+}
+
+void add_epochs(nb::module_ &module) {
+    nb::class_<Launcher>(module, "Launcher")
+        .def(nb::init<nb::object, std::size_t, bool>(), "kernel"_a, "group"_a, "has_pool"_a)
+        .def_rw("groups", &Launcher::groups)
+        .def_rw("child_slots", &Launcher::child_slots);
+
+    nb::class_<Placed>(module, "Placed")
+        .def("__init__", [](Placed *self, std::uint32_t tasks, std::uint32_t width, std::uint32_t block,
+                            std::uint32_t block_words, bool has_levels) {
+            new (self) Placed{tasks, width, block, block_words, has_levels};
+        }, "tasks"_a, "width"_a, "block"_a, "block_words"_a, "has_levels"_a)
+        .def_ro("tasks", &Placed::tasks)
+        .def_ro("width", &Placed::width)
+        .def_ro("block", &Placed::block)
+        .def_ro("block_words", &Placed::block_words)
+        .def_ro("has_levels", &Placed::has_levels);
+
+    nb::class_<Resident>(module, "Resident")
+        .def("__init__", [](Resident *self, nb::object region, const Placed &placed, nb::object fresh, nb::object levels) {
+            new (self) Resident(std::move(region), placed);
+            self->fresh = std::move(fresh);
+            self->levels = std::move(levels);
+        }, "region"_a, "placed"_a, "fresh"_a, "levels"_a)
+        .def("__len__", [](const Resident &self) { return self.placed.tasks; })
+        .def_rw("broken", &Resident::broken);
+
+    nb::class_<Epoch>(module, "Epoch")
+        .def(nb::init<nb::object, std::uint32_t, nb::object>(), "scheduler"_a, "number"_a, "recorder"_a)
+        .def_ro("scheduler", &Epoch::scheduler)
+        .def_ro("recorder", &Epoch::recorder_object)
+        .def_ro("number", &Epoch::number)
+        .def_rw("trusted", &Epoch::trusted)
+        .def_rw("is_clocked", &Epoch::is_clocked)
+        .def_rw("is_plain", &Epoch::is_plain)
+        .def_rw("opened", &Epoch::opened)
+        .def_ro("attended", &Epoch::attended)
+        .def_ro("sent", &Epoch::sent)
+        .def_ro("wait_for", &Epoch::wait_for)
+        .def_ro("counts", &Epoch::counts)
+        .def_ro("launches", &Epoch::launches)
+        .def_ro("block", &Epoch::block)
+        .def_ro("groups", &Epoch::groups)
+        .def_ro("foreseen", &Epoch::foreseen)
+        .def_prop_ro("region", [](const Epoch &self) { return or_none(self.region); })
+        .def_prop_rw("resident", [](const Epoch &self) { return or_none(self.resident); },
+                     [](Epoch &self, nb::object resident) { self.resident = std::move(resident); })
+        .def_prop_ro("_event", [](const Epoch &self) { return std::uintptr_t(self.event); })
+        .def_prop_ro("_first", [](const Epoch &self) { return std::uintptr_t(self.first); })
+        .def_prop_ro("_last", [](const Epoch &self) { return std::uintptr_t(self.last ? self.last : self.first); })
+        .def_prop_ro("_status", [](const Epoch &self) {
+            return nb::bytes(reinterpret_cast<const char *>(self.status.words), 4 * self.status.many);
+        });
+}
+
+}  // namespace
+
+void add_sender(nb::module_ &module) {
+    add_epochs(module);
+    nb::class_<Sender>(module, "Sender", nb::type_slots(slots))
+        .def(nb::init<nb::object, nb::object, nb::object, nb::tuple, bool, bool, std::uint32_t>(), "table"_a, "store"_a,
+             "constants"_a, "classes"_a, "on_cpu"_a, "by_levels"_a, "units"_a)
+        .def_ro("launches", &Sender::launches)
+        .def_ro("epochs_sent", &Sender::epochs_sent)
+        .def_rw("tasks_sent", &Sender::tasks_sent)
+        .def_rw("is_timed", &Sender::is_timed)
+        .def_rw("by_itself", &Sender::by_itself)
+        .def_rw("is_plain", &Sender::is_plain)
+        .def("_set", [](Sender &self, std::uint32_t polls, std::uint32_t polls_staying, std::uint32_t turns, double slice_s,
+                        std::uint32_t stale, bool gang, std::size_t most_tasks, std::size_t most_entries, std::size_t few) {
+            self.polls = polls, self.polls_staying = polls_staying, self.turns = turns, self.slice_s = slice_s;
+            self.stale = stale, self.gang = gang, self.most_tasks = most_tasks, self.most_entries = most_entries;
+            self.few = few;
+            self.tell();
+        }, "polls"_a, "polls_staying"_a, "turns"_a, "slice_s"_a, "stale"_a, "gang"_a, "most_tasks"_a, "most_entries"_a, "few"_a)
+        .def("join", [](nb::pointer_and_handle<Sender> self) { self.p->join(self.h.ptr()); })
+        .def("_requeue", &Sender::requeue, "queue"_a, "lanes"_a, "is_timed"_a)
+        .def_prop_ro("open", &Sender::open)
+        .def_prop_ro("newest", &Sender::newest)
+        .def_prop_ro("sent", [](const Sender &self) {
+            nb::list all;
+            for (const nb::object &one : self.sent()) all.append(one);
+            return all;
+        })
+        .def_prop_ro("has_any", &Sender::has_any)
+        .def_prop_ro("has_sent", &Sender::has_sent)
+        .def_prop_ro("unsent", &Sender::unsent)
+        .def_prop_ro("in_hand", &Sender::in_hand)
+        .def("find", &Sender::find, "number"_a)
+        .def("take_ended", &Sender::take_ended)
+        .def("new_epoch", &Sender::new_epoch, "scheduler"_a, "trusted"_a)
+        .def("open_for", &Sender::open_for, "scheduler"_a, "trusted"_a)
+        .def("shut", &Sender::shut)
+        .def("attend", &Sender::attend)
+        .def("leave_alone", &Sender::leave_alone)
+        .def("grow_to", &Sender::grow_to, "tasks"_a)
+        .def("is_due", &Sender::is_due)
+        .def("send_open", [](nb::pointer_and_handle<Sender> self, bool opens) { self.p->send_open(self.h, opens); }, "opens"_a)
+        .def("push", &Sender::push, "epoch"_a)
+        .def("spare", [](const Sender &self, nb::object epoch, bool stays) { return self.spare(Sender::of(epoch), stays); },
+             "epoch"_a, "stays"_a)
+        .def("groups_of", [](const Sender &self, nb::object epoch) { return self.groups_of(Sender::of(epoch)); }, "epoch"_a)
+        .def("_enqueue", enqueue, "epoch"_a, "region"_a, "image"_a, "writes"_a, "launches"_a.none(), "groups"_a, "status_words"_a,
+             "which"_a = 0, "cleans"_a = 0, "rounds"_a = 0)
+        .def("_take_region", [](nb::pointer_and_handle<Sender> self, nb::object epoch, std::size_t nbytes) {
+            self.p->take_region(self.h, Sender::of(epoch), nbytes);
+            return Sender::of(epoch).region;
+        }, "epoch"_a, "nbytes"_a)
+        .def("has_ended_well", [](Sender &self, nb::object epoch) { return self.has_ended_well(Sender::of(epoch)); }, "epoch"_a)
+        .def("let_go", [](Sender &self, nb::object epoch, std::size_t tasks, bool well) {
+            self.let_go(Sender::of(epoch), tasks, well);
+        }, "epoch"_a, "tasks"_a, "well"_a)
+        .def("let_go_of_all", &Sender::let_go_of_all)
+        .def("land_in_pinned", &Sender::land_in_pinned, "wanted"_a)
+        .def_prop_ro("places", &Sender::places);
+}
+
+}  // namespace acs_cl

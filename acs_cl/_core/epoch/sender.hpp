@@ -1,0 +1,632 @@
+// Epochs on their way: the open one, those that the device has, and the commands of one: words to their places
+// in a region, launches of the scheduler, and a read of what became of it. acs_cl/scheduler/sender.py and
+// backend.py decide what is unusual: other orders, levels, segments, loops, faults.
+
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "driver/kernel.hpp"
+#include "epoch/forecast.hpp"
+#include "table/table.hpp"
+
+namespace acs_cl {
+
+constexpr std::size_t STATUS_WORDS = 160, UNFINISHED = 64, SPAWNED = 99, KEPT = 100, REASONS = 4,
+                      FAULT = 128;  // as acs_cl/scheduler/layout.py has them
+constexpr std::uint32_t CLEANS = 1, MAY_NARROW = 2, COMPANY_AT = 8;  // bits of a launch's mode
+constexpr std::uint32_t MOST_SLICES = 17;  // launches of an epoch
+constexpr std::size_t SPARE_BYTES = 1 << 24, SPARE_WORDS = 4;
+constexpr std::uint32_t TIMED_TASKS = 64;  // of an epoch from which the time of a task is told
+
+// A contiguous piece of host memory, which Python keeps until the driver is through with it.
+struct HostBytes {
+    HostBytes(nb::handle object, bool is_written) {
+        int flags = is_written ? PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE : PyBUF_C_CONTIGUOUS;
+        if (PyObject_GetBuffer(object.ptr(), &view, flags)) throw nb::python_error();
+    }
+    ~HostBytes() { PyBuffer_Release(&view); }
+    HostBytes(const HostBytes &) = delete;
+    HostBytes &operator=(const HostBytes &) = delete;
+
+    std::size_t nbytes() const { return std::size_t(view.len); }
+
+    Py_buffer view = {};
+};
+
+inline double seconds_now() {  // of Python's `perf_counter`
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// What is sent of a scheduler: its kernel, and the groups that run at a time.
+struct Launcher {
+    Launcher(nb::object of, std::size_t group_, bool has_pool_)
+        : kernel_object(std::move(of)), kernel(nb::cast<QueueKernel *>(kernel_object)), group(group_),
+          has_pool(has_pool_) {}
+
+    nb::object kernel_object;
+    QueueKernel *kernel;
+    std::size_t group;
+    bool has_pool;
+    std::uint32_t groups = 1, child_slots = 0;
+    std::int64_t declared = -1;  // up to which change of the memory the driver knows that
+};
+
+// An image in a region: its tasks, tiles that may run at a time, and where its blocks are.
+struct Placed {
+    std::uint32_t tasks = 0, width = 0, block = 0, block_words = 0;
+    bool has_levels = false;
+};
+
+// An epoch that came often and stays on the device, with two blocks that take turns.
+struct Resident {
+    Resident(nb::object in, const Placed &what) : region(std::move(in)), memory(address(region.attr("int_ptr"))), placed(what) {}
+
+    std::uint32_t turn() { return std::exchange(next, 1 - next); }
+
+    nb::object region;
+    void *memory;
+    Placed placed;
+    nb::object fresh, levels;  // of one by levels: the beginning of a block before a run, its levels
+    std::uint32_t next = 1;      // the first run, as a collected epoch, had block 0
+    bool broken = false;         // a run of it ended as none should: nobody knows how its blocks are
+};
+
+// Where the outcome of an epoch lands on the host: the driver's pinned memory where `keeper` has that.
+struct Landing {
+    std::uint32_t *words = nullptr;
+    std::size_t many = 0;
+    nb::object keeper;
+    std::vector<std::uint32_t> own;
+};
+
+// Launches handed to the scheduler at once. The table has which they are, by its number. Python's class adds
+// what is unusual. It waits before it goes: the driver reads its words and writes its outcome until the end.
+struct Epoch {
+    Epoch(nb::object of, std::uint32_t as, nb::object recorder_object_)
+        : scheduler(std::move(of)), recorder_object(std::move(recorder_object_)),
+          launcher(nb::cast<Launcher *>(scheduler.attr("launcher"))), recorder(recorder_of(recorder_object)), number(as) {}
+    ~Epoch() {
+        if (event && event_status(event) > 0) {
+            nb::gil_scoped_release others;
+            driver.wait_for_events(1, &event);
+        }
+        for (void *one : {event, first, last})
+            if (one) driver.release_event(one);
+    }
+    Epoch(const Epoch &) = delete;
+    Epoch &operator=(const Epoch &) = delete;
+
+    bool has_ended() const { return !event || event_status(event) <= 0; }
+
+    nb::object scheduler, recorder_object;
+    Launcher *launcher;
+    Recorder *recorder;
+    std::uint32_t number;
+    bool trusted = true;     // it is sent however small it is
+    bool is_clocked = true;  // its queue keeps times
+    bool is_plain = true;    // nothing but its outcome says how it went
+    double opened = 0;       // when its first task was seen; 0: none was
+    double attended = 0;     // since when somebody looks at it now and then; 0: nobody does
+    double sent = 0;
+    nb::list wait_for;
+    void *event = nullptr, *first = nullptr, *last = nullptr;  // of the read, and of launches
+    nb::object event_object;
+    nb::object region;
+    std::size_t spare_bytes = 0;  // of a region that serves another epoch afterwards
+    std::vector<std::uint32_t> words;
+    std::vector<Write> changes;
+    nb::object keeps;  // what else the driver uploads
+    Landing status;
+    Placed counts;
+    std::uint32_t launches = 0, block = 0, groups = 0;
+    std::uint32_t foreseen = 0;  // its launches, if these came as foreseen and were not collected
+    nb::object resident;
+};
+
+// Sends the epochs of one queue, and has them in order.
+class Sender {
+public:
+    // `classes`: of epochs, of recorders, and of events; `constants`: where a look at an open epoch is decided.
+    Sender(nb::object table, nb::object store, nb::object constants, nb::tuple classes, bool on_cpu, bool by_levels,
+           std::uint32_t units)
+        : table_(nb::cast<Table *>(table)), table_object_(std::move(table)), store_(std::move(store)),
+          constants_(std::move(constants)), classes_(std::move(classes)), on_cpu_(on_cpu), by_levels_(by_levels),
+          units_(units) {}
+    ~Sender() { leave_table(); }
+    Sender(const Sender &) = delete;
+    Sender &operator=(const Sender &) = delete;
+
+    std::uint64_t launches = 0, epochs_sent = 0, tasks_sent = 0;
+    bool is_timed = false;
+    bool by_itself = false;  // the core sends what is due without Python
+    std::uint32_t polls = 0, polls_staying = 0, turns = 0, stale = 0;
+    std::size_t most_tasks = 0, most_entries = 0, few = 0;
+    double slice_s = 0;
+    bool gang = true;
+    bool is_plain = true;  // tasks in program order, without a window
+
+    // For the collector of cycles.
+    template <typename Visit>
+    bool each_object(Visit &&visit) {
+        for (nb::handle one : {nb::handle(table_object_), nb::handle(store_), nb::handle(constants_), nb::handle(classes_),
+                               nb::handle(queue_object_), nb::handle(lanes_), nb::handle(open_object_)})
+            if (one.ptr() && !visit(one.ptr())) return false;
+        for (const nb::object &one : sent_)
+            if (!visit(one.ptr())) return false;
+        return true;
+    }
+    void clear_objects() {
+        by_itself = false;
+        leave_table();
+        open_ = nullptr;
+        for (nb::object *one : {&table_object_, &store_, &lanes_, &open_object_}) one->reset();
+        const std::deque<nb::object> sent = std::exchange(sent_, {});
+    }
+
+    // From now on the table asks it to send what is due.
+    void join(PyObject *self) {
+        table_->sender = this;
+        table_->sender_object = self;
+    }
+
+    void requeue(nb::object queue, nb::object lanes, bool timed) {
+        queue_ = address(queue.attr("int_ptr"));
+        queue_object_ = std::move(queue);
+        lanes_ = std::move(lanes);
+        is_timed = timed;
+    }
+
+    // ---- the open epoch, and those that were sent ----------------------------------------------
+
+    nb::object open() const { return open_ ? open_object_ : nb::none(); }
+    nb::object newest() const { return sent_.empty() ? nb::none() : sent_.back(); }
+    const std::deque<nb::object> &sent() const { return sent_; }
+    bool has_any() const { return open_ || !sent_.empty(); }
+    bool has_sent() const { return !sent_.empty(); }
+
+    // None where it is not known, or was seen to end.
+    nb::object find(std::uint32_t number) const {
+        if (open_ && open_->number == number) return open_object_;
+        for (const nb::object &one : sent_)
+            if (of(one).number == number) return one;
+        return nb::none();
+    }
+
+    bool unsent() const { return open_ && (open_->recorder->tasks() || counts()); }
+
+    // Epochs that the device has not finished; no more than two matter.
+    std::size_t in_hand() const {
+        std::size_t found = 0;
+        for (auto one = sent_.rbegin(); one != sent_.rend() && found < 2 && !of(*one).has_ended(); ++one)
+            found += of(*one).event != nullptr;
+        return found;
+    }
+
+    // The oldest one, where it has ended: it is no more of those that were sent.
+    nb::object take_ended() {
+        if (sent_.empty() || !of(sent_.front()).has_ended()) return nb::none();
+        nb::object ended = std::move(sent_.front());
+        sent_.pop_front();
+        return ended;
+    }
+
+    nb::object new_epoch(nb::handle scheduler, bool trusted) {
+        nb::object made = classes_[0](scheduler, ++numbers_, classes_[1]());
+        of(made).trusted = trusted;
+        return made;
+    }
+
+    // A new open epoch, in place of one without tasks.
+    nb::object open_for(nb::handle scheduler, bool trusted) {
+        const nb::object kept = nb::borrow(scheduler);
+        if (open_) shut();
+        open_object_ = new_epoch(kept, trusted);
+        open_ = &of(open_object_);
+        tell();
+        return open_object_;
+    }
+
+    // It is open no more; what it waits for that is in no epoch.
+    std::vector<std::int64_t> shut() {
+        open_ = nullptr;
+        open_object_.reset();
+        table_->shut();
+        return std::exchange(table_->strangers, {});
+    }
+
+    // From now on somebody looks at the open epoch now and then: tasks need not say that they have come.
+    void attend() {
+        open_->attended = seconds_now();
+        if (sent_.empty()) {
+            next_look_ = first_look();
+            ahead_ = 0;
+        }
+        tell();
+    }
+    // Nothing came: nobody need look at it.
+    void leave_alone() {
+        open_->attended = 0;
+        tell();
+    }
+
+    // Tell the table of it.
+    void tell() {
+        if (!open_) return;
+        table_->open_epoch(open_->number, open_->recorder_object, open_->scheduler, open_->trusted ? 0 : few, most_tasks,
+                           most_entries, open_->attended ? next_look_ : 1);
+    }
+    void grow_to(std::size_t tasks) {
+        next_look_ = tasks;
+        tell();
+    }
+
+    // Whether it is full, or has some tasks and the device none.
+    bool is_due() {
+        const std::size_t tasks = open_->recorder->tasks();
+        if (tasks >= most_tasks || open_->recorder->entries >= most_entries || table_->forecast.has_come()) return true;
+        // one that is like an earlier one so far ends where that did
+        if (table_->forecast.follows() || !next_look_ || tasks < next_look_) return false;
+        if (in_hand()) {
+            next_look_ = tasks + first_look();
+            tell();
+            return false;
+        }
+        ahead_ += tasks;
+        next_look_ = std::min(std::max(first_look(), ahead_), most_look());
+        return true;
+    }
+
+    // Sends the open epoch; the next one is open at once where `opens`. What the driver refuses is the failure of
+    // all its launches. Who looked at it now and then does so for the next.
+    void send_open(nb::handle self, bool opens) {
+        const bool busy = in_hand() > 0;
+        const nb::object kept = std::move(open_object_);
+        Epoch &epoch = *std::exchange(open_, nullptr);
+        TemplatePointer foreseen = table_->take_foreseen(busy);
+        const bool stays = !foreseen && table_->remember(busy);
+        const double attended = epoch.attended;
+        for (std::int64_t number : shut()) self.attr("wait_for_lane")(kept, number);
+        sent_.push_back(kept);
+        epochs_sent++;
+        if (foreseen) {
+            epoch.foreseen = std::uint32_t(foreseen->size());
+            epoch.resident = foreseen->resident;
+            epoch.changes = foreseen->take_changes();
+        }
+        tasks_sent += foreseen ? epoch.foreseen : epoch.recorder->tasks();
+        try {
+            if (foreseen) send_again(self, epoch);
+            else if (is_plain && !stays) send_collected(self, epoch);
+            else self.attr("send_apart")(kept, stays);
+        } catch (nb::python_error &error) {
+            self.attr("refused")(kept, error.value());
+        }
+        if (!opens || open_) return;
+        open_for(epoch.scheduler, true);
+        if (attended) attend();
+    }
+
+    // The core's own look at it. False: Python has to.
+    bool send_due(nb::handle self) {
+        if (!by_itself || !open_ || !open_->attended || !unsent()) return false;
+        if (!open_->opened) open_->opened = seconds_now();
+        if (is_due()) send_open(self, true);
+        return true;
+    }
+
+    // ---- commands ------------------------------------------------------------------------------
+
+    struct Commands {
+        void *region;
+        std::uint32_t groups, which = 0, cleans = 0;
+        std::size_t status_words = STATUS_WORDS;
+        std::uint32_t rounds = 0;  // of a loop, about how many there will be
+        nb::handle writes, launches;  // Python's, besides those of the epoch
+    };
+
+    // Slots of the ring beyond the entries, for an epoch that stays or not.
+    std::uint32_t spare(const Epoch &epoch, bool stays) const {
+        const std::uint32_t groups = groups_of(epoch), n = epoch.recorder->tasks();
+        const std::uint32_t most = stays ? MOST_SLICES : slices(n, groups) + 1;
+        return 2 * most * groups + 64 + epoch.launcher->child_slots;
+    }
+    std::uint32_t groups_of(const Epoch &epoch) const {
+        return std::min(epoch.launcher->groups, epoch.recorder->width);
+    }
+
+    void enqueue(nb::handle self, Epoch &epoch, const Commands &what) {
+        waiting_.clear();
+        for (nb::handle one : epoch.wait_for) {
+            void *event = address(one.attr("int_ptr"));
+            if (event_status(event) > 0) waiting_.push_back(event);
+        }
+        if (!waiting_.empty()) lanes_.attr("flush")();
+        declare(epoch);
+        land(self, epoch, what.status_words);
+        std::size_t taken = 0;
+        const std::int32_t failed = commands(epoch, what, taken);
+        epoch.wait_for.clear();
+        epoch.sent = seconds_now();
+        if (taken) driver.flush(queue_);
+        if (failed) self.attr("refused_by_driver")(failed, taken > 0);
+    }
+
+    // A region for an epoch of so many bytes, which serves others afterwards.
+    void take_region(nb::handle self, Epoch &epoch, std::size_t nbytes) {
+        for (auto one = regions_.begin(); one != regions_.end(); ++one)
+            if (nbytes <= one->second && one->second <= 4 * nbytes + (1 << 20)) {
+                epoch.region = std::move(one->first);
+                epoch.spare_bytes = one->second;
+                spare_bytes_ -= one->second;
+                regions_.erase(one);
+                return;
+            }
+        std::size_t size = 1 << 16;
+        while (size < nbytes) size *= 2;
+        epoch.region = self.attr("region")(size);
+        epoch.spare_bytes = size;
+    }
+
+    // ---- ends ----------------------------------------------------------------------------------
+
+    // Has one of Python's making be among those that were sent.
+    void push(nb::object one) { sent_.push_back(std::move(one)); }
+
+    // Whether an epoch that is plain has ended, and well: then that is all.
+    bool has_ended_well(Epoch &epoch) {
+        if (!epoch.is_plain || !epoch.event || event_status(epoch.event)) return false;
+        const std::uint32_t *status = epoch.status.words;
+        if (!status || status[FAULT] || status[UNFINISHED]) return false;
+        if (epoch.launcher->has_pool)
+            for (std::size_t at = SPAWNED; at < KEPT + REASONS; at++)
+                if (status[at]) return false;
+        let_go(epoch, epoch.foreseen ? epoch.foreseen : epoch.recorder->tasks(), true);
+        return true;
+    }
+
+    // What an epoch that has ended had serves others. `tasks`: as many as it ran, if all went well.
+    void let_go(Epoch &epoch, std::size_t tasks, bool well) {
+        if (epoch.spare_bytes && well && spare_bytes_ + epoch.spare_bytes <= SPARE_BYTES) {
+            spare_bytes_ += epoch.spare_bytes;
+            regions_.emplace_front(std::move(epoch.region), std::exchange(epoch.spare_bytes, 0));
+        }
+        if (!epoch.words.empty() && words_.size() < SPARE_WORDS) words_.push_back(std::move(epoch.words));
+        if (epoch.status.keeper.is_valid()) {
+            places_.push_back(std::move(epoch.status));
+            taken_--;
+        }
+        epoch.status = {};
+        if (!well || tasks < TIMED_TASKS) return;
+        const double each = (seconds_now() - epoch.sent) / double(tasks);
+        task_s_ = std::min(each, (task_s_ + each) / 2);
+    }
+
+    void let_go_of_all() {
+        regions_.clear();
+        words_.clear();
+        places_.clear();
+        spare_bytes_ = 0;
+        wants_pinned_ = false;
+        const std::deque<nb::object> sent = std::exchange(sent_, {});
+        if (open_) shut();
+    }
+
+    void land_in_pinned(bool wanted) {
+        places_.clear();
+        taken_ = 0;
+        wants_pinned_ = wanted;
+    }
+    std::pair<std::size_t, std::size_t> places() const { return {taken_, places_.size()}; }
+
+    nb::object event_of(Epoch &epoch, void *event) {
+        if (!event) return nb::none();
+        if (event == epoch.event && epoch.event_object.is_valid()) return epoch.event_object;
+        nb::object made = classes_[2].attr("from_int_ptr")(std::uintptr_t(event), true);
+        if (event == epoch.event) epoch.event_object = made;
+        return made;
+    }
+
+    static Epoch &of(const nb::object &one) { return *nb::inst_ptr<Epoch>(one); }
+
+private:
+    void leave_table() {
+        if (table_ && table_->sender == this) table_->sender = nullptr;
+        table_ = nullptr;
+    }
+    bool counts() const { return table_->forecast.counted() || table_->forecast.is_complete(); }
+    std::size_t first_look() const { return nb::cast<std::size_t>(constants_.attr("FIRST_LOOK")); }
+    std::size_t most_look() const { return nb::cast<std::size_t>(constants_.attr("MOST_TASKS")); }
+
+    // Launches before the one that leaves only when all is done.
+    std::uint32_t slices(std::size_t tasks, std::uint32_t groups) const {
+        if (turns < tasks) return 1;
+        const double seconds = double(tasks) * task_s_;
+        if (seconds > slice_s / 2)
+            return std::uint32_t(std::min(double(MOST_SLICES - 1), 1 + std::floor(seconds / slice_s)));
+        // on a CPU groups leave as soon as there is nothing for them: come back once
+        return on_cpu_ && groups > 1;
+    }
+
+    void send_collected(nb::handle self, Epoch &epoch) {
+        const Recorder &recorder = *epoch.recorder;
+        const Recorder::Layout at = recorder.layout(spare(epoch, false), 1);
+        if (!words_.empty()) {
+            epoch.words = std::move(words_.back());
+            words_.pop_back();
+        }
+        epoch.words.assign(at.words, 0);
+        recorder.write(at, epoch.words.data(), stale, gang);
+        epoch.counts = {recorder.tasks(), recorder.width, at.blocks, at.block_words, false};
+        take_region(self, epoch, 4 * epoch.words.size());
+        enqueue(self, epoch, {address(epoch.region.attr("int_ptr")), groups_of(epoch)});
+    }
+
+    // No upload but of changed words.
+    void send_again(nb::handle self, Epoch &epoch) {
+        Resident &resident = *nb::inst_ptr<Resident>(epoch.resident);
+        epoch.counts = resident.placed;
+        epoch.region = resident.region;
+        Commands what{resident.memory, epoch.launcher->groups};
+        if (by_levels_) {  // which clean nothing, and so use one block only
+            nb::list fresh;
+            fresh.append(nb::make_tuple(4 * resident.placed.block, resident.fresh));
+            what.writes = epoch.keeps = fresh;
+        } else {
+            what.which = resident.turn();
+            what.cleans = CLEANS;
+        }
+        nb::object launches;
+        if (!is_plain) what.launches = launches = self.attr("launches_of")(resident.levels, what.which, what.cleans);
+        enqueue(self, epoch, what);
+    }
+
+    // The driver knows what arguments in records may point to.
+    void declare(Epoch &epoch) {
+        const std::int64_t generation = nb::cast<std::int64_t>(store_.attr("generation"));
+        if (epoch.launcher->declared == generation) return;
+        epoch.scheduler.attr("declare")(store_.attr("allocations"));
+        epoch.launcher->declared = generation;
+    }
+
+    void land(nb::handle self, Epoch &epoch, std::size_t words) {
+        if (std::exchange(wants_pinned_, false))
+            for (nb::handle one : self.attr("pinned")()) {
+                const HostBytes bytes(one, true);
+                places_.push_back({static_cast<std::uint32_t *>(bytes.view.buf), bytes.nbytes() / 4, nb::borrow(one), {}});
+                pinned_words_ = bytes.nbytes() / 4;
+            }
+        Landing &landing = epoch.status;
+        if (!places_.empty() && words <= pinned_words_) {
+            landing = std::move(places_.back());
+            places_.pop_back();
+            taken_++;
+        } else {
+            landing.own.resize(words);
+            landing.words = landing.own.data();
+        }
+        landing.many = words;
+    }
+
+    // Returns the driver's status. The first command waits for all others. An event takes the driver as long as a
+    // third of a launch, and so nothing has one that nobody asks for.
+    std::int32_t commands(Epoch &epoch, const Commands &what, std::size_t &taken) {
+        QueueKernel &kernel = *epoch.launcher->kernel;
+        auto count = [&](std::int32_t failed) {
+            taken += !failed;
+            waiting_.clear();
+            return failed;
+        };
+        auto write = [&](std::size_t place, const void *from, std::size_t nbytes) {
+            return count(driver.write_buffer(queue_, what.region, 0, place, nbytes, from, std::uint32_t(waiting_.size()),
+                                             waiting_.empty() ? nullptr : waiting_.data(), nullptr));
+        };
+        if (!epoch.words.empty())
+            if (std::int32_t failed = write(0, epoch.words.data(), 4 * epoch.words.size())) return failed;
+        for (const Write &one : epoch.changes)
+            if (std::int32_t failed = write(one.place, one.bytes.data(), one.bytes.size())) return failed;
+        if (what.writes.is_valid())
+            for (nb::handle one : what.writes) {
+                const HostBytes from(one[1], false);
+                const auto place = nb::cast<std::size_t>(one[0]);
+                if (std::int32_t failed = write(place, from.view.buf, from.nbytes())) return failed;
+            }
+        if (std::int32_t failed = kernel.put_buffer(0, what.region, epoch.region.ptr())) return failed;
+        auto launch = [&](std::uint32_t groups, bool is_last) {
+            launches++;
+            epoch.launches++;
+            if (epoch.launches == 1) epoch.groups = groups;
+            const std::size_t items = groups * epoch.launcher->group;
+            const Sizes sizes = {1, items, 0, 0, 1, epoch.launcher->group, 0, 0};
+            void **event = !is_timed ? nullptr : epoch.launches == 1 ? &epoch.first : is_last ? &epoch.last : nullptr;
+            return count(kernel.enqueue(queue_, sizes, waiting_, event));
+        };
+        epoch.block = what.which;
+        const std::int32_t failed = what.launches.is_valid() && !what.launches.is_none()
+                                        ? each_given(kernel, what.launches, launch)
+                                        : each_launch(epoch, kernel, what, launch);
+        if (failed) return failed;
+        Landing &to = epoch.status;
+        const std::size_t from = 4 * (std::size_t(epoch.counts.block) + what.which * epoch.counts.block_words);
+        return count(driver.read_buffer(queue_, what.region, 0, from, 4 * to.many, to.words,
+                                        std::uint32_t(waiting_.size()), waiting_.empty() ? nullptr : waiting_.data(),
+                                        &epoch.event));
+    }
+
+    // Groups, and index and bytes of arguments in turns.
+    template <typename Enqueue>
+    static std::int32_t each_given(QueueKernel &kernel, nb::handle given, Enqueue &&launch) {
+        std::size_t left = nb::len(given);
+        for (nb::handle one : given) {
+            left--;
+            PyObject *turns = nb::handle(one[1]).ptr();
+            for (Py_ssize_t at = 0; at + 1 < PyTuple_GET_SIZE(turns); at += 2) {
+                const nb::bytes value = nb::borrow<nb::bytes>(PyTuple_GET_ITEM(turns, at + 1));
+                if (std::int32_t failed = kernel.put_value(PyLong_AsSize_t(PyTuple_GET_ITEM(turns, at)),
+                                                           {value.c_str(), value.size()}))
+                    return failed;
+            }
+            if (std::int32_t failed = launch(nb::cast<std::uint32_t>(one[0]), !left)) return failed;
+        }
+        return 0;
+    }
+
+    // Those that may leave work, where there is reason to, and one that leaves none. The first of these cleans.
+    template <typename Enqueue>
+    std::int32_t each_launch(const Epoch &epoch, QueueKernel &kernel, const Commands &what, Enqueue &&launch) const {
+        const Placed &image = epoch.counts;
+        const std::uint32_t groups = std::max(1u, std::min(what.groups, image.width));
+        const std::uint32_t together = std::min(groups, units_ ? units_ : groups);
+        std::uint32_t mode = groups > 1 ? MAY_NARROW : 0, cleans = what.cleans;
+        if (together > 1 && together < image.width) mode |= together << COMPANY_AT;  // bands are given away where few wait
+        const bool work_comes = what.rounds || epoch.launcher->has_pool;
+        const std::uint32_t looks = work_comes ? polls_staying : polls;
+        std::uint32_t left = slices(std::size_t(image.tasks) * std::max(what.rounds, 1u), what.rounds ? 1 : groups);
+        for (;; left--) {
+            const std::uint32_t most = left ? turns : 1u << 30, how = (left ? mode : 0) | cleans;
+            const std::uint64_t slice_ns = left ? std::uint64_t(slice_s * 1e9) : 0;
+            std::int32_t failed = 0;
+            auto put = [&](std::size_t index, const auto &value) {
+                if (!failed) failed = kernel.put_value(index, {reinterpret_cast<const char *>(&value), sizeof(value)});
+            };
+            put(1, what.which);
+            put(2, most);
+            put(3, looks);
+            put(4, slice_ns);
+            put(5, how);
+            if (failed || (failed = launch(groups, !left)) || !left) return failed;
+            cleans = 0;
+        }
+    }
+
+    Table *table_;
+    nb::object table_object_, store_, constants_;
+    nb::tuple classes_;
+    nb::object queue_object_, lanes_, open_object_;
+    void *queue_ = nullptr;
+    bool on_cpu_, by_levels_, wants_pinned_ = false;
+    std::uint32_t units_;  // groups that run at a time, where that is not all that are launched
+    double task_s_ = 50e-6;
+    Epoch *open_ = nullptr;
+    std::deque<nb::object> sent_;
+    std::uint32_t numbers_ = 0;
+    std::size_t next_look_ = 0, ahead_ = 0;  // tasks sent since the device was idle and had no epoch
+    std::deque<std::pair<nb::object, std::size_t>> regions_;  // the newest is the first to be taken
+    std::size_t spare_bytes_ = 0, taken_ = 0, pinned_words_ = 0;
+    std::vector<Landing> places_;
+    std::vector<std::vector<std::uint32_t>> words_;
+    std::vector<void *> waiting_;
+};
+
+void add_sender(nb::module_ &module);
+
+}  // namespace acs_cl
