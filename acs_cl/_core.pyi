@@ -426,9 +426,6 @@ class Table:
     def is_complete(self) -> bool:
         """Whether all launches of the open epoch came as foreseen: it is to be sent."""
     @property
-    def has_come(self) -> bool:
-        """Whether the open epoch is like an earlier one, and that ended here."""
-    @property
     def follows(self) -> bool:
         """Whether the open epoch is like an earlier one up to here, and that went on."""
     def predict(self, on: bool) -> None:
@@ -439,11 +436,6 @@ class Table:
         """Remember none of those so far."""
     def look(self, engine: Any) -> None:
         """Look after what is due, but for launches that are only counted."""
-    def take_foreseen(self, busy: bool) -> tuple[Any, list[tuple[int, bytes]]] | None:
-        """Return what was given to `keep_on_device`, and places and words to be written, where the
-        open epoch came as foreseen: it is sent. `busy`: the device has work."""
-    def remember(self, busy: bool) -> bool:
-        """Remember the open epoch, which is sent; say whether it should stay on the device."""
     def kept_access(self) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
         """Return what that epoch reads and writes, each span once."""
     def keep_on_device(
@@ -644,24 +636,238 @@ class QueueKernel:
     def __init__(self, kernel: Any) -> None:
         """Launch a kernel whose arguments nobody else sets from now on."""
 
-def send_epoch(
-    queue: int,
-    kernel: QueueKernel,
-    region: Any,
-    group: int,
-    wait_for: list[int],
-    writes: list[tuple[int, Any]],
-    launches: list[tuple[int, tuple[int | bytes, ...]]],
-    status_at: int,
-    status: Any,
-    is_timed: bool,
-) -> tuple[int, int, int, int, int]:
-    """Enqueue the commands of an epoch on an in-order queue, and flush it.
+class Launcher:
+    """What is sent of a scheduler: its kernel, and how many groups of it run at a time."""
 
-    `writes`: a place in the region and what goes there. `launches`: groups, and index and bytes of
-    arguments in turn. `status` is read from `status_at`. Returns the status of the driver, how many
-    commands it has taken, and events to be released, or 0: of the first and of the last launch if
-    `is_timed`, and of the read."""
+    groups: int
+    child_slots: int
+    """Slots that a ring has for children."""
+
+    def __init__(self, kernel: QueueKernel, group: int, has_pool: bool) -> None:
+        """Launch a kernel in groups of so many work-items. `has_pool`: tasks may spawn others."""
+
+class Placed:
+    """Say where the parts of an image are in its region, and what its tasks need."""
+
+    def __init__(
+        self, tasks: int, width: int, block: int, block_words: int, has_levels: bool
+    ) -> None:
+        """Take note of it."""
+    @property
+    def tasks(self) -> int:
+        """Count the tasks."""
+    @property
+    def width(self) -> int:
+        """Bound how many tiles can be ready or running at a time."""
+    @property
+    def block(self) -> int:
+        """Say where block 0 begins."""
+    @property
+    def block_words(self) -> int:
+        """Count the words of a block."""
+    @property
+    def has_levels(self) -> bool:
+        """Say whether each level of the graph has a launch."""
+
+class Resident:
+    """An epoch that came often and stays on the device, in two blocks that take turns."""
+
+    broken: bool
+    """Whether a run of it ended as none should: nobody knows how its blocks are."""
+
+    def __init__(
+        self,
+        region: Any,
+        placed: Placed,
+        fresh: Any,
+        levels: tuple[tuple[int, int], ...],
+    ) -> None:
+        """Keep an image in a region. `fresh`: the beginning of a block before a run."""
+    def __len__(self) -> int:
+        """Count the tasks."""
+
+class Epoch:
+    """Hold launches that are handed to the scheduler at once. The table has which they are."""
+
+    trusted: bool
+    """Whether it is sent however small it is."""
+    is_clocked: bool
+    """Whether its queue keeps times."""
+    is_plain: bool
+    """Whether nothing but its outcome says how it went."""
+    opened: float
+    """When its first task was seen; 0: none was."""
+    resident: Resident | None
+    """Where it stays, if it does."""
+
+    def __init__(self, scheduler: Any, number: int, recorder: Recorder) -> None:
+        """Take launches for a scheduler."""
+    @property
+    def scheduler(self) -> Any:
+        """Return what runs it."""
+    @property
+    def recorder(self) -> Any:
+        """Return what takes its tasks."""
+    @property
+    def number(self) -> int:
+        """Return its number."""
+    @property
+    def attended(self) -> float:
+        """Say since when somebody looks at it now and then; 0: nobody does, and its first task
+        wakes who sends it."""
+    @property
+    def sent(self) -> float:
+        """Say when it was sent."""
+    @property
+    def wait_for(self) -> list[Any]:
+        """Return the events that it goes behind."""
+    @property
+    def counts(self) -> Placed:
+        """Say where its parts are, once it was sent."""
+    @property
+    def launches(self) -> int:
+        """Count the launches of the scheduler."""
+    @property
+    def block(self) -> int:
+        """Say which of its blocks the device uses."""
+    @property
+    def groups(self) -> int:
+        """Count the groups of a launch."""
+    @property
+    def foreseen(self) -> int:
+        """Count its launches, if these came as foreseen and were not collected."""
+    @property
+    def region(self) -> Any:
+        """Return the memory that has its words."""
+    @property
+    def _event(self) -> int: ...
+    @property
+    def _first(self) -> int: ...
+    @property
+    def _last(self) -> int: ...
+    @property
+    def _status(self) -> bytes: ...
+
+class Sender:
+    """Send the epochs of one queue, in order, and keep those that the device has.
+
+    `acs_cl/scheduler/sender.py` has what is unusual."""
+
+    is_timed: bool
+    """Whether launches have events."""
+    is_plain: bool
+    """Whether tasks go in program order, without a window, by launches that the core knows."""
+    by_itself: bool
+    """Whether the core sends an epoch that is due without Python."""
+    tasks_sent: int
+
+    def __init__(
+        self,
+        table: Table,
+        store: Any,
+        constants: Any,
+        classes: tuple[Any, Any, Any],
+        on_cpu: bool,
+        by_levels: bool,
+        units: int,
+    ) -> None:
+        """Send epochs of the table's launches. `classes`: of epochs, recorders and events."""
+    @property
+    def launches(self) -> int:
+        """Count the launches of schedulers."""
+    @property
+    def epochs_sent(self) -> int:
+        """Count the epochs."""
+    def _set(
+        self,
+        polls: int,
+        polls_staying: int,
+        turns: int,
+        slice_s: float,
+        stale: int,
+        gang: bool,
+        most_tasks: int,
+        most_entries: int,
+        few: int,
+    ) -> None: ...
+    def join(self) -> None:
+        """Have the table ask for what is due from now on."""
+    def _requeue(self, queue: Any, lanes: Any, is_timed: bool) -> None: ...
+    @property
+    def open(self) -> Any:
+        """Return the open epoch, or None."""
+    @property
+    def newest(self) -> Any:
+        """Return the newest epoch that was sent and not seen to end, or None."""
+    @property
+    def sent(self) -> list[Any]:
+        """Return all of those."""
+    @property
+    def has_any(self) -> bool:
+        """Say whether there are any, or an open one."""
+    @property
+    def has_sent(self) -> bool:
+        """Say whether any were sent and not seen to end."""
+    @property
+    def unsent(self) -> bool:
+        """Say whether the open epoch has launches."""
+    @property
+    def in_hand(self) -> int:
+        """Count the epochs that the device has not finished, up to two: with two, nothing is gained
+        by sending another one."""
+    def find(self, number: int) -> Any:
+        """Return an epoch by its number; None where it is not known, or was seen to end."""
+    def take_ended(self) -> Any:
+        """Return the oldest that was sent, where it has ended, and take it out; else None."""
+    def new_epoch(self, scheduler: Any, trusted: bool) -> Any:
+        """Return an epoch that is not the open one."""
+    def open_for(self, scheduler: Any, trusted: bool) -> Any:
+        """Return a new open epoch, in place of one without tasks. Its first task is not seen yet:
+        the core calls for a look when it makes that one."""
+    def shut(self) -> list[int]:
+        """Let the open epoch take no more; return launches in no epoch that it waits for."""
+    def attend(self) -> None:
+        """Note that somebody looks at the open epoch now and then: tasks need not say that they
+        have come."""
+    def leave_alone(self) -> None:
+        """Note that nobody looks at it any more."""
+    def grow_to(self, tasks: int) -> None:
+        """Let it grow to so many tasks before a look at the device; 0: to any."""
+    def is_due(self) -> bool:
+        """Say whether it is full, or has some tasks and the device none."""
+    def send_open(self, opens: bool) -> None:
+        """Send it. `opens`: the next one is open at once."""
+    def push(self, epoch: Any) -> None:
+        """Put one of Python's making behind those that were sent."""
+    def spare(self, epoch: Any, stays: bool) -> int:
+        """Count the slots of the ring that an epoch needs beyond its entries."""
+    def groups_of(self, epoch: Any) -> int:
+        """Count the groups that a collected epoch is launched with."""
+    def _enqueue(
+        self,
+        epoch: Any,
+        region: Any,
+        image: Placed,
+        writes: Sequence[tuple[int, Any]],
+        launches: list[tuple[int, tuple[int | bytes, ...]]] | None,
+        groups: int,
+        status_words: int,
+        which: int = 0,
+        cleans: int = 0,
+        rounds: int = 0,
+    ) -> None: ...
+    def _take_region(self, epoch: Any, nbytes: int) -> Any: ...
+    def has_ended_well(self, epoch: Any) -> bool:
+        """Say whether a plain epoch has ended, and well: then that is all that was to be done."""
+    def let_go(self, epoch: Any, tasks: int, well: bool) -> None:
+        """Have others use what an epoch had that has ended, with so many tasks."""
+    def let_go_of_all(self) -> None:
+        """Let go of memory for epochs to come, and of all epochs."""
+    def land_in(self, make: Callable[[], list[Any]] | None) -> None:
+        """Read the outcomes of epochs into memory that `make` gives, in pieces of one size."""
+    @property
+    def places(self) -> tuple[int, int]:
+        """Count the pieces of pinned memory that epochs have, and those that are free."""
 
 class FromC:
     """Enqueue a kernel again and again from C++. The benchmarks' lower limit."""
@@ -716,6 +922,12 @@ class Queues:
         """Copy what is in one piece, to an array or from one; a source of fewer bytes is a pattern.
 
         Returns a handle; None: Python has to make the launch."""
+    def land_in(self, make: Callable[[], list[Any]] | None) -> None:
+        """Have short reads that are waited for land in memory that `make` gives, in pieces of one
+        size."""
+    @property
+    def places(self) -> tuple[int, int]:
+        """Count the pieces of it that reads have, and those that are free."""
     def event(self, number: int) -> Any:
         """Return the driver's event of a launch in flight, or None."""
     def oldest(self) -> Any:

@@ -1,7 +1,9 @@
-"""Where the status of epochs lands: pinned memory, given to one epoch at a time."""
+"""Where reads land on the host: pinned memory, given to one at a time."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from time import perf_counter
 from typing import Any
 
@@ -12,8 +14,9 @@ from patience import undisturbed
 
 import acs_cl as acs
 from acs_cl import testing
+from acs_cl.backends import queues as queues_module
 from acs_cl.devices import driver
-from acs_cl.scheduler.status import LONGEST, PLACES, Landings
+from acs_cl.scheduler.sender import PLACES
 
 SOURCE = "kernel void add(global uint *x, uint by) { x[get_global_id(0)] += by; }"
 
@@ -28,57 +31,84 @@ kernel void spin(global uint *x, uint rounds) {
 
 
 @pytest.fixture
-def queue(device: cl.Device) -> Any:
-    return cl.CommandQueue(cl.Context([device]))
+def rt(device: cl.Device) -> Iterator[acs.Runtime]:
+    """As on a GPU."""
+    with acs.Runtime(device, backend="device") as runtime:
+        testing.Scheduler(runtime).land_in_pinned_memory()
+        yield runtime
 
 
-def test_a_read_lands_in_each_place(queue: Any) -> None:
-    landings = Landings(pinned=True)
-    taken = []
-    for index in range(PLACES + 2):
-        words = np.full(160, index + 1, np.uint32)
-        buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, words.nbytes)
-        driver.write(queue, driver.Place(buffer, 0, words.nbytes), words, None)
-        array = landings.take(queue, 160)
-        event = driver.read(queue, array, driver.Place(buffer, 0, array.nbytes), None)
-        taken.append((array, event))
-        queue.flush()
-    assert landings.taken == PLACES
-    for index, (array, event) in enumerate(taken):
-        assert driver.wait_for_event(event) == 0
-        assert array.tolist() == [index + 1] * 160
-    addresses = {array.ctypes.data for array, _ in taken}
-    assert len(addresses) == PLACES + 2
-    for array, _ in taken:
-        landings.give(array)
-    assert landings.taken == 0
-    again = [landings.take(queue, 100) for _ in range(PLACES)]
-    assert landings.taken == PLACES
-    assert {len(one) for one in again} == {100}
+@pytest.fixture
+def add(rt: acs.Runtime) -> Any:
+    add = rt.build(SOURCE).add
+    rt.prebuild(add)
+    return add
 
 
-def test_what_is_too_long_lands_elsewhere(queue: Any) -> None:
-    landings = Landings(pinned=True)
-    array = landings.take(queue, LONGEST + 1)
-    assert array.shape == (LONGEST + 1,)
-    assert landings.taken == 0
-    landings.give(array)
-    assert landings.take(queue, LONGEST).shape == (LONGEST,)
-    assert landings.taken == 1
+def test_what_is_one_too_many_lands_elsewhere(rt: acs.Runtime, add: Any) -> None:
+    scheduler, x = testing.Scheduler(rt), rt.zeros(64, np.uint32)
+    stop = cl.UserEvent(rt.context)
+    for queue in rt.engine.backend.queues:
+        cl.enqueue_barrier(queue, wait_for=[stop])
+    try:
+        for _ in range(PLACES + 2):
+            add((64,), (64,), x, 1)
+            rt.flush()
+        assert scheduler.pinned_places == (PLACES, 0)
+    finally:
+        stop.set_status(cl.command_execution_status.COMPLETE)
+    assert x.get().tolist() == [PLACES + 2] * 64
+    rt.finish()
+    assert scheduler.pinned_places == (0, PLACES)
 
 
-def test_without_pinned_memory_it_lands_in_numpys(
-    queue: Any, monkeypatch: pytest.MonkeyPatch
+def test_without_pinned_memory_it_lands_elsewhere(
+    rt: acs.Runtime, add: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert Landings(pinned=False).take(queue, 160).shape == (160,)
-
     def refuse(*args: Any, **words: Any) -> Any:
         raise cl.MemoryError("no pinned memory is left")
 
     monkeypatch.setattr(driver, "wait_for_pinned", refuse)
-    landings = Landings(pinned=True)
-    assert landings.take(queue, 160).shape == (160,)
-    assert landings.taken == 0
+    rt.engine.backend.lanes.use_pinned()
+    x = rt.zeros(64, np.uint32)
+    add((64,), (64,), x, 1)
+    assert x.get().tolist() == [1] * 64
+    assert testing.Scheduler(rt).pinned_places == (0, 0)
+
+
+@pytest.mark.parametrize("backend", ["serial", "out_of_order", "lanes"])
+def test_short_reads_land_in_pinned_memory(device: cl.Device, backend: Any) -> None:
+    """As on a GPU; what is too long does not, and nothing is kept."""
+    with acs.Runtime(device, backend=backend) as rt:
+        queues: Any = rt.engine.backend
+        queues.use_pinned()
+        x, longest = rt.array(np.arange(8192), np.uint32), queues_module.LONGEST // 4
+        add = rt.build(SOURCE).add
+        for step, many in enumerate((1, 5, longest, longest + 1, 8192), 1):
+            add((8192,), None, x, 1)
+            before = rt.stats()["launches"]
+            assert x[:many].get().tolist() == [at + step for at in range(many)]
+            assert rt.stats()["launches"] == before + 1
+            assert queues.core_queues.places == (0, queues_module.PLACES)
+
+
+def test_reads_of_threads_have_places_of_their_own(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        queues: Any = rt.engine.backend
+        queues.use_pinned()
+        rows = [rt.array(np.full(300, at), np.uint32) for at in range(8)]
+        wrong: list[int] = []
+
+        def read(at: int) -> None:
+            wrong.extend(at for _ in range(40) if (rows[at].get() != at).any())
+
+        threads = [threading.Thread(target=read, args=(at,)) for at in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+        assert queues.core_queues.places == (0, queues_module.PLACES)
 
 
 def test_sending_an_epoch_does_not_wait_for_the_one_before(device: cl.Device) -> None:
@@ -107,21 +137,3 @@ def test_sending_an_epoch_does_not_wait_for_the_one_before(device: cl.Device) ->
 
         undisturbed(it_is_sent_at_once)
         assert rt.stats()["scheduler"]["epochs"] >= 3
-
-
-def test_epochs_give_their_place_back(device: cl.Device) -> None:
-    """As on a GPU, with more epochs than there are places."""
-    with acs.Runtime(device, backend="device") as rt:
-        scheduler = testing.Scheduler(rt)
-        scheduler.land_in_pinned_memory()
-        add = rt.build(SOURCE).add
-        rt.prebuild(add)
-        x = rt.zeros(64, np.uint32)
-        for _ in range(3 * PLACES):
-            add((64,), (64,), x, 1)
-            rt.flush()
-        assert x.get().tolist() == [3 * PLACES] * 64
-        rt.finish()
-        taken, free = scheduler.pinned_places
-        assert taken == 0
-        assert free, "nothing landed in pinned memory"

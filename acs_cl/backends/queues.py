@@ -14,16 +14,20 @@ goes by the command's own `enqueue`.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pyopencl as cl
 
 from .. import core
-from ..devices.driver import CommandQueue
+from ..devices.driver import CommandQueue, pinned_pieces
 from ..errors import DeviceError
 from ..launch.backend import Backend, Ended
 from ..launch.commands import KernelCommand, TransferCommand
 from ..records import LANE_AFTER, LANE_NEW, Placing
+
+PLACES, LONGEST = 4, 1 << 14
+"""Pieces of pinned memory for reads, and bytes of each."""
 
 HOST = ("serial", "out_of_order", "lanes")
 
@@ -55,10 +59,17 @@ class HostQueues(Backend):
         self._core = core.native.Queues(
             queues, name == "out_of_order", profiling, _CLASSES, cl.Event.from_int_ptr
         )
+        if not device.type & cl.device_type.CPU:
+            self.use_pinned()
         self._core.place_by(LANE_AFTER.index(placing.after), LANE_NEW.index(placing.new))
         # the core's own, without a call of Python's between
         self.submit = self._core.submit  # type: ignore[method-assign]
         self.event = self._core.event  # type: ignore[method-assign]
+
+    def use_pinned(self) -> None:
+        """Have short reads that are waited for land in pinned memory. Into other memory an H200's
+        driver reads by a thread of its own, and where that runs decides how long it takes."""
+        self._core.land_in(partial(pinned_pieces, self.queues[0], PLACES, LONGEST))
 
     def join(self, table: core.native.Table) -> None:
         """The core makes launches by itself, and keeps them in `table`."""

@@ -19,6 +19,7 @@ from math import prod
 from threading import get_ident
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pyopencl as cl
 from pyopencl import _cl, invoker
 
@@ -234,6 +235,14 @@ def wait_for_pinned(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: DType
     mapped: Any = cl.enqueue_map_buffer(queue, buffer, both, 0, shape, dtype)
     array: HostArray = mapped[0]
     return array
+
+
+def pinned_pieces(queue: cl.CommandQueue, many: int, nbytes: int) -> list[HostArray]:
+    """Pieces of such memory, in one allocation; none where the driver refuses."""
+    try:
+        return list(wait_for_pinned(queue, (many, nbytes), np.dtype(np.uint8)))
+    except (cl.Error, MemoryError):
+        return []
 
 
 def status(event: cl.Event) -> int:

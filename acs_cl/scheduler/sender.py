@@ -18,6 +18,7 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from struct import pack
 from typing import Any, NamedTuple, TypeAlias
 
@@ -36,13 +37,15 @@ from .children import ROOM, Room
 from .orders import ORDERS
 from .rounds import LoopRun
 from .segment import Segment, SegmentCommand
-from .status import pinned
 
 Writes: TypeAlias = "Sequence[tuple[int, layout.Words | bytes]]"
 """Words to be written, and where: in bytes."""
 
 MOST_TASKS = 4096
 """Tasks of an epoch: sent when there are so many."""
+
+PLACES, LONGEST = 8, 4096
+"""Pieces of pinned memory for what became of epochs, and bytes of each."""
 
 MOST_ENTRIES = 1 << 18
 """Tiles of an epoch, which is what its ready queue has to hold."""
@@ -204,6 +207,9 @@ class Outcome(NamedTuple):
 class Sender(core.native.Sender):
     """Sends the epochs of one queue. What is here is what few of them need."""
 
+    wait_for_lane: Callable[[Epoch, int], None]
+    """Makes an epoch wait for a launch that is in none."""
+
     def __init__(
         self,
         queue: cl.CommandQueue,
@@ -223,7 +229,8 @@ class Sender(core.native.Sender):
         """Of all epochs that have ended."""
         self.requeue(queue, lanes)
         self.settings = settings
-        self.land_in_pinned(not on_cpu)
+        if not on_cpu:
+            self.use_pinned()
 
     @property
     def settings(self) -> Settings:
@@ -261,9 +268,11 @@ class Sender(core.native.Sender):
         """New memory for epochs."""
         return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, nbytes)
 
-    def pinned(self) -> list[layout.Words]:
-        """Arrays for what became of epochs."""
-        return pinned(self._queue)
+    def use_pinned(self) -> None:
+        """Have what became of epochs land in pinned memory, as is best where a device copies by way
+        of that: a read of 640 bytes into other memory ends some 50 us later on an H200, and its
+        call takes 8 us more. What is too long, or one too many at a time, lands in other memory."""
+        self.land_in(partial(driver.pinned_pieces, self._queue, PLACES, LONGEST))
 
     def refused_by_driver(self, failed: int, taken: bool) -> None:
         """Raise what the driver said of a command of an epoch, when those before it have ended."""

@@ -158,7 +158,7 @@ class Scheduler:
 
     def land_in_pinned_memory(self) -> None:
         """Land there as on a GPU, with all places free."""
-        self.sender.land_in_pinned(True)
+        self.sender.use_pinned()
 
     def kernels_by_group(self) -> dict[int, set[str]]:
         """Return the kernels that are built in, by the size of a group."""
@@ -213,14 +213,16 @@ class Scheduler:
     def refusing_the_second(self) -> Iterator[list[cl.Event]]:
         """Make the driver refuse all but the first launch of the scheduler for every epoch that is
         sent in the block; give the events of those."""
-        sender, events = self.sender, []
+        sender = self.sender
+        events: list[cl.Event] = []
         finish = sender.refused_by_driver
 
         def two(levels: object, block: int, cleans: int) -> Any:
             return [(1, launch_arguments(block, mode=cleans)), (1, (1, b"of a wrong size"))]
 
         def refused(failed: int, taken: bool) -> None:
-            events.append(self.backend.newest.kernel_event)
+            newest: Any = self.backend.newest
+            events.append(newest.kernel_event)
             finish(failed, taken)
 
         with (

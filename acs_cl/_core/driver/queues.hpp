@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "driver/kernel.hpp"
+#include "driver/landing.hpp"
 #include "driver/spread.hpp"
 #include "driver/transfer.hpp"
 #include "python/waiting.hpp"
@@ -79,6 +80,7 @@ public:
     std::int64_t waits = 0;  // events that launches were made to wait for
     std::int64_t bare = 0;  // launches without an event of their own
     int unasked_enough = UNASKED;
+    Landings landings;  // of small reads that are waited for
 
     // ---- submitting ---------------------------------------------------------------------------
 

@@ -97,7 +97,7 @@ void add_epochs(nb::module_ &module) {
         .def_prop_ro("_first", [](const Epoch &self) { return std::uintptr_t(self.first); })
         .def_prop_ro("_last", [](const Epoch &self) { return std::uintptr_t(self.last ? self.last : self.first); })
         .def_prop_ro("_status", [](const Epoch &self) {
-            return nb::bytes(reinterpret_cast<const char *>(self.status.words), 4 * self.status.many);
+            return nb::bytes(static_cast<const char *>(self.landing.bytes), 4 * self.status_words);
         });
 }
 
@@ -159,8 +159,10 @@ void add_sender(nb::module_ &module) {
             self.let_go(Sender::of(epoch), tasks, well);
         }, "epoch"_a, "tasks"_a, "well"_a)
         .def("let_go_of_all", &Sender::let_go_of_all)
-        .def("land_in_pinned", &Sender::land_in_pinned, "wanted"_a)
-        .def_prop_ro("places", &Sender::places);
+        .def("land_in", [](Sender &self, nb::object make) { self.landings.use(std::move(make)); }, "make"_a.none())
+        .def_prop_ro("places", [](const Sender &self) {
+            return std::make_pair(self.landings.taken(), self.landings.free());
+        });
 }
 
 }  // namespace acs_cl

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "driver/kernel.hpp"
+#include "driver/landing.hpp"
 #include "epoch/forecast.hpp"
 #include "table/table.hpp"
 
@@ -27,21 +28,6 @@ constexpr std::uint32_t CLEANS = 1, MAY_NARROW = 2, COMPANY_AT = 8;  // bits of 
 constexpr std::uint32_t MOST_SLICES = 17;  // launches of an epoch
 constexpr std::size_t SPARE_BYTES = 1 << 24, SPARE_WORDS = 4;
 constexpr std::uint32_t TIMED_TASKS = 64;  // of an epoch from which the time of a task is told
-
-// A contiguous piece of host memory, which Python keeps until the driver is through with it.
-struct HostBytes {
-    HostBytes(nb::handle object, bool is_written) {
-        int flags = is_written ? PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE : PyBUF_C_CONTIGUOUS;
-        if (PyObject_GetBuffer(object.ptr(), &view, flags)) throw nb::python_error();
-    }
-    ~HostBytes() { PyBuffer_Release(&view); }
-    HostBytes(const HostBytes &) = delete;
-    HostBytes &operator=(const HostBytes &) = delete;
-
-    std::size_t nbytes() const { return std::size_t(view.len); }
-
-    Py_buffer view = {};
-};
 
 inline double seconds_now() {  // of Python's `perf_counter`
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -81,14 +67,6 @@ struct Resident {
     bool broken = false;         // a run of it ended as none should: nobody knows how its blocks are
 };
 
-// Where the outcome of an epoch lands on the host: the driver's pinned memory where `keeper` has that.
-struct Landing {
-    std::uint32_t *words = nullptr;
-    std::size_t many = 0;
-    nb::object keeper;
-    std::vector<std::uint32_t> own;
-};
-
 // Launches handed to the scheduler at once. The table has which they are, by its number. Python's class adds
 // what is unusual. It waits before it goes: the driver reads its words and writes its outcome until the end.
 struct Epoch {
@@ -120,13 +98,14 @@ struct Epoch {
     double sent = 0;
     nb::list wait_for;
     void *event = nullptr, *first = nullptr, *last = nullptr;  // of the read, and of launches
-    nb::object event_object;
     nb::object region;
     std::size_t spare_bytes = 0;  // of a region that serves another epoch afterwards
     std::vector<std::uint32_t> words;
     std::vector<Write> changes;
     nb::object keeps;  // what else the driver uploads
-    Landing status;
+    Landing landing;  // of its outcome, of so many words
+    std::vector<std::uint32_t> own;
+    std::size_t status_words = 0;
     Placed counts;
     std::uint32_t launches = 0, block = 0, groups = 0;
     std::uint32_t foreseen = 0;  // its launches, if these came as foreseen and were not collected
@@ -154,12 +133,14 @@ public:
     double slice_s = 0;
     bool gang = true;
     bool is_plain = true;  // tasks in program order, without a window
+    Landings landings;
 
     // For the collector of cycles.
     template <typename Visit>
     bool each_object(Visit &&visit) {
         for (nb::handle one : {nb::handle(table_object_), nb::handle(store_), nb::handle(constants_), nb::handle(classes_),
-                               nb::handle(queue_object_), nb::handle(lanes_), nb::handle(open_object_)})
+                               nb::handle(queue_object_), nb::handle(lanes_), nb::handle(open_object_),
+                               nb::handle(landings.maker())})
             if (one.ptr() && !visit(one.ptr())) return false;
         for (const nb::object &one : sent_)
             if (!visit(one.ptr())) return false;
@@ -169,6 +150,7 @@ public:
         by_itself = false;
         leave_table();
         open_ = nullptr;
+        landings.use(nb::none());
         for (nb::object *one : {&table_object_, &store_, &lanes_, &open_object_}) one->reset();
         const std::deque<nb::object> sent = std::exchange(sent_, {});
     }
@@ -352,7 +334,7 @@ public:
         }
         if (!waiting_.empty()) lanes_.attr("flush")();
         declare(epoch);
-        land(self, epoch, what.status_words);
+        land(epoch, what.status_words);
         std::size_t taken = 0;
         const std::int32_t failed = commands(epoch, what, taken);
         epoch.wait_for.clear();
@@ -385,7 +367,7 @@ public:
     // Whether an epoch that is plain has ended, and well: then that is all.
     bool has_ended_well(Epoch &epoch) {
         if (!epoch.is_plain || !epoch.event || event_status(epoch.event)) return false;
-        const std::uint32_t *status = epoch.status.words;
+        const auto *status = static_cast<const std::uint32_t *>(epoch.landing.bytes);
         if (!status || status[FAULT] || status[UNFINISHED]) return false;
         if (epoch.launcher->has_pool)
             for (std::size_t at = SPAWNED; at < KEPT + REASONS; at++)
@@ -401,11 +383,7 @@ public:
             regions_.emplace_front(std::move(epoch.region), std::exchange(epoch.spare_bytes, 0));
         }
         if (!epoch.words.empty() && words_.size() < SPARE_WORDS) words_.push_back(std::move(epoch.words));
-        if (epoch.status.keeper.is_valid()) {
-            places_.push_back(std::move(epoch.status));
-            taken_--;
-        }
-        epoch.status = {};
+        landings.give(std::exchange(epoch.landing, {}));
         if (!well || tasks < TIMED_TASKS) return;
         const double each = (seconds_now() - epoch.sent) / double(tasks);
         task_s_ = std::min(each, (task_s_ + each) / 2);
@@ -414,26 +392,10 @@ public:
     void let_go_of_all() {
         regions_.clear();
         words_.clear();
-        places_.clear();
+        landings.use(nb::none());
         spare_bytes_ = 0;
-        wants_pinned_ = false;
         const std::deque<nb::object> sent = std::exchange(sent_, {});
         if (open_) shut();
-    }
-
-    void land_in_pinned(bool wanted) {
-        places_.clear();
-        taken_ = 0;
-        wants_pinned_ = wanted;
-    }
-    std::pair<std::size_t, std::size_t> places() const { return {taken_, places_.size()}; }
-
-    nb::object event_of(Epoch &epoch, void *event) {
-        if (!event) return nb::none();
-        if (event == epoch.event && epoch.event_object.is_valid()) return epoch.event_object;
-        nb::object made = classes_[2].attr("from_int_ptr")(std::uintptr_t(event), true);
-        if (event == epoch.event) epoch.event_object = made;
-        return made;
     }
 
     static Epoch &of(const nb::object &one) { return *nb::inst_ptr<Epoch>(one); }
@@ -498,23 +460,12 @@ private:
         epoch.launcher->declared = generation;
     }
 
-    void land(nb::handle self, Epoch &epoch, std::size_t words) {
-        if (std::exchange(wants_pinned_, false))
-            for (nb::handle one : self.attr("pinned")()) {
-                const HostBytes bytes(one, true);
-                places_.push_back({static_cast<std::uint32_t *>(bytes.view.buf), bytes.nbytes() / 4, nb::borrow(one), {}});
-                pinned_words_ = bytes.nbytes() / 4;
-            }
-        Landing &landing = epoch.status;
-        if (!places_.empty() && words <= pinned_words_) {
-            landing = std::move(places_.back());
-            places_.pop_back();
-            taken_++;
-        } else {
-            landing.own.resize(words);
-            landing.words = landing.own.data();
-        }
-        landing.many = words;
+    // Where its outcome goes.
+    void land(Epoch &epoch, std::size_t words) {
+        epoch.status_words = words;
+        if (landings.take(4 * words, epoch.landing)) return;
+        epoch.own.resize(words);
+        epoch.landing.bytes = epoch.own.data();
     }
 
     // Returns the driver's status. The first command waits for all others. An event takes the driver as long as a
@@ -555,9 +506,8 @@ private:
                                         ? each_given(kernel, what.launches, launch)
                                         : each_launch(epoch, kernel, what, launch);
         if (failed) return failed;
-        Landing &to = epoch.status;
         const std::size_t from = 4 * (std::size_t(epoch.counts.block) + what.which * epoch.counts.block_words);
-        return count(driver.read_buffer(queue_, what.region, 0, from, 4 * to.many, to.words,
+        return count(driver.read_buffer(queue_, what.region, 0, from, 4 * epoch.status_words, epoch.landing.bytes,
                                         std::uint32_t(waiting_.size()), waiting_.empty() ? nullptr : waiting_.data(),
                                         &epoch.event));
     }
@@ -613,7 +563,7 @@ private:
     nb::tuple classes_;
     nb::object queue_object_, lanes_, open_object_;
     void *queue_ = nullptr;
-    bool on_cpu_, by_levels_, wants_pinned_ = false;
+    bool on_cpu_, by_levels_;
     std::uint32_t units_;  // groups that run at a time, where that is not all that are launched
     double task_s_ = 50e-6;
     Epoch *open_ = nullptr;
@@ -621,8 +571,7 @@ private:
     std::uint32_t numbers_ = 0;
     std::size_t next_look_ = 0, ahead_ = 0;  // tasks sent since the device was idle and had no epoch
     std::deque<std::pair<nb::object, std::size_t>> regions_;  // the newest is the first to be taken
-    std::size_t spare_bytes_ = 0, taken_ = 0, pinned_words_ = 0;
-    std::vector<Landing> places_;
+    std::size_t spare_bytes_ = 0;
     std::vector<std::vector<std::uint32_t>> words_;
     std::vector<void *> waiting_;
 };

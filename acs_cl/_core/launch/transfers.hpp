@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstring>
 #include <utility>
 
 #include "driver/queues.hpp"
@@ -196,7 +197,8 @@ private:
 inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, nb::object host) {
     Table *table = queues.table();
     if (!table || !table->is_plain() || !view_of(array.ptr())) return nb::none();
-    const ArrayTransfer bound(queues, engine, host, array);
+    ArrayTransfer bound(queues, engine, host, array);
+    Landing landing;  // which outlives the read
     UnderWay under_way;
     under_way.may_block = false;  // a signal is heard meanwhile
     std::int64_t number;
@@ -204,14 +206,25 @@ inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, 
         // again, for whoever made the buffer may have run code
         if (!bound.is_plain() || !table->is_plain() || !table->lock->try_take()) return nb::none();
         const Taken taken(table->lock);
+        const bool lands = queues.landings.take(bound.plain.nbytes, landing);
+        if (lands) {
+            bound.take_program(landing.bytes);
+            bound.keeps = landing.keeper;
+        }
         const bool is_on_lane = bound.launch(&under_way);
         number = table->number;
         if (!is_on_lane) {
+            queues.landings.give(std::move(landing));
             if (!completed(engine.ptr(), nullptr, number)) throw PythonError();
             return nb::int_(number);
         }
     }
-    const bool has_ended_well = wait_for(queues, engine, number, under_way.take(), host);
+    const nb::handle kept = landing.bytes ? nb::handle(landing.keeper) : nb::handle(host);
+    const bool has_ended_well = wait_for(queues, engine, number, under_way.take(), kept);
+    if (landing.bytes) {
+        if (has_ended_well) std::memcpy(bound.program.view.buf, landing.bytes, bound.plain.nbytes);
+        queues.landings.give(std::move(landing));
+    }
     if (table->should_look() && !completed(engine.ptr(), nullptr)) throw PythonError();
     return nb::bool_(has_ended_well);
 }

@@ -108,7 +108,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 58;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 59;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -243,6 +243,10 @@ NB_MODULE(_core, module) {
         .def("join", &Queues::join, "table"_a)
         .def("read_now", &read_now, "engine"_a, "array"_a, "host"_a)
         .def("transfer", &transfer, "engine"_a, "target"_a, "source"_a)
+        .def("land_in", [](Queues &self, nb::object make) { self.landings.use(std::move(make)); }, "make"_a.none())
+        .def_prop_ro("places", [](const Queues &self) {
+            return std::make_pair(self.landings.taken(), self.landings.free());
+        })
         .def("event", &Queues::event, "number"_a)
         .def("oldest", &Queues::oldest)
         .def("poll", &Queues::poll, "most"_a = 64)

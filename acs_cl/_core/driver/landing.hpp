@@ -1,0 +1,81 @@
+// Where reads land on the host. Drivers of GPUs copy by way of memory that they have pinned, and by a thread of
+// their own where a read is into other memory: it ends some microseconds later, or some tens where that thread
+// runs elsewhere (docs/notes/2026-11-23-small-reads.md).
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+
+namespace acs_cl {
+
+namespace nb = nanobind;
+
+// A contiguous piece of host memory, which Python keeps until the driver is through with it.
+struct HostBytes {
+    HostBytes(nb::handle object, bool is_written) {
+        int flags = is_written ? PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE : PyBUF_C_CONTIGUOUS;
+        if (PyObject_GetBuffer(object.ptr(), &view, flags)) throw nb::python_error();
+    }
+    ~HostBytes() { PyBuffer_Release(&view); }
+    HostBytes(const HostBytes &) = delete;
+    HostBytes &operator=(const HostBytes &) = delete;
+
+    std::size_t nbytes() const { return std::size_t(view.len); }
+
+    Py_buffer view = {};
+};
+
+// Memory for one read: pinned where `keeper` has it, which may outlive all else.
+struct Landing {
+    void *bytes = nullptr;
+    nb::object keeper;
+};
+
+// Pieces of pinned memory, each given to one read at a time.
+class Landings {
+public:
+    // `make` gives a list of arrays of one size, once it is asked; None: there are none.
+    void use(nb::object make) {
+        free_.clear();
+        taken_ = nbytes_ = 0;
+        make_ = std::move(make);
+    }
+    const nb::object &maker() const { return make_; }
+
+    // False where none is free, or long enough.
+    bool take(std::size_t nbytes, Landing &landing) {
+        if (make_.is_valid() && !make_.is_none())
+            for (nb::handle one : std::exchange(make_, nb::object())()) {
+                const HostBytes bytes(one, true);
+                nbytes_ = bytes.nbytes();
+                free_.push_back({bytes.view.buf, nb::borrow(one)});
+            }
+        if (free_.empty() || nbytes > nbytes_) return false;
+        landing = std::move(free_.back());
+        free_.pop_back();
+        taken_++;
+        return true;
+    }
+
+    // What was taken is needed no more.
+    void give(Landing &&landing) {
+        if (!landing.keeper.is_valid()) return;
+        free_.push_back(std::move(landing));
+        taken_--;
+    }
+
+    std::size_t taken() const { return taken_; }
+    std::size_t free() const { return free_.size(); }
+
+private:
+    nb::object make_;
+    std::vector<Landing> free_;
+    std::size_t nbytes_ = 0, taken_ = 0;
+};
+
+}  // namespace acs_cl
