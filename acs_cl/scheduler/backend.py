@@ -512,8 +512,9 @@ class Device(Backend):
         """An event to wait for before looking again."""
         self.send()
         for epoch in self._sender.sent:
-            if epoch.event is not None:
-                return epoch.event
+            event: cl.Event | None = epoch.event
+            if event is not None:
+                return event
         return self.lanes.oldest()
 
     def poll(self, most: int = 64) -> Ended:
