@@ -395,7 +395,7 @@ def test_what_is_not_plain_goes_the_long_way_and_says_the_same(program: acs.Prog
             rt.engine.table.usable = not rt.engine.table.usable
         assert said[0] == said[1]
     assert rt.engine.table.usable
-    with pytest.raises(TypeError):
+    with pytest.raises(acs.UsageError, match="takes global size"):
         program.add((8,))
     freed = rt.zeros(8, "u4")
     freed.free()
