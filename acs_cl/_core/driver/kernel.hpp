@@ -65,7 +65,7 @@ inline void open_driver(const std::vector<std::uintptr_t> &functions) {
 // From CL/cl.h.
 constexpr std::uint32_t KERNEL_FUNCTION_NAME = 0x1190, KERNEL_PROGRAM = 0x1194,
                         EVENT_QUEUE = 0x11D0, EVENT_STATUS = 0x11D3, QUEUE_DEVICE = 0x1091,
-                        DEVICE_TYPE = 0x1000, DEVICE_VERSION = 0x102F;
+                        DEVICE_TYPE = 0x1000, DEVICE_C_VERSION = 0x103D;
 constexpr std::int32_t EVENT_COMPLETE = 0;
 constexpr std::uint64_t DEVICE_IS_CPU = 1 << 1;
 

@@ -110,11 +110,11 @@ struct Device {
 
     explicit Device(void *event) {
         void *queue = nullptr, *device = nullptr;
-        char version[256] = "";
+        char version[256] = "";  // of its language: that of the device is worked out anew by PoCL 3.0 each time
         if (driver.event_info(event, EVENT_QUEUE, sizeof(queue), &queue, nullptr) || !queue) return;
         is_cpu = !is_of_own_processor(queue);
         if (!is_cpu || driver.queue_info(queue, QUEUE_DEVICE, sizeof(device), &device, nullptr) ||
-            driver.device_info(device, DEVICE_VERSION, sizeof(version) - 1, version, nullptr))
+            driver.device_info(device, DEVICE_C_VERSION, sizeof(version) - 1, version, nullptr))
             return;
         tells = std::strstr(version, "PoCL");
     }
