@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from acs_cl.emu import machines, spec
-from acs_cl.scheduler.backend import FIRST_LOOK
-from acs_cl.scheduler.sender import MOST_TASKS, Settings
+from acs_cl.scheduler.sender import FIRST_LOOK, MOST_TASKS, Settings
 from acs_cl.scheduler.task import SMALLEST_TILE
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -24,12 +24,13 @@ import numpy as np
 import pyopencl as cl
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import ratios, spread
 from acs_cl.benchmarks.suite.timing import interleave
 from acs_cl.benchmarks.suite.tiny import typed_kernel
-from acs_cl.scheduler import backend as device_backend
+from acs_cl.scheduler import sender
 
 SOURCE = """
 kernel void add(global const uint *x, global uint *y, uint a, int b)
@@ -173,16 +174,13 @@ class Bare:
 @contextmanager
 def kept_open(runtime: acs.Runtime) -> Iterator[None]:
     """The epoch is not sent before something asks for it. Nothing public does this."""
-    module: Any = device_backend
     backend: Any = runtime.engine.backend
-    before = module.OPEN_S, module.FIRST_LOOK
-    module.OPEN_S, module.FIRST_LOOK = 1e9, 1 << 30
-    backend.keep_open()
     try:
-        yield
+        with testing.open_epochs():
+            backend.keep_open()
+            yield
     finally:
-        module.OPEN_S, module.FIRST_LOOK = before
-        backend.keep_open(module.FIRST_LOOK)
+        backend.keep_open(sender.FIRST_LOOK)
 
 
 def _us(seconds: float) -> float:
