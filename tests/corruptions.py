@@ -131,6 +131,7 @@ def once(program: acs.Program, rng: random.Random, kind: str, plan: list[Any]) -
         most_tasks=len(tasks),
         polls=rng.choice((0, 0, 5)),
     )
+    scheduler.lay_out_in_python()
     one = Run(program, tasks)
     rt.finish()
     plan.append((rng, kind))

@@ -160,6 +160,10 @@ class Scheduler:
         """Land there as on a GPU, with all places free."""
         self.sender.use_pinned()
 
+    def lay_out_in_python(self) -> None:
+        """Have Python make the words of each epoch, until settings change."""
+        self.sender.is_plain = False
+
     def kernels_by_group(self) -> dict[int, set[str]]:
         """Return the kernels that are built in, by the size of a group."""
         return {facts.group: set(facts.kernels) for facts in self.builds.facts()}

@@ -12,7 +12,7 @@ that no compiler folds. Results are compared with NumPy's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from time import perf_counter
 from typing import Any
@@ -267,20 +267,8 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
         for side in ("whole", "queue"):
             over = row[f"over_{side}"]
             found.append(target(f"{what} {side}", over["median"], "at least", least, "x", over))
-    overs = [row["over_best"] for row in result["products"].values()]
-    medians = [over["median"] for over in overs]
-    for row in result["products"].values():
-        what = f"two products of {row['rows']} rows"
-        over, share = row["over_best"], max(row["gflops"].values()) / row["peak_gflops"]
-        text = f"{what}: tuned over queue or whole"
-        found.append(target(text, over["median"], "at least", LEAST_TUNED, "x", over))
-        found.append(
-            target(f"{what}: share of the peak", share, "at least", LEAST_SHARE[on_cpu], "")
-        )
-    what = "pairs of products, tuned over queue or whole"
-    mean = float(np.exp(np.mean(np.log(medians))))
-    for which, value, bar in (("best", max(medians), LEAST_BEST), ("mean", mean, LEAST_MEAN)):
-        found.append(target(f"{what}: {which}", value, "at least", None if on_cpu else bar, "x"))
+    if result.get("products"):  # results of before 2026-11-23 have none
+        found += _bars_of_products(result["products"].values(), on_cpu)
     for row in result["chains"].values():
         most = None if on_cpu else MOST_LINK_US[row["groups"]]
         for side, limit in (("bands", most), ("whole", None)):
@@ -289,4 +277,21 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
         for way, cuda_us in row.get("cuda_us", {}).items():
             what = f"a link of {row['groups']} groups, CUDA, {way}"
             found.append(target(what, cuda_us, "at most", None, "us"))
+    return found
+
+
+def _bars_of_products(rows: Collection[Mapping[str, Any]], on_cpu: bool) -> list[dict[str, Any]]:
+    found = []
+    for row in rows:
+        what = f"two products of {row['rows']} rows"
+        over, share = row["over_best"], max(row["gflops"].values()) / row["peak_gflops"]
+        text = f"{what}: tuned over queue or whole"
+        found.append(target(text, over["median"], "at least", LEAST_TUNED, "x", over))
+        least = LEAST_SHARE[on_cpu]
+        found.append(target(f"{what}: share of the peak", share, "at least", least, ""))
+    medians = [row["over_best"]["median"] for row in rows]
+    mean = float(np.exp(np.mean(np.log(medians))))
+    what = "pairs of products, tuned over queue or whole"
+    for which, value, bar in (("best", max(medians), LEAST_BEST), ("mean", mean, LEAST_MEAN)):
+        found.append(target(f"{what}: {which}", value, "at least", None if on_cpu else bar, "x"))
     return found
