@@ -152,9 +152,13 @@ class Graph:
         with engine.lock:
             engine.end_sections()
         self._state = "being recorded"
-        engine.recorders[self._thread] = self
-        engine.table.recording(1)
-        return self
+        try:
+            engine.recorders[self._thread] = self
+            engine.table.recording(1)
+            return self  # of a signal from here on `__exit__` hears
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
 
     def __exit__(
         self,
