@@ -96,7 +96,16 @@ kernel void scale_and_add(global float *x, global const float *y, global const f
 kernel void divide(global const float *x, global float *y, global const float *by)
 { int i = get_global_id(0); y[i] = x[i] / by[0]; }
 """
-MATRIX = """
+_ADDED_UP = """    sums[me] = sum;
+    for (int reach = 32; reach > 0; reach /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (me < reach) sums[me] += sums[me + reach];
+    }
+    if (me == 0) y[row] = sums[0];
+}"""
+"""How a group adds up a row."""
+MATRIX = (
+    """
 kernel void fill(global float *a, int n)
 {
     int i = get_global_id(0), j = get_global_id(1);
@@ -108,14 +117,11 @@ kernel void times(global const float *a, global const float *x, global float *y,
     int me = get_local_id(0), row = get_global_id(1);
     float sum = 0;
     for (int k = me; k < n; k += 64) sum += a[row * n + k] * x[k];
-    sums[me] = sum;
-    for (int reach = 32; reach > 0; reach /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (me < reach) sums[me] += sums[me + reach];
-    }
-    if (me == 0) y[row] = sums[0];
-}"""
-SPARSE = """
+"""
+    + _ADDED_UP
+)
+SPARSE = (
+    """
 kernel void fill(global int *columns, global float *values, int n)
 {
     int k = get_global_id(0), row = get_global_id(1);
@@ -129,13 +135,9 @@ kernel void times(global const int *columns, global const float *values, global 
     int me = get_local_id(0), row = get_global_id(1);
     float sum = 0;
     for (int k = me; k < 256; k += 64) sum += values[row * 256 + k] * x[columns[row * 256 + k]];
-    sums[me] = sum;
-    for (int reach = 32; reach > 0; reach /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (me < reach) sums[me] += sums[me + reach];
-    }
-    if (me == 0) y[row] = sums[0];
-}"""
+"""
+    + _ADDED_UP
+)
 
 
 def _about(full: float, scale: float, unit: int) -> int:

@@ -1,6 +1,7 @@
 // Epochs on their way, as Python has them.
 
 #include "epoch/sender.hpp"
+#include "python/collected.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -10,28 +11,6 @@ namespace acs_cl {
 using namespace nb::literals;
 
 namespace {
-
-int traverse(PyObject *self, visitproc visit, void *arg) {
-#if PY_VERSION_HEX >= 0x03090000
-    Py_VISIT(Py_TYPE(self));
-#endif
-    if (!nb::inst_ready(self)) return 0;
-    int found = 0;
-    nb::inst_ptr<Sender>(self)->each_object([&](PyObject *one) {
-        found = visit(one, arg);
-        return !found;
-    });
-    return found;
-}
-
-int clear(PyObject *self) {
-    if (nb::inst_ready(self)) nb::inst_ptr<Sender>(self)->clear_objects();
-    return 0;
-}
-
-PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)},
-                       {Py_tp_clear, reinterpret_cast<void *>(clear)},
-                       {0, nullptr}};
 
 nb::object or_none(const nb::object &one) { return one.is_valid() ? one : nb::none(); }
 
@@ -105,7 +84,7 @@ void add_epochs(nb::module_ &module) {
 
 void add_sender(nb::module_ &module) {
     add_epochs(module);
-    nb::class_<Sender>(module, "Sender", nb::type_slots(slots))
+    nb::class_<Sender>(module, "Sender", nb::type_slots(collected<Sender>))
         .def(nb::init<nb::object, nb::object, nb::object, nb::tuple, bool, bool, std::uint32_t>(), "table"_a, "store"_a,
              "constants"_a, "classes"_a, "on_cpu"_a, "by_levels"_a, "units"_a)
         .def_ro("launches", &Sender::launches)

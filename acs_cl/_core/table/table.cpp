@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "epoch/sender.hpp"
+#include "python/collected.hpp"
 #include "table/ends.hpp"
 
 namespace acs_cl {
@@ -17,28 +18,6 @@ namespace acs_cl {
 using namespace nb::literals;
 
 namespace {
-
-int traverse(PyObject *self, visitproc visit, void *arg) {
-#if PY_VERSION_HEX >= 0x03090000
-    Py_VISIT(Py_TYPE(self));
-#endif
-    if (!nb::inst_ready(self)) return 0;
-    int found = 0;
-    nb::inst_ptr<Table>(self)->each_object([&](PyObject *one) {
-        found = visit(one, arg);
-        return !found;
-    });
-    return found;
-}
-
-int clear(PyObject *self) {
-    if (nb::inst_ready(self)) nb::inst_ptr<Table>(self)->clear_objects();
-    return 0;
-}
-
-PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)},
-                       {Py_tp_clear, reinterpret_cast<void *>(clear)},
-                       {0, nullptr}};
 
 void join(Table &self, nb::object hazards, nb::object lock, std::size_t backlog,
           std::optional<std::size_t> window, bool ready_first, bool in_order) {
@@ -138,7 +117,7 @@ void add_table(nb::module_ &module) {
     }
     module.attr("STEPS") = steps;
 
-    nb::class_<Table>(module, "Table", nb::type_slots(slots))
+    nb::class_<Table>(module, "Table", nb::type_slots(collected<Table>))
         .def(nb::init<>())
         .def("join", join, "hazards"_a, "lock"_a, "backlog"_a, "window"_a.none(), "ready_first"_a,
              "in_order"_a)

@@ -1,0 +1,37 @@
+// Types of Python's whose objects hold others: its collector of cycles sees and clears these.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace acs_cl {
+
+namespace nb = nanobind;
+
+template <typename T>
+int traverse(PyObject *self, visitproc visit, void *arg) {
+#if PY_VERSION_HEX >= 0x03090000
+    Py_VISIT(Py_TYPE(self));
+#endif
+    if (!nb::inst_ready(self)) return 0;
+    int found = 0;
+    nb::inst_ptr<T>(self)->each_object([&](PyObject *one) {
+        found = visit(one, arg);
+        return !found;
+    });
+    return found;
+}
+
+template <typename T>
+int clear(PyObject *self) {
+    if (nb::inst_ready(self)) nb::inst_ptr<T>(self)->clear_objects();
+    return 0;
+}
+
+// `T` has `each_object(visit)` and `clear_objects()`.
+template <typename T>
+inline PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse<T>)},
+                                  {Py_tp_clear, reinterpret_cast<void *>(clear<T>)},
+                                  {0, nullptr}};
+
+}  // namespace acs_cl
