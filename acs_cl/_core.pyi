@@ -968,6 +968,8 @@ class Passing:
     wanted: int
     satisfied: int
     began: float
+    waits_first: bool
+    """Whether a blocking transfer is quicker where nothing is in flight: on a GPU."""
     look: Look
     @property
     def lock(self) -> Lock: ...
@@ -975,8 +977,8 @@ class Passing:
     def rests(self) -> bool:
         """Whether the bypass stays open however much is in flight."""
     def __init__(self, queue: Any, engine: Any, pointer: int, behind: int) -> None: ...
-    def count(self, event: Any, /) -> None:
-        """Count a command that went by."""
+    def wait_until_idle(self) -> bool:
+        """Wait until nothing is in flight on the driver's queue. False: the driver refuses."""
     def rest(self, seconds: float, /) -> None:
         """Keep the bypass open for so long."""
     commands: int

@@ -46,7 +46,6 @@ _read = _cl._enqueue_read_buffer
 _write = _cl._enqueue_write_buffer
 _copy = _cl._enqueue_copy_buffer
 _fill = _cl._enqueue_fill_buffer
-_marker = _cl._enqueue_marker_with_wait_list
 _svm_copy = _cl._enqueue_svm_memcpy
 _svm_fill = _cl._enqueue_svm_memfill
 
@@ -263,10 +262,3 @@ def wait_for_events(events: Sequence[cl.Event]) -> None:
     alone."""
     for event in events:
         wait_for_event(event)
-
-
-def wait_for_queue(queue: cl.CommandQueue) -> None:
-    """Block until all that an in-order queue has was done, as its `finish`, which nothing ends."""
-    marker = _marker(queue)
-    queue.flush()
-    wait_for_event(marker)

@@ -31,7 +31,7 @@ from pyopencl import _cl
 
 from .. import core
 from ..access.called import Arguments
-from ..devices.driver import Events, status, wait_for_queue
+from ..devices.driver import Events, status
 from ..errors import AcsError, OutOfMemory, UsageError
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
@@ -208,7 +208,7 @@ class Queue(cl.CommandQueue):
         """Wait for everything enqueued so far."""
         section = self.section
         if section is not None and section.open:
-            wait_for_queue(section.native)
+            section.wait_until_idle()
             _FINISH(self)
             if section.passing and not self._engine.failures.any:
                 self._waited()

@@ -55,9 +55,9 @@ int passing_set(Passing *self, PyObject *value, void *) {
     return 0;
 }
 
-PyObject *passing_count(Passing *self, PyObject *event) {
-    self->count(event, nullptr);
-    Py_RETURN_NONE;
+PyObject *passing_wait(Passing *self, PyObject *) {
+    const bool is_idle = wait_until_idle(self);
+    return PyErr_Occurred() ? nullptr : PyBool_FromLong(is_idle);
 }
 
 PyObject *passing_rest(Passing *self, PyObject *seconds) {
@@ -100,7 +100,7 @@ int passing_set_look(Passing *self, PyObject *value, void *) {
     return 0;
 }
 
-PyMethodDef passing_methods[] = {{"count", method(passing_count), METH_O, nullptr},
+PyMethodDef passing_methods[] = {{"wait_until_idle", method(passing_wait), METH_NOARGS, nullptr},
                                  {"rest", method(passing_rest), METH_O, nullptr},
                                  {"take_stretch", method(passing_take_stretch), METH_NOARGS, nullptr},
                                  {"spoil_stretch", method(passing_spoil), METH_NOARGS, nullptr},
@@ -113,6 +113,7 @@ PyMemberDef passing_members[] = {{"passed", T_LONGLONG, offsetof(Passing, passed
                                  {"wanted", T_INT, offsetof(Passing, wanted), 0, nullptr},
                                  {"satisfied", T_INT, offsetof(Passing, satisfied), 0, nullptr},
                                  {"began", T_DOUBLE, offsetof(Passing, began), 0, nullptr},
+                                 {"waits_first", T_BOOL, offsetof(Passing, waits_first), 0, nullptr},
                                  {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef passing_properties[] = {
     {"passing", getter(passing_get), setter(passing_set), nullptr, nullptr},
@@ -131,12 +132,11 @@ Passing *way_of(PyObject *queue) {
 void Passing::count(PyObject *event, void *handle) {
     passed++;
     commands++;
-    is_idle = false;
-    // one of a transfer holds memory of the program, and waits when it goes; and a driver takes longer
-    // to release one that has ended, so that none is held without need
+    all++;
+    // an event of a transfer holds memory of the program, and waits when it goes
     auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
-    const bool is_held = waits_first && type == acs_cl::events.plain;
-    Py_XSETREF(last, is_held ? Py_NewRef(event) : nullptr);
+    const bool is_kept = waits_first && all - idle_at == usual && type == acs_cl::events.plain;
+    Py_XSETREF(expected, is_kept ? Py_NewRef(event) : nullptr);
     if (--left > 0) return;
     left = behind;
     bool waits = in_flight && event_status(in_flight_handle) > 0;
@@ -146,15 +146,21 @@ void Passing::count(PyObject *event, void *handle) {
 }
 
 bool wait_until_idle(Passing *way) {
-    if (way->is_idle) return true;
-    void *handle = way->last ? handle_of(way->last) : nullptr;
-    if (!handle) return false;
-    const nb::object lives = nb::borrow(way->last);
-    if (event_status(handle) > 0) {
+    if (way->is_idle()) return true;
+    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(way));
+    const long long turn = way->all;
+    way->usual = turn - way->idle_at;
+    void *event = way->expected ? handle_of(way->expected) : nullptr;
+    if (event) driver.retain_event(event);
+    else if (driver.marker(way->native, 0, nullptr, &event)) return false;
+    bool has_ended = event_status(event) <= 0;
+    if (!has_ended) {
         driver.flush(way->native);
-        if (wait_for_event(handle) != Wait::ENDED) return false;
+        has_ended = wait_for_event(event) == Wait::ENDED;
     }
-    return true;
+    driver.release_event(event);
+    if (has_ended) way->idle_since(turn);
+    return has_ended;
 }
 
 void Passing::end() {

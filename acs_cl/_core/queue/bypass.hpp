@@ -49,7 +49,7 @@ struct Passing {
     PyObject *lock;
     PyObject *in_flight;  // an event of some commands ago, or null
     PyObject *look_object;  // at launches outside of the section
-    PyObject *last;  // the event of the last command, or null
+    PyObject *expected;  // the event of a last command that is likely to be waited for, or null
     Look *look;
     void *native, *in_flight_handle;
     long long passed;
@@ -61,11 +61,12 @@ struct Passing {
     // acs_cl/queue/trials.py compares them.
     long long commands, least_commands;
     double stretch_began;
-    bool is_idle;  // nothing is in flight
-    bool waits_first;  // a blocking transfer is quicker where it is
+    // Commands ever; of them when nothing was in flight last; and from there to the last wait.
+    long long all, idle_at, usual;
+    bool waits_first;  // a blocking transfer is quicker where nothing is in flight
     bool is_mixed;  // some of it was tracked, and some passed
 
-    auto objects() { return std::array{&lock, &in_flight, &look_object, &last}; }
+    auto objects() { return std::array{&lock, &in_flight, &look_object, &expected}; }
     void end();
 
     // The host has waited for results: whether a stretch is long enough to be looked at.
@@ -76,8 +77,16 @@ struct Passing {
 
     void forget_events() {
         Py_CLEAR(in_flight);
-        Py_CLEAR(last);
-        is_idle = false;
+        Py_CLEAR(expected);
+        all++;
+        idle_at = -1;
+    }
+
+    bool is_idle() const { return idle_at == all; }
+
+    // Nothing is in flight, if nobody came since there were so many commands.
+    void idle_since(long long turn) {
+        if (all == turn) idle_at = turn;
     }
 };
 
@@ -85,7 +94,11 @@ struct Passing {
 bool waited(Passing *way);
 
 // Waits until nothing is in flight on the driver's queue, which signals can end. False: an error is
-// set, or nothing is known.
+// set, or the driver refuses.
+//
+// On an H200 the driver takes longest to release an event that has ended, which one of a command before
+// mostly has. So no event is kept for this wait, but where waits come in a rhythm: of the command behind
+// which the last one came. Behind any other there is a marker.
 bool wait_until_idle(Passing *way);
 
 // The open way of a queue, or null.

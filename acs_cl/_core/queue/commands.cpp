@@ -216,7 +216,7 @@ bool take_open(Passing *way) {
 // the driver, or null.
 PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t blocks_at,
                         PyObject *wait_for) {
-    const bool stays = (way->is_idle || (way->waits_first && wait_until_idle(way))) &&
+    const bool stays = (way->is_idle() || (way->waits_first && wait_until_idle(way))) &&
                        (!wait_for || have_come(wait_for));
     if (PyErr_Occurred()) return nullptr;
     if (!stays && !args.change(blocks_at, self->blocks_name, Py_False)) return nullptr;
@@ -224,9 +224,10 @@ PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t
     PyObject *event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
                                           args.keywords);
     if (event) way->count(event, nullptr);
-    way->is_idle = event && stays;
+    const long long turn = way->all;
     reinterpret_cast<Lock *>(way->lock)->give_back();
     if (event && !stays && !wait_here(event)) Py_CLEAR(event);
+    if (event) way->idle_since(turn);
     if (event && self->joins == READ && !waited(way)) Py_CLEAR(event);
     return event;
 }
