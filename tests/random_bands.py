@@ -158,6 +158,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "device, slices": {"backend": "device", "slice_ms": 0.05},
     "device, window 8": {"backend": "device", "window": 8},
     "device, watched": {"backend": "device", "watchdog_s": 60},
+    "device, checked": {"backend": "device", "check": "access"},
     "auto": {"backend": "auto"},
     "auto, bands auto": {"backend": "auto", "bands": "auto"},
     "emulated": {"backend": "emulated"},
