@@ -907,8 +907,13 @@ class Queues:
         """Choose lanes by a policy: numbers of `LANE_AFTER` and `LANE_NEW`."""
     def join(self, table: Table) -> None:
         """Connect the lanes with the table of their runtime."""
-    def submit(self, launch: Launch, behind: Iterable[Any] | None = None) -> None:
-        """Enqueue a launch on a lane, behind what it follows and behind foreign events."""
+    def time_on(self, queue: Any) -> None:
+        """Take one queue more, in order, that keeps times: for launches that are to be timed."""
+    def submit(
+        self, launch: Launch, behind: Iterable[Any] | None = None, timed: bool = False
+    ) -> None:
+        """Enqueue a launch on a lane, behind what it follows and behind foreign events. `timed`:
+        on the one that keeps times."""
     def poll(self, most: int = 64) -> Ended:
         """Return launches that ended."""
     def poll_up_to(self, number: int) -> Ended:

@@ -17,6 +17,8 @@ from acs_cl.records import Access, Launch
 
 PROGRAM, NAME = 0x1194, 0x1190
 QUEUED, COMPLETE, FAILED, REFUSED = 3, 0, -9, -5
+TIMED = 99
+"""The queue that keeps times, where there is one. It is in order."""
 VOID, INT, SIZE, STATUS = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_size_t, ctypes.c_int32
 
 
@@ -88,7 +90,7 @@ class Driver:
         able = []
         for queue, commands in self.queues.items():
             here = commands[: self.flushed[queue]]
-            for command in here if self.out_of_order else here[:1]:
+            for command in here if self.out_of_order and queue != TIMED else here[:1]:
                 if all(self.status[event] <= 0 for event in command.waits):
                     able.append((queue, command))
         if not able:
@@ -247,8 +249,11 @@ def _meant(argument: Any) -> Any:
 class Program:
     """Random launches on the core's queues, with what must be true of them at any time."""
 
-    def __init__(self, rng: random.Random, out_of_order: bool, lanes: int, enough: int) -> None:
+    def __init__(
+        self, rng: random.Random, out_of_order: bool, lanes: int, enough: int, times: bool = False
+    ) -> None:
         self.rng = rng
+        self.lanes = lanes
         self.driver = driver = Driver(out_of_order)
         made.append(self)
 
@@ -270,6 +275,11 @@ class Program:
         classes = Svm, Object, Local, type(None), Command, type(None)
         self.queues = core.native.Queues(names, out_of_order, False, classes, Event)
         self.queues.unasked_enough = enough
+        if times:
+            self.queues.time_on(Object(TIMED))
+            with pytest.raises(RuntimeError, match="there is a queue that keeps times"):
+                self.queues.time_on(Object(TIMED))
+        self.times, self.timed = times, set[int]()
         self.table = core.native.Table()
         self.table.join(core.native.Hazards(), core.native.Lock(), 1 << 20, None, False, False)
         self.queues.join(self.table)
@@ -290,10 +300,10 @@ class Program:
             "add", rng.choice(self.kernels), size, None, pointers, values, None, self.driver
         )
 
-    def give(self, launch: Launch) -> None:
+    def give(self, launch: Launch, timed: bool = False) -> None:
         """Submit a launch, which is in the table."""
         self.table.insert(launch)
-        self.queues.submit(launch)
+        self.queues.submit(launch, timed=timed)
         self.table.start(launch.number)
 
     def launch(self) -> None:
@@ -306,8 +316,10 @@ class Program:
         launch = Launch(self.number, command, Access((), ()), upstream)
         if rng.random() < 0.1:
             driver.refuses = rng.choice(("enqueue", "argument", "kernel"))
+        timed = self.times and rng.random() < 0.1
+        before_timed = len(driver.queues.get(TIMED, ()))
         try:
-            self.give(launch)
+            self.give(launch, timed)
         except RefusalError:
             assert driver.refuses
             self.table.never_ran(launch.number, ())
@@ -315,6 +327,9 @@ class Program:
         finally:
             driver.refuses = ""
         assert sum(map(len, driver.queues.values())) > before
+        assert len(driver.queues.get(TIMED, ())) - before_timed == timed  # and nothing else
+        if timed:
+            self.timed.add(self.number)
         self.upstream[self.number] = upstream
         pairs = [*zip(command.pointers[::2], command.pointers[1::2], strict=True)]
         expected = {at: _meant(one) for at, one in pairs} | {2: command.values[1]}
@@ -353,6 +368,9 @@ class Program:
             # where another one's event stands for it, it fails with that
             assert status == own or (own == COMPLETE and status < 0 and event in self.driver.bare)
             assert all(other in self.reported for other in self.upstream[number])
+            if number in self.timed:
+                assert end.lane == self.lanes
+                assert end.event.int_ptr == event
             self.reported[number] = status
             self.table.end(number, status < 0)
         assert self.queues.in_flight == len(self.upstream) - len(self.reported)
@@ -401,7 +419,7 @@ def test_launches_wait_for_their_upstream_and_are_reported_once(
     out_of_order: bool, lanes: int, enough: int, fails: bool
 ) -> None:
     for seed in range(4):
-        program = Program(random.Random(seed), out_of_order, lanes, enough)
+        program = Program(random.Random(seed), out_of_order, lanes, enough, times=seed > 1)
         for _ in range(600):
             program.step(fails)
         if out_of_order or not enough:

@@ -28,6 +28,7 @@ from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
 from acs_cl.several.links import links_of
 from acs_cl.several.placement import Lack, Link, State, Task
 from acs_cl.several.spreading import Owed
+from acs_cl.several.times import FIRST, RARELY, Times
 from acs_cl.tools import links
 
 EACH = max(6, int(os.environ.get("ACS_CL_FUZZ", "0")) // len(CONFIGURATIONS))
@@ -185,6 +186,56 @@ def test_baselines_look_at_what_their_names_say() -> None:
     assert chosen("minmax_transfer_time") == 2  # the only one without a slow link
     turns = placement.policy("round_robin")
     assert [turns(asked, there, links, NOW) for _ in range(4)] == [0, 1, 2, 0]
+
+
+def test_few_launches_of_a_kind_are_timed_and_never_two_at_once() -> None:
+    times, live, timed = Times(2), set[int](), 0
+    key = "k", (64,), None
+
+    def launch(number: int) -> bool:
+        live.add(number)
+        times.ask(number, key, 0, live.__contains__)
+        return number in times.asked
+
+    def end(took_us: float | None) -> None:
+        for number in list(times.asked):
+            times.took(number, took_us)
+        live.clear()
+
+    for number in range(10, 1000):
+        timed += launch(number)
+        assert len(times.asked) <= 1
+        if number % 3 == 0:
+            end(50.0)
+    assert FIRST < timed < 1000 // RARELY + FIRST
+    assert (times.took_us(key, 0), times.took_us(key, 1)) == (50, None)
+    end(50.0)
+    times.due(key, 0)
+    assert launch(1000)
+    assert not launch(1001)  # the one before is under way
+    end(None)  # a driver that has no time of it
+    times.due(key, 0)
+    assert launch(1002)
+    live.clear()  # it never ran
+    times.due(key, 0)
+    assert launch(1003)
+    assert list(times.asked) == [1003]
+    end(1e6)  # late: something else held it
+    assert times.took_us(key, 0) == 87.5
+
+
+def test_lanes_of_several_devices_keep_no_times(device: cl.Device) -> None:
+    keeps = cl.command_queue_properties.PROFILING_ENABLE
+    with acs.Runtime(devices=team(device, 2), backend="lanes", spread=False) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        assert not any(queue.properties & keeps for queue in engine.backend.queues)
+        x, y = rt.array(np.ones(64), "f4"), rt.zeros(64)
+        for k in range(4):
+            prog.add((64,), None, x, y, k)
+            rt.finish()
+        assert engine.times.took_us(("add", (64,), None), 0)
+        assert y.get()[0] == 6
+        assert sum(rt.stats()["lanes"].values()) >= 6
 
 
 # ---- programs ------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ..devices.driver import CommandQueue, pinned_pieces
 from ..errors import DeviceError
 from ..launch.backend import Backend, Ended
 from ..launch.commands import KernelCommand, TransferCommand
-from ..records import LANE_AFTER, LANE_NEW, Placing
+from ..records import LANE_AFTER, LANE_NEW, Launch, Placing
 
 PLACES, LONGEST = 4, 1 << 14
 """Pieces of pinned memory for reads, and bytes of each."""
@@ -62,6 +62,9 @@ class HostQueues(Backend):
         if not device.type & cl.device_type.CPU:
             self.use_pinned()
         self._core.place_by(LANE_AFTER.index(placing.after), LANE_NEW.index(placing.new))
+        self._timed: list[CommandQueue] = []
+        """A queue that keeps times, once a launch was to be timed."""
+        self._open_timed = partial(open_queues, context, device, 1, True)
         # the core's own, without a call of Python's between
         self.submit = self._core.submit  # type: ignore[method-assign]
         self.event = self._core.event  # type: ignore[method-assign]
@@ -70,6 +73,18 @@ class HostQueues(Backend):
         """Have short reads that are waited for land in pinned memory. Into other memory an H200's
         driver reads by a thread of its own, and where that runs decides how long it takes."""
         self._core.land_in(partial(pinned_pieces, self.queues[0], PLACES, LONGEST))
+
+    def submit_timed(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
+        """Put a launch where its time is kept."""
+        if not (self._timed or self.profiling or self.in_order):
+            self._timed = self._open_timed()
+            self._core.time_on(self._timed[0])
+        self._core.submit(launch, behind, bool(self._timed))
+
+    @property
+    def lanes(self) -> int:
+        """Count the queues, that which keeps times included."""
+        return len(self.queues) + len(self._timed)
 
     def join(self, table: core.native.Table) -> None:
         """The core makes launches by itself, and keeps them in `table`."""
@@ -115,6 +130,8 @@ class HostQueues(Backend):
     def close(self) -> None:
         """Wait, then let go of the events."""
         self.wait_all()
+        for queue in self._timed:
+            queue.finish()
         self._core.forget()
 
 

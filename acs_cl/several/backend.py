@@ -18,10 +18,8 @@ from .. import core
 from ..backends.queues import HostQueues
 from ..devices.driver import OwnKernel
 from ..launch.backend import Backend, Ended
-from ..records import Launch, Sizes
-
-Key = tuple[str, Sizes, Sizes | None]
-"""What times are kept under: a kernel and its sizes."""
+from ..records import Launch
+from .times import Key
 
 REMEMBERED = 4096
 """Launches that are over and of which it is known where they ran."""
@@ -44,8 +42,8 @@ class Several(Backend):
         """Launches whose times are asked for."""
         self.staying: Callable[[Key], int] = lambda key: 0
         """Says how many launches of a kernel and sizes the core may make by itself."""
-        self.timed: Callable[[int, int, float], None] = lambda number, device, took_us: None
-        """Is told how long a launch took."""
+        self.timed: Callable[[int, float | None], None] = lambda number, took_us: None
+        """Is told how long such a launch took; None: nobody knows."""
 
     def assign(self, number: int, device: int, reason: str) -> None:
         """Say where a launch will run, before it is handed over."""
@@ -69,7 +67,10 @@ class Several(Backend):
         """Put a launch on a queue of its device."""
         device = self._device.get(launch.number, 0)
         upstream = tuple(one for one in launch.upstream if self._device.get(one, 0) == device)
-        self.backends[device].submit(launch._replace(upstream=upstream), behind)
+        backend = self.backends[device]
+        is_timed = launch.number in self.asked
+        submit = backend.submit_timed if is_timed else backend.submit
+        submit(launch._replace(upstream=upstream), behind)
 
     def join(self, table: core.native.Table) -> None:
         """Keep launches in the table."""
@@ -101,7 +102,7 @@ class Several(Backend):
         first = 0
         for backend in self.backends:
             found.update({first + lane: many for lane, many in backend.used.items()})
-            first += len(backend.queues)
+            first += backend.lanes
         return found
 
     @property
@@ -126,13 +127,15 @@ class Several(Backend):
         return self._all([one.poll_up_to(number) for one in self.backends])
 
     def _all(self, ended: list[Ended]) -> Ended:
-        for device, some in enumerate(ended):
-            for end in some if self.backends[device].profiling else ():
+        for some in ended:
+            for end in some:
                 if end.number not in self.asked:
                     continue
+                took_us = None
                 with suppress(cl.Error):  # a driver that has no times of a command
                     times = end.event.profile
-                    self.timed(end.number, device, (times.end - times.start) / 1e3)
+                    took_us = (times.end - times.start) / 1e3
+                self.timed(end.number, took_us)
         return sorted((end for some in ended for end in some), key=lambda end: end.number)
 
     def oldest(self) -> cl.Event | None:

@@ -38,13 +38,14 @@ from ..memory.array import Array, HostArray
 from ..memory.blocks import Base, Block
 from ..records import EVERYTHING, Access, Command, Span, interval
 from . import binding, placement
-from .backend import Key, Several
+from .backend import Several
 from .coherence import Coherence, Piece, is_widened
 from .memory import AnyPart, Blocks, Everywhere, real_base
 from .placement import Lack, Links, State, Task
 from .spreading import LEAST_US, AccessOf, Owed, are_apart, cut, hindrance
 from .spreading import Part as PartOf
 from .staging import CHUNK, Staging
+from .times import Key, Times
 from .twins import Twins
 
 PREFETCH = 64 << 10
@@ -58,12 +59,6 @@ AT_HOME = "its data is there"
 
 WAITS_US = 500.0
 """A copy is made at once if what it copies will be there before long."""
-
-MOST_TIMES = 16384
-"""Kernels, sizes and devices of which times are kept."""
-
-LATE = 4.0
-"""A time so much longer than those before was not the kernel's own."""
 
 LOOKED_AT = 256
 """How many short launches the core makes before one is looked at again."""
@@ -131,10 +126,8 @@ class SeveralEngine(Engine):
         self.placed = [0] * many
         """Launches of the program, by device."""
         self._blocks: dict[int, Blocks] = {}
-        self._times: dict[tuple[Key | None, int], float] = {}
-        """{what is launched, device: how long it took, in us}."""
-        self._timing: dict[int, Key | None] = {}
-        """{launch under way: what its time is kept under}."""
+        self.times = Times(many)
+        self._wants_times = team.placement == "min_finish" or team.spread is None
         self._free_us = [0.0] * many
         self._ready_us: dict[tuple[int, int], float] = {}
         """{base, device: when its last writer there will have ended}."""
@@ -143,7 +136,7 @@ class SeveralEngine(Engine):
         self.parts = 0
         """Launches that were parts of spread ones."""
         self.store.freed = self._freed
-        self.backend.timed, self.backend.asked = self._timed, self._timing
+        self.backend.timed, self.backend.asked = self.times.took, self.times.asked
         self.backend.staying = self._staying
         self._left: set[int] = set()
         """Bases whose launches the core leaves to this."""
@@ -159,8 +152,11 @@ class SeveralEngine(Engine):
 
     def _staying(self, key: Key) -> int:
         """How many launches like the last one the core may make."""
-        took = self._times.get((key, 0))
-        return LOOKED_AT if took is not None and took < placement.STAYS_US else 0
+        took = self.times.took_us(key, 0)
+        if took is None or took >= placement.STAYS_US:
+            return 0
+        self.times.due(key, 0)
+        return LOOKED_AT
 
     def _leave(self, base: int) -> None:
         """Something is to be on another device: the core makes no launches that touch it."""
@@ -214,7 +210,8 @@ class SeveralEngine(Engine):
             command, partial(self._place_on, device), lambda one: self.twins.kernel(one, device)
         )
         real = self._real(access, device)
-        self._timing[self.number + 1] = _key(command)
+        if self._wants_times:
+            self.times.ask(self.number + 1, _key(command), device, self.table.__contains__)
         self.backend.assign(self.number + 1, device, reason)
         number = self.enter(made, real, gates).number
         self._launched(access, device, _key(command))
@@ -235,7 +232,7 @@ class SeveralEngine(Engine):
         if self.spread is False or self.recorder() is not None:
             return None
         key, many = _key(command), len(self.placed)
-        took = [self._times.get((key, device)) for device in range(many)]
+        took = [self.times.took_us(key, device) for device in range(many)]
         whole_us = max((one for one in took if one is not None), default=0.0)
         if self.spread is None and whole_us < LEAST_US:
             return None
@@ -320,8 +317,6 @@ class SeveralEngine(Engine):
             waits.wait_for_half(self)
             self.check_open()
         self.backend.forget_before(self.table.oldest() or self.number)
-        if len(self._timing) > 2 * self.backlog:
-            self._timing = {n: key for n, key in self._timing.items() if n in self.table}
 
     def _place(self, command: Command, access: Access) -> tuple[int, str]:
         if reason := binding.pinned_because(command, access):
@@ -371,7 +366,7 @@ class SeveralEngine(Engine):
             max((self._ready_us.get((base, device), 0.0) for base in named), default=0.0)
             for device in devices
         )
-        took = tuple(self._times.get((key, device)) for device in devices)
+        took = tuple(self.times.took_us(key, device) for device in devices)
         return Task(lacks, ready, took, sum(span.nbytes for span in needed))
 
     def _launched(self, access: Access, device: int, key: Key | None) -> None:
@@ -394,18 +389,10 @@ class SeveralEngine(Engine):
         now_us = perf_counter() * 1e6
         if self.backend.backends[device].in_flight <= 1:
             self._free_us[device] = now_us
-        took = self._times.get((key, device), 0.0)
+        took = self.times.took_us(key, device) or 0.0
         self._free_us[device] = max(self._free_us[device], now_us) + took
         for span in access.writes:
             self._ready_us[span.base, device] = self._free_us[device]
-
-    def _timed(self, number: int, device: int, took_us: float) -> None:
-        key = self._timing.pop(number, None)
-        if key is not None:
-            before = self._times.get((key, device), took_us)
-            if len(self._times) >= MOST_TIMES and (key, device) not in self._times:
-                self._times.clear()
-            self._times[key, device] = 0.75 * before + 0.25 * min(took_us, LATE * before)
 
     # ---- memory ----------------------------------------------------------------------------------
 

@@ -102,7 +102,8 @@ def team(
                     f"memory='svm': {one.name.strip()} has no shared virtual memory; use 'buffers'"
                 )
     stores = [store_for(context, one, how.memory) for context, one in pairs]
-    is_timed = placement == "min_finish" or spread is None
+    # the others keep times on a queue of their own
+    is_timed = how.host == "serial" and (placement == "min_finish" or spread is None)
     backends = [
         HostQueues(how.host, context, one, how.lanes, is_timed, placing) for context, one in pairs
     ]

@@ -8,6 +8,9 @@
 // queue that was never flushed while another queue waits for it for ever. emu/reference/lanes.py is
 // the model of these choices.
 //
+// A launch whose time is wanted takes a lane that keeps times, which no other launch does: to keep them costs
+// microseconds for each command.
+//
 // Every command but a plain kernel, and whatever the driver refuses, goes by the command's own
 // `enqueue` in Python, which knows every case and raises PyOpenCL's errors. The caller holds the
 // runtime's lock.
@@ -72,6 +75,7 @@ public:
           profiling_(profiling) {
         for (nb::handle queue : queues)
             lanes_.push_back({address(queue.attr("int_ptr")), nb::borrow(queue), {}});
+        open_ = lanes_.size();
     }
     ~Queues() { forget(); }
     Queues(const Queues &) = delete;
@@ -84,8 +88,14 @@ public:
 
     // ---- submitting ---------------------------------------------------------------------------
 
-    // A `records.Launch`, and events of other queues that it goes behind.
-    void submit(nb::handle launch, nb::handle behind) {
+    // A queue in order that keeps times, for launches that are to be timed.
+    void time_on(nb::object queue) {
+        if (lanes_.size() > open_) throw std::logic_error("there is a queue that keeps times");
+        lanes_.push_back({address(queue.attr("int_ptr")), std::move(queue), {}});
+    }
+
+    // A `records.Launch`, and events of other queues that it goes behind. `timed`: its time is wanted.
+    void submit(nb::handle launch, nb::handle behind, bool timed) {
         if (!table_) throw std::logic_error("these queues have no launch table");
         std::int64_t number = whole_number(PyTuple_GET_ITEM(launch.ptr(), 0));
         nb::handle command = PyTuple_GET_ITEM(launch.ptr(), 1);
@@ -93,7 +103,7 @@ public:
         upstream_.clear();
         for (PyObject *other : Items(PyTuple_GET_ITEM(launch.ptr(), 3)))
             if (const Flying *one = find(whole_number(other))) upstream_.push_back(*one);
-        Lane &lane = place();
+        Lane &lane = place(timed);
         if (!behind.is_none())
             for (PyObject *event : Items(behind.ptr()))
                 wait_for_.push_back(address(nb::handle(event).attr("int_ptr")));
@@ -235,13 +245,13 @@ public:
     // ---- what has ended -----------------------------------------------------------------------
 
     nb::list poll(std::size_t most) {
-        if (out_of_order_) {
+        if (out_of_order_ && !has_timed()) {
             collect(lanes_[0], std::min(most, lanes_[0].queued.size()));
         } else {
             // a look that finds nothing more has seen all that is upstream of what others found
-            while (collect_heads()) {
+            while (out_of_order_ ? collect_all() : collect_heads()) {
             }
-            mark_idle();
+            if (!out_of_order_) mark_idle();
             std::sort(ended_.begin(), ended_.end(), [](const auto &a, const auto &b) {
                 return a.first.number < b.first.number;
             });
@@ -251,7 +261,7 @@ public:
     }
 
     nb::list poll_up_to(std::int64_t number) {
-        if (!out_of_order_) return poll(0);
+        if (!out_of_order_ || has_timed()) return poll(0);
         const auto &queued = lanes_[0].queued;
         auto after = std::find_if(queued.begin(), queued.end(),
                                   [&](std::int64_t other) { return other > number; });
@@ -338,14 +348,18 @@ private:
     // ---- lanes --------------------------------------------------------------------------------
 
 
+    bool is_timed(const Lane &lane) const { return &lane >= &lanes_[0] + open_; }
+
+    bool has_timed() const { return lanes_.size() > open_ && !lanes_.back().queued.empty(); }
+
     // Where a launch goes that follows `upstream_`, and what it waits for there.
-    Lane &place() {
-        Lane &chosen = out_of_order_ ? lanes_[0] : choose();
+    Lane &place(bool timed = false) {
+        Lane &chosen = timed && lanes_.size() > open_ ? lanes_.back() : out_of_order_ ? lanes_[0] : choose();
         for (const Flying &other : upstream_) {
             Lane &lane = lanes_[other.lane];
-            if (!out_of_order_ && &lane == &chosen) continue;
+            if (&lane == &chosen && (!out_of_order_ || is_timed(lane))) continue;
             if (const Flying *one = covering(other)) wait_for_.push_back(one->event);
-            if (!out_of_order_ && lane.unflushed) start(lane);
+            if (&lane != &chosen && lane.unflushed) start(lane);
         }
         return chosen;
     }
@@ -354,7 +368,7 @@ private:
     // flight. The latest lane, where they overlap nothing.
     Lane &choose() {
         if (after_ != After::TAIL || fresh_ != Fresh::LEAST) return choose_by_policy();
-        if (lanes_.size() > 1 && spread_.is_due()) look_back();
+        if (open_ > 1 && spread_.is_due()) look_back();
         if (!spread_.wide) return lanes_[latest_];
         if (Lane *lane = behind_tail()) return *lane;
         return lanes_[latest_ = least_used()];
@@ -362,32 +376,34 @@ private:
 
     // The same for the policies of others. They look at nothing but edges and lanes.
     Lane &choose_by_policy() {
-        if (after_ == After::SAME && !upstream_.empty()) return lanes_[upstream_.front().lane];
+        if (after_ == After::SAME)
+            for (const Flying &other : upstream_)
+                if (other.lane < open_) return lanes_[other.lane];
         if (after_ == After::TAIL)
             if (Lane *lane = behind_tail()) return *lane;
         if (after_ == After::DISJOINT)
             for (const Flying &other : upstream_)
-                if (Flying *one = find(other.number); !one->continued) {
+                if (Flying *one = find(other.number); !one->continued && one->lane < open_) {
                     one->continued = true;
                     return lanes_[one->lane];
                 }
         if (fresh_ == Fresh::LEAST) return lanes_[latest_ = least_used()];
         if (fresh_ == Fresh::REUSE)
-            for (std::size_t lane = 0; lane < lanes_.size(); lane++)
+            for (std::size_t lane = 0; lane < open_; lane++)
                 if (lanes_[lane].queued.empty()) return lanes_[latest_ = lane];
-        return lanes_[latest_ = (latest_ + 1) % lanes_.size()];
+        return lanes_[latest_ = (latest_ + 1) % open_];
     }
 
     Lane *behind_tail() {
         for (auto other = upstream_.rbegin(); other != upstream_.rend(); ++other)
-            if (lanes_[other->lane].queued.back() == other->number) return &lanes_[other->lane];
+            if (other->lane < open_ && lanes_[other->lane].queued.back() == other->number) return &lanes_[other->lane];
         return nullptr;
     }
 
     std::size_t least_used() const {
         std::size_t best = latest_, least = lanes_[latest_].queued.size();
-        for (std::size_t step = 1; least && step < lanes_.size(); step++) {
-            std::size_t lane = (latest_ + step) % lanes_.size();
+        for (std::size_t step = 1; least && step < open_; step++) {
+            std::size_t lane = (latest_ + step) % open_;
             if (lanes_[lane].queued.size() < least) {
                 best = lane;
                 least = lanes_[lane].queued.size();
@@ -430,7 +446,7 @@ private:
     }
 
     bool wants_event(const Lane &lane) const {
-        return out_of_order_ || profiling_ || behind_ || unasked_ < unasked_enough ||
+        return out_of_order_ || profiling_ || is_timed(lane) || behind_ || unasked_ < unasked_enough ||
                lane.bare + 1 >= SPARSE;
     }
 
@@ -537,6 +553,13 @@ private:
         std::reverse(ended_.begin(), ended_.end());
     }
 
+    // The same of all lanes; whether anything has ended.
+    bool collect_all() {
+        const std::size_t before = ended_.size();
+        for (Lane &lane : lanes_) collect(lane, lane.queued.size());
+        return ended_.size() > before;
+    }
+
     // The core's own launches that ended well are over with that: the table knows.
     nb::list ended() {
         nb::list list = untold_.is_valid() ? nb::steal<nb::list>(untold_.release()) : nb::list();
@@ -546,7 +569,7 @@ private:
                 continue;
             }
             nb::object event = one.owner ? nb::borrow(one.owner) : nb::none();
-            if (profiling_ && !one.owner) event = made(one.event);
+            if ((profiling_ || is_timed(lanes_[one.lane])) && !one.owner) event = made(one.event);
             list.append(End(one.number, status, event, std::int32_t(one.lane), 0));
             release(one);
         }
@@ -564,6 +587,7 @@ private:
 
     std::vector<Lane> lanes_;
     std::size_t in_flight_ = 0, latest_ = 0;
+    std::size_t open_ = 0;  // lanes that any launch may take: all but the one that keeps times
     Spread spread_;
     After after_ = After::TAIL;
     Fresh fresh_ = Fresh::LEAST;

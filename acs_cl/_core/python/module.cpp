@@ -108,7 +108,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 60;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 62;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -239,7 +239,8 @@ NB_MODULE(_core, module) {
     nb::class_<Queues>(module, "Queues", nb::type_slots(queues_slots))
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
         .def("place_by", &Queues::place_by, "after"_a, "fresh"_a)
-        .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none())
+        .def("time_on", &Queues::time_on, "queue"_a)
+        .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none(), "timed"_a = false)
         .def("join", &Queues::join, "table"_a)
         .def("read_now", &read_now, "engine"_a, "array"_a, "host"_a)
         .def("transfer", &transfer, "engine"_a, "target"_a, "source"_a)
