@@ -2,12 +2,14 @@
 
 Kernels touch rows, columns, halos, mirrors and gathered elements, so that bands of one launch wait
 for the same band of another, for its neighbours, for a mirrored one, or for all. Arithmetic is on
-integers, so results are the same in any order that is right.
+integers, so results are the same in any order that is right. `Ways` runs the program of a seed in
+the configuration of that seed, and holds it against whole launches, one after another.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -116,7 +118,7 @@ def _step(rng: random.Random, arrays: int, elements: int, kernel: str) -> Step:
         numbers = (w, n // w, by)
         local = (4, 4) if kernel == "team2" else rng.choice((None, (4, 2), (1, 8)))
         x, y = local or (1, 1)
-        size = -(-w // x) * x, -(-(n // w) // y) * y
+        size = (-(-w // x) * x, -(-(n // w) // y) * y)
     return Step(kernel, size, local, None, tuple(used), numbers, bands)
 
 
@@ -147,3 +149,81 @@ class Machine:
         views = [arrays[one][start:] for one, start in step.arrays]
         said = {"bands": step.bands} if is_cut else {}
         return kernel(step.size, step.local, *views, *step.numbers, **said)
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "device": {"backend": "device"},
+    "device, 2 groups": {"backend": "device", "groups": 2},
+    "device, critical path": {"backend": "device", "order": "critical_path"},
+    "device, slices": {"backend": "device", "slice_ms": 0.05},
+    "device, window 8": {"backend": "device", "window": 8},
+    "device, watched": {"backend": "device", "watchdog_s": 60},
+    "device, checked": {"backend": "device", "check": "access"},
+    "auto": {"backend": "auto"},
+    "auto, bands auto": {"backend": "auto", "bands": "auto"},
+    "emulated": {"backend": "emulated"},
+    "lanes": {"backend": "lanes"},
+}
+"""What runtimes are made with; the first one has every second seed."""
+
+
+def configuration_of(seed: int) -> str:
+    """The configuration of a seed."""
+    names = [*WAYS]
+    return names[0] if seed % 2 else names[1 + seed // 2 % (len(names) - 1)]
+
+
+def check(machine: Machine, oracle: Machine, seed: int) -> Counter[str]:
+    """Run one random program, with other numbers and arrays between its replays; how many replays
+    and launches there were, and how many of these were cut. An `AssertionError` says what is
+    wrong."""
+    rng = random.Random(seed)
+    program = random_program(rng)
+    steps = [*program.steps]
+    wanted, arrays = oracle.arrays(program, seed), machine.arrays(program, seed)
+    with machine.rt.record() as graph:
+        handles = [machine.launch(step, arrays, True) for step in steps]
+    replays = rng.randint(1, 4)
+    for again in range(replays):
+        what = rng.choice(("update", "swap", "")) if again else ""
+        if what == "update":
+            at = rng.randrange(len(steps))
+            numbers = (*steps[at].numbers[:-1], rng.randrange(1, 9))
+            steps[at] = steps[at]._replace(numbers=numbers)
+            graph.update(handles[at], by=numbers[-1])
+        used = [array for step in steps for array, _ in step.arrays]
+        if what == "swap" and program.arrays > len(arrays) - 2:
+            at = rng.choice(used)
+            for machines, those in ((oracle, wanted), (machine, arrays)):
+                those.append(those[at])
+                those[at] = machines.arrays(program, seed + again)[0]
+            graph.swap(arrays[-1], arrays[at])
+        graph.verify()
+        graph.replay()
+        for step in steps:
+            oracle.launch(step, wanted, False)
+    for number, (got, want) in enumerate(zip(arrays, wanted, strict=True)):
+        np.testing.assert_array_equal(
+            got.get(), want.get(), f"seed {seed}, array {number}: {program}"
+        )
+    told = [str(machine.rt.explain(handle)) for handle in handles]
+    cut = sum("bands: off" not in one and "bands: " in one for one in told)
+    return Counter(replays=replays, launches=len(told), cut=cut)
+
+
+class Ways:
+    """Runtimes of a process, one for each of `WAYS`, and one that cuts nothing."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._oracle = Machine(device, backend="serial")
+        self._made: dict[str, Machine] = {}
+
+    def one(self, seed: int) -> Counter[str]:
+        """Run the program of a seed; what was counted."""
+        name = configuration_of(seed)
+        if name not in self._made:
+            machine = self._made[name] = Machine(self._device, **WAYS[name])
+            machine.prebuild()
+        counts = check(self._made[name], self._oracle, seed)
+        return counts + Counter({f"{name}: {what}": many for what, many in counts.items()})

@@ -6,8 +6,9 @@ being run, which says where a process died. Kind `pool` is programs of kernels t
 (`fuzz`), a seed each. Kind `kernels` is programs of newly made kernels (`random_launches`), of
 which a seed stands for several. Kind `repeats` is programs that nearly repeat their steps
 (`fuzz.repeats`), a seed each. Kind `devices` is programs on several devices (`fuzz.several`), a
-seed each. Kind `loops` is loop programs (`random_loops`) and `trees` is trees of spawned items
-(`random_trees`), a seed each. Exit code 3: a seed took too long.
+seed each. Kind `loops` is loop programs (`random_loops`), `trees` is trees of spawned items
+(`random_trees`) and `bands` recorded programs in bands (`random_bands`), a seed each. Exit code 3:
+a seed took too long.
 
 `random_batches.py` runs many of these.
 """
@@ -29,6 +30,7 @@ from typing import Any
 # PoCL's wheel builds nothing on CPUs that are newer than it is, unless this asks for a repair.
 os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
 
+import random_bands
 import random_launches
 import random_loops
 import random_trees
@@ -37,7 +39,7 @@ from fuzz.runtimes import Ways, configuration_of
 
 from acs_cl import core, devices
 
-KINDS = ("pool", "kernels", "repeats", "devices", "loops", "trees")
+KINDS = ("pool", "kernels", "repeats", "devices", "loops", "trees", "bands")
 LONGEST_S = 300.0
 """A seed that takes longer hangs; building for the scheduler takes a while beside other work."""
 SAVED_EVERY = 25
@@ -131,6 +133,7 @@ RUNNERS: dict[str, Callable[[Any], Runner]] = {
     "devices": lambda device: OneEach(several.Ways(device), several.configuration_of),
     "loops": lambda device: OneEach(random_loops.Ways(device), random_loops.configuration_of),
     "trees": lambda device: OneEach(random_trees.Ways(device), random_trees.configuration_of),
+    "bands": lambda device: OneEach(random_bands.Ways(device), random_bands.configuration_of),
 }
 
 

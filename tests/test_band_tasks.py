@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from random_bands import Machine, random_program
+from random_bands import Machine, check
 
 import acs_cl as acs
 from acs_cl.scheduler import layout
@@ -37,48 +37,13 @@ def oracle() -> Iterator[Machine]:
     made.rt.close()
 
 
-def check(machine: Machine, oracle: Machine, seed: int) -> tuple[int, int]:
-    """Run one random program, with other numbers and arrays between its replays; how many of its
-    launches were cut, of how many."""
-    rng = random.Random(seed)
-    program = random_program(rng)
-    steps = [*program.steps]
-    wanted, arrays = oracle.arrays(program, seed), machine.arrays(program, seed)
-    with machine.rt.record() as graph:
-        handles = [machine.launch(step, arrays, True) for step in steps]
-    for again in range(rng.randint(1, 4)):
-        what = rng.choice(("update", "swap", "")) if again else ""
-        if what == "update":
-            at = rng.randrange(len(steps))
-            numbers = (*steps[at].numbers[:-1], rng.randrange(1, 9))
-            steps[at] = steps[at]._replace(numbers=numbers)
-            graph.update(handles[at], by=numbers[-1])
-        used = [array for step in steps for array, _ in step.arrays]
-        if what == "swap" and program.arrays > len(arrays) - 2:
-            at = rng.choice(used)
-            for machines, those in ((oracle, wanted), (machine, arrays)):
-                those.append(those[at])
-                those[at] = machines.arrays(program, seed + again)[0]
-            graph.swap(arrays[-1], arrays[at])
-        graph.verify()
-        graph.replay()
-        for step in steps:
-            oracle.launch(step, wanted, False)
-    for number, (got, want) in enumerate(zip(arrays, wanted, strict=True)):
-        np.testing.assert_array_equal(
-            got.get(), want.get(), f"seed {seed}, array {number}: {program}"
-        )
-    told = [str(machine.rt.explain(handle)) for handle in handles]
-    return sum("bands: off" not in one and "bands: " in one for one in told), len(told)
-
-
 def test_random_programs_in_bands_give_what_whole_launches_give(
     device: cl.Device, machine: Machine, oracle: Machine
 ) -> None:
     cut = launches = 0
     for seed in range(PROGRAMS):
-        of = check(machine, oracle, seed)
-        cut, launches = cut + of[0], launches + of[1]
+        counts = check(machine, oracle, seed)
+        cut, launches = cut + counts["cut"], launches + counts["launches"]
     assert cut > launches // 3, (cut, launches)
 
 

@@ -215,6 +215,19 @@ def test_turns_rotate_and_nothing_is_collected_meanwhile() -> None:
     assert gc.isenabled()
 
 
+def test_nothing_is_collected_between_turns_where_none_is_collected_already() -> None:
+    import gc
+
+    seen: list[bool] = []
+    with timing.no_collection():
+        before = gc.get_stats()[2]["collections"]
+        timing.interleave({"a": lambda: seen.append(gc.isenabled())}, 3)
+        assert gc.get_stats()[2]["collections"] == before
+        assert not gc.isenabled()
+    assert seen == [False] * 3
+    assert gc.isenabled()
+
+
 @pytest.mark.parametrize(
     ("value", "sense", "limit", "met"),
     [

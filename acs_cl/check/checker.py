@@ -18,7 +18,8 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -40,6 +41,7 @@ from ..memory.blocks import Base, Block
 from ..records import EVERYTHING, Access, Command, DType, Modes, Report, Span
 from . import findings
 from .access import Matters, stray_read, stray_write
+from .bands import parts_of
 from .case import Argument, Case, Spot, Trial
 from .findings import Finding, Where, Who, finding
 from .foreign import Foreign
@@ -309,16 +311,50 @@ class Checker:
             matters = stray_read(case, real, trials, access_too, unwritten)
             if matters is not None:
                 case.put(real.out)
+        wrong = None
+        if (
+            self.modes.access
+            and spot is None
+            and matters is None
+            and type(command) is KernelCommand
+        ):
+            wrong = self._look_at_bands(case, command, access, who)
+            case.put(real.out)
         if self.modes.uninitialised:
             note_written(case, real, trials)
         self._take_over(case, real, everything=spot is not None)
         if spot is not None:
             self.fail(self.wrote(case, spot, who, access))
+        if wrong is not None:
+            self.fail(wrong)
         if matters is not None:
             self._tell(case, matters, who, access)
         elif type(command) is KernelCommand:
             self.right(kernel)
         return handle
+
+    def _look_at_bands(
+        self, whole: Case, command: KernelCommand, access: Access, who: Who
+    ) -> Finding | None:
+        """Run bands of a launch alone, from what was before it: each touches what was worked out
+        for it. What is wrong; memory is left as it comes."""
+        memory = self.memory
+        turn = self._seen[token_of(command)]
+        for part in parts_of(self.engine, command, access, turn):
+            touched, begin, own = part.access, part.run, who._replace(part=part.name)
+            case = Case(
+                memory, memory.read(touched), memory.intervals(touched.writes), whole.arguments,
+                partial(self._begin, begin), signature_of(command),
+            )  # fmt: skip
+            real = case.trial(case.before)
+            trials = [case.trial(case.other()), case.trial(case.turned())]
+            spot = stray_write(case, (real, *trials))
+            if spot is not None:
+                return self.wrote(case, spot, own, touched)
+            matters = stray_read(case, real, trials, True, False)
+            if matters is not None and matters.spot is not None:
+                return self.read(case, matters.spot, own, touched)
+        return None
 
     def right(self, kernel: KernelCommand) -> None:
         """A launch was looked at, and nothing is wrong with it."""
@@ -354,10 +390,12 @@ class Checker:
 
     def _run(self, command: Command) -> cl.Event:
         """Begin it once more, beside the backend, with nothing of that under way; its event."""
+        return self._begin(lambda queue: command.enqueue(queue, None))
+
+    def _begin(self, run: Callable[[cl.CommandQueue], cl.Event]) -> cl.Event:
         self.runs += 1
         with self.engine.lock:
-            event: cl.Event = command.enqueue(self.memory.queue, None)
-        return event
+            return run(self.memory.queue)
 
     def _take_over(self, case: Case, real: Trial, everything: bool) -> None:
         """The mirror becomes what the launch left."""

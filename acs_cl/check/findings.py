@@ -30,10 +30,13 @@ class Who(NamedTuple):
     name: str
     site: str
     on_host: bool = False
+    part: str = ""
+    """The band, where it is one of a launch."""
 
     def __str__(self) -> str:
         kind = "host task" if self.on_host else "kernel"
-        return f"launch {self.launch} of {kind} {self.name!r}, at {self.site}"
+        part = f"{self.part} of " if self.part else ""
+        return f"{part}launch {self.launch} of {kind} {self.name!r}, at {self.site}"
 
 
 class Where(NamedTuple):

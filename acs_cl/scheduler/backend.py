@@ -653,7 +653,7 @@ class Device(Backend):
                 return None  # on a CPU they gain more than lanes
             return choice.refusal(self._table.number, _key(command), task.tiles, groups)
 
-        return Cutter(self.queues[0].context, self._schedulers, self._store.owns, how, refusal)
+        return Cutter(self.queues[0].context, self._schedulers, self._store, how, refusal)
 
     def prepare(self, kernels: list[tuple[Origin, int]]) -> None:
         """Have kernels built into schedulers, and wait for it."""

@@ -19,8 +19,10 @@ from ..devices.driver import Origin
 from ..errors import OutOfMemory
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand, parts_of
+from ..memory.blocks import Store
 from ..records import EVERYTHING, Access, Command
 from . import layout
+from .alone import Run, alone
 from .builds import Scheduler, Schedulers
 from .segment import Recorded, Segment, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
@@ -46,13 +48,13 @@ class Cutter:
         self,
         context: cl.Context,
         schedulers: Schedulers,
-        owns: Callable[[int], bool],
+        store: Store,
         settings: Settings,
         refusal: Callable[[Command, Task, int], str | None],
     ) -> None:
         self._context = context
         self._schedulers = schedulers
-        self._owns = owns
+        self._store = store
         self._settings = settings
         self._refusal = refusal
 
@@ -113,6 +115,23 @@ class Cutter:
         if len(run) > layout.MOST_TASKS or entries > MOST_ENTRIES:
             return "it is too long"
         return self._segment(launches, first, [tasks[common[0]] for tasks in run], common[0], True)
+
+    def parts(self, command: Command, access: Access) -> list[tuple[Access, Run]]:
+        """Its bands, each with what it touches and what runs it alone; none where it stays whole.
+        Waits for schedulers to be built."""
+        try:
+            self._prepare([(command, access)], 1)
+            scheduler, task = next(iter(self._tasks(command, access).items()))
+        except Unfit:
+            return []
+        levels = self._schedulers.tier == "levels"
+        return [
+            (
+                band.access,
+                alone(self._context, scheduler, task, band, self._store.allocations, levels),
+            )
+            for band in task.cuts.bands
+        ]
 
     def _prepare(self, launches: Sequence[Recorded], least: int) -> bool:
         """Have all schedulers built that there will be, so that no launch is cut off from the one
@@ -194,7 +213,7 @@ class Cutter:
         """A launch as a record."""
         plain, decision = parts_of(command)
         assert type(plain) is KernelCommand
-        return body.made(plain, decision, self._owns)
+        return body.made(plain, decision, self._store.owns)
 
     def patch(self, segment: Segment, index: int, launch: Recorded) -> bool:
         """Put another launch in the place of one in a segment, if that differs in arguments

@@ -16,11 +16,14 @@ from .. import runtime as runtime_module
 from ..errors import UsageError
 from ..graph import tuning
 from ..graph.tuning import Gain, Replayed
+from ..records import Access
 from ..runtime import Runtime
 from ..scheduler import backend as scheduler_backend
 from ..scheduler import layout
 from ..scheduler import policy as choice
 from ..scheduler import sender as scheduler_sender
+from ..scheduler import task as task_module
+from ..scheduler.bands import Band, bands_of
 from ..scheduler.builds import Scheduler as BuiltScheduler
 from ..scheduler.builds import Schedulers
 from ..scheduler.compiling import launch_arguments
@@ -67,6 +70,19 @@ def marked(mark: Callable[[layout.Image], None], seen: list[layout.Image]) -> It
         return made
 
     with changed(layout.Recorder, "image", noting(layout.Recorder.image)):
+        yield
+
+
+@contextmanager
+def bands_touch(told: Callable[[int, Access], Access]) -> Iterator[None]:
+    """Have bands touch what `told` makes of their numbers and of what was worked out."""
+    def bands(*args: Any) -> tuple[Band, ...]:
+        found = bands_of(*args)
+        return tuple(
+            band._replace(access=told(number, band.access)) for number, band in enumerate(found)
+        )
+
+    with changed(task_module, "bands_of", bands):
         yield
 
 

@@ -1,0 +1,44 @@
+"""Bands under checks: parts of a recorded launch, each run alone beside what was worked out for it.
+
+In: a launch of a kernel that is to be cut. Out: its bands, with what each may touch and what runs
+it. Bands are where the device has a scheduler; elsewhere a launch has none, and nothing is there to
+be wrong. A launch of many bands has some of them looked at, others each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyopencl as cl
+
+from ..launch.commands import KernelCommand
+from ..records import Access
+
+if TYPE_CHECKING:
+    from ..launch.engine import Engine
+
+MOST_LOOKED_AT = 8
+"""Bands of a launch."""
+
+
+class Part(NamedTuple):
+    """A band of a launch."""
+
+    name: str
+    access: Access
+    run: Callable[[cl.CommandQueue], cl.Event]
+
+
+def parts_of(engine: Engine, command: KernelCommand, access: Access, turn: int) -> list[Part]:
+    """The bands to look at in a launch; `turn` says which, where it has many."""
+    cutter = engine.backend.cutter()
+    if command.cut is None or command.cut.touched is None or cutter is None:
+        return []
+    found = cutter.parts(command, access)
+    apart = -(-len(found) // MOST_LOOKED_AT)
+    return [
+        Part(f"band {number} of {len(found)}", *one)
+        for number, one in enumerate(found)
+        if (number + turn) % apart == 0
+    ]

@@ -1,0 +1,55 @@
+"""A band by itself: a part of a launch that is run to see what it does.
+
+In: a scheduler, a launch as its record, and one of its bands. Out: what runs that band on a queue,
+beside the backend and as often as somebody likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from struct import pack
+
+import pyopencl as cl
+
+from ..devices.driver import OwnKernel, declare_svm, set_arguments
+from . import layout
+from .bands import Band
+from .builds import Scheduler
+from .children import POOL_INDEX
+from .compiling import launch_arguments
+from .task import Task
+
+Run = Callable[[cl.CommandQueue], cl.Event]
+
+
+def alone(
+    context: cl.Context,
+    scheduler: Scheduler,
+    task: Task,
+    band: Band,
+    allocations: Callable[[], Sequence[int]],
+    levels: bool,
+) -> Run:
+    """Give what begins a run of a band, and the event of that. `allocations`: memory that its
+    arguments may point to."""
+    recorder = layout.Recorder()
+    head = layout.band(task.head, band.first, band.tiles, band.run, band.stride)
+    recorder.add(head, task.blob, task.shape, ())
+    groups, group = min(scheduler.limits.groups, band.tiles), scheduler.limits.group
+    image = recorder.image(2 * groups + 64, with_levels=levels)
+    # of its own: the core knows which arguments the scheduler's kernel has, and sets no others
+    native = OwnKernel(scheduler.native.program, scheduler.native.function_name)
+    if scheduler.pool is not None:
+        native.set_arg(POOL_INDEX, scheduler.pool)
+    kept: list[cl.Buffer] = []
+
+    def run(queue: cl.CommandQueue) -> cl.Event:
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        kept[:] = [cl.Buffer(context, flags, hostbuf=image.words)]  # a run leaves its counts there
+        declare_svm(native, allocations())
+        first, many = image.levels[0] if levels else (0, groups)
+        how = (1, pack("<I", first)) if levels else launch_arguments()
+        set_arguments(native, (0, kept[0]), how)
+        return cl.enqueue_nd_range_kernel(queue, native, (many * group,), (group,))
+
+    return run
