@@ -185,6 +185,36 @@ def test_what_fills_a_gpu_is_cut_only_where_somebody_asked(
             assert bool(bands_of(rt.explain(handle))) == (on_cpu or is_cut)
 
 
+def test_a_kernel_too_heavy_for_others_has_a_scheduler_of_its_own_in_bands(
+    device: cl.Device,
+) -> None:
+    """Where nobody asks for bands a lane runs it: nothing is gained in a scheduler."""
+    with acs.Runtime(device) as rt:
+        prog = rt.build(
+            """kernel void mirror(global const uint *x, global uint *y, uint a)
+            { local uint part[HALF]; uint i = get_global_id(0);
+              part[i % HALF] = x[i]; barrier(CLK_LOCAL_MEM_FENCE); y[i] = part[i % HALF] * 3u + a; }
+            kernel void light(global uint *x, uint a) { x[get_global_id(0)] += a; }""",
+            macros={"HALF": int(device.local_mem_size) * 5 // 32},
+        )
+        x, y = rt.array(np.arange(64, dtype="u4")), rt.zeros(64, "u4")
+        for bands in ("off", "auto", 4):
+            with rt.record() as graph:
+                prog.mirror((64,), (1,), x, y, 1, bands=bands)
+                handle = prog.mirror((64,), (1,), y, x, 2, bands=bands)
+                prog.light((64,), None, x, 1)
+            if bands == 4:
+                graph.verify()
+            graph.replay().wait()
+            told = str(rt.explain(handle))
+            assert len(bands_of(told)) == (4 if bands == 4 else 0), told
+        assert ("mirror",) in [one.facts.kernels for one in Scheduler(rt).built]
+        wanted = np.arange(64, dtype="u4")
+        for _ in range(3):
+            wanted = (wanted * 3 + 1) * 3 + 2 + 1
+        np.testing.assert_array_equal(x.get(), wanted.astype("u4"))
+
+
 def test_bands_in_a_loop_on_the_device(
     device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
 ) -> None:

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 import pyopencl as cl
 
 from .. import core
-from ..access.cuts import AUTO
 from ..backends.queues import open_queues
 from ..devices.driver import CommandQueue, Origin, OwnKernel
 from ..errors import DeviceError
@@ -635,7 +634,7 @@ class Device(Backend):
 
     def cutter(self) -> Cutter:
         """What cuts recorded launches into segments for this backend. Graphs arrange them."""
-        from .cutting import Cutter
+        from .cutting import Cutter, asks_for_bands
 
         settings, choice = self.settings, self._choice
         how = SegmentSettings(
@@ -646,10 +645,7 @@ class Device(Backend):
         def refusal(command: Command, task: Task, groups: int) -> str | None:
             if choice is None:
                 return None
-            plain, _ = parts_of(command)
-            cut = plain.cut if type(plain) is KernelCommand else None
-            asked = cut is not None and cut.bands != AUTO
-            if task.cuts.bands and (choice.on_cpu or asked):
+            if task.cuts.bands and (choice.on_cpu or asks_for_bands(command)):
                 return None  # on a CPU they gain more than lanes
             return choice.refusal(self._table.number, _key(command), task.tiles, groups)
 

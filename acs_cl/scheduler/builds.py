@@ -55,6 +55,19 @@ ENOUGH_GROUPS = 2
 fewer than there were: with two, not six, it ran rigid bodies on an H200 three to four times as fast
 as lanes did."""
 
+APART = "-DACS_APART=1"
+"""An option that changes nothing: kernels with it have schedulers of their own, in which nobody
+pays for what they need."""
+
+APART_GROUPS = 2
+"""Groups on each compute unit that such a scheduler has room for, by its registers."""
+
+UNIT_BYTES, UNIT_REGISTERS = 64 << 10, 65536
+"""Local memory and registers of a compute unit, at least."""
+
+OWN_BYTES = 4096
+"""Local memory that a scheduler itself takes at most."""
+
 ARENA_BYTES = 4096
 """Local memory that a scheduler has at least, so that the next kernel needs no new one."""
 
@@ -72,6 +85,12 @@ TICK_S = 0.1
 
 Origin = tuple[str, tuple[str, ...], str]
 """A kernel: source, options, name."""
+
+
+def apart(origin: Origin) -> Origin:
+    """The same kernel for a scheduler that has only such as are too heavy for the others'."""
+    source, options, name = origin
+    return source, (*options, APART), name
 
 
 def _too_late() -> str:
@@ -165,6 +184,8 @@ class Schedulers:
         self._translated: dict[Origin, tuple[Function, str, tuple[str, ...]]] = {}
         self._reasons: dict[Origin | tuple[Origin, int], str] = {}
         """Of kernels, or of kernels in groups of a size."""
+        self.heavy: set[Origin] = set()
+        """Kernels that were refused since others would have paid for them."""
         self._asked: dict[tuple[Origin, int], None] = {}
         self._pending: set[tuple[Origin, int]] = set()
         """What was asked for and is neither built nor refused."""
@@ -354,7 +375,8 @@ class Schedulers:
         if origin not in self._translated:
             self._translate(origin)
         function, text, options = self._translated[origin]
-        if function.local_bytes > self._most_arena(group):
+        if function.local_bytes > self._most_arena(group, APART in options):
+            self.heavy.add(origin)
             raise Unfit(
                 f"its __local variables take {function.local_bytes:,} bytes, which would halve the "
                 "groups that run at the same time"
@@ -414,7 +436,8 @@ class Schedulers:
             self._programs[source, options] = found
         if name not in found.functions:
             raise Unfit(found.reasons.get(name, "its source has no such kernel"))
-        self._translated[origin] = found.functions[name], found.text, found.options
+        more = (APART,) if APART in options else ()  # macros are gone from the text
+        self._translated[origin] = found.functions[name], found.text, (*found.options, *more)
 
     def _renew(self, there: _Set, group: int, options: tuple[str, ...]) -> None:
         """Build the scheduler of a set; where that fails, without the kernel that is to blame. A
@@ -445,7 +468,7 @@ class Schedulers:
                     self._refuse(newest, group, f"its scheduler does not build: {said}")
                 continue
             groups = built.limits.groups
-            if before is not None and 2 * groups <= before.limits.groups and groups < enough:
+            if APART not in options and before is not None and 2 * groups <= before.limits.groups and groups < enough:
                 fresh = [origin for origin in there.functions if origin not in before.bodies]
                 if fresh:  # the newest, or one before it
                     aside[fresh[-1]] = there.functions.pop(fresh[-1])
@@ -456,6 +479,7 @@ class Schedulers:
                 return
             heavy, (function, _) = aside.popitem()
             if not function.tiled or group == self.tiled_group:
+                self.heavy.add(heavy)
                 self._refuse(
                     heavy, group, f"with its registers fewer than {built.limits.groups} groups "
                     "would run at the same time: half of them at most",
@@ -488,7 +512,12 @@ class Schedulers:
         if self._apart and (self.tier == "ptx" or not self._waiting):
             self._compile_apart(source, words, group)
         self._began = perf_counter()
-        program, registers = build_told(self._context, self._device, source, words, self.tier)
+        told = build_told(self._context, self._device, source, words, self.tier)
+        most = UNIT_REGISTERS // (APART_GROUPS * group)
+        if APART in options and (told[1] or 0) > most:
+            words.append(f"-cl-nv-maxrregcount={most}")
+            told = build_told(self._context, self._device, source, words, self.tier)
+        program, registers = told
         native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
         limits = self._limits(group, registers, there)
         if children:
@@ -536,7 +565,8 @@ class Schedulers:
         else:
             each = min(2048 // group, 16)
             if registers:
-                each = min(each, 65536 // (-(-registers // 8) * 8 * group))
+                each = min(each, UNIT_REGISTERS // (-(-registers // 8) * 8 * group))
+            each = min(each, UNIT_BYTES // there.arena_bytes)
             groups = max(1, each) * units
         if self._cap is not None:
             groups = min(groups, self._cap)
@@ -546,6 +576,7 @@ class Schedulers:
     def _most_bodies(self, group: int) -> int:
         return MOST_LOOPED_BODIES if self._loops and group > 1 else MOST_BODIES
 
-    def _most_arena(self, group: int) -> int:
-        """Local memory of a group, so that four groups share a compute unit."""
-        return int(self._device.local_mem_size) // (2 if self._loops else 4)
+    def _most_arena(self, group: int, is_apart: bool = False) -> int:
+        """Local memory of a group, so that four groups share a compute unit; or what there is."""
+        whole = int(self._device.local_mem_size)
+        return whole - OWN_BYTES if is_apart else whole // (2 if self._loops else 4)

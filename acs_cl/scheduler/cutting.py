@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pyopencl as cl
 
+from ..access.cuts import AUTO
 from ..devices.driver import Origin
 from ..errors import OutOfMemory
 from ..launch.commands import KernelCommand
@@ -23,7 +24,7 @@ from ..memory.blocks import Store
 from ..records import EVERYTHING, Access, Command
 from . import layout
 from .alone import Run, alone
-from .builds import Scheduler, Schedulers
+from .builds import Scheduler, Schedulers, apart
 from .segment import Recorded, Segment, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 
@@ -138,8 +139,8 @@ class Cutter:
         before it by a newer one. False if no run can be long enough."""
         origins = [_origin(command) for command, _ in launches]
         longest = run = 0
-        for origin in origins:
-            run = run + 1 if origin is not None else 0
+        for origin, (command, _) in zip(origins, launches, strict=True):
+            run = run + (least if asks_for_bands(command) else 1) if origin is not None else 0
             longest = max(longest, run)
         if longest < least:
             return False
@@ -162,7 +163,8 @@ class Cutter:
         if not run:
             return []
         first = end - len(run)
-        if len(run) < self._settings.least:
+        asked = any(asks_for_bands(command) for command, _ in launches[first:end])
+        if len(run) < self._settings.least and not asked:
             return [Single(index, TOO_FEW) for index in range(first, end)]
         scheduler = next(iter(common))
         tasks = [tasks[scheduler] for tasks in run]
@@ -196,18 +198,33 @@ class Cutter:
         if any(span.base == EVERYTHING for span in (*access.reads, *access.writes)):
             raise Unfit("it may touch any memory")
         tasks = {}
-        for scheduler, body in self._schedulers.homes(*found):
+        for scheduler, body in self._homes(command, *found):
             try:
                 tasks[scheduler] = self.task(command, body)
             except NeedsArena as more:
                 self._schedulers.enlarge(scheduler, more.nbytes)
                 self._schedulers.wait()
-                scheduler, body = self._schedulers.find(*found)
+                scheduler, body = self._homes(command, *found)[0]
                 tasks[scheduler] = self.task(command, body)
             reason = self._refusal(command, tasks[scheduler], scheduler.limits.groups)
             if reason is not None and not is_wide_fine:
                 raise Unfit(reason)
         return tasks
+
+    def _homes(
+        self, command: Command, origin: Origin, group: int
+    ) -> list[tuple[Scheduler, Body]]:
+        """The schedulers that run a kernel; one of its own where it is too heavy for the others',
+        and somebody asked for bands. Raises `Unfit`."""
+        schedulers = self._schedulers
+        try:
+            return schedulers.homes(origin, group)
+        except Unfit:
+            if origin not in schedulers.heavy or not asks_for_bands(command):
+                raise
+        schedulers.ask(apart(origin), group)
+        schedulers.wait()
+        return schedulers.homes(apart(origin), group)
 
     def task(self, command: Command, body: Body) -> Task:
         """A launch as a record."""
@@ -220,13 +237,23 @@ class Cutter:
         only."""
         command = launch[0]
         found = _origin(command)
-        body = segment.scheduler.bodies.get(found[0]) if found is not None else None
+        if found is None:
+            return False
+        bodies, origin = segment.scheduler.bodies, found[0]
+        body = bodies.get(origin) or bodies.get(apart(origin))
         if body is None:
             return False
         try:
             return segment.patch(index - segment.first, launch, self.task(command, body))
         except Unfit:
             return False
+
+
+def asks_for_bands(command: Command) -> bool:
+    """Whether a launch is to be cut, not only where the library likes."""
+    plain, _ = parts_of(command)
+    cut = plain.cut if type(plain) is KernelCommand else None
+    return cut is not None and cut.touched is not None and cut.bands != AUTO
 
 
 def _takes_local_memory(command: Command) -> bool:
