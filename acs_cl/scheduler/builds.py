@@ -468,7 +468,8 @@ class Schedulers:
                     self._refuse(newest, group, f"its scheduler does not build: {said}")
                 continue
             groups = built.limits.groups
-            if APART not in options and before is not None and 2 * groups <= before.limits.groups and groups < enough:
+            is_light = APART in options or groups >= enough
+            if not is_light and before is not None and 2 * groups <= before.limits.groups:
                 fresh = [origin for origin in there.functions if origin not in before.bodies]
                 if fresh:  # the newest, or one before it
                     aside[fresh[-1]] = there.functions.pop(fresh[-1])

@@ -51,8 +51,7 @@ CHAINS = (16, 64)
 LINKS = {False: 1024, True: 32}  # by "is quick"
 ROUNDS = {False: 25, True: 3}
 IN_A_ROW = 4
-"""Replays of a chain: the first one, behind another graph, does not count. CUDA's, too, comes
-behind a run of its own."""
+"""Replays of a chain, the first of which does not count: CUDA's come behind one of their own."""
 SEED = 1
 TURNS = {True: 10_000, False: 60_000}  # by "is a CPU"
 
@@ -242,10 +241,7 @@ def _chain(settings: Settings, runtime: acs.Runtime, program: Any, groups: int) 
     for name, array in arrays.items():
         if not (array.get() == value).all():
             raise RuntimeError(f"{name}: the scheduler computed something else than NumPy")
-    us = {
-        name: [1e3 * ms / links for times in rows[1:] for ms in times[1:]]
-        for name, rows in samples.items()
-    }
+    us = {n: [1e3 * ms / links for t in rows[1:] for ms in t[1:]] for n, rows in samples.items()}
     return {
         "groups": groups,
         "links": links,
