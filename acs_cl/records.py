@@ -32,6 +32,22 @@ EVERYTHING = 0
 """Base number of 'memory that nobody can name': a launch that uses it conflicts with all others."""
 
 
+APART = 1 << 40
+"""With several devices, the numbers of a base on two of them are so far apart."""
+
+STAGING = 1 << 60
+"""Where the numbers of memory begin through which copies between devices go."""
+
+
+def base_text(base: int) -> str:
+    """Name a base."""
+    if base >= STAGING:
+        return "staging memory"
+    if base >= APART:
+        return f"base {base % APART} on device {base // APART}"
+    return f"base {base}"
+
+
 class Span(NamedTuple):
     """A rectangle of bytes of one base: `rows` rows of `width` bytes, `pitch` bytes apart.
 
@@ -57,7 +73,7 @@ class Span(NamedTuple):
     def __str__(self) -> str:
         if self.base == EVERYTHING:
             return "all memory"
-        text = f"bytes {self.start}..{self.end} of base {self.base}"
+        text = f"bytes {self.start}..{self.end} of {base_text(self.base)}"
         if self.rows > 1:
             text += f" ({self.rows} rows of {self.width}, {self.pitch} apart)"
         return text

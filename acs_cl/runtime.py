@@ -193,10 +193,10 @@ class Runtime:
         opening.check(asked, placement)
         chosen = opening.chosen(devices)
         planned = opening.planned(plan(chosen[0], asked), len(chosen))
-        team = opening.team(chosen, planned, lanes, placement, spread)
+        team = opening.team(chosen, planned, lanes, placement, spread, asked.trace)
         parts = Parts(
             team.contexts[0], chosen[0], asked, planned, team.store, team.backend,
-            core.native.Table(), None, lambda: team.backend,
+            core.native.Table(), _tracer() if asked.trace else None, team.backend.with_times,
         )  # fmt: skip
         self._engine = SeveralEngine(parts, Calls(), team)
         self._engine.owner = _Owner(self)
@@ -432,7 +432,6 @@ class Runtime:
         """
         self._engine.check_open()
         self._engine.refuse_in_recording("measure")
-        self._engine.refuse_on_several("measure")
         from .observe.measure import Measure
 
         return Measure(self._engine)

@@ -24,7 +24,8 @@ from acs_cl.emu.spec import WindowSpec
 from acs_cl.emu.trace import HEAD_KEYS, KEYS, Entry, Trace, parse
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import UsageError
-from acs_cl.observe.trace import VERSION, Slice
+from acs_cl.observe.slices import Slice
+from acs_cl.observe.trace import VERSION
 from acs_cl.tools.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent

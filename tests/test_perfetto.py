@@ -20,7 +20,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl.observe.measure import Edge, Measure
-from acs_cl.observe.trace import Slice
+from acs_cl.observe.slices import Slice
 from acs_cl.tools.demo_filter import SCENES, TILE, Filter
 
 DRIVER = Path(__file__).with_name("perfetto.js")

@@ -17,12 +17,13 @@ import acs_cl as acs
 from acs_cl.host.intervals import length, minus, single, union, within
 from acs_cl.observe.about import About
 from acs_cl.observe.advice import findings
+from acs_cl.observe.clocks import clocks_of, on_one_clock
 from acs_cl.observe.edges import Edges, chain, edges_of
-from acs_cl.observe.record import Record, clocks_of, load, record
+from acs_cl.observe.record import Record, load, record
 from acs_cl.observe.report.page import page
 from acs_cl.observe.report.what_if import MOST, estimates
 from acs_cl.observe.shares import KINDS, kind_of, shares
-from acs_cl.observe.trace import Slice, Wait
+from acs_cl.observe.slices import Slice, Wait
 from acs_cl.records import Span
 from acs_cl.tools.cli import main
 
@@ -93,6 +94,33 @@ def test_the_clocks_of_device_and_host_are_put_beside_each_other() -> None:
         assert clocks.ahead_ns is not None
         assert abs(clocks.ahead_ns - ahead) <= clocks.error_ns
         assert clocks.error_ns <= 5000
+
+
+def test_times_of_several_devices_are_put_on_one_clock() -> None:
+    lots = random.Random(3)
+    for _ in range(100):
+        ahead = [lots.randrange(-(10**12), 10**12) for _ in range(3)]
+        slices, true, now = [], {}, 10**12
+        for number in range(1, 31):
+            call, device = lots.randrange(2, 3000), lots.randrange(3)
+            handed = now + lots.randrange(1, call)
+            start = handed + lots.randrange(5000)
+            end = start + lots.randrange(1, 10_000)
+            by = ahead[device]
+            times = {"called_ns": now, "hazards_ns": call, "handed_ns": handed + by}
+            times |= {"seen_ns": end + lots.randrange(3000), "device": device}
+            slices.append(ran(number, "k", start + by, end + by, **times))
+            true[number] = start
+            now += call
+        found = record("three", slices, [], LANES)
+        for one in found.slices:  # each device is off by its own error at most, and the first one
+            off = found.interval(one)[0] - true[one.number]
+            assert abs(off) <= 2 * found.clocks.error_ns
+            assert found.where[one.number] == f"device {one.device}, lane 0"
+        assert found.clocks.error_ns <= 3000
+        alone = [one for one in slices if one.device == 1]
+        assert on_one_clock(alone) == alone
+    assert "it knows one device" in page(found)
 
 
 def test_a_timeline_without_calls_has_no_common_clock() -> None:

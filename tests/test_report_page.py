@@ -22,7 +22,7 @@ from acs_cl.observe.edges import access_of
 from acs_cl.observe.meetings import meetings
 from acs_cl.observe.record import Record, record
 from acs_cl.observe.report.page import write
-from acs_cl.observe.trace import Slice, Wait
+from acs_cl.observe.slices import Slice, Wait
 from acs_cl.ranges import shared_bytes
 from acs_cl.records import Span
 

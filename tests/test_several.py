@@ -6,6 +6,7 @@ Two or three contexts of one device stand for devices where there are no more.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import threading
@@ -22,6 +23,11 @@ from fuzz.several import CONFIGURATIONS, Looked, Ways, engine_of, team
 
 import acs_cl as acs
 from acs_cl.benchmarks.suite import devices
+from acs_cl.observe.edges import edges_of
+from acs_cl.observe.record import load
+from acs_cl.observe.report.page import page
+from acs_cl.observe.shares import shares
+from acs_cl.observe.slices import AT_ONCE
 from acs_cl.records import Span
 from acs_cl.several import placement
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
@@ -411,6 +417,77 @@ def test_stats_and_explain_say_where_a_launch_ran_and_what_moved(two: acs.Runtim
     assert "RAW" in str(two.explain(*handles))
 
 
+def test_a_timeline_has_a_row_for_each_lane_of_each_device_and_the_copies_between(
+    device: cl.Device, tmp_path: Path
+) -> None:
+    with acs.Runtime(devices=team(device, 2), trace=True, spread=False) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        x, y = rt.array(np.ones(64), "f4"), rt.array(np.ones(64), "f4")
+        engine.policy = lambda *of: 0
+        prog.add((64,), None, x, y, 1)
+        engine.policy = lambda *of: 1
+        last = prog.add((64,), None, x, y, 1)  # both arrays are copied, at once
+        gate = cl.UserEvent(rt.context)
+        engine.policy = lambda *of: 0
+        gated = prog.add((64,), None, x, y, 1, wait_for=[gate])
+        engine.policy = lambda *of: 1
+        behind = prog.add((64,), None, y, x, 1)  # its copy has to be launched
+        gate.set_status(cl.command_execution_status.COMPLETE)
+        rt.finish()
+        slices = {one.number: one for one in rt.trace.slices}
+        rt.trace.save(tmp_path / "two.jsonl")
+        found = load(tmp_path / "two.jsonl")
+        there = found.where
+        assert there[last.number].startswith("device 1, lane ")
+        assert there[gated.number].startswith("device 0, lane ")
+        at_once = [one for one in slices.values() if one.lane == AT_ONCE]
+        assert {one.name for one in at_once} == {
+            "copy from device 0 to 1",
+            "copy from device 1 to 0",
+        }
+        assert {there[one.number] for one in at_once} == {"between devices"}
+        halves = [one for one in slices.values() if one.lane >= 0 and one.name.startswith("copy")]
+        assert [one.device for one in sorted(halves)][-2:] == [0, 1]
+        edges = {n: [edge.upstream for edge in some] for n, some in edges_of(found.slices).items()}
+        write = max(one.number for one in halves)
+        assert edges[behind.number] == [write]  # it follows the copy, which follows what was gated
+        assert gated.number in edges[edges[write][0]]
+        assert found.clocks.comparable
+        assert {"transfers", "kernels"} <= {one.name for one in shares(found)}
+        assert rt.trace.overlap() >= 1
+        text = page(found, what_if=False)
+        assert "copy from device 0 to 1" in text
+        assert y.get()[0] == 4
+
+
+def test_a_block_on_several_devices_is_measured(two: acs.Runtime, tmp_path: Path) -> None:
+    keeps = cl.command_queue_properties.PROFILING_ENABLE
+    engine, prog = engine_of(two), two.build(ADD)
+    x, y = two.array(np.ones(64), "f4"), two.array(np.ones(64), "f4")
+    with two.measure() as block:
+        assert all(queue.properties & keeps for queue in engine.backend.queues)
+        with two.phase("adding"):
+            for _ in range(4):
+                prog.add((64,), None, x, y, 1)
+    assert not any(queue.properties & keeps for queue in engine.backend.queues)
+    (phase,) = [one for one in block.phases if one.name == "adding"]
+    assert {name[:8] for name in phase.where} == {"device 0", "device 1", "between "}
+    assert "behind copy from device" in block.explain("add#2")
+    assert "base" in block.explain("add#2")
+    block.save(tmp_path / "two.json")
+    tracks = {
+        event["args"]["name"]
+        for event in json.loads((tmp_path / "two.json").read_text())["traceEvents"]
+        if event["name"] == "thread_name"
+    }
+    assert {"copies between devices", "device 0, lane 0", "device 1, lane 0"} <= tracks
+    block.dag(tmp_path / "two.dot")
+    assert "between devices" in (tmp_path / "two.dot").read_text()
+    for _ in range(3):
+        prog.add((64,), None, x, y, 1)
+    assert y.get()[0] == 8
+
+
 def test_a_host_task_and_a_decision_see_what_every_device_wrote(two: acs.Runtime) -> None:
     prog = two.build(ADD)
     x, y = two.array(np.ones(100), "f4"), two.zeros(100, "f4")
@@ -638,7 +715,6 @@ def test_the_benchmark_compares_results_of_one_and_of_several(
         ({"spread": True}, "spread= is for several devices"),
         ({"devices": [0, 0], "device": 0}, "device= takes one device"),
         ({"devices": [0, 0], "backend": "device"}, "backend='device' takes one device"),
-        ({"devices": [0, 0], "trace": True}, "trace=True takes one device"),
         ({"devices": [0, 0], "check": "access"}, "check= takes one device"),
         ({"devices": [0, 0], "watchdog_s": 3.0}, "watchdog_s= takes one device"),
     ],

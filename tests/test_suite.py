@@ -35,7 +35,7 @@ from acs_cl.benchmarks.suite.bounds import Bound, Device, bound, fastest
 from acs_cl.benchmarks.suite.documents import ResultError
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.errors import UsageError
-from acs_cl.observe.trace import Slice
+from acs_cl.observe.slices import Slice
 from acs_cl.records import Span
 from acs_cl.tools import cli
 

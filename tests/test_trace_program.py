@@ -20,7 +20,7 @@ from acs_cl.emu.policies import simulate
 from acs_cl.emu.trace import Trace, load, save
 from acs_cl.launch import dispatch, engine
 from acs_cl.observe import trace as trace_module
-from acs_cl.observe.trace import ALL_BEFORE, Slice
+from acs_cl.observe.slices import ALL_BEFORE, Slice
 
 SOURCE = "kernel void bump(global int *x) { x[get_global_id(0)] += 1; }"
 BACKENDS = ("serial", "out_of_order", "lanes", "device", "emulated")

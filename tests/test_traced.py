@@ -21,7 +21,7 @@ import acs_cl as acs
 from acs_cl import testing
 from acs_cl.emu.convert import from_timeline
 from acs_cl.observe.edges import chain
-from acs_cl.observe.trace import STRAIGHT, Slice
+from acs_cl.observe.slices import STRAIGHT, Slice
 from acs_cl.queue.queue import defaults
 from acs_cl.tools import turns
 

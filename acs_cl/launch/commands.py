@@ -20,6 +20,9 @@ from ..errors import DeviceError, InternalError
 from ..records import HostArray
 from .spawning import Spawn
 
+BETWEEN = "copy from device "
+"""How the names of copies between devices begin."""
+
 
 class _Kernel(NamedTuple):
     name: str
@@ -77,8 +80,9 @@ class TransferCommand(NamedTuple):
     source: Any
     """Places, or arrays of the host; of a fill, the element that is repeated."""
     on_host: bool = False
-    carries: bool = False
-    """Whether it runs even if bytes are poisoned, and poisons the same ones of its target."""
+    carries: str = ""
+    """Which copy between devices it is a half of. That runs even if bytes are poisoned, and poisons
+    the same ones of its target."""
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Start the transfer."""

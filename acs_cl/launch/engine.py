@@ -428,9 +428,6 @@ class Engine(Books):
         """Launch a kernel in parts, where there are several devices; None: launch it whole."""
         return None
 
-    def refuse_on_several(self, what: str) -> None:
-        """Raise if there are several devices, each with a clock of its own."""
-
     def about_devices(self) -> list[dict[str, object]]:
         """What each device has done, where there are several."""
         return []

@@ -90,6 +90,9 @@ class Checker(Protocol):
 class Tracer(Protocol):
     """A timeline."""
 
+    device_of: Callable[[int], int]
+    """Says on which of several devices a launch is."""
+
     def called(self) -> None:
         """The program has called the library."""
 
@@ -110,6 +113,9 @@ class Tracer(Protocol):
 
     def ended(self, launch: Launch, lane: int, event: object) -> None:
         """A launch has ended on the device."""
+
+    def copied_at_once(self, launch: Launch, start_ns: int, end_ns: int) -> None:
+        """A copy between devices has been made."""
 
     def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
         """A host task has ended."""

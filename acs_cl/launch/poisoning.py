@@ -97,7 +97,7 @@ def may_be_poisoned(books: Books, access: Access) -> bool:
 
 def _carries(launch: Launch) -> bool:
     """Whether a launch runs whatever is poisoned, and carries it to what it writes."""
-    return getattr(launch.command, "carries", False)
+    return bool(getattr(launch.command, "carries", ""))
 
 
 def _parts(launch: Launch) -> tuple[Access, ...] | None:

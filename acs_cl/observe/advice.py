@@ -19,7 +19,7 @@ from .false_edges import false_edges
 from .findings import Finding
 from .record import Record
 from .shares import busy, idle, kind_of, shares
-from .trace import ALL_BEFORE, Slice, once, overlap
+from .slices import ALL_BEFORE, Slice, once, overlap
 
 MOST = 0.8
 """From this share of the time on something is what the program is bound by."""
@@ -190,7 +190,7 @@ def _host_tasks(block: _Block) -> Iterator[Finding]:
 
 def _transfers(block: _Block) -> Iterator[Finding]:
     record = block.record
-    mine = [one for one in block.kernels if kind_of(one) == "transfers"]
+    mine = [one for one in record.slices if kind_of(one) == "transfers"]
     ran = busy(record)
     alone = minus(ran.get("transfers", []), ran.get("kernels", []))
     cost = length(alone)

@@ -28,6 +28,12 @@ def arguments_of(launch: Launch) -> tuple[tuple[str, str, int], ...]:
     return tuple(dict.fromkeys(named))
 
 
+def name_of(command: Command) -> str:
+    """What a command is called: both halves of a copy between devices are that copy."""
+    carries: str = getattr(command, "carries", "")
+    return carries or command.name
+
+
 def sizes_of(command: Command) -> tuple[int, int]:
     """Work-groups of a kernel and work-items of each; zeros for other commands and where the driver
     chose the size."""

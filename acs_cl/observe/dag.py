@@ -18,12 +18,12 @@ from xml.etree import ElementTree
 
 from .. import core
 from ..errors import UsageError
-from ..records import EVERYTHING, Access, Command
+from ..records import EVERYTHING, Access, Command, base_text
 from .commands import sizes_of
 from .edges import Edge, Edges, access_of, edges_of
 from .meetings import meetings
 from .record import place_of
-from .trace import Slice
+from .slices import Slice
 
 VERSION = 1
 COLOURS = {"RAW": "#0072b2", "WAR": "#e69f00", "WAW": "#d55e00", "other": "#8a7dc4"}
@@ -105,7 +105,7 @@ def _links(access: dict[int, Access], edges: Edges) -> list[Link]:
             said = "; ".join(
                 "all memory"
                 if one.base == EVERYTHING
-                else f"{one.kind} on bytes {one.bytes[0]}..{one.bytes[1]} of base {one.base}"
+                else f"{one.kind} on bytes {one.bytes[0]}..{one.bytes[1]} of {base_text(one.base)}"
                 for one in met
             )
             first = met[0].bytes if met else (0, 0)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from .. import core
 from ..records import Access
 from .meetings import meetings
-from .trace import Slice
+from .slices import Slice
 
 OTHER = "other"
 """The kind of an edge without a byte."""

@@ -22,7 +22,7 @@ from .edges import Edge, access_of
 from .findings import Finding
 from .meetings import Meeting, meetings
 from .record import Record
-from .trace import Slice
+from .slices import Slice
 
 SMALL = 0.5
 """Views that share less than this part of the smaller one overlap at their ends."""

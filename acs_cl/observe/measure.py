@@ -24,14 +24,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
 from ..host.intervals import packed
-from ..records import Access, Report
+from ..records import Access, Report, base_text
 from .about import About
 from .advice import findings
+from .clocks import on_one_clock
 from .edges import WITHOUT_BYTES, Edge, edges_of
 from .meetings import meetings
-from .record import ON_A_QUEUE, Record, record
+from .record import ON_A_QUEUE, Record, place_of, record
+from .slices import AT_ONCE, STRAIGHT, Slice, on_device, once, overlap
 from .stats import about
-from .trace import STRAIGHT, VERSION, Slice, Trace, once, overlap
+from .trace import VERSION, Trace
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -103,12 +105,12 @@ class Measure:
         with engine.lock:
             engine.tracer, backend = self._before
             self._where = {
-                one.number: _first(engine.backend.where(one.number)) for one in mine.slices
+                one.number: _place(one, engine.backend.where(one.number)) for one in mine.slices
             }
             self._about = self._known(self._about.full)
             engine.retime(False, backend)
             engine.measuring = None
-        self.slices = sorted(mine.slices, key=lambda one: one.number)
+        self.slices = on_one_clock(sorted(mine.slices, key=lambda one: one.number))
         if isinstance(engine.tracer, Trace):
             engine.tracer.slices += mine.slices
             engine.tracer.waits += mine.waits
@@ -142,7 +144,7 @@ class Measure:
             launches=len(slices),
             edges=sum(len(self.edges[one.number]) for one in slices),
             device_ms=sum(one.end_ns - one.start_ns for one in once(slices)) / 1e6,
-            in_flight=overlap(slices),
+            in_flight=overlap([one for one in slices if one.lane != AT_ONCE]),
             host_us=sum(one.hazards_ns + one.submit_ns for one in slices) / 1e3 / len(slices),
             where=dict(Counter(self._where[one.number] for one in slices)),
         )
@@ -176,8 +178,8 @@ class Measure:
             other = known[edge.upstream]
             met = meetings(Access(other.reads, other.writes), access)
             bytes_ = "; ".join(
-                f"{meeting.kind} on bytes {meeting.bytes[0]}..{meeting.bytes[1]} of base "
-                f"{meeting.base}" + _of_argument(one, meeting.base)
+                f"{meeting.kind} on bytes {meeting.bytes[0]}..{meeting.bytes[1]} of "
+                f"{base_text(meeting.base)}" + _of_argument(one, meeting.base)
                 for meeting in met
             )
             lines.append(f"  behind {self._called(other)}: {bytes_ or WITHOUT_BYTES}")
@@ -255,9 +257,11 @@ class Measure:
         return self.slices
 
 
-def _first(where: str) -> str:
+def _place(one: Slice, where: str) -> str:
     """Where a launch ran, without why."""
-    return where.rstrip("; ").partition(":")[0] or ON_A_QUEUE
+    said = where.rstrip("; ").partition(":")[0]
+    is_of_several = one.device >= 0 or one.lane == AT_ONCE
+    return place_of(one) if is_of_several else said or ON_A_QUEUE
 
 
 def _of_argument(one: Slice, base: int) -> str:
@@ -299,12 +303,12 @@ def _events(
         zero = min(one.start_ns for one in mine)
         yield _named("process_name", process, 0, f"{clock} clock")
         thread = 0
-        for lane in sorted({one.lane for one in mine}):
-            merged = _merged([one for one in mine if one.lane == lane])
+        for lane in sorted({(one.device, one.lane) for one in mine}):
+            merged = _merged([one for one in mine if (one.device, one.lane) == lane])
             rows = packed(merged, lambda one: (one[1][0].start_ns, _end_ns(one[1][0])))
             for row, together in enumerate(rows):
                 thread += 1
-                label = _track(lane, clock)
+                label = _track(together[0][1][0])
                 label += f" ({row + 1})" if len(rows) > 1 else ""
                 yield _named("thread_name", process, thread, label)
                 for name, group in together:
@@ -329,13 +333,15 @@ def _events(
                         yield {**head, **place, "bp": "e"}
 
 
-def _track(lane: int, clock: str) -> str:
-    """What a row of slices is called."""
-    if lane == STRAIGHT:
+def _track(one: Slice) -> str:
+    """What the row of a slice is called."""
+    if one.lane == STRAIGHT:
         return "straight to the driver"
-    if lane < 0:
-        return "host tasks" if clock == "host" else "epochs of the scheduler"
-    return f"lane {lane}"
+    if one.lane == AT_ONCE:
+        return "copies between devices"
+    if one.lane < 0:
+        return "host tasks" if one.clock == "host" else "epochs of the scheduler"
+    return on_device(one, f"lane {one.lane}")
 
 
 def _named(what: str, process: int, thread: int, name: str) -> Report:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..host.intervals import packed
-from .trace import Slice
+from .slices import Slice, on_device
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,9 +58,10 @@ def rows_of(slices: Sequence[Slice]) -> list[tuple[str, list[Slice]]]:
     """Slices by row, with the row's name: lanes where there are several, else packed so that none
     covers another."""
     ordered = sorted(slices, key=lambda one: (one.start_ns, one.end_ns))
-    lanes = sorted({one.lane for one in ordered})
+    lanes = sorted({(one.device, one.lane) for one in ordered})
     if len(lanes) > 1:
-        return [(f"lane {lane}", [one for one in ordered if one.lane == lane]) for lane in lanes]
+        together = [[one for one in ordered if (one.device, one.lane) == lane] for lane in lanes]
+        return [(on_device(some[0], f"lane {some[0].lane}"), some) for some in together]
     rows = packed(ordered, lambda one: (one.start_ns, one.end_ns))
     return [("queue" if number == 0 else "", row) for number, row in enumerate(rows)]
 

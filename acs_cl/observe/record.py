@@ -1,11 +1,8 @@
 """The record of a block: all that a report or advice is made of, in plain values.
 
-In: a runtime whose launches have ended, or a timeline that was saved. Out: a `Record`. The device's
-clock is put beside the host's (`Clocks`): a command is queued after its call began, and ends before
-the host sees it end, so that each launch bounds the distance of both clocks.
+In: a runtime whose launches have ended, or a timeline that was saved. Out: a `Record`.
 
-Invariant: times of two clocks are compared only by `Clocks`, which says how far off it may be. The
-clock of the model has no place beside the host's.
+Invariant: times of two clocks are compared only by `Clocks`, which says how far off it may be.
 """
 
 from __future__ import annotations
@@ -17,28 +14,11 @@ from typing import Any, NamedTuple
 from ..emu.convert import read_timeline
 from ..errors import UsageError
 from .about import About
+from .clocks import Clocks, clocks_of, on_one_clock
 from .edges import Chain, Edge, Edges, chain, edges_of
-from .trace import STRAIGHT, Slice, Wait
+from .slices import AT_ONCE, STRAIGHT, Slice, Wait, on_device
 
 ON_A_QUEUE = "on a queue"
-
-
-class Clocks(NamedTuple):
-    """`clock` is that of what ran on the device. `ahead_ns`: how far it is ahead of the host's, at
-    most `error_ns` off; None: nobody can tell."""
-
-    clock: str
-    ahead_ns: int | None
-    error_ns: int
-
-    @property
-    def comparable(self) -> bool:
-        """Whether times of the device can be put beside those of the host."""
-        return self.ahead_ns is not None
-
-    def on_host(self, one: Slice, ns: int) -> int:
-        """A time of a launch, on the host's clock where that is known."""
-        return ns if one.clock == "host" or self.ahead_ns is None else ns - self.ahead_ns
 
 
 class Record(NamedTuple):
@@ -106,7 +86,7 @@ def record(
     where = where or {}
     slices = [
         one._replace(name="bypass") if one.passed else one
-        for one in sorted(slices, key=lambda one: one.number)
+        for one in on_one_clock(sorted(slices, key=lambda one: one.number))
     ]
     places = {one.number: _place(one, where.get(one.number, "")) for one in slices}
     return Record(title, slices, waits, edges_of(slices), places, known, clocks_of(slices))
@@ -114,7 +94,7 @@ def record(
 
 def _place(one: Slice, said: str) -> str:
     """Where it ran: by the backend, unless that says less than the slice."""
-    return place_of(one) if said in ("", ON_A_QUEUE) else said
+    return place_of(one) if said in ("", ON_A_QUEUE) or one.device >= 0 else said
 
 
 def place_of(one: Slice) -> str:
@@ -123,25 +103,9 @@ def place_of(one: Slice) -> str:
         return f"epoch {one.epoch}"
     if one.lane == STRAIGHT:
         return "bypass"
-    return "host thread" if one.lane < 0 else f"lane {one.lane}"
-
-
-def clocks_of(slices: Sequence[Slice]) -> Clocks:
-    """Put the clock of what ran on the device beside the host's."""
-    timed = [one for one in slices if one.clock != "host"]
-    if not timed:
-        return Clocks("host", 0, 0)
-    clock = timed[0].clock
-    seen = [one for one in timed if one.called_ns and one.seen_ns]
-    if clock != "device" or not seen:
-        return Clocks(clock, None, 0)
-    # a launch was handed over in its call, if no other came closer to its own
-    first = min(seen, key=lambda one: (one.handed_ns or one.start_ns) - one.called_ns)
-    most = (first.handed_ns or first.start_ns) - first.called_ns
-    least = max(one.end_ns - one.seen_ns for one in seen)
-    if first.handed_ns:
-        least = max(least, most - first.hazards_ns - first.submit_ns)
-    return Clocks(clock, (most + least) // 2, abs(most - least) // 2 + 1)
+    if one.lane == AT_ONCE:
+        return "between devices"
+    return "host thread" if one.lane < 0 else on_device(one, f"lane {one.lane}")
 
 
 def load(path: str | Path) -> Record:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..host.intervals import length, minus, union, within
+from ..launch.commands import BETWEEN
 from .record import Record
-from .trace import Slice
+from .slices import AT_ONCE, Slice
 
 TRANSFERS = ("read", "write", "copy", "fill")
 
@@ -43,6 +44,8 @@ def kind_of(one: Slice) -> str:
     """Which share a launch counts for."""
     if one.passed:
         return "bypass"
+    if one.lane == AT_ONCE or one.name.startswith(BETWEEN):
+        return "transfers"
     if one.clock == "host":
         return "host tasks"
     return "transfers" if one.name in TRANSFERS and not one.groups else "kernels"

@@ -15,80 +15,21 @@ several launches together is known, each says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
-from typing import NamedTuple
 
 import pyopencl as cl
 
 from ..errors import UsageError
-from ..host.intervals import in_flight
 from ..host.thread_time import ThreadTime
-from ..records import Launch, Report, Span
-from .commands import arguments_of, sizes_of
+from ..records import Launch, Report
+from .clocks import on_one_clock
+from .commands import arguments_of, name_of, sizes_of
+from .slices import ALL_BEFORE, AT_ONCE, STRAIGHT, Slice, Wait, overlap
 
 VERSION = 5
-ALL_BEFORE = 0
-"""In `waits`: everything launched before."""
-STRAIGHT = -2
-"""The lane of commands that went straight to the driver; host tasks and epochs have -1."""
-
-
-class Wait(NamedTuple):
-    """What a thread of the program waited for, and when, on the host's clock."""
-
-    thread: int
-    start_ns: int
-    end_ns: int
-    number: int
-    """A launch, or ALL_BEFORE."""
-
-
-class Slice(NamedTuple):
-    """One launch as it ran. `clock` is 'device', 'host' or 'model'; stages are host nanoseconds.
-    `upstream` is what it waited for: launches that had ended when it was made are not in it, but
-    `reads` and `writes` tell those edges, too."""
-
-    number: int
-    name: str
-    lane: int
-    clock: str
-    start_ns: int
-    end_ns: int
-    upstream: tuple[int, ...]
-    groups: int
-    hazards_ns: int
-    submit_ns: int
-    items: int = 0
-    """Work-items of a group; 0 where the driver chose, and for what is no kernel."""
-    reads: tuple[Span, ...] = ()
-    writes: tuple[Span, ...] = ()
-    phase: str = ""
-    """What the program called the part that it belongs to."""
-    arguments: tuple[tuple[str, str, int], ...] = ()
-    """Name, mode and base of a kernel's memory, where they are known."""
-    program_ns: int = 0
-    """What its thread did by itself since its last launch, on the host's clock; without what it
-    waited."""
-    waits: tuple[int, ...] = ()
-    """Launches that its thread has waited for, or seen ended, since its last launch, or
-    ALL_BEFORE."""
-    thread: int = 0
-    """Which launched it, in the order of their first launches."""
-    epoch: int = 0
-    """Not 0: it ran in this epoch of the scheduler on the device, and its times are those of the
-    whole epoch. When a task began or ended in there nobody knows."""
-    passed: int = 0
-    """Not 0: it stands for so many commands of a queue that went straight to the driver, whose
-    times nobody took. Its own are the host's: from the first of them to when it saw their end."""
-    called_ns: int = 0
-    """When its call began, on the host's clock; 0 where nobody knows."""
-    handed_ns: int = 0
-    """When the driver got it, on the clock of its times; 0 where nobody knows."""
-    seen_ns: int = 0
-    """When the host saw that it had ended, on the host's clock; 0 where nobody knows."""
 
 
 class Trace:
@@ -97,6 +38,8 @@ class Trace:
     def __init__(self) -> None:
         self.slices: list[Slice] = []
         self.waits: list[Wait] = []
+        self.device_of: Callable[[int], int] = lambda number: -1
+        """Says on which of several devices a launch ran."""
         self._phases: dict[int, str] = {}
         """{thread: the phase that it is in}."""
         self._threads: dict[int, ThreadTime] = {}
@@ -192,6 +135,10 @@ class Trace:
         clock, epoch = getattr(event, "clock", "device"), getattr(event, "shared", 0)
         self._add(launch, lane, clock, start, end, epoch, handed)
 
+    def copied_at_once(self, launch: Launch, start_ns: int, end_ns: int) -> None:
+        """The core has made a copy between devices by itself."""
+        self._add(launch, AT_ONCE, "host", start_ns, end_ns)
+
     def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
         """A host task has ended."""
         self._add(launch, -1, "host", start_ns, end_ns)
@@ -213,7 +160,7 @@ class Trace:
         self.slices.append(
             Slice(
                 launch.number,
-                launch.command.name,
+                name_of(launch.command),
                 lane,
                 clock,
                 start_ns,
@@ -233,6 +180,7 @@ class Trace:
                 called_ns,
                 handed_ns,
                 perf_counter_ns(),
+                self.device_of(launch.number) if lane >= 0 else -1,
             )
         )
 
@@ -247,7 +195,7 @@ class Trace:
         counts as one launch. Without a `clock`: those of the device, real or modelled."""
         if clock is None:
             clock = next((s.clock for s in self.slices if s.clock != "host"), "device")
-        return overlap([one for one in self.slices if one.clock == clock])
+        return overlap(on_one_clock([one for one in self.slices if one.clock == clock]))
 
     def summary(self) -> Report:
         """Overlap on the device, and host nanoseconds per launch by stage (medians)."""
@@ -284,13 +232,3 @@ def timeline(tracer: object) -> Trace:
     if not isinstance(tracer, Trace):
         raise UsageError("nothing was traced: make the runtime with trace=True")
     return tracer
-
-
-def overlap(slices: Sequence[Slice]) -> float:
-    """The same for some slices, which have one clock."""
-    return in_flight([(one.start_ns, one.end_ns) for one in once(slices)])
-
-
-def once(slices: Sequence[Slice]) -> list[Slice]:
-    """Slices with times of their own, and one for each epoch, whose time counts once."""
-    return list({one.epoch or -one.number: one for one in slices}.values())

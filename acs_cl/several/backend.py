@@ -28,10 +28,15 @@ REMEMBERED = 4096
 class Several(Backend):
     """A backend for each device."""
 
-    may_retime = False
-
-    def __init__(self, backends: Sequence[HostQueues], names: Sequence[str]) -> None:
-        super().__init__([queue for one in backends for queue in one.queues], False)
+    def __init__(
+        self,
+        backends: Sequence[HostQueues],
+        names: Sequence[str],
+        timed_lanes: Callable[[], Sequence[HostQueues]],
+    ) -> None:
+        queues = [queue for one in backends for queue in one.queues]
+        super().__init__(queues, backends[0].profiling)
+        self._timed_lanes = timed_lanes
         self.name = backends[0].name
         self.backends = backends
         self._names = names
@@ -44,6 +49,17 @@ class Several(Backend):
         """Says how many launches of a kernel and sizes the core may make by itself."""
         self.timed: Callable[[int, float | None], None] = lambda number, took_us: None
         """Is told how long such a launch took; None: nobody knows."""
+
+    def with_times(self) -> Several:
+        """The same devices with lanes that keep the times of all commands."""
+        other = Several(self._timed_lanes(), self._names, self._timed_lanes)
+        other._device, other._reasons = self._device, self._reasons
+        other.asked, other.staying, other.timed = self.asked, self.staying, self.timed
+        return other
+
+    def device_of(self, number: int) -> int:
+        """Say on which device a launch is."""
+        return self._device.get(number, 0)
 
     def assign(self, number: int, device: int, reason: str) -> None:
         """Say where a launch will run, before it is handed over."""

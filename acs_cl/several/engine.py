@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import perf_counter
+from time import perf_counter, perf_counter_ns
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from ..errors import DeviceError, OutOfMemory, UsageError
 from ..handle import Handle
 from ..launch import bases, waits
 from ..launch.books import Parts
-from ..launch.commands import KernelCommand, TransferCommand
+from ..launch.commands import BETWEEN, KernelCommand, TransferCommand
 from ..launch.decision import DecidedCommand
 from ..launch.ends import pump
 from ..launch.engine import Calls, Engine
@@ -36,7 +36,7 @@ from ..launch.gates import open_events
 from ..launch.joint import SeveralHandle
 from ..memory.array import Array, HostArray
 from ..memory.blocks import Base, Block
-from ..records import EVERYTHING, Access, Command, Span, interval
+from ..records import EVERYTHING, Access, Command, Launch, Span, interval
 from . import binding, placement
 from .backend import Several
 from .coherence import Coherence, Piece, is_widened
@@ -186,14 +186,22 @@ class SeveralEngine(Engine):
         if (graph := self.recorder()) is not None:
             return graph.take(command, access, wait_for)
         with self.lock:
+            started_ns = self._starts()
             self._make_room()
             if isinstance(command, TransferCommand) and command.name == "read":
                 pieces = self._pieces_of_read(command, access)
                 if len(pieces) > 1:
                     return self._read_pieces(command, access, pieces, wait_for, result)
             device, reason = self._place(command, access)
-            number = self._launch_on(device, reason, command, access, wait_for)
+            number = self._launch_on(device, reason, command, access, wait_for, started_ns)
         return Handle(self, number, command.name, access, result)
+
+    def _starts(self) -> int:
+        """A call of the program begins; when, if that is traced."""
+        if self.tracer is None:
+            return 0
+        self.tracer.device_of = self.backend.device_of
+        return perf_counter_ns()
 
     def _launch_on(
         self,
@@ -202,6 +210,7 @@ class SeveralEngine(Engine):
         command: Command,
         access: Access,
         wait_for: Sequence[cl.Event] | None,
+        started_ns: int = 0,
     ) -> int:
         """Launch on a device, behind copies of what that lacks. Called under the lock."""
         gates = open_events(wait_for) if wait_for else None
@@ -213,7 +222,9 @@ class SeveralEngine(Engine):
         if self._wants_times:
             self.times.ask(self.number + 1, _key(command), device, self.table.__contains__)
         self.backend.assign(self.number + 1, device, reason)
-        number = self.enter(made, real, gates).number
+        if self.tracer is not None:
+            self.tracer.goes_on()  # what is behind a copy, or a part of the same launch
+        number = self.enter(made, real, gates, started_ns=started_ns or self._now_ns()).number
         self._launched(access, device, _key(command))
         return number
 
@@ -524,7 +535,9 @@ class SeveralEngine(Engine):
             spans.append((interval(real_base(base, device), start, end - start),))
             memory = part.address + start if is_svm else part.memory.int_ptr
             sides.append((self._own_queue(device), memory, 0 if is_svm else part.offset + start))
-        if len(self.table):
+        tracer, began_ns, number = self.tracer, self._now_ns(), 0
+        found: tuple[int, ...] = ()
+        if len(self.table) or tracer is not None:
             number = self.table.number = self.table.number + 1
             found = tuple(self.hazards.enter(number, spans[0], spans[1]) or ())
             self.hazards.retire(number)  # whatever comes next comes behind it
@@ -533,6 +546,7 @@ class SeveralEngine(Engine):
             if not self._wait_soon(found):
                 return False
         staging = self.staging.at_once(end - start)
+        copied_ns = self._now_ns()
         status = core.native.carry(sides[0], sides[1], is_svm, end - start, *staging)
         if status < 0:
             raise DeviceError(
@@ -540,7 +554,19 @@ class SeveralEngine(Engine):
                 f"with status {status}"
             )
         self._count_copy(parcel)
+        if tracer is not None:
+            tracer.launched(number, began_ns, tracer.entered(number, began_ns))
+            launch = Launch(
+                number,
+                TransferCommand("copy", None, None, carries=_said(parcel)),
+                Access(spans[0], spans[1]),
+                found,
+            )
+            tracer.copied_at_once(launch, copied_ns, perf_counter_ns())
         return True
+
+    def _now_ns(self) -> int:
+        return perf_counter_ns() if self.tracer is not None else 0
 
     def _wait_soon(self, numbers: Sequence[int]) -> bool:
         """Wait for launches, if all of them are with the driver; say whether all ended well."""
@@ -589,15 +615,21 @@ class SeveralEngine(Engine):
         def real(device: int) -> tuple[Span, ...]:
             return (interval(real_base(base, device), start, nbytes),)
 
-        why = f"copies {nbytes:,} bytes of base {base} from device {source} to device {target}"
-        read = TransferCommand("read", host, place(source), carries=True)
-        self.backend.assign(self.number + 1, source, why)
-        number = self.enter(read, Access(real(source), staged, staged), patient=in_use).number
-        self._tell_of(number)
-        write = TransferCommand("write", place(target), host, carries=True)
-        self.backend.assign(self.number + 1, target, why)
+        why, said = f"copies {nbytes:,} bytes of base {base}", _said(parcel)
+        read = TransferCommand("read", host, place(source), carries=said)
+        write = TransferCommand("write", place(target), host, carries=said)
         there = real(target)
-        self.enter(write, Access(staged, there, there), patient=True)
+        for half, device, access, patient in (
+            (read, source, Access(real(source), staged, staged), in_use),
+            (write, target, Access(staged, there, there), True),
+        ):
+            if self.tracer is not None:
+                self.tracer.goes_on()
+            self.backend.assign(self.number + 1, device, f"{said}, {why}")
+            now_ns = self._now_ns()
+            number = self.enter(half, access, patient=patient, started_ns=now_ns).number
+            if half is read:
+                self._tell_of(number)
         self._count_copy(parcel)
 
     def _tell_of(self, number: int) -> None:
@@ -617,10 +649,6 @@ class SeveralEngine(Engine):
         return driver.wait_for_pinned(self.backend.queues[0], (nbytes,), np.dtype(np.uint8))
 
     # ---- asking ----------------------------------------------------------------------------------
-
-    def refuse_on_several(self, what: str) -> None:
-        """Raise: times of several devices are of several clocks."""
-        raise UsageError(f"{what} takes one device: each has a clock of its own")
 
     def about_devices(self) -> list[dict[str, object]]:
         """Say what each device has done."""
@@ -653,6 +681,10 @@ def _needed(access: Access) -> tuple[Span, ...]:
     """What has to be valid before a launch: all that it touches, but for what it overwrites."""
     sure = {span for span in access.overwrites if not is_widened(span)}
     return (*access.reads, *(span for span in access.writes if span not in sure))
+
+
+def _said(parcel: Parcel) -> str:
+    return f"{BETWEEN}{parcel.source} to {parcel.target}"
 
 
 def _span_of(piece: Piece) -> Span:

@@ -19,9 +19,7 @@ from ..devices.driver import Place
 from ..errors import OutOfMemory
 from ..memory.array import HostArray
 from ..memory.blocks import Block, Store
-
-APART = 1 << 40
-"""The numbers of bases on two devices are so far apart."""
+from ..records import APART
 
 
 def real_base(base: int, device: int) -> int:

@@ -67,7 +67,6 @@ def check(asked: Options, placement: str) -> None:
             f"{', '.join(HOST)}"
         )
     for name, is_on in (
-        ("trace=True", asked.trace),
         ("check=", bool(asked.check)),
         ("watchdog_s=", asked.watchdog_s is not None),
     ):
@@ -88,8 +87,9 @@ def team(
     placing: Placing,
     placement: str,
     spread: bool | None,
+    is_traced: bool,
 ) -> Team:
-    """A context, lanes and a store for each device."""
+    """A context, lanes and a store for each device. `is_traced`: all lanes keep times."""
     handles = [one.int_ptr for one in devices]
     contexts = [
         shared_context(one, handles[:place].count(one.int_ptr)) for place, one in enumerate(devices)
@@ -104,14 +104,18 @@ def team(
     stores = [store_for(context, one, how.memory) for context, one in pairs]
     # the others keep times on a queue of their own
     is_timed = how.host == "serial" and (placement == "min_finish" or spread is None)
-    backends = [
-        HostQueues(how.host, context, one, how.lanes, is_timed, placing) for context, one in pairs
-    ]
+
+    def lanes(keep_times: bool) -> list[HostQueues]:
+        return [
+            HostQueues(how.host, context, one, how.lanes, keep_times, placing)
+            for context, one in pairs
+        ]
+
     names = [one.name.strip() for one in devices]
     return Team(
         contexts,
         devices,
-        Several(backends, names),
+        Several(lanes(is_timed or is_traced), names, lambda: lanes(True)),
         Everywhere(contexts[0], devices[0], stores),
         links_of(devices),
         placement,

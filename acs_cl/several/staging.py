@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ..memory.array import HostArray
-from ..records import Span, interval
+from ..records import STAGING, Span, interval
 
 CHUNK = 4 << 20
 """Bytes of a chunk."""
@@ -25,9 +25,6 @@ AT_ONCE = 4
 
 MOST = {SMALL: 64, CHUNK: 8}
 """How many pieces of each size there are, at most."""
-
-_FIRST_BASE = 1 << 60
-"""Where the base numbers of staging memory begin."""
 
 
 class Slot:
@@ -67,7 +64,7 @@ class Staging:
         in_use = not slots or is_used(slots[0].base)
         if in_use and len(slots) < MOST[size]:
             many = sum(map(len, self._slots.values()))
-            slots.append(Slot(_FIRST_BASE + many, self._allocate(size)))
+            slots.append(Slot(STAGING + many, self._allocate(size)))
             return slots[-1], False
         slots.rotate(-1)
         return slots[-1], in_use

@@ -26,7 +26,7 @@ from .. import Runtime, __version__, devices
 from ..errors import AcsError, UsageError
 from ..host.environment import variable
 from ..observe.pictures import Panel, Run, draw
-from ..observe.trace import Slice
+from ..observe.slices import Slice
 from .demo_filter import SCENES, TILE, Filter, Pixels, Treatment, Treatments, reference
 
 PICTURE = "acs-cl-demo.png"

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from acs_cl import core
 from acs_cl.benchmarks.suite.statistics import quantile
-from acs_cl.observe.trace import Slice
+from acs_cl.observe.slices import Slice
 
 
 class Bound(NamedTuple):

@@ -23,7 +23,7 @@ from acs_cl.benchmarks.suite.bounds import Bound, Device, bound, fastest
 from acs_cl.benchmarks.suite.statistics import quantile
 from acs_cl.benchmarks.suite.tiny import ONE, TINY, typed_kernel, zeroed_buffer
 from acs_cl.benchmarks.workloads.workload import Workload
-from acs_cl.observe.trace import Slice
+from acs_cl.observe.slices import Slice
 
 TRACED = 9
 """Traced steps."""

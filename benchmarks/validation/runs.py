@@ -27,7 +27,7 @@ from acs_cl.benchmarks.validation.host import LANES, Host, told
 from acs_cl.benchmarks.validation.model import POLICIES, Taken
 from acs_cl.benchmarks.workloads.workload import Workload
 from acs_cl.emu.trace import ALL_BEFORE, HOST, KERNEL, Entry, Trace, resolved
-from acs_cl.observe.trace import Slice
+from acs_cl.observe.slices import Slice
 
 T = TypeVar("T")
 

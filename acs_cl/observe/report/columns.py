@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from ..findings import Finding
 from ..record import Record
 from ..shares import kind_of, shares
-from ..trace import Slice
+from ..slices import Slice
 from .what_if import Estimate
 
 VERSION = 1
@@ -95,6 +95,7 @@ def _launches(record: Record) -> dict[str, object]:
                 "kind": kinds.place(kind_of(one)),
                 "where": where.place(record.where[one.number]),
                 "phase": phases.place(one.phase),
+                "device": one.device,
                 "lane": one.lane,
                 "epoch": one.epoch,
                 "passed": one.passed,

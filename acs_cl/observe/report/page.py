@@ -16,7 +16,7 @@ from ...errors import UsageError
 from ..advice import findings
 from ..record import Record
 from .columns import columns
-from .what_if import MOST, estimates
+from .what_if import MOST, estimates, is_of_several
 
 SCRIPTS = (
     "data.js", "dom.js", "why.js", "timeline.js", "rows.js", "folded.js", "tables.js", "main.js"
@@ -76,4 +76,6 @@ def _notes(record: Record, what_if: bool) -> list[str]:
         notes.append(f"{passed} commands bypassed the runtime. Their rows have the host's times.")
     if what_if and len(slices) > MOST:
         notes.append(f"The emulator was not asked: more than {MOST} launches take it too long.")
+    if what_if and is_of_several(record):
+        notes.append("The emulator was not asked: it knows one device.")
     return notes

@@ -3,24 +3,34 @@
 
 const MOST_HIGH = 12; // rows of one lane, where its launches cover one another
 
+const AT_ONCE = -3; // the lane of copies between devices that the core made by itself
+
+// A lane of a device, as a number; those of one device follow one another.
+const laneOf = (i) => Math.max(0, L.device[i]) * 4096 + L.lane[i];
+
 function rows() {
-  const lanes = new Map(), epochs = new Map(), bypass = [], tasks = [];
+  const lanes = new Map(), epochs = new Map(), bypass = [], tasks = [], copies = [];
   for (let i = 0; i < COUNT; ++i) {
     const bar = { start: L.start[i], end: L.end[i], launch: i };
     if (L.passed[i]) bypass.push(bar);
+    else if (L.lane[i] === AT_ONCE) { if (D.clock.comparable) copies.push(bar); }
     else if (L.epoch[i]) {
       if (!epochs.has(L.epoch[i])) epochs.set(L.epoch[i], { ...bar, tasks: 0, epoch: L.epoch[i] });
       epochs.get(L.epoch[i]).tasks += 1;
     } else if (kindOf(i) === "host tasks") { if (D.clock.comparable) tasks.push(bar); }
     else {
-      if (!lanes.has(L.lane[i])) lanes.set(L.lane[i], []);
-      lanes.get(L.lane[i]).push(bar);
+      const lane = laneOf(i);
+      if (!lanes.has(lane)) lanes.set(lane, []);
+      lanes.get(lane).push(bar);
     }
   }
   const found = [];
   for (const lane of [...lanes.keys()].sort((a, b) => a - b)) {
-    add(found, lanes.size === 1 && D.about.backend !== "lanes" ? "queue" : `lane ${lane}`, lanes.get(lane));
+    const first = lanes.get(lane)[0].launch, device = L.device[first];
+    const name = lanes.size === 1 && D.about.backend !== "lanes" ? "queue" : `lane ${L.lane[first]}`;
+    add(found, device < 0 ? name : `device ${device}, ${name}`, lanes.get(lane));
   }
+  add(found, "copies between devices", copies);
   add(found, "scheduler: epochs", [...epochs.values()]);
   add(found, "bypass", bypass);
   add(found, "host tasks", tasks);

@@ -62,7 +62,7 @@ class _Model(NamedTuple):
 def estimates(record: Record, findings: Sequence[Finding]) -> list[Estimate]:
     """What the findings' changes, and some that anybody may try, would make of it. The one that
     helps most comes first."""
-    if not record.slices or len(record.slices) > MOST:
+    if not record.slices or len(record.slices) > MOST or is_of_several(record):
         return []
     model = _model(record)
     before = model.run()
@@ -93,6 +93,11 @@ def estimates(record: Record, findings: Sequence[Finding]) -> list[Estimate]:
     quick = model.changed(lambda one: one._replace(host_ns=0))
     add("no work of the program's own between launches", model.policy, before, model.run(quick))
     return sorted(found.values(), key=lambda one: one.after_ns / max(1, one.before_ns))
+
+
+def is_of_several(record: Record) -> bool:
+    """Whether the block ran on several devices, which the emulator does not know."""
+    return any(one.device > 0 for one in record.slices)
 
 
 def _model(record: Record) -> _Model:

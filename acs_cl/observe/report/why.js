@@ -23,8 +23,12 @@ function shared(a, b) {
 
 // Memory of the program's own has addresses for numbers; here each has a number of its own.
 const foreign = new Map();
+const APART = 2 ** 40, STAGING = 2 ** 60; // as acs_cl/records.py has them
+
 function baseText(base) {
-  if (base > 0 && base < 2 ** 40) return `base ${base}`;
+  if (base > 0 && base < APART) return `base ${base}`;
+  if (base >= STAGING) return "staging memory";
+  if (base >= APART) return `base ${base % APART} on device ${Math.floor(base / APART)}`;
   if (!foreign.has(base)) foreign.set(base, foreign.size + 1);
   return `memory ${foreign.get(base)} of the program's own`;
 }
@@ -130,11 +134,11 @@ function later(at, a) {
 
 const predecessors = new Map();
 function lanePredecessor(b) {
-  const lane = L.lane[b];
-  if (lane < 0 || L.epoch[b] || D.about.backend === "out_of_order") return -1;
+  const lane = laneOf(b);
+  if (L.lane[b] < 0 || L.epoch[b] || D.about.backend === "out_of_order") return -1;
   if (!predecessors.has(lane)) {
     const mine = [];
-    for (let i = 0; i < COUNT; ++i) if (L.lane[i] === lane && !L.epoch[i]) mine.push(i);
+    for (let i = 0; i < COUNT; ++i) if (L.lane[i] >= 0 && laneOf(i) === lane && !L.epoch[i]) mine.push(i);
     predecessors.set(lane, new Map(mine.map((one, i) => [one, i ? mine[i - 1] : -1])));
   }
   return predecessors.get(lane).get(b) ?? -1;
