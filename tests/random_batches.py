@@ -61,7 +61,7 @@ class Section:
 
     def add(self, first: int, state: Report) -> None:
         """What a process did."""
-        self.counts += Counter(state["counts"])
+        self.counts.update(state["counts"])  # zeros included
         self.wrong += state["wrong"]
         if state["next"] > first:
             self.seeds.append([first, state["next"]])
@@ -220,7 +220,7 @@ def merged(reports: Sequence[Report]) -> Report:
     for kind in random_worker.KINDS:
         whole = Section(kind)
         for section in (Section(kind, report.get(kind)) for report in reports):
-            whole.counts += section.counts
+            whole.counts.update(section.counts)
             whole.seeds += section.seeds
             whole.wrong += section.wrong
             whole.died += section.died

@@ -120,7 +120,7 @@ class OneEach:
 
     def one(self, seed: int) -> None:
         """The program of a seed."""
-        self.counts += self._ways.one(seed)
+        self.counts.update(self._ways.one(seed))  # zeros included
         self.counts["programs"] += 1
 
 

@@ -28,9 +28,10 @@ from acs_cl.observe.record import load
 from acs_cl.observe.report.page import page
 from acs_cl.observe.shares import shares
 from acs_cl.observe.slices import AT_ONCE
-from acs_cl.records import Span
+from acs_cl.records import Span, interval
 from acs_cl.several import placement
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
+from acs_cl.several.engine import Parcel
 from acs_cl.several.links import links_of
 from acs_cl.several.placement import Lack, Link, State, Task
 from acs_cl.several.spreading import Owed
@@ -97,6 +98,20 @@ def test_coherence_is_that_of_single_bytes(devices: int) -> None:
                 every = [at for at, one in enumerate(line) if one and device not in one]
                 found = known.missing(Span(base, 0, len(line), 1, len(line)), device)
                 assert [at for p in found for at in range(p.start, p.end)] == every
+
+
+def test_a_copy_of_what_is_there_already_is_counted() -> None:
+    known = Looked(2)
+    known.written(interval(1, 0, 16), 0)
+    known.copied(Parcel(1, 4, 12, 0, 1))
+    assert known.twice == 0
+    for piece in known.missing(interval(1, 4, 8), 1):
+        known.moved(piece, 1)
+    known.copied(Parcel(1, 8, 16, 0, 1))
+    assert known.twice == 4
+    known.written(interval(1, 8, 4), 0)
+    known.copied(Parcel(1, 8, 12, 0, 1))
+    assert known.twice == 4
 
 
 def test_bytes_that_were_written_alike_are_one_interval_again() -> None:
@@ -260,8 +275,9 @@ def test_random_programs_at_random_places_give_what_numpy_gives(
     ways: Ways, configuration: int
 ) -> None:
     seeds = range(configuration, configuration + EACH * len(CONFIGURATIONS), len(CONFIGURATIONS))
-    copies = sum(ways.one(seed)["copies"] for seed in seeds)
-    assert copies > 0
+    counts = [ways.one(seed) for seed in seeds]
+    assert sum(one["copies"] for one in counts) > 0
+    assert {one["bytes copied twice"] for one in counts} == {0}
 
 
 def test_a_loop_on_two_devices_is_one_memory(two: acs.Runtime) -> None:

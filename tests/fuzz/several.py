@@ -18,7 +18,7 @@ import acs_cl as acs
 from acs_cl.emu.reference.coherence import Bytes
 from acs_cl.records import Span, interval
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
-from acs_cl.several.engine import SeveralEngine
+from acs_cl.several.engine import Parcel, SeveralEngine
 from fuzz.kernels import SOURCE
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
@@ -53,6 +53,8 @@ class Looked(Coherence):
         super().__init__()
         self.model = Bytes({})
         self.devices = devices
+        self.twice = 0
+        """Bytes that were copied to a device that had them, since nobody had written them."""
 
     def _grow(self, base: int, end: int) -> None:
         line = self.model.valid.setdefault(base, [])
@@ -68,6 +70,12 @@ class Looked(Coherence):
                 mask = sum(1 << one for one in self.model.valid[span.base][at])
                 assert mask == piece.devices
         return found
+
+    def copied(self, parcel: Parcel) -> None:
+        """A copy is made: the engine tells before it notes that."""
+        self._grow(parcel.base, parcel.end)
+        line = self.model.valid[parcel.base][parcel.start : parcel.end]
+        self.twice += sum(parcel.target in one for one in line)
 
     def moved(self, piece: Piece, device: int) -> None:
         super().moved(piece, device)
@@ -123,7 +131,8 @@ class Ways:
             self._made[which] = runtime, runtime.build(SOURCE)
         runtime, program = self._made[which]
         engine = engine_of(runtime)
-        engine.coherence = Looked(many)
+        looked = engine.coherence = Looked(many)
+        engine.parcels = looked.copied
         engine.policy = at_random(seed)
         before, chance = counted(engine), random.Random(f"several {seed}")
         steps = [(chance.choice(NAMES), chance.randbytes(11)) for _ in range(STEPS)]
@@ -140,6 +149,8 @@ class Ways:
             runtime.finish()
         found = counted(engine)
         found.subtract(before)
+        found["bytes copied twice"] = looked.twice
+        assert not looked.twice
         return found
 
     def close(self) -> None:
