@@ -203,8 +203,8 @@ def test_a_step_that_repeats_is_only_counted(case: Case) -> None:
     assert before["kept"] == 1
     handles = case.step()
     assert [after.number - one.number for one, after in pairwise(handles)] == [1] * (STEP - 1)
-    assert "came as foreseen" in str(case.runtime.explain(handles[3]))
     handles[3].wait()
+    assert "came as foreseen" in str(case.runtime.explain(handles[3]))
     assert all(one.done for one in handles)
     after = case.counted
     assert after["launches"] - before["launches"] == STEP
@@ -370,6 +370,7 @@ def test_each_launch_of_an_epoch_that_the_driver_refuses_has_failed(case: Case) 
     before = case.counted["epochs"]
     with sender.refusing_the_second():
         handles = case.step(0)
+        case.runtime.flush()
     assert case.counted["epochs"] == before + 1
     for row, handle in enumerate(handles):
         with pytest.raises(acs.PoisonedError, match="was not launched"):

@@ -527,6 +527,8 @@ class Device(Backend):
                     self._sender.attend()
             elif perf_counter() - epoch.opened > most_s and self._sender.in_hand < 2:
                 self.send()
+        elif self._table.is_complete:  # and nobody else sends it
+            self.send()
         elif epoch is not None and epoch.attended and perf_counter() - epoch.attended > ATTENDED_S:
             self._sender.leave_alone()
         return self._collect(lambda: self.lanes.poll(most))

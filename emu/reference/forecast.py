@@ -75,17 +75,18 @@ class Forecast:
         self._last: Known | None = None
         self._matched = 0
         self._counts = False
+        self._is_complete = False
 
     def launch(self, launch: Launch) -> None:
         """Take a launch that the core makes."""
+        if self._is_complete:
+            self.send()
         if not self._tasks and not self._counts:
             self._open(launch)
         if self._known is not None:
             self._compare(launch)
         if not self._counts:
             self._tasks.append(launch)
-        if self._known is not None and self._matched == len(self._known):
-            self.send()
 
     def foreign(self, launch: Launch) -> None:
         """Take a launch that somebody else makes."""
@@ -94,10 +95,16 @@ class Forecast:
         self._known = self._last = None
 
     def settle(self) -> None:
-        """Record what was only counted: somebody takes the lock."""
+        """Record what was only counted, or have it sent as it is: somebody takes the lock."""
         known = self._known
         if not self._counts or known is None:
             return
+        if self._matched == len(known):
+            self._is_complete = True
+            return
+        self._give_up(known)
+
+    def _give_up(self, known: Known) -> None:
         self._counts = False
         self._tasks = known.launches[: self._matched]
         self.given_up += self._matched
@@ -123,7 +130,8 @@ class Forecast:
                 self._follow_up(self._remember())
             else:
                 self._last = None
-        self._tasks, self._known, self._matched, self._counts = [], None, 0, False
+        self._tasks, self._known, self._matched = [], None, 0
+        self._counts = self._is_complete = False
 
     def _open(self, launch: Launch) -> None:
         """Choose what may come: what came behind the last one, or the longest that begins so."""
@@ -142,7 +150,7 @@ class Forecast:
         if self._matched == len(known) or known.launches[self._matched].kind != launch.kind:
             other = self._another(known, launch)
             if self._counts and not (other is not None and other.is_kept):
-                self.settle()
+                self._give_up(known)
             if other is not None and self._counts:
                 for at in range(self._matched):
                     other.take(at, known.launches[at])

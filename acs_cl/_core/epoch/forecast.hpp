@@ -35,7 +35,7 @@ constexpr std::int64_t ENTER_NS = 20'000, MOST_ENTER_NS = 150;  // of a footprin
 constexpr std::uint32_t MOST_SLOW = 3;  // times in a row, of which the first one always takes long
 constexpr std::size_t REST = 256, LONGEST_REST = 1 << 16;  // epochs that begin like a slow one
 constexpr std::size_t MOST_COSTLY = 16;  // beginnings of slow ones
-constexpr std::size_t LARGE_EPOCH = 2048;  // tasks from which longer ones cost no less
+constexpr std::size_t LARGE_EPOCH = 512;  // tasks from which longer ones cost little less
 
 // Which words of 8 bytes of a record's arguments are addresses.
 struct Addresses {
@@ -96,10 +96,7 @@ public:
     std::vector<Node *> nodes;
     nb::object scheduler;
     std::uint32_t came = 1, failed = 0;
-    std::uint32_t busy = 0;       // times in a row that it ended while the device had work
-    std::uint32_t grown = 0;      // times that a longer one was tried in its place
     std::uint32_t slow = 0;       // times in a row that its footprint took long
-    bool may_grow = false;        // the next time
     bool is_forgotten = false;    // while it is still looked at
     nb::object resident;  // Python's, once it stays on the device
     std::unique_ptr<Footprint> footprint;
@@ -235,6 +232,7 @@ class Forecast {
 public:
     bool is_on = false;
     std::int64_t most_enter_ns = MOST_ENTER_NS;  // less than nothing: every footprint is slow
+    std::size_t least_alone = 0;  // tasks of an epoch that ends where it did, though nobody waits
 
     // Since the beginning.
     struct {
@@ -265,14 +263,17 @@ public:
         return counts_ ? Verdict::COUNT : Verdict::RECORD;
     }
 
-    // Launches that were only counted, of an epoch that is not complete.
-    std::size_t counted() const { return counts_ && !is_complete() ? matched_ : 0; }
-    // All of them are there: it is on its way as a whole.
-    bool is_complete() const { return counts_ && matched_ == known_->size(); }
+    // Launches that were only counted, of an epoch that is not in the hazards.
+    std::size_t counted() const { return counts_ && !is_complete_ ? matched_ : 0; }
+    // It is in the hazards as a whole, and has to be sent.
+    bool is_complete() const { return is_complete_; }
+    // All launches of a known one have come.
+    bool is_whole() const { return known_ && matched_ == known_->size(); }
     // Whether the open epoch is like another one up to here, and goes on.
     bool follows() const { return known_ && matched_ < known_->size(); }
-    // It is like another one, and that ended here.
-    bool has_come() const { return known_ && matched_ == known_->size(); }
+    // It is like another one, and ends where that did. A short one ends only when somebody waits: it may go on, and
+    // to send two costs more than to collect one.
+    bool ends_here() const { return is_whole() && (is_complete_ || matched_ >= least_alone); }
     const TemplatePointer &known() const { return known_; }
 
     // What was counted has been recorded: from now on the epoch only follows.
@@ -282,21 +283,20 @@ public:
         if (++known_->failed >= MOST_FAILED) forget(known_);
     }
 
-    // The open epoch is sent as it was foreseen. `busy`: the device has work.
-    void sent_foreseen(bool busy) {
+    // The open epoch is sent as it was foreseen.
+    void sent_foreseen() {
         stats.epochs++;
         stats.launches += known_->size();
         stats.patched += known_->changed.size();
         known_->failed = 0;
-        follow_up(known_, busy);
-        counts_ = false;
-        known_.reset();
+        follow_up(known_);
+        start();
     }
 
     // The open epoch is sent, all of it made by the core: what it is, once that came often and should
     // stay on the device; else null.
     template <typename Fill>
-    TemplatePointer remember(std::size_t tasks, PyObject *scheduler, bool busy, Fill &&fill) {
+    TemplatePointer remember(std::size_t tasks, PyObject *scheduler, Fill &&fill) {
         if (!is_on || tasks < LEAST_FORESEEN || rests_ || is_skipped()) {
             last_.reset();
             return nullptr;
@@ -317,7 +317,7 @@ public:
             templates_.push_front(found);
             make_room();
         }
-        follow_up(found, busy);
+        follow_up(found);
         return found->came >= OFTEN && !found->is_resident() ? found : nullptr;
     }
     // The open epoch has a launch that the core did not make.
@@ -330,6 +330,7 @@ public:
     // launches, it is forgotten, and its footprint leaves the index. Epochs that begin like it are
     // collected for a while, and are not remembered: that would cost each of them, too.
     void entered(std::int64_t ns) {
+        is_complete_ = true;
         Template &one = *known_;
         const std::int64_t most = most_enter_ns * std::int64_t(one.size());
         const bool is_slow = most < 0 || ns > ENTER_NS + most;
@@ -344,7 +345,7 @@ public:
     void start() {
         known_.reset();
         matched_ = 0;
-        counts_ = rests_ = false;
+        counts_ = rests_ = is_complete_ = false;
     }
 
     void forget(const TemplatePointer &one) {
@@ -386,7 +387,6 @@ private:
             for (const TemplatePointer &other : templates_)
                 if ((!known_ || other->size() > known_->size()) && fits(other)) known_ = other;
         }
-        if (known_ && std::exchange(known_->may_grow, false)) known_.reset();
         counts_ = known_ && known_->is_resident();
     }
 
@@ -433,14 +433,7 @@ private:
         }
     }
 
-    // It ended again and again by itself while the device had others: longer ones cost less.
-    void follow_up(const TemplatePointer &now, bool busy) {
-        now->busy = busy && known_ == now && has_come() ? now->busy + 1 : 0;
-        if (now->busy >= OFTEN && now->grown < OFTEN && now->size() < LARGE_EPOCH) {
-            now->busy = 0;
-            now->grown++;
-            now->may_grow = true;
-        }
+    void follow_up(const TemplatePointer &now) {
         if (last_) last_->next = now;
         last_ = now;
         auto at = std::find(templates_.begin(), templates_.end(), now);
@@ -474,7 +467,7 @@ private:
     TemplatePointer known_, last_;
     std::size_t matched_ = 0, new_ = 0, skipped_ = 0;
     std::deque<Costly> costly_;              // the newest first
-    bool counts_ = false, rests_ = false;    // the open epoch
+    bool counts_ = false, rests_ = false, is_complete_ = false;  // the open epoch
 };
 
 }  // namespace acs_cl

@@ -244,6 +244,7 @@ public:
     // Tell the table of it.
     void tell() {
         if (!open_) return;
+        table_->forecast.least_alone = std::min(next_look_ ? next_look_ : first_look(), LARGE_EPOCH);
         table_->open_epoch(open_->number, open_->recorder_object, open_->scheduler, open_->trusted ? 0 : few, most_tasks,
                            most_entries, open_->attended ? next_look_ : 1);
     }
@@ -255,7 +256,8 @@ public:
     // Whether it is full, or has some tasks and the device none.
     bool is_due() {
         const std::size_t tasks = open_->recorder->tasks();
-        if (tasks >= most_tasks || open_->recorder->entries >= most_entries || table_->forecast.has_come()) return true;
+        if (table_->forecast.ends_here()) return has_sent_ahead(table_->forecast.known()->size());
+        if (tasks >= most_tasks || open_->recorder->entries >= most_entries) return true;
         // one that is like an earlier one so far ends where that did
         if (table_->forecast.follows() || !next_look_ || tasks < next_look_) return false;
         if (in_hand()) {
@@ -263,19 +265,16 @@ public:
             tell();
             return false;
         }
-        ahead_ += tasks;
-        next_look_ = std::min(std::max(first_look(), ahead_), most_look());
-        return true;
+        return has_sent_ahead(tasks);
     }
 
     // Sends the open epoch; the next one is open at once where `opens`. What the driver refuses is the failure of
     // all its launches. Who looked at it now and then does so for the next.
     void send_open(nb::handle self, bool opens) {
-        const bool busy = in_hand() > 0;
         const nb::object kept = std::move(open_object_);
         Epoch &epoch = *std::exchange(open_, nullptr);
-        TemplatePointer foreseen = table_->take_foreseen(busy);
-        const bool stays = !foreseen && table_->remember(busy);
+        TemplatePointer foreseen = table_->take_foreseen();
+        const bool stays = !foreseen && table_->remember();
         const double attended = epoch.attended;
         for (std::int64_t number : shut()) self.attr("wait_for_lane")(kept, number);
         sent_.push_back(kept);
@@ -404,6 +403,11 @@ private:
     void leave_table() {
         if (table_ && table_->sender == this) table_->sender = nullptr;
         table_ = nullptr;
+    }
+    bool has_sent_ahead(std::size_t tasks) {
+        ahead_ += tasks;
+        next_look_ = std::min(std::max(first_look(), ahead_), most_look());
+        return true;
     }
     bool counts() const { return table_->forecast.counted() || table_->forecast.is_complete(); }
     std::size_t first_look() const { return nb::cast<std::size_t>(constants_.attr("FIRST_LOOK")); }

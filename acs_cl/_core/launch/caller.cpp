@@ -54,6 +54,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         PyObject *handle = nullptr;
         Table *table = self->plan->table;
         bool kept = false;
+        if (table->forecast.is_complete() && !table->look(self->engine)) return nullptr;
         try {
             handle = launch(self, args, many, when, kept);
         } catch (const std::bad_alloc &) {

@@ -451,17 +451,23 @@ public:
                 PyObject *name, const Addresses &addresses) {
         if (forecast.is_on && is_foreseen(blob, shape, touched, addresses)) {
             number++;
-            if (forecast.is_complete()) enter_foreseen();
+            if (forecast.ends_here()) enter_foreseen();
             return;
         }
         record_task(blob, shape, touched, name, addresses);
     }
 
-    // What was only counted is recorded, launch by launch, as if nothing had been expected. Whoever
-    // takes the lock does that first.
+    // What was only counted enters the hazards: as a whole, or launch by launch as if nothing had been expected.
+    // Whoever takes the lock does that first.
     void settle() noexcept {
+        if (!forecast.counted()) return;
+        if (forecast.is_whole()) enter_foreseen();
+        else record_counted();
+    }
+
+    // What was only counted is recorded.
+    void record_counted() {
         const std::size_t many = forecast.counted();
-        if (!many || forecast.is_complete()) return;
         const TemplatePointer known = forecast.known();
         forecast.give_up();
         number -= std::int64_t(many);
@@ -489,16 +495,16 @@ public:
     }
 
     // The open epoch is sent as it was foreseen: what it is. Null: it is not.
-    TemplatePointer take_foreseen(bool busy) {
+    TemplatePointer take_foreseen() {
         if (!forecast.is_complete()) return nullptr;
         TemplatePointer known = forecast.known();
-        forecast.sent_foreseen(busy);
+        forecast.sent_foreseen();
         return known;
     }
 
     // The open epoch, which was collected, is sent. Whether it has come often and should stay on the
     // device; then `keep_on_device` is told of it.
-    bool remember(bool busy) {
+    bool remember() {
         kept_.reset();
         auto found = batches_.find(open);
         const std::size_t tasks = recorder->tasks();
@@ -506,8 +512,7 @@ public:
             forecast.leave_alone();
             return false;
         }
-        kept_ = forecast.remember(tasks, scheduler.ptr(), busy,
-                                  [&](Template &made) { fill(made, found->second); });
+        kept_ = forecast.remember(tasks, scheduler.ptr(), [&](Template &made) { fill(made, found->second); });
         return kept_ != nullptr;
     }
 
@@ -570,7 +575,7 @@ public:
     bool is_due() const {
         if (!open) return false;
         if (recorder->tasks() >= most_tasks || recorder->entries >= most_entries ||
-            forecast.has_come())
+            forecast.ends_here())
             return true;
         // one that is like an earlier one so far ends where that did
         if (forecast.follows() && next_look != 1) return false;
@@ -729,7 +734,7 @@ private:
         Forecast::Verdict verdict = forecast.ask(one, recorder->tasks(), scheduler.ptr());
         if (verdict != Forecast::Verdict::GIVE_UP) return verdict == Forecast::Verdict::COUNT;
         const RecordWords record = recorder->records.back();
-        settle();
+        record_counted();
         own = recorder->place(record);
         const Asked again{own, blob ? *blob : std::string_view(own + HEAD_BYTES, INLINE_BYTES),
                           one.shape, touched, addresses};
