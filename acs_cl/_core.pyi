@@ -81,6 +81,9 @@ class Outline:
 
 # ---- hazards ----------------------------------------------------------------------------------
 
+def merged(spans: Spans) -> list[Span]:
+    """Return the same bytes in fewer spans, by base; the hull of a base where they are many."""
+
 class Footprint:
     """The merged spans of a recording, prepared for entering again and again."""
 
@@ -436,13 +439,8 @@ class Table:
         """Remember none of those so far."""
     def look(self, engine: Any) -> None:
         """Look after what is due, but for launches that are only counted."""
-    def kept_access(self) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-        """Return what that epoch reads and writes, each span once."""
-    def keep_on_device(
-        self, resident: object, reads: Sequence[Span], writes: Sequence[Span], words: bytes
-    ) -> None:
-        """Note that it stays there: with which merged spans, and which words in front of its
-        blocks."""
+    def keep_on_device(self, resident: object, words: bytes) -> None:
+        """Note that it stays there, with which words in front of its blocks."""
     def drop(self, resident: object) -> None:
         """Forget the epoch that was kept as `resident`."""
     def was_foreseen(self, number: int) -> bool:

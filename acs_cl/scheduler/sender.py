@@ -31,7 +31,6 @@ from ..errors import DeviceError, InternalError
 from ..launch.backend import Backend
 from ..launch.decision import WrongCountError
 from ..memory.blocks import Store
-from ..ranges import merged
 from . import layout
 from .children import ROOM, Room
 from .orders import ORDERS
@@ -314,9 +313,7 @@ class Sender(core.native.Sender):
             self.groups_of(epoch), layout.STATUS_WORDS, 0, cleans,
         )  # fmt: skip
         if stays:
-            reads, writes = self._table.kept_access()
-            words = image.words[: image.block].tobytes()
-            self._table.keep_on_device(epoch.resident, merged(reads), merged(writes), words)
+            self._table.keep_on_device(epoch.resident, image.words[: image.block].tobytes())
 
     def send_segment(self, epoch: Epoch, command: SegmentCommand) -> None:
         """Launch a recorded segment again: no upload but of changed words."""

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-LEAST, OFTEN, MOST_FAILED, MOST_EPOCHS = 8, 3, 4, 32
-"""Tasks of an epoch that is remembered; times that it came, and then it is kept; times in a row
-that it did not come, and then it is forgotten; epochs that are remembered."""
+LEAST, OFTEN, MOST_LOST, MOST_GAINED, MOST_EPOCHS = 8, 3, 4, 4, 32
+"""Tasks of an epoch that is remembered; times that it came, and then it is kept; as many
+epochs' launches lost, and then it is forgotten; as many gained, and more do not count; epochs that
+are remembered."""
 
 
 class Launch(NamedTuple):
@@ -41,7 +42,7 @@ class Known:
     def __init__(self, launches: Sequence[Launch]) -> None:
         self.launches = list(launches)
         self.came = 1
-        self.failed = 0
+        self.gained = 0
         self.is_kept = False
         self.changed: set[int] = set()
         self.next: Known | None = None
@@ -108,8 +109,8 @@ class Forecast:
         self._counts = False
         self._tasks = known.launches[: self._matched]
         self.given_up += self._matched
-        known.failed += 1
-        if known.failed >= MOST_FAILED:
+        known.gained -= self._matched
+        if known.gained <= -MOST_LOST * len(known):
             self._remembered.remove(known)
 
     def send(self, by_core: bool = True) -> None:
@@ -119,7 +120,7 @@ class Forecast:
         if self._counts and known is not None and self._matched == len(known):
             self.sent.append(Sent(tuple(known.launches), True, len(known.changed)))
             known.changed.clear()
-            known.failed = 0
+            known.gained = min(known.gained + len(known), MOST_GAINED * len(known))
             self._follow_up(known)
         else:
             self.settle()
@@ -134,14 +135,14 @@ class Forecast:
         self._counts = self._is_complete = False
 
     def _open(self, launch: Launch) -> None:
-        """Choose what may come: what came behind the last one, or the longest that begins so."""
+        """Choose what may come: what came behind the last one, or the newest that begins so."""
         self._matched = 0
         following = self._last.next if self._last is not None else None
         fits = [one for one in self._remembered if one.begins_like([launch])]
         if following in fits:
             self._known = following
         else:
-            self._known = max(fits, key=len, default=None)
+            self._known = next(iter(fits), None)
         self._counts = self._known is not None and self._known.is_kept
 
     def _compare(self, launch: Launch) -> None:

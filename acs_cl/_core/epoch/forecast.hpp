@@ -18,6 +18,7 @@
 #include <nanobind/nanobind.h>
 
 #include "epoch/recorder.hpp"
+#include "hazards/merged.hpp"
 #include "hazards/touched.hpp"
 
 namespace acs_cl {
@@ -28,7 +29,7 @@ constexpr std::size_t MOST_EPOCHS = 32, MOST_REMEMBERED = 1 << 16;  // epochs, a
 constexpr std::size_t SHAPE_BYTES = 40;  // as acs_cl/scheduler/layout.py has it
 constexpr std::size_t LEAST_FORESEEN = 8;  // tasks of an epoch that is remembered
 constexpr std::uint32_t OFTEN = 3;         // times that it came, and then it stays on the device
-constexpr std::uint32_t MOST_FAILED = 4;   // times in a row that it was expected and did not come
+constexpr std::int64_t MOST_LOST = 4, MOST_GAINED = 4;  // epochs' launches of one that is expected, and did not come
 constexpr std::size_t MOST_PIECES = 16;    // changed records that are written one by one
 constexpr std::size_t NEW_IN_A_ROW = 64, SKIPPED = 8;  // epochs that never come again: one in so many
 constexpr std::int64_t ENTER_NS = 20'000, MOST_ENTER_NS = 150;  // of a footprint; for each launch
@@ -95,7 +96,8 @@ public:
     std::vector<Expected> tasks;
     std::vector<Node *> nodes;
     nb::object scheduler;
-    std::uint32_t came = 1, failed = 0;
+    std::uint32_t came = 1;
+    std::int64_t gained = 0;      // launches that were only counted, less those that were recorded after all
     std::uint32_t slow = 0;       // times in a row that its footprint took long
     bool is_forgotten = false;    // while it is still looked at
     nb::object resident;  // Python's, once it stays on the device
@@ -155,6 +157,18 @@ public:
             if (arguments(mine, theirs.arguments()) == Likeness::OTHER) return false;
         }
         return true;
+    }
+
+    // What all tasks touch.
+    std::unique_ptr<Footprint> footprint_in(Hazards &hazards) const {
+        std::vector<Span> reads, writes;
+        for (const Expected &task : tasks)
+            for (std::uint32_t at = 0; at < task.many; at++) {
+                const Span &span = nodes[task.first + at]->span;
+                if (task.reads >> at & 1) reads.push_back(span);
+                if (task.writes >> at & 1) writes.push_back(span);
+            }
+        return hazards.footprint(merged(std::move(reads)), merged(std::move(writes)), nullptr);
     }
 
     // A launch like a task came with other numbers.
@@ -280,7 +294,8 @@ public:
     void give_up() {
         stats.given_up += matched_;
         counts_ = false;
-        if (++known_->failed >= MOST_FAILED) forget(known_);
+        known_->gained -= std::int64_t(matched_);
+        if (known_->gained <= -MOST_LOST * std::int64_t(known_->size())) forget(known_);
     }
 
     // The open epoch is sent as it was foreseen.
@@ -288,7 +303,8 @@ public:
         stats.epochs++;
         stats.launches += known_->size();
         stats.patched += known_->changed.size();
-        known_->failed = 0;
+        const auto many = std::int64_t(known_->size());
+        known_->gained = std::min(known_->gained + many, MOST_GAINED * many);
         follow_up(known_);
         start();
     }
@@ -373,7 +389,7 @@ private:
         return Verdict::RECORD;
     }
 
-    // What came behind the last one the last time, or else the longest that begins so.
+    // What came behind the last one the last time, or else the newest that begins so.
     void open(const Asked &one, PyObject *scheduler) {
         start();
         if ((rests_ = is_resting(one, scheduler))) return;
@@ -384,8 +400,8 @@ private:
         if (TemplatePointer next = last_ ? last_->next.lock() : nullptr; fits(next)) {
             known_ = std::move(next);
         } else {
-            for (const TemplatePointer &other : templates_)
-                if ((!known_ || other->size() > known_->size()) && fits(other)) known_ = other;
+            const auto found = std::find_if(templates_.begin(), templates_.end(), fits);
+            if (found != templates_.end()) known_ = *found;
         }
         counts_ = known_ && known_->is_resident();
     }

@@ -20,11 +20,6 @@ ACS_CL_WIDE void add_shifted(std::uint64_t *__restrict to, int room,
     if (room > many) to[many] |= from[many - 1] >> (64 - by);
 }
 
-template <typename List, typename Value>
-bool contains(const List &list, const Value &value) {
-    return std::find(list.begin(), list.end(), value) != list.end();
-}
-
 }  // namespace
 
 // ---- footprints ---------------------------------------------------------------------------------
@@ -32,12 +27,11 @@ bool contains(const List &list, const Value &value) {
 Footprint::Footprint(std::int64_t of, const std::vector<Span> &reads,
                      const std::vector<Span> &writes, std::shared_ptr<Marks> marks)
     : mark(of), marks_(std::move(marks)) {
-    std::vector<Span> written;
-    for (const Span &span : writes)
-        if (!contains(written, span)) written.push_back(span);
+    std::unordered_set<Span, HashOfSpan> written(writes.begin(), writes.end());
     for (const Span &span : reads)
-        if (!contains(written, span)) fresh.emplace_back(span, false);
-    for (const Span &span : written) fresh.emplace_back(span, true);
+        if (!written.count(span)) fresh.emplace_back(span, false);
+    for (const Span &span : writes)
+        if (written.erase(span)) fresh.emplace_back(span, true);
     for (const auto &[span, _] : fresh) bases.insert(span.base);
 }
 

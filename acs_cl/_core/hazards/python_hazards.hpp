@@ -106,6 +106,12 @@ public:
         return counted;
     }
 
+    static std::vector<Span> spans_of(nb::handle objects) {
+        std::vector<Span> spans;
+        for (PyObject *object : Items(objects.ptr())) spans.push_back(span_of(object));
+        return spans;
+    }
+
 private:
     const std::vector<Edge> &check(std::int64_t number, nb::handle reads, nb::handle writes) {
         read_.clear();
@@ -124,12 +130,6 @@ private:
             nodes.push_back(node(span).get());
         }
         return true;
-    }
-
-    static std::vector<Span> spans_of(nb::handle objects) {
-        std::vector<Span> spans;
-        for (PyObject *object : Items(objects.ptr())) spans.push_back(span_of(object));
-        return spans;
     }
 
     static nb::object told(const std::vector<Edge> &found) {

@@ -108,7 +108,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 62;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 63;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -120,6 +120,12 @@ NB_MODULE(_core, module) {
 
     module.def("heights", &heights, "upstream"_a, "downstream"_a, "took"_a, "edge"_a);
     module.def("sequence", &sequence, "upstream"_a, "downstream"_a, "keys"_a, "classes"_a);
+
+    module.def("merged", [](nb::handle spans) {
+        nb::list found;
+        for (const Span &span : merged(PythonHazards::spans_of(spans))) found.append(object_of(span));
+        return found;
+    }, "spans"_a);
 
     nb::class_<Footprint>(module, "Footprint").def_ro("mark", &Footprint::mark);
 

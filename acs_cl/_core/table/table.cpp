@@ -203,8 +203,7 @@ void add_table(nb::module_ &module) {
         .def_prop_ro("wants_attention", &Table::wants_attention)
         .def_prop_ro("is_complete", [](const Table &self) { return self.forecast.is_complete(); })
         .def_prop_ro("follows", [](const Table &self) { return self.forecast.follows(); })
-        .def("kept_access", &Table::kept_access)
-        .def("keep_on_device", &Table::keep_on_device, "resident"_a, "reads"_a, "writes"_a, "words"_a)
+        .def("keep_on_device", &Table::keep_on_device, "resident"_a, "words"_a)
         .def("drop", &Table::drop, "resident"_a)
         .def("was_foreseen", &Table::was_foreseen, "number"_a)
         .def("forecasts", forecasts);

@@ -516,33 +516,13 @@ public:
         return kept_ != nullptr;
     }
 
-    // What it touches, in spans.
-    nb::tuple kept_access() const {
-        const Template &of = *kept_;
-        nb::list reads, writes;
-        std::unordered_map<const Node *, int> seen;
-        for (const Expected &task : of.tasks)
-            for (std::uint32_t at = 0; at < task.many; at++) {
-                const Node *node = of.nodes[task.first + at];
-                int &is = seen[node];
-                for (int written = 0; written < 2; written++) {
-                    const bool has = (written ? task.writes : task.reads) >> at & 1;
-                    if (!has || is >> written & 1) continue;
-                    is |= 1 << written;
-                    (written ? writes : reads).append(object_of(node->span));
-                }
-            }
-        return nb::make_tuple(nb::tuple(reads), nb::tuple(writes));
-    }
-
-    // It is on the device: what Python has of it, what it touches, merged, and its words up to where
-    // its blocks begin.
-    void keep_on_device(nb::object resident, nb::handle reads, nb::handle writes, nb::bytes words) {
+    // It is on the device: what Python has of it, and its words up to where its blocks begin.
+    void keep_on_device(nb::object resident, nb::bytes words) {
         if (!kept_) return;
         kept_->words.resize(words.size() / 4);
         std::memcpy(kept_->words.data(), words.c_str(), 4 * kept_->words.size());
         kept_->resident = std::move(resident);
-        kept_->footprint = hazards->footprint(reads, writes, nullptr);
+        kept_->footprint = kept_->footprint_in(*hazards);
         kept_.reset();
     }
 
