@@ -48,7 +48,9 @@ def measure(settings: Settings) -> dict[str, Any]:
             samplers = {
                 way: _sampler(runtime, both[way][name]) for way, runtime in runtimes.items()
             }
-            for sampler in samplers.values():
+            for way, sampler in samplers.items():
+                sampler()
+                runtimes[way].prebuild()
                 for _ in range(WARM):
                     sampler()
             before = _counts(runtimes["predicted"])
