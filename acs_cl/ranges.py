@@ -9,8 +9,8 @@ hulls).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
-from . import core
 from .records import Span, interval
 
 Rectangle = tuple[int, int, int, int]
@@ -18,6 +18,9 @@ Rectangle = tuple[int, int, int, int]
 
 EXACT_ROWS = 4096
 """Rows compared one by one when two pitches differ; beyond that the hulls decide."""
+
+MOST_APART = 64
+"""Spans of one base that `merged` keeps apart; beyond that their hull stands for them."""
 
 
 def overlap(a: Span, b: Span) -> bool:
@@ -101,5 +104,29 @@ def rectangle(first: int, last: int, width: int, steps: Sequence[tuple[int, int]
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """The same bytes in fewer spans, by base; the hull of a base where they are many."""
-    return core.native.merged(list(spans))
+    """The same bytes in fewer spans; the hull of a base where they are many."""
+    by_base: dict[int, list[Span]] = {}
+    for span in dict.fromkeys(spans):
+        by_base.setdefault(span.base, []).append(span)
+    return list(chain.from_iterable(map(_merged, by_base.values())))
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    """Of one base."""
+    flat: list[Span] = []
+    for span in sorted(span for span in spans if span.rows == 1):
+        if flat and span.start <= flat[-1].end:
+            base, start = span.base, flat[-1].start
+            width = max(span.end, flat[-1].end) - start
+            flat[-1] = interval(base, start, width)
+        else:
+            flat.append(span)
+    whole = flat + [
+        span
+        for span in spans
+        if span.rows > 1 and not (len(flat) <= MOST_APART and any(covers(f, span) for f in flat))
+    ]
+    if len(whole) <= MOST_APART:
+        return whole
+    start, end = min(span.start for span in whole), max(span.end for span in whole)
+    return [interval(whole[0].base, start, end - start)]

@@ -81,3 +81,11 @@ def test_the_core_is_standard_cxx_but_in_two_files() -> None:
         if (found := NOT_OF_THE_STANDARD.search(line))
     ]
     assert not strays, strays
+
+
+@given(st.lists(st.builds(
+    lambda base, start, rows, width, gap: Span(base, start, width + gap * (rows > 1), rows, width),
+    st.integers(1, 3), st.integers(0, 400), st.integers(1, 3), st.integers(1, 8), st.integers(0, 9),
+), max_size=200))  # fmt: skip
+def test_the_core_merges_spans_as_python_does(made: list[Span]) -> None:
+    assert set(core.native.merged(made)) == set(ranges.merged(made))
