@@ -274,7 +274,11 @@ class Guards:
                     f"{kernel.label()}: when= and acs.size need a version of the kernel that "
                     f"decides on the device, and it cannot be rewritten: {error.reason}"
                 ) from None
-            program = build(engine.context, engine.device, guarded.source, options)
+            built = guarded.source, tuple(options)
+            program = engine.guarded.get(built)
+            if program is None:
+                program = build(engine.context, engine.device, *built)
+                engine.guarded[built] = program
             found = self._programs[key] = program, guarded.kernel, guarded.collective
         return found
 

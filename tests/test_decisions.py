@@ -19,7 +19,7 @@ import acs_cl as acs
 from acs_cl.launch.decision import DecidedCommand
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse.clang import CannotParse
-from acs_cl.opencl_c.variants.guards import with_guards
+from acs_cl.opencl_c.variants.guards import MOST_TOGETHER, with_guards
 from acs_cl.testing import is_at_rest, span_of
 
 pytestmark = pytest.mark.rotate("make", 4)
@@ -548,8 +548,10 @@ def test_a_variant_is_read_from_disk_by_another_process(own_cache: Path) -> None
     source = "kernel void k(global int *a) { a[get_global_id(0)] = get_global_size(0); }"
     made = with_guards(source, [], None, "k", True, True)
     records = {file: cache.load(file.stem) for file in own_cache.rglob("*.json")}
-    ((file, record),) = [one for one in records.items() if one[1] == made._asdict()]
-    cache.store(file.stem, {**record, "collective": "another"})
+    ((file, record),) = [
+        one for one in records.items() if (one[1] or {}).get("source") == made.source
+    ]
+    cache.store(file.stem, {**record, "collective": {"k": "another"}})
     assert with_guards(source, [], None, "k", True, True).collective == "another"
     file.write_text(file.read_text()[:-9])
     assert with_guards(source, [], None, "k", True, True) == made
@@ -562,6 +564,37 @@ def test_guards_tell_of_calls_that_a_whole_group_has_to_reach() -> None:
     kernel void l(global int *a) { a[0] = 1; }"""
     assert with_guards(source, [], None, "k", True, False).collective == "barrier"
     assert with_guards(source, [], None, "l", False, True).collective == ""
+
+
+def test_kernels_with_a_condition_are_in_one_source() -> None:
+    source = """
+    kernel void k(global int *a) { a[0] = 1; }
+    __attribute__((reqd_work_group_size(1, 1, 1))) kernel void called(global int *a) { a[0] = 2; }
+    kernel void l(global int *a) { called(a); }"""
+    first, called, last = (
+        with_guards(source, [], None, name, True, False) for name in ("k", "called", "l")
+    )
+    assert first.source == last.source
+    assert [one.kernel for one in (first, last)] == ["k__acs_when", "l__acs_when"]
+    assert "called__acs_when" not in first.source
+    assert "called__acs_when" in called.source
+    many = "".join(
+        f"kernel void k{i}(global int *a) {{ a[0] = {i}; }}\n" for i in range(MOST_TOGETHER + 1)
+    )
+    assert "k1__acs_when" not in with_guards(many, [], None, "k0", True, False).source
+
+
+def test_kernels_of_a_program_are_built_once_for_when(device: cl.Device) -> None:
+    with acs.Runtime(context=cl.Context([device]), backend="serial") as rt:
+        program = rt.build("""
+        kernel void k(global int *a) { a[get_global_id(0)] += 1; }
+        kernel void l(global int *a) { a[get_global_id(0)] += 2; }""")
+        x, flags = rt.zeros(4, "i4"), rt.array([0, 1], "u4")
+        for kernel in (program.k, program.l):
+            for at in range(2):
+                kernel((4,), None, x, when=flags[at : at + 1])
+        assert x.get().tolist() == [3] * 4
+        assert len(rt.engine.guarded) == 1
 
 
 # ---- random programs -----------------------------------------------------------------------------

@@ -100,6 +100,8 @@ class Engine(Books):
         self.owner: Callable[[Engine], object] = _nobody
         """Gives the public face."""
         self.sections: list[Section] = []
+        self.guarded: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
+        """Built variants that decide on the device, by source and options."""
         self._seen = 0
         """The newest launch when the thread asked last."""
         self.progress = Progress(self.pump, self.goes_on, self.lock)

@@ -67,16 +67,22 @@ def unit_with(
     """The preprocessed source, parsed, as text that a variant of `kernel` may stand behind and that
     is built with the same options; other kernels are not in it, which would take the device's
     compiler its time again. Raises `CannotParse`, also where it has no such kernel."""
+    plain = plain_of(source, options, device)
+    if kernel not in plain.unit.kernels:
+        raise CannotParse(f"the source has no kernel {kernel}")
+    rest = _without_other_kernels(plain, kernel)
+    return plain.unit if rest == plain.unit.source else clang.parse(rest, options, device)
+
+
+def plain_of(source: str, options: BuildOptions, device: cl.Device | None) -> Plain:
+    """The same as `plain_unit`; the last ones are kept."""
     key = (source, tuple(clang.split_options(options)), device)
     plain = _plain.pop(key, None) or plain_unit(source, options, device)
     if not plain.included:  # which may change
         _plain[key] = plain
         if len(_plain) > _PLAIN_KEPT:
             _plain.popitem(last=False)
-    if kernel not in plain.unit.kernels:
-        raise CannotParse(f"the source has no kernel {kernel}")
-    rest = _without_other_kernels(plain, kernel)
-    return plain.unit if rest == plain.unit.source else clang.parse(rest, options, device)
+    return plain
 
 
 def plain_unit(source: str, options: BuildOptions, device: cl.Device | None) -> Plain:

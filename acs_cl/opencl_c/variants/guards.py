@@ -24,7 +24,7 @@ from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
-from acs_cl.opencl_c.parse.preprocess import start_of, unit_with
+from acs_cl.opencl_c.parse.preprocess import Plain, plain_of, start_of, unit_with
 from acs_cl.opencl_c.parse.tree import Cursor
 from acs_cl.opencl_c.variants.offsets import closing
 
@@ -70,6 +70,9 @@ _COLLECTIVE = re.compile(
 )
 """Built-ins that all work-items of a group reach, or none."""
 
+MOST_TOGETHER = 32
+"""Kernels of a source whose variants are built at once."""
+
 Edits = list[tuple[int, int, str]]
 """(from, to, new text), in bytes."""
 
@@ -80,6 +83,13 @@ class Guarded(NamedTuple):
     source: str
     kernel: str
     collective: str
+
+
+class _Variants(NamedTuple):
+    """A source with variants, and what each of their kernels has for `collective`."""
+
+    source: str
+    collective: dict[str, str]
 
 
 class _Function(NamedTuple):
@@ -96,27 +106,51 @@ def with_guards(
     counted: bool,
 ) -> Guarded:
     """A variant of `kernel` whose parameters go on with those of `WHEN`, then those of `COUNTED`.
-    It is kept on disk, since other processes ask for the same.
+    Those with a condition alone are in one source for all kernels, which is built once. What was
+    made is kept on disk, since other processes ask for the same.
 
     Raises `CannotParse` where the source, or a helper that asks for sizes, cannot be rewritten.
     """
+    asked = source, tuple(options), device
+    made = None if counted else _kept(*asked, "", True, False)
+    if made is None or kernel not in made.collective:
+        made = _kept(*asked, kernel, when, counted)
+    return Guarded(made.source, _name(kernel, when, counted), made.collective[kernel])
+
+
+def _name(kernel: str, when: bool, counted: bool) -> str:
+    return f"{kernel}__acs_{'when' * when}{'size' * counted}"
+
+
+def _kept(
+    source: str,
+    options: tuple[str, ...],
+    device: cl.Device | None,
+    kernel: str,
+    when: bool,
+    counted: bool,
+) -> _Variants:
+    """Of one kernel, or of all (''); from disk, or made."""
     words = clang.split_options(options)
-    key = cache.key(source, f"guards {kernel} {when} {counted}", words, clang.facts_of(device))
+    key = cache.key(source, f"guards of {kernel} {when} {counted}", words, clang.facts_of(device))
     # What a source includes is not part of the key, so such a variant is not kept.
     keep = not may_include(source, words)
     found = _from_record(cache.load(key)) if keep else None
     if found is None:
-        found = _write(source, tuple(options), device, kernel, when, counted)
+        found = _write(source, options, device, kernel, when, counted)
         if keep:
             cache.store(key, found._asdict())
     return found
 
 
-def _from_record(record: cache.Record | None) -> Guarded | None:
+def _from_record(record: cache.Record | None) -> _Variants | None:
     """What was kept; None where it is something else."""
-    if record is None or record.keys() != set(Guarded._fields):
+    if record is None or record.keys() != set(_Variants._fields):
         return None
-    return Guarded(**{name: str(value) for name, value in record.items()})
+    source, collective = record["source"], record["collective"]
+    if not isinstance(source, str) or not isinstance(collective, dict):
+        return None
+    return _Variants(source, {str(name): str(call) for name, call in collective.items()})
 
 
 @lru_cache(maxsize=128)
@@ -127,26 +161,53 @@ def _write(
     kernel: str,
     when: bool,
     counted: bool,
-) -> Guarded:
+) -> _Variants:
     """Remembered, since runtimes to come ask for the same, also where nothing is on disk."""
     with clang.LOCK:
-        unit = unit_with(source, options, device, kernel)
-        functions = _reached(unit, kernel)
-        names = (name for function in functions.values() for name, _ in function.calls)
-        collective = next((name for name in names if _COLLECTIVE.match(name)), "")
-        extra = [part for part, wanted in ((WHEN, when), (COUNTED, counted)) if wanted]
-        lines = [part for part, wanted in ((_WHEN, when), (_COUNTED, counted)) if wanted]
-        asking = _asking(functions) if counted else set()
-        name = f"{kernel}__acs_{'when' * when}{'size' * counted}"
-        edits = _calls(unit, functions[kernel], asking)
-        edits += _head(unit, functions[kernel].cursor, name, ", ".join(extra), "\n".join(lines))
-        parts = [unit.source, _ANSWERS] if counted else [unit.source]
-        parts += [_copy(unit, functions[helper], asking) for helper in functions
-                  if helper in asking and helper != kernel]  # fmt: skip
-        parts.append(_edited(unit, functions[kernel].cursor, edits))
-        result = "\n".join([*parts, ""])
-        clang.parse(result, options, device)
-        return Guarded(result, name, collective)
+        if kernel:
+            made = _one(unit_with(source, options, device, kernel), kernel, when, counted)
+            clang.parse(made.source, options, device)
+            return made
+        made = _all(plain_of(source, options, device))
+        try:
+            clang.parse(made.source, options, device)
+        except CannotParse:  # each by itself, then
+            return _Variants("", {})
+        return made
+
+
+def _one(unit: clang.Unit, kernel: str, when: bool, counted: bool) -> _Variants:
+    """The variant of one kernel behind the others."""
+    functions = _reached(unit, kernel)
+    extra = [part for part, wanted in ((WHEN, when), (COUNTED, counted)) if wanted]
+    lines = [part for part, wanted in ((_WHEN, when), (_COUNTED, counted)) if wanted]
+    asking = _asking(functions) if counted else set()
+    edits = _calls(unit, functions[kernel], asking)
+    name = _name(kernel, when, counted)
+    edits += _head(unit, functions[kernel].cursor, name, ", ".join(extra), "\n".join(lines))
+    parts = [unit.source, _ANSWERS] if counted else [unit.source]
+    parts += [_copy(unit, functions[helper], asking) for helper in functions
+              if helper in asking and helper != kernel]  # fmt: skip
+    parts.append(_edited(unit, functions[kernel].cursor, edits))
+    return _Variants("\n".join([*parts, ""]), {kernel: _collective(functions)})
+
+
+def _all(plain: Plain) -> _Variants:
+    """Variants with a condition in place of all kernels but those that are named elsewhere; none
+    where they are many, of which most would be built for nothing."""
+    unit, edits = plain.unit, []
+    kernels = [name for name in unit.kernels if plain.words[name] == 1]
+    if len(kernels) > MOST_TOGETHER:
+        return _Variants("", {})
+    for name in kernels:
+        edits += _head(unit, unit.kernels[name], _name(name, True, False), WHEN, _WHEN)
+    collective = {name: _collective(_reached(unit, name)) for name in kernels}
+    return _Variants(_changed(unit.data, 0, len(unit.data), edits), collective)
+
+
+def _collective(functions: dict[str, _Function]) -> str:
+    names = (name for function in functions.values() for name, _ in function.calls)
+    return next((name for name in names if _COLLECTIVE.match(name)), "")
 
 
 def _reached(unit: clang.Unit, kernel: str) -> dict[str, _Function]:
@@ -243,9 +304,12 @@ def _copy(unit: clang.Unit, function: _Function, asking: set[str]) -> str:
 
 
 def _edited(unit: clang.Unit, cursor: Cursor, edits: Edits) -> str:
-    data = unit.source.encode("utf-8")
-    out, at = b"", start_of(unit, cursor)
+    return _changed(unit.data, start_of(unit, cursor), cursor.extent.end.offset, edits)
+
+
+def _changed(data: bytes, at: int, until: int, edits: Edits) -> str:
+    out = b""
     for begin, end, text in sorted(edits):
         out += data[at:begin] + text.encode()
         at = end
-    return (out + data[at : cursor.extent.end.offset]).decode("utf-8")
+    return (out + data[at:until]).decode("utf-8")
