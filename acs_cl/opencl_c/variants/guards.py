@@ -10,6 +10,8 @@ divides the count only whole groups leave. What the kernel and its helpers learn
 is the counted one: helpers that ask for it get a copy that takes the count.
 """
 
+# Long because: what is written into a kernel, and how variants are kept, belong together.
+
 from __future__ import annotations
 
 import re
