@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -174,8 +176,8 @@ PyObject *pass_kernel(Passing *way, PyObject *const *args) {
 
 // Waits for a blocking transfer. False with an error: a signal's handler has raised, and the event,
 // which keeps the memory, is kept until the driver has done with that.
-bool wait_here(PyObject *event) {
-    static PyObject *const kept = PyList_New(0);
+bool wait_here(PyObject *event, PyObject *memory = Py_None) {
+    static PyObject *const kept = PyList_New(0);  // events, each with memory
     void *handle = handle_of(event);
     if (!handle) return nb::steal(PyObject_CallMethodNoArgs(event, wait_name)).is_valid();
     if (wait_for_event(handle) != Wait::RAISED) {
@@ -185,8 +187,9 @@ bool wait_here(PyObject *event) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     for (Py_ssize_t at = PyList_GET_SIZE(kept); at-- > 0;)
-        if (event_status(handle_of(PyList_GET_ITEM(kept, at))) <= 0) PySequence_DelItem(kept, at);
-    PyList_Append(kept, event);
+        if (event_status(handle_of(PyTuple_GET_ITEM(PyList_GET_ITEM(kept, at), 0))) <= 0)
+            PySequence_DelItem(kept, at);
+    PyList_Append(kept, nb::steal(PyTuple_Pack(2, event, memory)).ptr());
     PyErr_Restore(type, value, trace);
     return false;
 }
@@ -204,11 +207,74 @@ namespace {
 // Takes the lock of a way, while it is open. False: it is not, or there is an error.
 bool take_open(Passing *way) {
     auto *lock = reinterpret_cast<Lock *>(way->lock);
-    if (way_of(way->queue) != way || !lock->take()) return false;
+    // the first one makes no call of the system
+    if (way_of(way->queue) != way || !(lock->try_take() || lock->take())) return false;
     if (way_of(way->queue) == way) return true;
     lock->give_back();
     return false;
 }
+
+// Memory of the program, as PyOpenCL takes it, whose bytes are elsewhere.
+struct Landed {
+    PyObject_HEAD
+    PyObject *host;
+    void *bytes;
+
+    auto objects() { return std::array{&host}; }
+    void end() {}
+};
+PyTypeObject *landed_type;
+
+int landed_view(Landed *self, Py_buffer *view, int flags) {
+    if (PyObject_GetBuffer(self->host, view, flags)) return -1;
+    view->buf = self->bytes;
+    return 0;
+}
+
+// A read that the program waits for, and that lands in pinned memory. It need not be two: a wait that
+// signals can end, and the driver's own blocking call.
+struct ShortRead {
+    ShortRead() = default;
+    ~ShortRead() {
+        if (queues) queues->landings.give(std::move(landing));
+    }
+    ShortRead(const ShortRead &) = delete;
+    ShortRead &operator=(const ShortRead &) = delete;
+
+    // False: it is not short, or there is no such memory. Nothing has changed.
+    bool begin(const Command *self, const Passing *way, Arguments &args) {
+        Joining *joining = way->waits_first && self->joins == READ ? joining_of(way->queue) : nullptr;
+        const Py_ssize_t at = joining ? args.find(HOST_AT, PyTuple_GET_ITEM(self->parameters, HOST_AT)) : -1;
+        if (at < 0) return false;
+        keeper = nb::borrow(joining->queues_object);
+        try {
+            host.emplace(args.args[at], true);
+            if (!joining->queues->landings.take(host->nbytes(), landing)) return false;
+        } catch (nb::python_error &) {
+            return false;  // PyOpenCL says what is wrong
+        }
+        queues = joining->queues;
+        auto *made = reinterpret_cast<Landed *>(landed_type->tp_alloc(landed_type, 0));
+        view = nb::steal(reinterpret_cast<PyObject *>(made));
+        if (!made) return PyErr_Clear(), false;
+        made->host = Py_NewRef(args.args[at]);
+        made->bytes = landing.bytes;
+        return args.change(at, nullptr, view.ptr());
+    }
+
+    // Whether it has ended well. Where a signal's handler has raised, the memory lives on, and is not given back.
+    bool wait(PyObject *event) {
+        if (!wait_here(event, landing.keeper.ptr())) return landing = {}, false;
+        std::memcpy(host->view.buf, landing.bytes, host->nbytes());
+        return true;
+    }
+
+    static constexpr Py_ssize_t HOST_AT = 2;
+    nb::object keeper, view;
+    Queues *queues = nullptr;
+    std::optional<HostBytes> host;
+    Landing landing;
+};
 
 // What PyOpenCL gives for a blocking command. Null with an error: also when a signal's handler raised.
 // The driver's own blocking call is quickest, but no signal ends it. So it is made when nothing is in
@@ -216,8 +282,10 @@ bool take_open(Passing *way) {
 // the driver, or null.
 PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t blocks_at,
                         PyObject *wait_for) {
-    const bool stays = (way->is_idle() || (way->waits_first && wait_until_idle(way))) &&
-                       (!wait_for || have_come(wait_for));
+    ShortRead read;
+    const bool has_come = !wait_for || have_come(wait_for);
+    const bool lands = !way->is_idle() && has_come && read.begin(self, way, args);
+    const bool stays = !lands && (way->is_idle() || (way->waits_first && wait_until_idle(way))) && has_come;
     if (PyErr_Occurred()) return nullptr;
     if (!stays && !args.change(blocks_at, self->blocks_name, Py_False)) return nullptr;
     if (!take_open(way)) return nullptr;  // others came meanwhile
@@ -226,7 +294,10 @@ PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t
     if (event) way->count(event, nullptr);
     const long long turn = way->all;
     reinterpret_cast<Lock *>(way->lock)->give_back();
-    if (event && !stays && !wait_here(event)) Py_CLEAR(event);
+    if (event && !stays) {
+        driver.flush(way->native);
+        if (!(lands ? read.wait(event) : wait_here(event))) Py_CLEAR(event);
+    }
     if (event) way->idle_since(turn);
     if (event && self->joins == READ && !waited(way)) Py_CLEAR(event);
     return event;
@@ -393,6 +464,8 @@ void use_events(nb::tuple all) {
 
 void add_commands(nb::module_ &module) {
     wait_name = PyUnicode_InternFromString("wait");
+    landed_type = reinterpret_cast<PyTypeObject *>(
+        new_type<Landed>("acs_cl._core.Landed", 0, {{Py_bf_getbuffer, slot(landed_view)}}));
     module.attr("Command") = nb::steal(
         new_type<Command>("acs_cl._core.Command", CALLED,
                           {{Py_tp_new, slot(command_new)}, {Py_tp_members, command_members}}));
