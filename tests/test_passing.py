@@ -7,6 +7,7 @@ import random
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from pyopencl import _cl
 
 import acs_cl as acs
 from acs_cl import testing
+from acs_cl.backends import queues
+from acs_cl.devices.driver import pinned_pieces
 from acs_cl.queue import bypass
 from tests.test_queue import ROUNDS, N, buffer, kernels_of, values_of
 
@@ -228,6 +231,34 @@ def test_a_wait_for_the_queue_keeps_an_event_of_the_command_it_is_expected_behin
     assert kept(1) == [False]
     assert kept(1) == [True]
     assert testing.is_bypassing(queue)
+
+
+def test_short_reads_land_in_pinned_memory_where_kernels_are_in_flight(
+    context: cl.Context, stays: None
+) -> None:
+    queue, a, kernels = opened(context)
+    assert queue.section is not None
+    queue.section.waits_first = True
+    lanes: Any = queue.runtime.engine.backend.core_queues
+    pieces = partial(pinned_pieces, cl.CommandQueue(context), queues.PLACES, queues.LONGEST)
+    lanes.land_in(pieces)
+    host, back = np.empty(N, np.int32), np.empty((N, 2), np.int32)
+    for step in range(1, 9):
+        kernels["add"](queue, (N,), None, a, np.int32(1))
+        event = cl.enqueue_copy(queue, host, a)
+        assert host[0] == step
+        assert event.get_ward() is host
+        assert lanes.places == (0, queues.PLACES)
+        kernels["add"](queue, (N,), None, a, np.int32(0))
+        _cl._enqueue_read_buffer(queue, a, hostbuf=host[3:5], src_offset=12)
+        assert host[3:5].tolist() == [step, step]
+        kernels["add"](queue, (N,), None, a, np.int32(0))
+        with pytest.raises(ValueError, match="contiguous"):
+            _cl._enqueue_read_buffer(queue, a, back[:, 0])
+        with pytest.raises(cl.LogicError, match="INVALID_VALUE"):
+            _cl._enqueue_read_buffer(queue, a, host, src_offset=4 * N)
+    assert testing.is_bypassing(queue)
+    assert lanes.places == (0, queues.PLACES)
 
 
 def test_a_section_dies_with_its_queue(context: cl.Context, stays: None) -> None:
