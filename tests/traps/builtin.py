@@ -152,40 +152,69 @@ _VALUES = {
     "abs of narrow types": (
         "y[abs((char)-128) >> 2] = 1; y[abs((short)-32768) >> 10] = 2; y[abs((long)l) >> 26] = 3;"
     ),
-    "least of abs": "y[min(abs(l), 5u)] = 1; y[max(abs(m), 9u)] = 2; y[clamp(abs(l), 1u, 20u)] = 3;",
+    "least of abs": (
+        "y[min(abs(l), 5u)] = 1; y[max(abs(m), 9u)] = 2; y[clamp(abs(l), 1u, 20u)] = 3;"
+    ),
     "abs_diff": "y[abs_diff(l, m) & 31] = 1; y[abs_diff(m, l) >> 27] = 2; y[abs_diff(-n, n)] = 3;",
     "hadd": "y[hadd(l, m) & 31] = 1; y[rhadd(m, n) + 20] = 2; y[hadd(~0u, 3u) >> 27] = 3;",
     "mul_hi of signs": "y[mul_hi(l, m) + 9] = 1; y[mul_hi((uint)l, (uint)m) >> 26] = 2;",
-    "mul_hi of narrow types": "y[mul_hi((short)-3, (short)n) + 9] = 1; y[mul_hi((uchar)200, (uchar)99)] = 2;",
+    "mul_hi of narrow types": (
+        "y[mul_hi((short)-3, (short)n) + 9] = 1; y[mul_hi((uchar)200, (uchar)99)] = 2;"
+    ),
     "mad_hi wraps": "y[mad_hi(l, l, 1 << 30) & 63] = 1; y[mad_hi((uint)m, (uint)m, 9u) + 1] = 2;",
     "add_sat": "y[add_sat(l, m) >> 26 & 63] = 1; y[add_sat((uchar)n, (uchar)255) >> 3] = 2;",
-    "sub_sat": "y[sub_sat((uint)n, 9u)] = 1; y[sub_sat(l, 1) & 63] = 2; y[sub_sat((char)-128, (char)n) + 150] = 3;",
+    "sub_sat": (
+        "y[sub_sat((uint)n, 9u)] = 1; y[sub_sat(l, 1) & 63] = 2; "
+        "y[sub_sat((char)-128, (char)n) + 150] = 3;"
+    ),
     "mad_sat": "y[mad_sat(1 << 20, 1 << 20, l) >> 26] = 1; y[mad_sat((uint)n, ~0u, 3u) >> 27] = 2;",
     "clz of ends": "y[clz(0)] = 1; y[clz(l) + 3] = 2; y[clz((uchar)n)] = 3; y[clz((long)n)] = 4;",
-    "popcount of signs": "y[popcount(m)] = 1; y[popcount((char)m) + 1] = 2; y[popcount(l) + 9] = 3;",
-    "rotate by more": "y[rotate((uint)l, 37u)] = 1; y[rotate(n, -1) & 63] = 2; y[rotate((uchar)129, (uchar)9)] = 3;",
-    "upsample of signs": "y[upsample((short)-1, (ushort)n) & 63] = 1; y[upsample((char)m, (uchar)250) + 20] = 2;",
+    "popcount of signs": (
+        "y[popcount(m)] = 1; y[popcount((char)m) + 1] = 2; y[popcount(l) + 9] = 3;"
+    ),
+    "rotate by more": (
+        "y[rotate((uint)l, 37u)] = 1; y[rotate(n, -1) & 63] = 2; "
+        "y[rotate((uchar)129, (uchar)9)] = 3;"
+    ),
+    "upsample of signs": (
+        "y[upsample((short)-1, (ushort)n) & 63] = 1; y[upsample((char)m, (uchar)250) + 20] = 2;"
+    ),
     "mul24 of signs": "y[mul24(m, -n)] = 1; y[mul24(-3, n) + 20] = 2; y[mad24(m, n, 30)] = 3;",
     "convert_uchar_sat": "y[convert_uchar_sat(m)] = 1; y[convert_uchar_sat(300 + n) >> 3] = 2;",
     "convert_char_sat": "y[convert_char_sat(l) + 130] = 1; y[convert_char_sat(900u) >> 2] = 2;",
-    "convert_uint_sat": "y[convert_uint_sat(-1.5f)] = 1; y[convert_uint_sat(m) + 9] = 2; y[convert_uint_sat(1e20f) >> 27] = 3;",
-    "convert_int_sat": "y[convert_int_sat(1e20f) >> 26] = 1; y[convert_int_sat((long)l * 9) & 63] = 2;",
-    "convert_int_sat_rtn": "y[convert_int_sat_rtn(-0.5f) + 9] = 1; y[convert_int_sat_rtp(2.1f)] = 2;",
+    "convert_uint_sat": (
+        "y[convert_uint_sat(-1.5f)] = 1; y[convert_uint_sat(m) + 9] = 2; "
+        "y[convert_uint_sat(1e20f) >> 27] = 3;"
+    ),
+    "convert_int_sat": (
+        "y[convert_int_sat(1e20f) >> 26] = 1; y[convert_int_sat((long)l * 9) & 63] = 2;"
+    ),
+    "convert_int_sat_rtn": (
+        "y[convert_int_sat_rtn(-0.5f) + 9] = 1; y[convert_int_sat_rtp(2.1f)] = 2;"
+    ),
     "convert_short_sat": "y[convert_short_sat(l) & 63] = 1; y[convert_ushort_sat(m) + 9] = 2;",
     "convert without sat": "y[convert_uchar(n + 256)] = 1; y[convert_char(n + 256) + 9] = 2;",
-    "convert of vectors": "uchar4 v = convert_uchar4_sat((int4)(l, m, n, 60)); y[v.x + v.y] = 1; y[v.w] = 2;",
+    "convert of vectors": (
+        "uchar4 v = convert_uchar4_sat((int4)(l, m, n, 60)); y[v.x + v.y] = 1; y[v.w] = 2;"
+    ),
     "as_uint": "y[as_uint(l) >> 27] = 1; y[(as_uint(m) > 3u) + 20] = 2;",
     "as_char": "y[as_char((uchar)250) + 9] = 1; y[as_uchar((char)m) >> 3] = 2;",
     "as_uchar4": "y[as_uchar4(l).w >> 2] = 1; y[as_uchar4(n).x] = 2; y[as_short2(m).y + 9] = 3;",
     "as_int of a float": "y[as_int(-0.0f) >> 30 & 63] = 1; y[as_uint(1.0f) >> 27] = 2;",
     "select of an unsigned": "y[select(3u, 9u, (uint)l >> 31)] = 1; y[select(20, 30, n)] = 2;",
-    "bitselect of signs": "y[bitselect(m, n, 63) & 63] = 1; y[bitselect(0u, ~0u, (uint)l) >> 27] = 2;",
+    "bitselect of signs": (
+        "y[bitselect(m, n, 63) & 63] = 1; y[bitselect(0u, ~0u, (uint)l) >> 27] = 2;"
+    ),
     "isgreater of ints": "y[isgreater((float)n, (float)l) + 3] = 1; y[signbit((float)m) + 9] = 2;",
-    "a result kept too narrow": "char c = abs(200 + n); y[c + 90] = 1; uchar u = clz(0) * 9; y[u & 63] = 2;",
-    "a result with a sign": "int k = abs(l); y[k >> 31 & 63] = 1; y[(k < 0) + 9] = 2; uint v = abs(l); y[v >> 31] = 3;",
+    "a result kept too narrow": (
+        "char c = abs(200 + n); y[c + 90] = 1; uchar u = clz(0) * 9; y[u & 63] = 2;"
+    ),
+    "a result with a sign": (
+        "int k = abs(l); y[k >> 31 & 63] = 1; y[(k < 0) + 9] = 2; uint v = abs(l); y[v >> 31] = 3;"
+    ),
 }
-"""What results are. The least int and the one below nothing come as arguments: of a constant, PoCL's
-own `abs` gives anything for the first."""
+"""What results are. The least int and the one below zero come as arguments: PoCL's own `abs` of the
+first gives anything where it is a constant."""
 
 TRAPS: list[Trap] = [
     Trap(name, f"kernel void k$(global int *y, int n) {{ {text} }}", (mem(), i(5)))
