@@ -12,7 +12,7 @@ B.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import core
@@ -55,6 +55,7 @@ def laid(launches: Sequence[tuple[Command, Access]], tasks: Sequence[Task]) -> L
     hazards = core.native.Hazards()
     numbers: list[int] = []  # the task of each number of the hazards, less one
     joints: dict[frozenset[int], int] = {}
+    heads: dict[tuple[bytes, int], list[bytes]] = {}  # which launches that are cut alike share
     for launch, ((_, access), task) in enumerate(zip(launches, tasks, strict=True)):
         bands = task.cuts.bands
         if bands:
@@ -62,21 +63,25 @@ def laid(launches: Sequence[tuple[Command, Access]], tasks: Sequence[Task]) -> L
         else:
             edges = [hazards.enter(len(numbers) + 1, access.reads, access.writes)]
         above = [frozenset(numbers[other - 1] for other in one) for one in edges]
-        if len(above) > 1:
+        if len(above) > 1 and any(len(one) > MOST_DIRECT for one in above):
             above = _joined(found, above, joints)
         first = len(found.launches)
-        for at, (head, own) in enumerate(_heads(task, access)):
-            _add(found, head, task.blob, task.shape, above[at], launch, own)
+        key = task.head, id(bands)
+        if key not in heads:
+            heads[key] = _heads(task)
+        touched = [band.access for band in bands] or [access]
+        for head, waits, own in zip(heads[key], above, touched, strict=True):
+            _add(found, head, task.blob, task.shape, waits, launch, own)
         found.tasks.append(range(first, len(found.launches)))
         numbers += found.tasks[-1]
     return found
 
 
-def _heads(task: Task, access: Access) -> Iterator[tuple[bytes, Access]]:
-    if not task.cuts.bands:
-        yield task.head, access
-    for band in task.cuts.bands:
-        yield layout.band(task.head, band.first, band.tiles, band.run, band.stride), band.access
+def _heads(task: Task) -> list[bytes]:
+    return [
+        layout.band(task.head, band.first, band.tiles, band.run, band.stride)
+        for band in task.cuts.bands
+    ] or [task.head]
 
 
 def _add(
