@@ -567,7 +567,8 @@ class Schedulers:
             each = min(2048 // group, 16)
             if registers:
                 each = min(each, UNIT_REGISTERS // (-(-registers // 8) * 8 * group))
-            each = min(each, UNIT_BYTES // there.arena_bytes)
+            if there.arena_bytes > self._most_arena(group):
+                each = min(each, UNIT_BYTES // there.arena_bytes)
             groups = max(1, each) * units
         if self._cap is not None:
             groups = min(groups, self._cap)
