@@ -16,7 +16,7 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test check lint signals fuzz traps sanitize proofs wheels demo bench measure figures pictures stamp bundle clients drivers docs clean
+.PHONY: help venv test check lint signals alarms fuzz traps sanitize proofs wheels demo bench measure figures pictures stamp bundle clients drivers docs clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -24,6 +24,7 @@ help:
 	@echo "make check   style, types and the tests that need no device: soon done"
 	@echo "make lint    style and types only"
 	@echo "make signals  Ctrl-C at random moments, $(SIGNALS) for each call of each backend (SIGNALS=n)"
+	@echo "make alarms  all tests under a watchdog of $(ALARM_S) s, which has to stay quiet (ALARM_S=s)"
 	@echo "make fuzz    $(FUZZ) random programs (FUZZ=n)"
 	@echo "make traps   hostile kernels in every form (TRAPS=file.json, ARGS=\"--device name\")"
 	@echo "make proofs  $(PROOFS) random graphs, each proven, and planted faults (PROOFS=n)"
@@ -93,6 +94,12 @@ SIGNALS_JSON ?= build/signals.json
 signals: $(STAMP)
 	mkdir -p $(dir $(SIGNALS_JSON))
 	$(RUN) tests/interrupts.py --signals $(SIGNALS) --out $(SIGNALS_JSON) $(ARGS)
+
+# Kernels of other programs on a busy machine may last longer than that: the outcome tells the load.
+ALARM_S ?= 10
+ALARMS ?= benchmarks/results/alarms.json
+alarms: $(STAMP)
+	$(RUN) tests/alarms --out $(ALARMS) --seconds $(ALARM_S) $(ARGS)
 
 fuzz: $(STAMP)
 	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k "random or word_by_word" tests/test_random_programs.py \

@@ -644,6 +644,9 @@ class Launcher:
     def __init__(self, kernel: QueueKernel, group: int, has_pool: bool) -> None:
         """Launch a kernel in groups of so many work-items. `has_pool`: tasks may spawn others."""
 
+    def use(self, kernel: QueueKernel) -> None:
+        """Launch another form of it from now on."""
+
 class Placed:
     """Say where the parts of an image are in its region, and what its tasks need."""
 

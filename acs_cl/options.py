@@ -105,7 +105,13 @@ def placing(after: str, new: str) -> Placing:
 
 
 def scheduler_settings(
-    groups: Any, slice_ms: Any, order: str, window: int | None, watched: bool, room: Room
+    groups: Any,
+    slice_ms: Any,
+    order: str,
+    window: int | None,
+    watched: bool,
+    timed: bool,
+    room: Room,
 ) -> Settings:
     """What a runtime was asked for of its scheduler on the device."""
     if groups is not None and (not isinstance(groups, int) or groups < 1):
@@ -113,8 +119,9 @@ def scheduler_settings(
     if not isinstance(slice_ms, (int, float)) or not slice_ms > 0:
         raise UsageError(f"slice_ms={slice_ms!r}: expected a time above 0")
     return Settings(
-        groups, slice_ms / 1e3, order=order, window=window or 0, watched=watched, room=room
-    )
+        groups, slice_ms / 1e3, order=order, window=window or 0, watched=watched, timed=timed,
+        room=room,
+    )  # fmt: skip
 
 
 def spawning(asked: object) -> Room:

@@ -123,6 +123,65 @@ class Launch(NamedTuple):
     upstream: tuple[int, ...]
 
 
+class Run(NamedTuple):
+    """What a group of the scheduler ran of a launch, and when: tiles one behind the other."""
+
+    number: int
+    """The launch."""
+    part: int
+    """Of a replay which of its tasks; -1: the launch is one."""
+    group: int
+    start_ns: int
+    end_ns: int
+    tiles: int
+    is_child: bool
+    """It belongs to what the launch spawned."""
+
+
+class Part(NamedTuple):
+    """A task of a replay: a launch of the graph, or a band of one."""
+
+    name: str
+    launch: int
+    """The launch of the graph, from 1 on; 0: it runs nothing, others wait for it together."""
+    band: int
+    """Which of its launch's bands; -1: the launch is not cut."""
+    reads: tuple[Span, ...]
+    writes: tuple[Span, ...]
+    upstream: tuple[int, ...]
+    """Tasks that it waits for."""
+
+
+class Found(NamedTuple):
+    """What timed schedulers have noted."""
+
+    runs: Sequence[Run] = ()
+    parts: tuple[tuple[int, tuple[Part, ...]], ...] = ()
+    """Of replays, by launch."""
+    clock: str = ""
+    """'ns', 'ticks', 'order' (no clock: times are made up from it), '' where nothing was noted."""
+    error_ns: int = 0
+    """How far times may be off against those of events."""
+    dropped: int = 0
+    """Tiles for which there was no room."""
+    cost_ns: float = 0.0
+    """What it takes a group to note a tile, about."""
+    untimed: tuple[tuple[str, str], ...] = ()
+    """Kernels whose tasks have no times, and why."""
+
+    def and_those(self, other: Found) -> Found:
+        """Both together. The less exact clock stands for both."""
+        return Found(
+            (*self.runs, *other.runs),
+            (*self.parts, *other.parts),
+            max(self.clock, other.clock, key=("", "ns", "ticks", "order").index),
+            max(self.error_ns, other.error_ns),
+            self.dropped + other.dropped,
+            max(self.cost_ns, other.cost_ns),
+            tuple(dict.fromkeys((*self.untimed, *other.untimed))),
+        )
+
+
 class Modes(NamedTuple):
     """The checks that are on."""
 

@@ -153,7 +153,7 @@ class Runtime:
         if planned.scheduler != "no":
             inside = asked.window if planned.backend == "device" else None  # which has its own
             settings = scheduler_settings(
-                groups, slice_ms, order, inside, bool(asked.watchdog_s), children
+                groups, slice_ms, order, inside, bool(asked.watchdog_s), asked.trace, children
             )
             runs = _with_scheduler(runs, used_context, used_device, store, planned, settings, table)
         parts = Parts(
@@ -167,10 +167,14 @@ class Runtime:
 
             self._engine.checker = Checker(self._engine, asked.check)
         self._engine.open()
-        if asked.watchdog_s:
+        self._watch(asked.watchdog_s)
+
+    def _watch(self, seconds: float | None) -> None:
+        """Have the new engine watched, if that is asked for, and known to the process."""
+        if seconds:
             from .launch.watchdog import Watchdog
 
-            self._engine.watchdog = dog = Watchdog(self._engine, asked.watchdog_s)
+            self._engine.watchdog = dog = Watchdog(self._engine, seconds)
             dog.start()
         register(self._engine)
 
@@ -201,7 +205,7 @@ class Runtime:
         self._engine = SeveralEngine(parts, Calls(), team)
         self._engine.owner = _Owner(self)
         self._engine.open()
-        register(self._engine)
+        self._watch(asked.watchdog_s)
 
     @property
     def engine(self) -> Engine:
@@ -421,6 +425,7 @@ class Runtime:
         """Return the timeline, if the runtime was made with `trace=True`."""
         from .observe.trace import timeline
 
+        self._engine.gather_runs()
         return timeline(self._engine.tracer)
 
     def measure(self) -> Measure:

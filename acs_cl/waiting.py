@@ -62,6 +62,7 @@ def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
         # what other threads and host tasks launched meanwhile
         if not engine.drain(gives_up=True, until=until):
             return False
+        engine.gather_runs()
         with engine.lock:
             engine.backend.close()
         if engine.tracer is not None and engine.options.trace_file:

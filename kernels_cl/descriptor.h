@@ -91,6 +91,19 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_T_LEAST 3          /* items that a child has at least, 0: nothing is known */
 #define ACS_T_WORDS 4
 
+/* What a timed scheduler notes, in memory of its own: a header, then an entry for each tile that a group
+   ran. Groups take entries in pieces; what they leave empty has no reference. */
+#define ACS_N_USED 0           /* entries that groups took */
+#define ACS_N_LAUNCHES 1       /* launches that have ended */
+#define ACS_N_DROPPED 2        /* tiles for which there was no entry left */
+#define ACS_N_ORDER 3          /* counts, where there is no clock */
+#define ACS_N_ENTRIES 4        /* how many there are */
+#define ACS_NOTES_HEADER 32
+#define ACS_NOTE_WORDS 8       /* task and tile as a reference, group, launch, root of a child plus one,
+                                  and two words each for when it began and when it ended */
+#define ACS_NOTES_FIRST 4u     /* entries that a group takes at first in a launch, and then */
+#define ACS_NOTES_PIECE 32u
+
 /* why a group runs items itself */
 #define ACS_ALL_BUSY 0u        /* all groups have work */
 #define ACS_NO_ROOM 1u         /* the pool or the ring is full */
@@ -121,6 +134,7 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_B_SPAWNED 99       /* items of children that became tasks */
 #define ACS_B_KEPT 100         /* items of children that their group ran itself; four words, by reason */
 #define ACS_B_BUSY 104         /* groups of this launch that have work, where tasks spawn */
+#define ACS_B_NOTED 105        /* launches that the notes tell of, this one with them; of a timed scheduler */
 #define ACS_B_FAULT 128        /* code, task, value of the first fault */
 #define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, oldest unfinished, in */
 #define ACS_B_STATE 192        /* count[32 * rows], left[32 * rows], queue[capacity] */

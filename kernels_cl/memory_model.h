@@ -98,6 +98,34 @@ inline uint acs_ticks(void) { return 0; }
 #endif
 #endif
 
+/* Of a timed scheduler: when it is, by a clock that all groups share; without one, how often anybody
+   asked. ACS_NOW says which: nanoseconds, ticks of some length, or an order. */
+#if ACS_TIMED
+#if defined(__opencl_c_kernel_clock_scope_device)
+#pragma OPENCL EXTENSION cl_khr_kernel_clock : enable
+#endif
+#if defined(ACS_TIER_PTX)
+#define ACS_NOW 1u
+#elif defined(__opencl_c_kernel_clock_scope_device) || ACS_TICKS
+#define ACS_NOW 2u
+#else
+#define ACS_NOW 3u
+#endif
+inline ulong acs_now(volatile __global uint *order) {
+#if defined(ACS_TIER_PTX)
+    ulong now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now) :: "memory");
+    return now;
+#elif defined(__opencl_c_kernel_clock_scope_device)
+    return clock_read_device();
+#elif ACS_TICKS
+    return __builtin_readcyclecounter();
+#else
+    return acs_add(order, 1u);
+#endif
+}
+#endif
+
 /* Between looks for something that does not come. Longer each time: at first a fraction of what the
    shortest task takes, so that nobody who becomes ready waits for who rests; after some milliseconds
    so long that whoever waits takes nothing from others. */

@@ -117,6 +117,17 @@
 #endif
 #define ACS_STARTED 0x80000001u
 
+/* ACS_TIMED: each group notes when it began and ended each tile. Everything else is as without. */
+#if ACS_TIMED
+#define ACS_NOTES , __global uint *notes
+#define acs_begins() (shared.tile_began = acs_now(notes + ACS_N_ORDER))
+#define acs_notes(what, root) acs_note(notes, &shared, what, root)
+#else
+#define ACS_NOTES
+#define acs_begins()
+#define acs_notes(what, root)
+#endif
+
 /* What hardly ever runs, kept out of the loop: on an H200 a fused turn takes a fifth less. */
 #if defined(ACS_TIER_PTX)
 #define ACS_COLD __attribute__((noinline))
@@ -142,6 +153,10 @@ typedef struct {
     uint n_initial, initial;   /* how many entries a round begins with, and the first of them */
     uint n_ready;
     uint ready[ACS_READY];     /* as references */
+#if ACS_TIMED
+    ulong tile_began;
+    uint note, notes_end;      /* the next entry, and the end of those that the group took */
+#endif
 #if ACS_SPAWNS
     uint listed[ACS_LIST_WORDS]; /* children that this tile offers; more than there is room for */
     uint at, to, body;         /* those that it sees to, of one function, and others of no items between */
@@ -152,6 +167,40 @@ typedef struct {
     uint began;                /* when it began with items, in ticks */
 #endif
 } acs_shared;
+
+#if ACS_TIMED
+/* Note that a tile has ended, and that what comes next begins. By lane 0. */
+inline void acs_note(__global uint *notes, __local acs_shared *shared, uint reference, uint root) {
+    const ulong now = acs_now(notes + ACS_N_ORDER), began = shared->tile_began;
+    const uint entries = notes[ACS_N_ENTRIES];
+    shared->tile_began = now;
+    if (shared->note == shared->notes_end && acs_load(notes + ACS_N_USED) < entries) {
+        const uint more = shared->notes_end ? ACS_NOTES_PIECE : ACS_NOTES_FIRST;
+        shared->note = acs_add(notes + ACS_N_USED, more);
+        shared->notes_end = shared->note + more;
+    }
+    if (shared->note == shared->notes_end || shared->note >= entries) {
+        acs_add(notes + ACS_N_DROPPED, 1u);
+        return;
+    }
+    __global uint4 *entry = (__global uint4 *)(notes + ACS_NOTES_HEADER + shared->note * ACS_NOTE_WORDS);
+    entry[0] = (uint4)(reference, get_group_id(0), notes[ACS_N_LAUNCHES], root);
+    entry[1] = (uint4)((uint)began, (uint)(began >> 32), (uint)now, (uint)(now >> 32));
+    ++shared->note;
+}
+
+/* What the clock is, when it is, and what it takes to note a tile. For one work-item, between epochs. */
+__kernel void acs_read_clock(__global uint *notes, __global ulong *told) {
+    __global volatile ulong *spare = told + 4;
+    told[0] = ACS_NOW;
+    told[1] = acs_now(notes + ACS_N_ORDER);
+    for (uint i = 0; i < ACS_NOTES_PIECE; ++i) {
+        spare[0] = acs_now(notes + ACS_N_ORDER);
+        spare[1] = i;
+    }
+    told[2] = acs_now(notes + ACS_N_ORDER);
+}
+#endif
 
 typedef struct {
     ulong slice_ns, started_ns;
@@ -674,7 +723,7 @@ inline bool acs_is_fused(const acs_bounds *until, const acs_record *r, uint flag
 }
 
 __kernel ACS_GROUP_ATTRIBUTE
-void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ulong slice_ns, uint mode ACS_POOL) {
+void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ulong slice_ns, uint mode ACS_POOL ACS_NOTES) {
     __local acs_shared shared __attribute__((aligned(16)));
     __local uchar arena[ACS_ARENA] __attribute__((aligned(128)));
     const uint lane = get_local_id(0);
@@ -697,6 +746,9 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         acs_clean(region, 1u - which, get_group_id(0) * ACS_GROUP + lane, groups * ACS_GROUP);
     if (lane == 0) {
         whole = acs_is_whole(region);
+#if ACS_TIMED
+        shared.note = shared.notes_end = 0;
+#endif
         shared.late = 0;
         shared.over = 0;
 #if ACS_SPAWNS
@@ -781,8 +833,10 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             sane = sane & (root < e.tasks) & (n_entries - 1u < ACS_LISTED);
         const __global uint *rooted = e.records + (root < e.tasks ? root : 0u) * ACS_RECORD_WORDS;
         const bool spawns = sane & ((rooted[ACS_R_BODY] & ACS_F_SPAWNS) != 0u);
+        const uint root_of_child = is_child ? root + 1u : 0u;
 #else
         const bool spawns = false;
+        const uint root_of_child = 0u;
 #endif
         const uint company = record.body & ACS_F_BAND ? until.company : 0u;
         const uint fuses = sane & (company == 0u) ? ACS_F_FUSED : 0u;
@@ -808,6 +862,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         if (ACS_WATCHED && sane && lane == 0 && record.tiles == 1u && !spawns)
             acs_store(acs_left(&e, task), ACS_STARTED);
         if (sane) {
+            if (lane == 0)
+                acs_begins();
             acs_tile work;
             acs_context context;
             const uint fault = acs_decide(&work, &record, words, region, tile);
@@ -888,6 +944,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
                 acs_store(acs_left(&e, task), 0u);
                 acs_store(acs_left(&e, next), ACS_STARTED);
             }
+            if (lane == 0)
+                acs_notes(task + 1u, 0u);
             ++finished;
             ++turn;
             buffer ^= 1u;
@@ -913,6 +971,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         staged = sane & (heir != 0u);
 #endif
         acs_group_barrier();   /* the tile is done */
+        if (sane && lane == 0)
+            acs_notes(tile << ACS_TASK_BITS | (task + 1u), root_of_child);
         if (fused) {
             if (ACS_WATCHED && lane == 0)
                 acs_store(acs_left(&e, task), 0u);
@@ -977,6 +1037,9 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         acs_fence();
         if (acs_add(e.block + ACS_B_GONE, 1u) + 1u == groups) {
             acs_store(e.block + ACS_B_GONE, 0u); /* for the next launch */
+#if ACS_TIMED
+            acs_store(e.block + ACS_B_NOTED, ++notes[ACS_N_LAUNCHES]);
+#endif
             acs_fence();
             acs_store(region + ACS_H_USED + which,
                       max(acs_load(e.block + ACS_B_HEAD), acs_load(e.block + ACS_B_TAIL)));

@@ -732,7 +732,6 @@ def test_the_benchmark_compares_results_of_one_and_of_several(
         ({"devices": [0, 0], "device": 0}, "device= takes one device"),
         ({"devices": [0, 0], "backend": "device"}, "backend='device' takes one device"),
         ({"devices": [0, 0], "check": "access"}, "check= takes one device"),
-        ({"devices": [0, 0], "watchdog_s": 3.0}, "watchdog_s= takes one device"),
     ],
 )
 def test_wrong_devices_are_refused(options: dict[str, Any], message: str) -> None:

@@ -8,12 +8,14 @@ task that waits for the test.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from time import perf_counter, sleep
 from typing import NamedTuple
 
@@ -24,9 +26,12 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl.errors import StalledError
+from acs_cl.host import starved
+from acs_cl.launch.watchdog import Watchdog
 from acs_cl.scheduler import layout, snapshot
 from acs_cl.testing import Gate, hold
 
+ROOT = Path(__file__).parents[1]
 BACKENDS = ("serial", "out_of_order", "lanes", "device", "auto", "emulated")
 WATCHDOG_S = 0.15
 LASTS_S = 4 * WATCHDOG_S
@@ -50,6 +55,12 @@ kernel void spin_together(global volatile int *x, ulong n, ulong end, local int 
   if (get_global_id(0) == 0) { SPIN(x[own[0]]) } }
 kernel void add(global const int *x, global int *y) { int i = get_global_id(0); y[i] += x[i]; }
 """
+
+
+@pytest.fixture(autouse=True)
+def no_other_watchdog(environment: Environment) -> None:
+    """What the environment asks for comes before what a test asks for."""
+    environment(ACS_CL_WATCHDOG=None)
 
 
 @cache
@@ -415,6 +426,60 @@ def test_without_a_watchdog_there_is_no_thread(device: cl.Device) -> None:
         assert len(set(threads()) - set(before)) == 1
 
 
+def dog_of(rt: acs.Runtime) -> Watchdog:
+    found = rt.engine.watchdog
+    assert isinstance(found, Watchdog)
+    return found
+
+
+def test_a_program_without_a_processor_is_no_stall_up_to_a_bound(
+    device: cl.Device, capfd: pytest.CaptureFixture[str]
+) -> None:
+    has_one, asked = threading.Event(), threading.Event()
+
+    def starved_s(before: object) -> float:
+        asked.set()
+        return 0.0 if has_one.is_set() else 1e9
+
+    with acs.Runtime(device, backend="lanes", watchdog_s=WATCHDOG_S) as rt, setting(rt) as at:
+        dog_of(rt).starved_s = starved_s
+        handle = a_host_task(at)
+        assert asked.wait(30)
+        assert "nothing has ended" not in capfd.readouterr().err
+        has_one.set()
+        with pytest.raises(StalledError):
+            handle.wait()
+    has_one.clear()
+    with (
+        acs.Runtime(device, backend="lanes", watchdog_s=WATCHDOG_S) as rt,
+        setting(rt) as at,
+        pytest.raises(StalledError),
+    ):
+        dog_of(rt).starved_s, dog_of(rt).most = starved_s, 2
+        a_host_task(at).wait()
+
+
+def test_threads_tell_how_long_they_waited_for_a_processor() -> None:
+    before = starved.waited_s()
+    assert starved.starved_s(before) >= 0.0
+    if sys.platform == "linux" and starved.THREADS.exists():
+        assert str(threading.get_native_id()) in before
+
+
+def test_a_hang_on_several_devices_is_named(
+    device: cl.Device, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with acs.Runtime(devices=[device, device], watchdog_s=WATCHDOG_S) as rt, setting(rt) as at:
+        at.rehearse(alone)
+        capfd.readouterr()
+        handle = alone(at)
+        with pytest.raises(StalledError, match=r"on 2 x .*\n.*\(spin\) runs"):
+            handle.wait()
+        at.end.set()
+        wait_to_the_end(rt)
+        assert "(spin)" in capfd.readouterr().err
+
+
 def test_queue_is_watched_from_outside(
     device: cl.Device, environment: Environment, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -434,6 +499,42 @@ def test_queue_is_watched_from_outside(
         end.set()
     wait_to_the_end(queue.runtime)
     assert "(spin)" in capfd.readouterr().err
+
+
+STALLS = """
+import sys
+from subprocess import run
+
+def test_stalls():
+    run([sys.executable, __file__], check=True)
+
+if __name__ == "__main__":
+    import threading
+    import acs_cl as acs
+    told = threading.Event()
+    with acs.Runtime() as rt:
+        rt.call(lambda x: told.wait(20) and None, writes=rt.zeros(1, "i4"))
+        try:
+            rt.finish()
+        except acs.errors.StalledError:
+            told.set()
+"""
+
+
+def test_a_suite_is_listened_to_with_the_programs_that_it_starts(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(STALLS, encoding="utf-8")
+    out = tmp_path / "alarms.json"
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests/alarms", "--out", out, "--seconds", "0.3", "-q", "-p",
+         "no:cacheprovider", tmp_path / "test_it.py"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["tests"] == {"passed": 1}
+    (alarm,) = found["alarms"]
+    assert alarm["test"].endswith("test_it.py::test_stalls")
+    assert "runs on a thread of the host" in alarm["text"]
 
 
 PROGRAM = """

@@ -16,7 +16,7 @@ import pyopencl as cl
 from .. import core
 from ..devices.driver import Origin, OwnKernel
 from ..errors import DeviceError
-from ..records import Launch, Report, Sizes
+from ..records import Found, Launch, Report, Sizes
 
 End = core.native.End
 Ended = list[core.native.End]
@@ -105,6 +105,14 @@ class Backend:
     def requeue(self, lanes: Backend, queues: list[cl.CommandQueue] | None = None) -> Any:
         """Use other lanes; gives what puts the ones before back. None: there are none inside of
         this backend, and it has to be replaced as a whole. Nothing is in flight."""
+        return None
+
+    def time_tasks(self, on: bool) -> None:
+        """Note from now on when tasks inside of commands run, or no longer. Nothing is in
+        flight."""
+
+    def noted(self) -> Found | None:
+        """What was noted since the last time; None: nothing, or something is still under way."""
         return None
 
     def look(self) -> None:

@@ -376,6 +376,14 @@ class Engine(Books):
             before, self.backend = backend, fresh
         return usable, before
 
+    def gather_runs(self) -> None:
+        """Tell the timeline what groups of the scheduler ran, if no epoch is under way."""
+        if self.tracer is not None:
+            with self.lock:
+                found = self.backend.noted()
+            if found is not None:
+                self.tracer.noted(found)
+
     # ---- arrays ----------------------------------------------------------------------------------
 
     def runtime(self) -> Any:

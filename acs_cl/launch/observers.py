@@ -14,7 +14,7 @@ import pyopencl as cl
 
 from ..devices.driver import Events
 from ..handle import Handle
-from ..records import Access, Command, DType, Launch, Report
+from ..records import Access, Command, DType, Found, Launch, Report
 
 if TYPE_CHECKING:
     from ..memory.array import Array
@@ -116,6 +116,9 @@ class Tracer(Protocol):
 
     def copied_at_once(self, launch: Launch, start_ns: int, end_ns: int) -> None:
         """A copy between devices has been made."""
+
+    def noted(self, found: Found) -> None:
+        """What groups of the scheduler ran of launches."""
 
     def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
         """A host task has ended."""

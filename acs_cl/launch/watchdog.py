@@ -7,8 +7,9 @@ Only a runtime that asks for one has a watchdog. It has a thread, which looks at
 the lock only when nothing has ended for long enough, to see whether anybody has looked.
 
 Invariant: whatever ends, or has moved on the device, is no stall; so a report is true at the moment
-at which it is made. Launches that wait for events which the program itself will set are no stall
-either, unless it waits for them.
+at which it is made. Time in which the program had no processor does not count, up to a bound.
+Launches that wait for events which the program itself will set are no stall either, unless it waits
+for them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import pyopencl as cl
 
 from ..devices import driver
 from ..errors import StalledError
+from ..host.starved import starved_s, waited_s
 from ..host.threads import Clock
 from ..records import Launch
 from .books import Books
@@ -31,6 +33,9 @@ from .registry import promised
 
 LOOKS = 8
 """How often it looks in the time after which it reports."""
+
+MOST = 10
+"""So many times as long nothing ends at most, where others have all the processors."""
 
 NAMED = 8
 """Launches of a kind that a report names."""
@@ -51,6 +56,8 @@ class Watchdog:
 
     def __init__(self, books: Books, seconds: float) -> None:
         self.seconds = seconds
+        self.starved_s, self.most = starved_s, MOST
+        """How long a thread had no processor, and the bound; tests set them."""
         self.text = ""
         """The report, while nothing ends."""
         self._books = weakref.ref(books)
@@ -58,6 +65,8 @@ class Watchdog:
         self._since = self._asked = perf_counter()
         self._ended = -1
         """How many had ended when it looked last."""
+        self._waited: dict[str, float] | None = None
+        """How long threads had waited for a processor when nothing had ended for the first time."""
         self._inside: bytes | None = None
         """The words of the oldest epoch in the middle of the time; None: not read yet."""
         self._clock = Clock("acs_cl watchdog", seconds / LOOKS, self.look)
@@ -71,11 +80,16 @@ class Watchdog:
         books = self._books()
         if books is None or books.state:
             return False
-        quiet_s = perf_counter() - self._since
         if not len(books.table) or books.table.ended != self._ended:
             self._moved(books)
-        elif quiet_s >= self.seconds and not self.text:
-            self._look_closely(books)
+            return True
+        quiet_s = perf_counter() - self._since
+        if self._waited is None:
+            self._waited = waited_s()
+        if quiet_s >= self.seconds and not self.text:
+            left = self.most * self.seconds - quiet_s
+            if left <= 0 or quiet_s - self.starved_s(self._waited) >= self.seconds:
+                self._look_closely(books)
         elif quiet_s >= self.seconds / 2 and self._inside is None:
             with books.lock:
                 found = books.backend.snapshot()
@@ -84,7 +98,7 @@ class Watchdog:
 
     def _moved(self, books: Books) -> None:
         self._ended, self._since = books.table.ended, perf_counter()
-        self._inside, self.text = None, ""
+        self._inside, self._waited, self.text = None, None, ""
 
     def _look_closely(self, books: Books) -> None:
         """Something may have ended that nobody looked at, or an epoch may have come further."""

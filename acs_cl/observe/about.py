@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..records import Found
+
 
 class About(NamedTuple):
     """What the runtime was like. Zeros and empty texts are 'not known'."""
@@ -32,5 +34,7 @@ class About(NamedTuple):
     """What they found."""
     local_bytes: int = 0
     """Local memory of a compute unit."""
+    noted: Found = Found()
+    """What timed schedulers have noted, but for the runs, which slices have."""
     kernels: tuple[tuple[str, int], ...] = ()
     """Kernels that are known, each with the local memory that one of its groups takes."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
 from ..host.intervals import packed
-from ..records import Access, Report, base_text
+from ..records import Access, Found, Part, Report, base_text
 from .about import About
 from .advice import findings
 from .clocks import on_one_clock
@@ -33,7 +33,7 @@ from .meetings import meetings
 from .record import ON_A_QUEUE, Record, place_of, record
 from .slices import AT_ONCE, STRAIGHT, Slice, on_device, once, overlap
 from .stats import about
-from .trace import VERSION, Trace
+from .trace import VERSION, Trace, plain
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -81,6 +81,8 @@ class Measure:
         if engine.measuring is not None:
             raise UsageError("measure inside measure")
         engine.drain()
+        engine.gather_runs()
+        engine.backend.time_tasks(True)
         with engine.lock:
             self._trace = Trace()
             self._before = engine.tracer, engine.retime(True)
@@ -102,6 +104,8 @@ class Measure:
         engine.drain()
         mine.waited()
         self._wall_ns = perf_counter_ns() - self._began_ns
+        engine.gather_runs()
+        engine.backend.time_tasks(False)
         with engine.lock:
             engine.tracer, backend = self._before
             self._where = {
@@ -114,6 +118,7 @@ class Measure:
         if isinstance(engine.tracer, Trace):
             engine.tracer.slices += mine.slices
             engine.tracer.waits += mine.waits
+            engine.tracer.noted(mine.found)
             engine.tracer.forget_times()
         self.edges = edges_of(self.slices)
 
@@ -121,7 +126,10 @@ class Measure:
         """What the block is about. `full`: launches before it that found the window full."""
         known = about(self._engine)
         ended_ns = self._began_ns + self._wall_ns
-        return known._replace(full=known.full - full, began_ns=self._began_ns, ended_ns=ended_ns)
+        noted = self._trace.found if self._trace is not None else Found()
+        return known._replace(
+            full=known.full - full, began_ns=self._began_ns, ended_ns=ended_ns, noted=noted
+        )
 
     # ---- tables ----------------------------------------------------------------------------------
 
@@ -226,14 +234,17 @@ class Measure:
         track for each lane, and arrows to a launch from those that it waited for. The emulator
         reads it, too."""
         slices = self._done()
+        parts: list[Sequence[Part]] = []
+        plain_slices = plain(self.slices, parts)
         document = {
             "traceEvents": list(_events(slices, self._where, _arrows(slices, self.edges))),
             "displayTimeUnit": "ns",
             "acs_cl": {
                 "acs_cl_trace": VERSION,
-                "about": self._about._asdict(),
+                "about": self._about._replace(noted=Found())._asdict(),
                 "waits": self._trace.waits if self._trace is not None else [],
-                "slices": [one._asdict() for one in self.slices],
+                "noted": self._about.noted._asdict() | {"parts": parts},
+                "slices": plain_slices,
             },
         }
         Path(path).write_text(json.dumps(document) + "\n", encoding="utf-8")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ..emu.convert import read_timeline
 from ..errors import UsageError
+from ..records import Found, Part, Run, Span
 from .about import About
 from .clocks import Clocks, clocks_of, on_one_clock
 from .edges import Chain, Edge, Edges, chain, edges_of
@@ -113,23 +114,40 @@ def load(path: str | Path) -> Record:
     path = Path(path)
     head, found = read_timeline(path)
     try:
-        slices = [_slice(one) for one in found]
+        noted = _noted(head.get("noted", {}))
+        parts = [tuple(map(_part, one)) for one in head.get("noted", {}).get("parts", ())]
+        slices = [_slice(one, parts) for one in found]
         waits = [Wait(*map(int, one)) for one in head.get("waits", ())]
         said = dict(head.get("about", {}))
         said["found"] = tuple(map(str, said.get("found", ())))
         said["kernels"] = tuple((str(name), int(size)) for name, size in said.get("kernels", ()))
-        known = About(**said)
+        known = About(**{**said, "noted": noted})
     except (TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from None
     return record(path.stem, slices, waits, known)
 
 
-def _slice(found: dict[str, Any]) -> Slice:
+def _noted(found: dict[str, Any]) -> Found:
+    """What groups of the scheduler noted."""
+    values = {name: found[name] for name in Found._fields if name in found}
+    untimed = tuple((str(name), str(why)) for name, why in values.get("untimed", ()))
+    return Found(**{**values, "runs": (), "parts": (), "untimed": untimed})
+
+
+def _part(found: Sequence[Any]) -> Part:
+    name, launch, band, reads, writes, upstream = found
+    read, written = (tuple(Span(*one) for one in some) for some in (reads, writes))
+    return Part(str(name), int(launch), int(band), read, written, tuple(map(int, upstream)))
+
+
+def _slice(found: dict[str, Any], parts: Sequence[tuple[Part, ...]]) -> Slice:
     values = {name: found[name] for name in Slice._fields if name in found}
     for name in ("upstream", "waits"):
         values[name] = tuple(values.get(name, ()))
     for name in ("lane", "hazards_ns", "submit_ns", "called_ns", "handed_ns", "seen_ns"):
         values[name] = int(values.get(name, 0))
+    values["runs"] = tuple(Run(*one) for one in values.get("runs", ()))
+    values["parts"] = parts[int(at) - 1] if (at := values.get("parts")) else ()
     named = values.get("arguments", ())
     values["arguments"] = tuple((str(name), str(mode), int(base)) for name, mode, base in named)
     return Slice(**values)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..host.intervals import in_flight
-from ..records import Span
+from ..records import Part, Run, Span
 
 ALL_BEFORE = 0
 """In `waits`: everything launched before."""
@@ -74,6 +74,10 @@ class Slice(NamedTuple):
     """When the host saw that it had ended, on the host's clock; 0 where nobody knows."""
     device: int = -1
     """Of several: where it ran, and whose clock that of the device is. -1: there is one."""
+    runs: tuple[Run, ...] = ()
+    """What groups of the scheduler ran of it, where they noted that."""
+    parts: tuple[Part, ...] = ()
+    """Of a replay: the tasks that these runs are of."""
 
 
 def on_device(one: Slice, what: str) -> str:

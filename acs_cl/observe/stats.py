@@ -97,6 +97,8 @@ def traced(engine: Engine) -> Traced:
     """Copy what a runtime traced, which may go on afterwards."""
     from .trace import timeline
 
+    engine.gather_runs()
     trace = timeline(engine.tracer)
     with engine.lock:
-        return tuple(trace.slices), tuple(trace.waits), about(engine)
+        about_it = about(engine)._replace(noted=trace.found)
+        return tuple(trace.slices), tuple(trace.waits), about_it

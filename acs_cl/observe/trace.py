@@ -15,7 +15,7 @@ several launches together is known, each says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
@@ -24,7 +24,7 @@ import pyopencl as cl
 
 from ..errors import UsageError
 from ..host.thread_time import ThreadTime
-from ..records import Launch, Report
+from ..records import Found, Launch, Part, Report, Run
 from .clocks import on_one_clock
 from .commands import arguments_of, name_of, sizes_of
 from .slices import ALL_BEFORE, AT_ONCE, STRAIGHT, Slice, Wait, overlap
@@ -40,6 +40,8 @@ class Trace:
         self.waits: list[Wait] = []
         self.device_of: Callable[[int], int] = lambda number: -1
         """Says on which of several devices a launch ran."""
+        self.found = Found()
+        """What groups of the scheduler have noted."""
         self._phases: dict[int, str] = {}
         """{thread: the phase that it is in}."""
         self._threads: dict[int, ThreadTime] = {}
@@ -139,6 +141,19 @@ class Trace:
         """The core has made a copy between devices by itself."""
         self._add(launch, AT_ONCE, "host", start_ns, end_ns)
 
+    def noted(self, found: Found) -> None:
+        """What groups of the scheduler ran of launches that have ended."""
+        by_launch: dict[int, list[Run]] = {}
+        for run in found.runs:
+            by_launch.setdefault(run.number, []).append(run)
+        parts = dict(found.parts)
+        for place, one in enumerate(self.slices):
+            if mine := by_launch.get(one.number):
+                runs = (*one.runs, *sorted(mine, key=began))
+                own = parts.get(one.number, one.parts)
+                self.slices[place] = one._replace(runs=runs, parts=own)
+        self.found = self.found.and_those(found._replace(runs=(), parts=()))
+
     def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
         """A host task has ended."""
         self._add(launch, -1, "host", start_ns, end_ns)
@@ -188,6 +203,7 @@ class Trace:
         """Forget what was traced so far."""
         self.slices.clear()
         self.waits.clear()
+        self.found = Found()
         self.forget_times()
 
     def overlap(self, clock: str | None = None) -> float:
@@ -216,15 +232,35 @@ class Trace:
     def save(self, path: str | Path) -> None:
         """Write JSON Lines: a header with the version and clocks, then one line a slice."""
         slices = list(self.slices)
+        parts: list[Sequence[Part]] = []
         head = {
             "acs_cl_trace": VERSION,
             "clocks": ["device", "host", "model"],
             "unit": "ns",
             "launches": len(slices),
             "waits": list(self.waits),
+            "noted": self.found._asdict() | {"parts": parts},
         }
-        lines = [json.dumps(head), *(json.dumps(slice_._asdict()) for slice_ in slices)]
+        lines = [json.dumps(one) for one in (head, *plain(slices, parts))]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def began(run: Run) -> int:
+    """When a group began with it."""
+    return run.start_ns
+
+
+def plain(slices: Sequence[Slice], parts: list[Sequence[Part]]) -> list[Report]:
+    """Slices as files have them: the tasks of a replay stand once in `parts`, whose place the slice
+    has, plus one."""
+    places: dict[int, int] = {}
+    found = []
+    for one in slices:
+        place = places.setdefault(id(one.parts), len(parts) + 1) if one.parts else 0
+        if place > len(parts):
+            parts.append(one.parts)
+        found.append(one._asdict() | {"parts": place})
+    return found
 
 
 def timeline(tracer: object) -> Trace:

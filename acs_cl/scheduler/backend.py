@@ -35,8 +35,9 @@ from ..launch.backend import DECIDED, Backend, End, Ended, Snapshot
 from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of
 from ..memory.blocks import Store
-from ..records import Command, Launch, Report
+from ..records import Command, Found, Launch, Report
 from .builds import Scheduler, Schedulers
+from .notes import NOTED, Book, Noted
 from .orders import first_in
 from .policy import FEW, HOT, Choice, Key
 from .segment import SegmentCommand
@@ -89,8 +90,9 @@ class Device(Backend):
             self.name = lanes.name  # which has the scheduler beside it
         self._store = store
         self._schedulers = Schedulers(
-            context, device, tier, settings.groups, settings.watched, settings.room
+            context, device, tier, settings.groups, settings.watched, settings.room, settings.timed
         )
+        self._book = Book()
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings, table, FEW)
         self._sender.wait_for_lane = self._wait_for_lane
@@ -576,6 +578,8 @@ class Device(Backend):
     def _end(self, epoch: Epoch) -> Ended:
         """An epoch has ended: what became of its launches. If that was bad, each is told."""
         which, table = epoch.number, self._table
+        if epoch.scheduler.notes is not None:
+            self._note(epoch)
         status, broken, failures = self._sender.outcome(epoch, partial(table.of_epoch, which))
         is_bad = broken is not None or bool(failures)
         if not is_bad and self._choice is not None and epoch.segment is None:
@@ -593,6 +597,18 @@ class Device(Backend):
             ended.append(End(number, status if error is None else min(status, DECIDED), epoch, -1))
         return ended
 
+    def _note(self, epoch: Epoch) -> None:
+        """Remember what the notes tell of an epoch that has ended."""
+        times, segment = epoch.profile, epoch.segment
+        if epoch.event is None or times is None:
+            return
+        upto, numbers = int(epoch.status[NOTED]), self._table.of_epoch(epoch.number)
+        parts = None if segment is None else segment.parts
+        noted = Noted(epoch.scheduler.notes, upto - epoch.launches, upto, *times, numbers, parts)
+        self._book.ended(noted, epoch.counts.tasks)
+        if self._book.is_large and not self._sender.has_sent:
+            self._book.keep()
+
     def _look_at(self, epoch: Epoch, choice: Choice) -> None:
         """How long an epoch took may say that its kernels belong to lanes."""
         tasks = epoch.recorder.tasks + epoch.foreseen
@@ -609,6 +625,18 @@ class Device(Backend):
         """Of the kernels in it, with how many launches of each there are."""
         found = Counter(self._table.names(epoch.number))
         return found + epoch.names if epoch.names else found
+
+    def time_tasks(self, on: bool) -> None:
+        """Use timed schedulers from now on, or the usual ones."""
+        self._schedulers.time(on)
+        if on:
+            self._book.begin(one.notes for one in self._schedulers.built() if one.notes is not None)
+
+    def noted(self) -> Found | None:
+        """What groups of the scheduler ran of launches that have ended."""
+        if self._sender.has_sent:
+            return None
+        return self._book.take()._replace(untimed=self._schedulers.untimed())
 
     def snapshot(self) -> Snapshot | None:
         """What the oldest epoch on the device does, read by a queue that is not busy with it."""

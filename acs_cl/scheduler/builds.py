@@ -28,8 +28,9 @@ from ..errors import AcsError
 from ..host import isolated, threads
 from ..host.digest import digest
 from . import layout
-from .children import ROOM, Room, give_pool
+from .children import POOL_INDEX, ROOM, Room, give_pool
 from .compiling import NAME, build_told, warm_up, warm_up_apart
+from .notes import MOST, TIMED, Notes
 from .task import Body, Limits, Unfit
 
 if TYPE_CHECKING:
@@ -107,8 +108,14 @@ class Scheduler:
         bodies: dict[Origin, Body],
         facts: Facts,
         pool: cl.Buffer | None,
+        text: Text,
+        notes: Notes | None,
     ) -> None:
         self.native = native
+        self.text = text
+        self.notes = notes
+        """Of its timed form, if that is in use."""
+        self._forms: dict[bool, Form] = {notes is not None: Form(native, notes)}
         self.pool = pool
         """Memory for what its tasks spawn, which is an argument of it; None: they spawn nothing."""
         self.launcher = core.native.Launcher(
@@ -118,6 +125,24 @@ class Scheduler:
         self.limits = limits
         self.bodies = bodies
         self.facts = facts
+
+    def add_timed(self, native: Any, notes: Notes | None) -> None:
+        """Keep the timed form of it."""
+        if self.pool is not None:
+            native._set_arg_multi((POOL_INDEX, self.pool))
+        self._forms[True] = Form(native, notes)
+
+    @property
+    def has_timed(self) -> bool:
+        """Whether there is a timed form of it."""
+        return True in self._forms
+
+    def time(self, on: bool) -> None:
+        """Use the timed form from now on, or the usual one, if there is that."""
+        form = self._forms.get(on)
+        if form is not None and form.native is not self.native:
+            self.native, self.notes = form
+            self.launcher.use(core.native.QueueKernel(self.native))
 
     @property
     def limits(self) -> Limits:
@@ -132,6 +157,21 @@ class Scheduler:
     def declare(self, addresses: Callable[[], Sequence[int]]) -> None:
         """Tell the driver of the memory that arguments in records may point to."""
         declare_svm(self.native, addresses())
+
+
+class Text(NamedTuple):
+    """What a scheduler was built from."""
+
+    source: str
+    words: tuple[str, ...]
+    registers: int | None
+
+
+class Form(NamedTuple):
+    """A scheduler's kernel, and what it notes, if it does."""
+
+    native: Any
+    notes: Notes | None
 
 
 class Facts(NamedTuple):
@@ -169,11 +209,19 @@ class Schedulers:
         groups: int | None,
         watched: bool = False,
         room: Room = ROOM,
+        timed: bool = False,
     ) -> None:
         self._context = context
         self._device = device
         self.tier = tier
         self._watched = watched
+        self._timed = timed
+        """Whether all are built in their timed form, and in no other."""
+        self._times = timed
+        self.notes_room = MOST
+        """Tiles that each can note before somebody reads."""
+        self._untimed: dict[Scheduler, str] = {}
+        """Schedulers without a timed form, and why."""
         self._room = room
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
@@ -257,9 +305,12 @@ class Schedulers:
                 return
             self._asked[origin, group] = None
             self._pending.add((origin, group))
-            if self._thread is None:
-                self._thread = threads.start(self._work, "acs_cl scheduler builds", self)
-            self._lock.notify()
+            self._start()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threads.start(self._work, "acs_cl scheduler builds", self)
+        self._lock.notify()
 
     def enlarge(self, scheduler: Scheduler, nbytes: int) -> None:
         """A launch needs more local memory than a scheduler has. Raises `Unfit` for good if that is
@@ -318,20 +369,71 @@ class Schedulers:
             self._closed = True
             self._lock.notify()
 
+    # ---- times of tasks ------------------------------------------------------------------------
+
+    def time(self, on: bool) -> None:
+        """Have schedulers note when each group began and ended its tiles, from now on; or not any
+        longer. Blocks until their timed forms are built, or building them takes too long: what has
+        none goes on without."""
+        if self._timed or self.tier == "levels":
+            return
+        with self._lock:
+            self._times = on
+            if on and self._lacking():
+                self._start()
+                until = perf_counter() + PATIENCE_S
+                while not self._closed and self._lacking() and perf_counter() < until:
+                    self._lock.wait(0, TICK_S)
+            for one in self.built():
+                one.time(on)
+
+    def untimed(self) -> tuple[tuple[str, str], ...]:
+        """Kernels of schedulers that have no timed form, and why."""
+        late = "it runs level by level" if self.tier == "levels" else "its timed form is not built"
+        return tuple(
+            (", ".join(one.facts.kernels), self._untimed.get(one, late))
+            for one in self.built() if not one.has_timed
+        )  # fmt: skip
+
+    def _lacking(self) -> list[Scheduler]:
+        return (
+            [one for one in self.built() if not one.has_timed and one not in self._untimed]
+            if self._times
+            else []
+        )
+
+    def _add_timed(self, scheduler: Scheduler) -> None:
+        """Build the timed form of a scheduler, with as many registers as it has, so that as many
+        groups run at the same time."""
+        source, words, registers = scheduler.text
+        words = (*words, TIMED)
+        if registers and self.tier == "ptx":
+            words = (*words, f"-cl-nv-maxrregcount={registers}")
+        try:
+            native, notes, _ = self._form(source, words, scheduler.limits.group)
+            scheduler.add_timed(native, notes)
+        except Exception as error:  # of the compiler, of the driver: it goes on without
+            said = " ".join(str(error).splitlines()[:2])
+            self._untimed[scheduler] = f"its timed form does not build: {said or error!r}"
+
     # ---- building, in a thread -----------------------------------------------------------------
 
     def _work(self) -> None:
         while True:
             with self._lock:
-                if not (self._asked or self._closed):
+                if not (self._asked or self._closed or self._lacking()):
                     self._lock.wait(0, IDLE_S)
-                if self._closed or not self._asked:
+                lacking = self._lacking()
+                if self._closed or not (self._asked or lacking):
                     self._thread = None
                     return
-                self._lock.wait(0, BATCH_S)
+                if not lacking:
+                    self._lock.wait(0, BATCH_S)
                 asked, self._asked = list(self._asked), {}
                 self._began = perf_counter()
             try:
+                for scheduler in lacking:
+                    self._add_timed(scheduler)
                 self._build_all(asked)
             except Exception as error:  # a fault of ours: these have lanes, others get their turn
                 for origin, group in asked:
@@ -475,7 +577,11 @@ class Schedulers:
                     aside[fresh[-1]] = there.functions.pop(fresh[-1])
                     continue
             if not aside:
-                there.built = built
+                if self._times and not built.has_timed:
+                    self._add_timed(built)
+                with self._lock:
+                    built.time(self._times)
+                    there.built = built
                 self.builds += 1
                 return
             heavy, (function, _) = aside.popitem()
@@ -510,22 +616,14 @@ class Schedulers:
         words = build_options(self.tier, options)
         if self._watched:
             words.append("-DACS_WATCHED=1")
-        if self._apart and (self.tier == "ptx" or not self._waiting):
-            self._compile_apart(source, words, group)
-        self._began = perf_counter()
-        told = build_told(self._context, self._device, source, words, self.tier)
-        most = UNIT_REGISTERS // (APART_GROUPS * group)
-        if APART in options and (told[1] or 0) > most:
-            words.append(f"-cl-nv-maxrregcount={most}")
-            told = build_told(self._context, self._device, source, words, self.tier)
-        program, registers = told
-        native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
+        if self._timed and self.tier != "levels":
+            words.append(TIMED)
+        most = UNIT_REGISTERS // (APART_GROUPS * group) if APART in options else 0
+        native, notes, registers = self._form(source, words, group, most)
         limits = self._limits(group, registers, there)
         if children:
             limits = limits._replace(spawn=spawn, child_slots=self._room.slots)
-        if self.tier != "levels":  # some drivers compile at the first launch: have that behind us
-            warm_up(self._context, self._device, native, group)
-        pool = give_pool(self._context, native, limits.groups)
+        pool = give_pool(self._context, native, limits.groups, notes is not None)
         facts = Facts(
             group,
             tuple(origin[2] for origin in ordered),
@@ -539,7 +637,31 @@ class Schedulers:
             origin: Body(function, number, limits)
             for number, (origin, function) in enumerate(zip(ordered, functions, strict=True))
         }
-        return Scheduler(native, limits, bodies, facts, pool)
+        text = Text(source, tuple(words), registers)
+        return Scheduler(native, limits, bodies, facts, pool, text, notes)
+
+    def _form(
+        self, source: str, words: Sequence[str], group: int, most: int = 0
+    ) -> tuple[OwnKernel, Notes | None, int | None]:
+        """Build a kernel that can be launched; what it notes, if that is asked for; registers, of
+        which it has so many at most, if not 0."""
+        if self._apart and (self.tier == "ptx" or not self._waiting):
+            self._compile_apart(source, words, group)
+        self._began = perf_counter()
+        told = build_told(self._context, self._device, source, words, self.tier)
+        if most and (told[1] or 0) > most:
+            words = (*words, f"-cl-nv-maxrregcount={most}")
+            told = build_told(self._context, self._device, source, words, self.tier)
+        program, registers = told
+        native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
+        notes = None
+        if TIMED in words:
+            notes = Notes(self._context, self._device, program, self.notes_room)
+        if self.tier != "levels":  # some drivers compile at the first launch: have that behind us
+            warm_up(self._context, self._device, native, group, notes)
+        if notes is not None:
+            notes.begin()
+        return native, notes, registers
 
     def _spawns(self, group: int) -> int:
         """What is done with items that tasks spawn, in groups of a size; 0: they are run in loops.
@@ -547,7 +669,7 @@ class Schedulers:
         is_loop = self._loops and group > 1
         return 0 if is_loop or self.tier == "levels" else self._room.spawn.word
 
-    def _compile_apart(self, source: str, words: list[str], group: int) -> None:
+    def _compile_apart(self, source: str, words: Sequence[str], group: int) -> None:
         """Have another process compile, once: the driver keeps what it compiled on disk."""
         from ..opencl_c import cache
 

@@ -37,9 +37,12 @@ class Room(NamedTuple):
 ROOM = Room()
 
 
-def give_pool(context: cl.Context, native: OwnKernel, groups: int) -> cl.Buffer | None:
-    """Give a scheduler its pool, if it takes one: what is learned, units, a list for each group."""
-    if native.num_args <= POOL_INDEX:
+def give_pool(
+    context: cl.Context, native: OwnKernel, groups: int, notes: bool = False
+) -> cl.Buffer | None:
+    """Give a scheduler its pool, if it takes one: what is learned, units, a list for each group.
+    `notes`: its last argument is for these."""
+    if native.num_args <= POOL_INDEX + notes:
         return None
     units = layout.LEARNED_UNITS + layout.POOL_UNITS + layout.LISTED * groups
     fresh = np.zeros(units * layout.UNIT_BYTES // 4, np.uint32)

@@ -31,6 +31,7 @@ from ..host import isolated
 from ..host.digest import digest
 from . import layout
 from .children import give_pool
+from .notes import TIMED, Notes
 
 NAME = "acs_scheduler"
 """Of the kernel."""
@@ -89,14 +90,16 @@ def _told(program: Any, device: Any) -> int | None:
     return int(told.group(1)) if told else None
 
 
-def warm_up(context: Any, device: Any, native: Any, group: int) -> None:
-    """Launch a scheduler with an epoch of nothing."""
+def warm_up(context: Any, device: Any, native: Any, group: int, notes: Any = None) -> None:
+    """Launch a scheduler with an epoch of nothing. `notes`: of one in its timed form."""
     image = layout.Recorder().image(64)
     queue = CommandQueue(context, device)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     region = cl.Buffer(context, flags, hostbuf=image.words)
     set_arguments(native, (0, region), launch_arguments())
-    pool = give_pool(context, native, 1)
+    pool = give_pool(context, native, 1, notes is not None)
+    if notes is not None:
+        notes.give(native)
     cl.enqueue_nd_range_kernel(queue, native, (group,), (group,)).wait()
     del pool  # which had to live until now
 
@@ -116,5 +119,6 @@ def main(order: dict[str, Any]) -> int:
     devices.repair(device)
     context = cl.Context([device])
     program, _ = build_told(context, device, order["source"], order["options"], order["tier"])
-    warm_up(context, device, OwnKernel(program, NAME), order["group"])
+    notes = Notes(context, device, program) if TIMED in order["options"] else None
+    warm_up(context, device, OwnKernel(program, NAME), order["group"], notes)
     return 0

@@ -211,9 +211,7 @@ class Cutter:
                 raise Unfit(reason)
         return tasks
 
-    def _homes(
-        self, command: Command, origin: Origin, group: int
-    ) -> list[tuple[Scheduler, Body]]:
+    def _homes(self, command: Command, origin: Origin, group: int) -> list[tuple[Scheduler, Body]]:
         """The schedulers that run a kernel; one of its own where it is too heavy for the others',
         and somebody asked for bands. Raises `Unfit`."""
         schedulers = self._schedulers

@@ -11,6 +11,8 @@ Invariant: a replay runs with the words that the segment had when it was asked f
 held back until after the next change.
 """
 
+# Long because: what is on the device, and what the host says of it, change together.
+
 from __future__ import annotations
 
 from collections import deque
@@ -22,7 +24,7 @@ import pyopencl as cl
 
 from ..devices import driver
 from ..errors import DeviceError
-from ..records import Access, Command
+from ..records import Access, Command, Part
 from . import layout, proof, rounds
 from .bands import alike
 from .builds import Scheduler
@@ -157,6 +159,21 @@ class Segment:
     def holds(self, place: int) -> bool:
         """Tell whether a launch of the graph is in it."""
         return self.first <= place < self.first + len(self)
+
+    def parts(self) -> list[Part]:
+        """Its tasks, for people."""
+        found = []
+        for task, launch in enumerate(self.laid.launches):
+            access, upstream = self.laid.accesses[task], self.laid.upstream[task]
+            if launch == JOINT:
+                found.append(Part(self.name(task), 0, -1, (), (), tuple(upstream)))
+                continue
+            own = self.laid.tasks[launch]
+            band = task - own.start if len(own) > 1 else -1
+            reads, writes = tuple(access.reads), tuple(access.writes)
+            place = self.places[launch] + 1
+            found.append(Part(self._names[launch], place, band, reads, writes, tuple(upstream)))
+        return found
 
     # ---- changes -------------------------------------------------------------------------------
 

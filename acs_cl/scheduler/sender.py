@@ -130,6 +130,8 @@ class Settings(NamedTuple):
     gang: bool = True
     watched: bool = False
     """Whether tasks note in memory that they have started and ended."""
+    timed: bool = False
+    """Whether groups note when they began and ended each tile."""
     room: Room = ROOM
 
 

@@ -76,6 +76,7 @@ def marked(mark: Callable[[layout.Image], None], seen: list[layout.Image]) -> It
 @contextmanager
 def bands_touch(told: Callable[[int, Access], Access]) -> Iterator[None]:
     """Have bands touch what `told` makes of their numbers and of what was worked out."""
+
     def bands(*args: Any) -> tuple[Band, ...]:
         found = bands_of(*args)
         return tuple(

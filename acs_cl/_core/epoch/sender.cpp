@@ -29,6 +29,7 @@ void enqueue(nb::pointer_and_handle<Sender> self, nb::object one, nb::object reg
 void add_epochs(nb::module_ &module) {
     nb::class_<Launcher>(module, "Launcher")
         .def(nb::init<nb::object, std::size_t, bool>(), "kernel"_a, "group"_a, "has_pool"_a)
+        .def("use", &Launcher::use, "kernel"_a)
         .def_rw("groups", &Launcher::groups)
         .def_rw("child_slots", &Launcher::child_slots);
 

@@ -39,6 +39,13 @@ struct Launcher {
         : kernel_object(std::move(of)), kernel(nb::cast<QueueKernel *>(kernel_object)), group(group_),
           has_pool(has_pool_) {}
 
+    // Another form of it, which knows nothing of the memory yet.
+    void use(nb::object other) {
+        kernel = nb::cast<QueueKernel *>(other);
+        kernel_object = std::move(other);
+        declared = -1;
+    }
+
     nb::object kernel_object;
     QueueKernel *kernel;
     std::size_t group;

@@ -1,0 +1,279 @@
+"""Notes: which group ran which tile of an epoch, and when.
+
+In: a scheduler in its timed form, and the epochs that it ran. Out: runs of launches in groups, on
+the clock of the driver's events. A timed scheduler writes a note for each tile into memory of its
+own; the words are read when it has no epoch.
+
+The device has a clock of its own: nanoseconds, ticks of some length, or, where there is none, a
+count that tells the order alone. A clock is put beside the driver's by what must hold: a kernel
+reads it between its own start and end, and no tile begins before its epoch or ends after it.
+
+Invariant: what does not fit is counted, and nothing is lost or made up without saying so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+
+from ..devices import driver
+from ..devices.driver import CommandQueue, OwnKernel
+from ..records import Found, Part, Run
+from . import layout
+
+TIMED = "-DACS_TIMED=1"
+"""The option by which a scheduler is built in its timed form."""
+
+CLOCK = "acs_read_clock"
+"""A kernel of that form."""
+
+MOST = 1 << 17
+"""Tiles that one scheduler can note before somebody reads: 4 MiB."""
+
+USED, DROPPED, ENTRIES, HEADER, WORDS = 0, 2, 4, 32, 8
+REFERENCE, GROUP, LAUNCH, ROOT = range(4)
+NANOSECONDS, TICKS, ORDER = 1, 2, 3
+CLOCKS = {NANOSECONDS: "ns", TICKS: "ticks", ORDER: "order"}
+READS = 32
+"""How often the kernel that reads the clock does so between its two looks."""
+
+NOTED = 105
+"""In what is read of an epoch: launches of its scheduler that the notes tell of, with its own."""
+
+TASK_MASK = (1 << layout.TASK_BITS) - 1
+
+ZERO = np.zeros(1, np.uint32)
+
+Longs = npt.NDArray[np.int64]
+
+
+class Anchor(NamedTuple):
+    """A look at the device's clock, and the driver's times before and after it."""
+
+    at: int
+    first_ns: int
+    last_ns: int
+
+
+class Noted(NamedTuple):
+    """An epoch that a timed scheduler ran."""
+
+    notes: Notes
+    launch: int
+    """How many launches of its scheduler came before it, and with it; 0: it noted nothing."""
+    upto: int
+    start_ns: int
+    end_ns: int
+    numbers: Sequence[int]
+    """The launch of each task; of a replay its own."""
+    parts: Callable[[], Sequence[Part]] | None
+    """Of a replay its tasks."""
+
+
+class Notes:
+    """The memory of one scheduler, and its clock."""
+
+    def __init__(
+        self, context: cl.Context, device: cl.Device, program: Any, room: int = MOST
+    ) -> None:
+        self.room = room
+        timed = cl.command_queue_properties.PROFILING_ENABLE
+        self._queue = CommandQueue(context, device, properties=timed)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        fresh = np.zeros(HEADER + room * WORDS, np.uint32)
+        fresh[ENTRIES] = room
+        self.memory = cl.Buffer(context, flags, hostbuf=fresh)
+        self._told = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64)
+        self._clock = OwnKernel(program, CLOCK)
+        self._clock._set_arg_multi((0, self.memory, 1, self._told))
+        self.kind, self.cost = 0, 0.0
+        """What its clock is, and what a note takes in its units."""
+        self._began: Anchor | None = None
+
+    def give(self, native: OwnKernel) -> None:
+        """Make the memory the last argument of a scheduler."""
+        native._set_arg_multi((native.num_args - 1, self.memory))
+
+    def begin(self) -> None:
+        """Forget what was noted. The scheduler has no epoch."""
+        self._began = self._look()
+        self._clear(self.room)
+
+    def take(self) -> tuple[layout.Words, int, list[Anchor]]:
+        """What was noted since, how much did not fit, and looks at the clock before and after. The
+        scheduler has no epoch."""
+        head = np.empty(HEADER, np.uint32)
+        self._read(head, 0)
+        used = min(int(head[USED]), self.room)
+        entries = np.empty((used, WORDS), np.uint32)
+        if used:
+            self._read(entries, 4 * HEADER)
+        now = self._look()
+        anchors = [now] if self._began is None else [self._began, now]
+        self._began = now
+        self._clear(used)
+        return entries[entries[:, REFERENCE] != 0], int(head[DROPPED]), anchors
+
+    def _read(self, into: layout.Words, at: int) -> None:
+        place = driver.Place(self.memory, at, into.nbytes)
+        driver.wait_for_event(driver.read(self._queue, into, place, None))
+
+    def _clear(self, entries: int) -> None:
+        """Of the header the number of entries stays."""
+        for at, words in ((0, ENTRIES), (HEADER, entries * WORDS)):
+            if words:
+                cl.enqueue_fill_buffer(self._queue, self.memory, ZERO, 4 * at, 4 * words).wait()
+
+    def _look(self) -> Anchor:
+        event = cl.enqueue_nd_range_kernel(self._queue, self._clock, (1,), (1,))
+        told = np.empty(4, np.uint64)
+        driver.wait_for_event(
+            driver.read(self._queue, told, driver.Place(self._told, 0, told.nbytes), None)
+        )
+        kind, first, last, _ = (int(one) for one in told)
+        self.kind, self.cost = kind, (last - first) / READS
+        times = event.profile
+        return Anchor(first, times.start, times.end)
+
+
+class Book:
+    """Which epochs a backend's timed schedulers ran, until somebody reads what they noted."""
+
+    def __init__(self) -> None:
+        self._epochs: list[Noted] = []
+        self._tasks = 0
+        self._kept = Found()
+
+    def ended(self, epoch: Noted, tasks: int) -> None:
+        """An epoch of so many tasks has ended."""
+        if epoch.upto:
+            self._epochs.append(epoch)
+            self._tasks += tasks
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there may soon be no room for notes."""
+        return any(self._tasks > one.notes.room // 8 for one in self._epochs[-1:])
+
+    def begin(self, all_notes: Iterable[Notes]) -> None:
+        """Forget everything before now. No epoch is under way, here and below."""
+        self._epochs, self._tasks, self._kept = [], 0, Found()
+        for notes in all_notes:
+            notes.begin()
+
+    def keep(self) -> None:
+        """Read what was noted, for whoever asks."""
+        by_notes: dict[int, list[Noted]] = {}
+        for one in self._epochs:
+            by_notes.setdefault(id(one.notes), []).append(one)
+        self._epochs, self._tasks = [], 0
+        for epochs in by_notes.values():
+            self._kept = self._kept.and_those(found_in(epochs, *epochs[0].notes.take()))
+
+    def take(self) -> Found:
+        """What epochs ran that have ended since the last time, or since the beginning."""
+        self.keep()
+        found, self._kept = self._kept, Found()
+        return found
+
+
+def found_in(
+    epochs: Sequence[Noted],
+    entries: layout.Words,
+    dropped: int,
+    anchors: Sequence[Anchor],
+) -> Found:
+    """Runs of the epochs of one scheduler."""
+    notes = epochs[0].notes
+    launch = entries[:, LAUNCH].astype(np.int64)
+    of = np.searchsorted(np.array([one.upto for one in epochs]), launch, side="right")
+    first = np.array([*(one.launch for one in epochs), np.iinfo(np.int64).max])
+    known = launch >= first[of]
+    entries, of = entries[known], of[known]
+    wide = entries.astype(np.int64)
+    began, ended = wide[:, 4] | wide[:, 5] << 32, wide[:, 6] | wide[:, 7] << 32
+    if notes.kind == ORDER:
+        start, end, error, rate = *_in_order(epochs, of, began, ended), 0, 0.0
+    else:
+        start, end, error, rate = _in_time(notes.kind, epochs, of, began, ended, anchors)
+    runs = _runs(epochs, wide, of, start, end)
+    replays = [(one.numbers[0], one.parts) for one in epochs if one.parts is not None]
+    made = {tell: tuple(tell()) for _, tell in replays}
+    parts = tuple((number, made[tell]) for number, tell in replays)
+    return Found(runs, parts, CLOCKS[notes.kind], error, dropped, notes.cost * rate)
+
+
+def _in_time(
+    kind: int,
+    epochs: Sequence[Noted],
+    of: Longs,
+    began: Longs,
+    ended: Longs,
+    anchors: Sequence[Anchor],
+) -> tuple[Longs, Longs, int, float]:
+    """Times of the device's clock on that of events: what they are, how far they may be off, and
+    nanoseconds of a tick."""
+    first, last = anchors[0], anchors[-1]
+    rate = 1.0
+    if kind == TICKS and last.at > first.at:
+        rate = (last.first_ns + last.last_ns - first.first_ns - first.last_ns) / 2.0
+        rate /= last.at - first.at
+    zero = first.at
+    lows = [one.first_ns - (one.at - zero) * rate for one in anchors]
+    highs = [one.last_ns - (one.at - zero) * rate for one in anchors]
+    starts = np.array([one.start_ns for one in epochs])
+    ends = np.array([one.end_ns for one in epochs])
+    if len(of):
+        lows.append(float((starts[of] - (began - zero) * rate).max()))
+        highs.append(float((ends[of] - (ended - zero) * rate).min()))
+    low, high = max(lows), min(highs)
+    offset = (low + high) / 2
+    start = np.rint((began - zero) * rate + offset).astype(np.int64)
+    end = np.rint((ended - zero) * rate + offset).astype(np.int64)
+    if len(of):  # by rounding, and where clocks drift
+        start, end = np.clip(start, starts[of], ends[of]), np.clip(end, starts[of], ends[of])
+    return start, end, int(abs(high - low) / 2) + 1, rate
+
+
+def _in_order(
+    epochs: Sequence[Noted], of: Longs, began: Longs, ended: Longs
+) -> tuple[Longs, Longs]:
+    """Without a clock: the order, spread evenly over each epoch."""
+    start, end = began.copy(), ended.copy()
+    for place, one in enumerate(epochs):
+        mine = np.flatnonzero(of == place)
+        if len(mine):
+            low, high = began[mine].min(), ended[mine].max()
+            step = (one.end_ns - one.start_ns) / max(1, int(high - low))
+            start[mine] = one.start_ns + np.rint((began[mine] - low) * step).astype(np.int64)
+            end[mine] = one.start_ns + np.rint((ended[mine] - low) * step).astype(np.int64)
+    return start, end
+
+
+def _runs(
+    epochs: Sequence[Noted], entries: Longs, of: Longs, start: Longs, end: Longs
+) -> list[Run]:
+    """A run for each tile, or for tiles of a task that a group ran one behind the other."""
+    order = np.lexsort((start, entries[:, GROUP], of))
+    runs: list[Run] = []
+    before = None
+    for at in order.tolist():
+        epoch = epochs[int(of[at])]
+        reference, root = int(entries[at, REFERENCE]), int(entries[at, ROOT])
+        task = (root or reference & TASK_MASK) - 1
+        group, is_child = int(entries[at, GROUP]), bool(root)
+        if task >= len(epoch.numbers) and epoch.parts is None:
+            continue
+        same = int(of[at]), group, task, is_child
+        if same == before:
+            runs[-1] = runs[-1]._replace(end_ns=int(end[at]), tiles=runs[-1].tiles + 1)
+            continue
+        before = same
+        is_replay = epoch.parts is not None
+        number, part = (epoch.numbers[0], task) if is_replay else (epoch.numbers[task], -1)
+        runs.append(Run(number, part, group, int(start[at]), int(end[at]), 1, is_child))
+    return runs
