@@ -450,13 +450,11 @@ def test_a_program_without_a_processor_is_no_stall_up_to_a_bound(
         with pytest.raises(StalledError):
             handle.wait()
     has_one.clear()
-    with (
-        acs.Runtime(device, backend="lanes", watchdog_s=WATCHDOG_S) as rt,
-        setting(rt) as at,
-        pytest.raises(StalledError),
-    ):
+    with acs.Runtime(device, backend="lanes", watchdog_s=WATCHDOG_S) as rt, setting(rt) as at:
         dog_of(rt).starved_s, dog_of(rt).most = starved_s, 2
-        a_host_task(at).wait()
+        handle = a_host_task(at)
+        with pytest.raises(StalledError):
+            handle.wait()
 
 
 def test_threads_tell_how_long_they_waited_for_a_processor() -> None:
