@@ -286,13 +286,13 @@ def test_ticks_become_times_by_two_looks_at_both_clocks() -> None:
 
 
 def test_nanoseconds_have_one_rate_and_an_offset() -> None:
-    anchors = [notes.Anchor(5_000, 90, 110), notes.Anchor(5_001, 92, 112)]
+    far = 1_763_000_000_000_000_000  # as NVIDIA's clock has it, with more digits than a float
+    anchors = [notes.Anchor(5_000, far + 90, far + 110), notes.Anchor(5_001, far + 92, far + 112)]
     rows = entries((0, 0, 0, 6_000, 7_000), (0, 0, 1, 8_000, 9_500))
-    found = notes.found_in(
-        noted(notes.NANOSECONDS, (1_050, 2_200), (3_000, 4_700)), rows, 0, anchors
-    )
+    epochs = noted(notes.NANOSECONDS, (far + 1_050, far + 2_200), (far + 3_000, far + 4_700))
+    found = notes.found_in(epochs, rows, 0, anchors)
     shift = times(found)[0][2] - 6_000
-    assert -4_910 <= shift <= -4_889
+    assert -4_910 <= shift - far <= -4_889
     assert times(found) == [
         (1, 0, 6_000 + shift, 7_000 + shift), (11, 0, 8_000 + shift, 9_500 + shift)
     ]  # fmt: skip
