@@ -91,3 +91,12 @@ def test_no_band_is_accused_that_touches_what_was_worked_out(
     assert report["found"] == before["found"]
     assert report["runs"] - before["runs"] > 3 * (report["launches"] - before["launches"])
     oracle.rt.close()
+
+
+def test_bands_are_looked_at_while_the_times_of_tasks_are_taken(device: cl.Device) -> None:
+    """Then the scheduler has a form of its own."""
+    machine = Machine(backend="device", check="access", trace=True)
+    with machine.rt.measure():
+        replay(machine, "scale")
+    assert machine.rt.stats()["check"]["runs"] > 3 * BANDS
+    machine.rt.close()

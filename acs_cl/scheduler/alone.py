@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from struct import pack
 
+import numpy as np
 import pyopencl as cl
 
 from ..devices.driver import OwnKernel, declare_svm, set_arguments
@@ -17,6 +18,7 @@ from .bands import Band
 from .builds import Scheduler
 from .children import POOL_INDEX
 from .compiling import launch_arguments
+from .notes import HEADER
 from .task import Task
 
 Run = Callable[[cl.CommandQueue], cl.Event]
@@ -41,15 +43,22 @@ def alone(
     native = OwnKernel(scheduler.native.program, scheduler.native.function_name)
     if scheduler.pool is not None:
         native.set_arg(POOL_INDEX, scheduler.pool)
+    unread: list[cl.Buffer] = []
+    if scheduler.notes is not None:  # a timed form notes nothing here: there is no room
+        unread = [_filled(context, np.zeros(HEADER, np.uint32))]
+        native.set_arg(native.num_args - 1, unread[0])
     kept: list[cl.Buffer] = []
 
     def run(queue: cl.CommandQueue) -> cl.Event:
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        kept[:] = [cl.Buffer(context, flags, hostbuf=image.words)]  # a run leaves its counts there
+        kept[:] = *unread, _filled(context, image.words)  # a run leaves its counts there
         declare_svm(native, allocations())
         first, many = image.levels[0] if levels else (0, groups)
         how = (1, pack("<I", first)) if levels else launch_arguments()
-        set_arguments(native, (0, kept[0]), how)
+        set_arguments(native, (0, kept[-1]), how)
         return cl.enqueue_nd_range_kernel(queue, native, (many * group,), (group,))
 
     return run
+
+
+def _filled(context: cl.Context, words: layout.Words) -> cl.Buffer:
+    return cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=words)
