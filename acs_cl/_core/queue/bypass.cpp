@@ -135,8 +135,8 @@ void Passing::count(PyObject *event, void *handle) {
     all++;
     // an event of a transfer holds memory of the program, and waits when it goes
     auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
-    const bool is_kept = waits_first && all - idle_at == usual && type == acs_cl::events.plain;
-    Py_XSETREF(expected, is_kept ? Py_NewRef(event) : nullptr);
+    const bool is_kept = waits_first && type == acs_cl::events.plain;
+    Py_XSETREF(last, is_kept ? Py_NewRef(event) : nullptr);
     if (--left > 0) return;
     left = behind;
     bool waits = in_flight && event_status(in_flight_handle) > 0;
@@ -149,8 +149,7 @@ bool wait_until_idle(Passing *way) {
     if (way->is_idle()) return true;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(way));
     const long long turn = way->all;
-    way->usual = turn - way->idle_at;
-    void *event = way->expected ? handle_of(way->expected) : nullptr;
+    void *event = way->last ? handle_of(way->last) : nullptr;
     if (event) driver.retain_event(event);
     else if (driver.marker(way->native, 0, nullptr, &event)) return false;
     bool has_ended = event_status(event) <= 0;

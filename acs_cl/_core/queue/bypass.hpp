@@ -49,7 +49,7 @@ struct Passing {
     PyObject *lock;
     PyObject *in_flight;  // an event of some commands ago, or null
     PyObject *look_object;  // at launches outside of the section
-    PyObject *expected;  // the event of a last command that is likely to be waited for, or null
+    PyObject *last;  // the event of the last command, or null
     Look *look;
     void *native, *in_flight_handle;
     long long passed;
@@ -61,12 +61,11 @@ struct Passing {
     // acs_cl/queue/trials.py compares them.
     long long commands, least_commands;
     double stretch_began;
-    // Commands ever; of them when nothing was in flight last; and from there to the last wait.
-    long long all, idle_at, usual;
+    long long all, idle_at;  // commands ever, and as many when nothing was in flight last
     bool waits_first;  // a blocking transfer is quicker where nothing is in flight
     bool is_mixed;  // some of it was tracked, and some passed
 
-    auto objects() { return std::array{&lock, &in_flight, &look_object, &expected}; }
+    auto objects() { return std::array{&lock, &in_flight, &look_object, &last}; }
     void end();
 
     // The host has waited for results: whether a stretch is long enough to be looked at.
@@ -77,7 +76,7 @@ struct Passing {
 
     void forget_events() {
         Py_CLEAR(in_flight);
-        Py_CLEAR(expected);
+        Py_CLEAR(last);
         all++;
         idle_at = -1;
     }
@@ -95,10 +94,6 @@ bool waited(Passing *way);
 
 // Waits until nothing is in flight on the driver's queue, which signals can end. False: an error is
 // set, or the driver refuses.
-//
-// On an H200 the driver takes longest to release an event that has ended, which one of a command before
-// mostly has. So no event is kept for this wait, but where waits come in a rhythm: of the command behind
-// which the last one came. Behind any other there is a marker.
 bool wait_until_idle(Passing *way);
 
 // The open way of a queue, or null.
