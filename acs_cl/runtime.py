@@ -202,8 +202,12 @@ class Runtime:
             team.contexts[0], chosen[0], asked, planned, team.store, team.backend,
             core.native.Table(), _tracer() if asked.trace else None, team.backend.with_times,
         )  # fmt: skip
-        self._engine = SeveralEngine(parts, Calls(), team)
+        self._engine = engine = SeveralEngine(parts, Calls(), team)
         self._engine.owner = _Owner(self)
+        if asked.check:
+            from .check.checker import Checker
+
+            engine.check(Checker(engine, asked.check))
         self._engine.open()
         self._watch(asked.watchdog_s)
 

@@ -23,6 +23,7 @@ from fuzz.several import CONFIGURATIONS, Looked, Ways, engine_of, team
 
 import acs_cl as acs
 from acs_cl.benchmarks.suite import devices
+from acs_cl.errors import CheckError
 from acs_cl.observe.edges import edges_of
 from acs_cl.observe.record import load
 from acs_cl.observe.report.page import page
@@ -293,6 +294,53 @@ def test_a_loop_on_two_devices_is_one_memory(two: acs.Runtime) -> None:
     expected[::2] = 5
     np.testing.assert_array_equal(y.get(), expected)
     assert np.array_equal(y[100:200:3].get(), expected[100:200:3])
+
+
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_checks_look_at_one_memory_wherever_launches_run(device: cl.Device, memory: str) -> None:
+    with acs.Runtime(devices=team(device, 2), memory=memory, check="access,order") as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        x, y = rt.array(np.ones(64), "f4"), rt.array(np.ones(64), "f4")
+        engine.policy = lambda *of: 1
+        for _ in range(6):
+            prog.add((64,), None, x, y, 1)
+        rt.finish()
+        assert engine.placed[1] == 6
+        assert rt.stats()["check"]["found"] == 0
+        prog.add((64,), None, x, y, 1, reads=x, writes=y[:60])
+        with pytest.raises(CheckError, match="does not declare it"):
+            rt.finish()
+
+
+def test_the_check_of_orders_finds_what_was_not_copied(device: cl.Device) -> None:
+    with acs.Runtime(devices=team(device, 2), check="order=1") as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        x, y, z = (rt.array(np.ones(64), "f4") for _ in range(3))
+        for target in (1, 0, 1):
+            engine.policy = lambda *of, target=target: target
+            prog.add((64,), None, x, y, 1)
+        rt.finish()
+        bring = engine._bring
+
+        def forgetful(spans: Sequence[Span], to: int) -> None:
+            if not to:
+                bring(spans, to)
+
+        engine._bring = forgetful  # type: ignore[method-assign]
+        for target in (0, 1):
+            engine.policy = lambda *of, target=target: target
+            prog.add((64,), None, x, y, 1)
+            prog.add((64,), None, x, z, 1)  # else there is one order alone
+        with pytest.raises(CheckError, match="comes out otherwise"):
+            rt.finish()
+
+
+def test_what_a_kernel_declares_and_does_not_write_stays(two: acs.Runtime) -> None:
+    prog = two.build("kernel void put(global float *y) { y[2 * get_global_id(0)] = 7; }")
+    y = two.array(np.arange(32), "f4")
+    for _ in range(3):  # on one device, and on the other one
+        prog.put((16,), None, y, writes=y)
+    assert y.get()[1::2].tolist() == list(range(1, 32, 2))
 
 
 def test_what_was_copied_once_is_there(two: acs.Runtime) -> None:
@@ -731,7 +779,6 @@ def test_the_benchmark_compares_results_of_one_and_of_several(
         ({"spread": True}, "spread= is for several devices"),
         ({"devices": [0, 0], "device": 0}, "device= takes one device"),
         ({"devices": [0, 0], "backend": "device"}, "backend='device' takes one device"),
-        ({"devices": [0, 0], "check": "access"}, "check= takes one device"),
     ],
 )
 def test_wrong_devices_are_refused(options: dict[str, Any], message: str) -> None:

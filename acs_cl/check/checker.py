@@ -108,6 +108,8 @@ class Checker:
         self._task: Access | None = None
         self._taken: tuple[int, str] | None = None
         self._nested: list[Access] = []
+        self._given: tuple[Command, Command] | None = None
+        """The command that is looked at, and what the program gave."""
         self._seen: Counter[int] = Counter()
         self._kernels: set[int] = set()
         """Those of launches that were looked at."""
@@ -129,7 +131,8 @@ class Checker:
     def allocated(self, base: Base, dtype: DType) -> None:
         """A new array. Called under the runtime's lock."""
         site = caller()
-        self._notes.append(("new", base.number, base.block, base.nbytes, kind_of(dtype), site))
+        block = base.block.home
+        self._notes.append(("new", base.number, block, base.nbytes, kind_of(dtype), site))
         if self.modes.leaks:
             self._arrays[base.number] = site
 
@@ -146,7 +149,7 @@ class Checker:
         while self._quarantined > QUARANTINE_BYTES:
             _, old, old_users = self._quarantine.popleft()
             self._quarantined -= old.size
-            self._notes.append(("dropped", old))
+            self._notes.append(("dropped", old.home))
             released.append((old, old_users))
         return released
 
@@ -190,6 +193,8 @@ class Checker:
 
     def _around(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
         self._take_notes()
+        given, command = command, self.engine.at_home(command)
+        self._given = command, given
         kernel = plain_kernel(command)
         reason = self._not_now(kernel, access, wait_for)
         if reason:
@@ -252,11 +257,22 @@ class Checker:
         return all(memory.place(span) is not None for span in odd)
 
     def _plain(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
+        """Have the backend run it, on any device if it is what the program gave."""
         started = perf_counter()
+        if self._given is not None and command is self._given[0]:
+            command = self._given[1]
         try:
             return self.engine.launch(command, access, wait_for, result)
         finally:
             self._plain_s += perf_counter() - started
+
+    def _settled(self, number: int) -> None:
+        """Wait for a launch, and until what it wrote is where checks look."""
+        started = perf_counter()
+        wait(self.engine, number)
+        if self.engine.is_several and self.engine.table:
+            self.engine.drain()
+        self._plain_s += perf_counter() - started
 
     def _not_now(self, kernel: KernelCommand | None, access: Access, wait_for: Events) -> str:
         """Why a launch cannot be run alone, or more than once, if it cannot."""
@@ -295,10 +311,8 @@ class Checker:
             memory, reads, writes, arguments, lambda: self._run(command), signature_of(kernel)
         )
         trials = self._trials(case, kernel)
-        started = perf_counter()
-        handle = engine.launch(command, access, wait_for, result)
-        wait(engine, handle.number)
-        self._plain_s += perf_counter() - started
+        handle = self._plain(command, access, wait_for, result)
+        self._settled(handle.number)
         if engine.failures.any and engine.failures.knows(handle.number):
             self._stale = True
             return handle
@@ -419,9 +433,7 @@ class Checker:
         self._task, self._taken, self._nested = access, None, []
         try:
             handle = self._plain(command, access, wait_for, result)
-            started = perf_counter()
-            wait(engine, handle.number)
-            self._plain_s += perf_counter() - started
+            self._settled(handle.number)
         finally:
             self._task = None
         if len(engine.table):

@@ -34,6 +34,7 @@ from ..launch.ends import pump
 from ..launch.engine import Calls, Engine
 from ..launch.gates import open_events
 from ..launch.joint import SeveralHandle
+from ..launch.observers import Checker
 from ..memory.array import Array, HostArray
 from ..memory.blocks import Base, Block
 from ..records import EVERYTHING, Access, Command, Launch, Span, interval
@@ -141,6 +142,11 @@ class SeveralEngine(Engine):
         self._left: set[int] = set()
         """Bases whose launches the core leaves to this."""
 
+    def check(self, checker: Checker) -> None:
+        """Have launches checked: the first device has all memory then, at any time."""
+        self.checker = checker
+        self.store.is_all_at_home = True
+
     def open(self) -> None:
         """Take calls from now on. The core makes short launches by itself, where all they touch is
         on the first device alone: there it has queues."""
@@ -185,6 +191,8 @@ class SeveralEngine(Engine):
         """Place a launch, copy what its device lacks, and launch it there."""
         if (graph := self.recorder()) is not None:
             return graph.take(command, access, wait_for)
+        if self.checker is not None and self.checker.takes(access):
+            return self.checker.launch(command, access, wait_for, result)
         with self.lock:
             started_ns = self._starts()
             self._make_room()
@@ -214,10 +222,8 @@ class SeveralEngine(Engine):
     ) -> int:
         """Launch on a device, behind copies of what that lacks. Called under the lock."""
         gates = open_events(wait_for) if wait_for else None
-        self._bring(access, device)
-        made = binding.bound(
-            command, partial(self._place_on, device), lambda one: self.twins.kernel(one, device)
-        )
+        self._bring(_needed(command, access), device)
+        made = self._bound(command, device)
         real = self._real(access, device)
         if self._wants_times:
             self.times.ask(self.number + 1, _key(command), device, self.table.__contains__)
@@ -226,7 +232,20 @@ class SeveralEngine(Engine):
             self.tracer.goes_on()  # what is behind a copy, or a part of the same launch
         number = self.enter(made, real, gates, started_ns=started_ns or self._now_ns()).number
         self._launched(access, device, _key(command))
+        if self.checker is not None:  # which looks at the first device
+            self._bring(access.writes, 0)
         return number
+
+    def _bound(self, command: Command, device: int) -> Command:
+        """The command for a device."""
+        return binding.bound(
+            command, partial(self._place_on, device), lambda one: self.twins.kernel(one, device)
+        )
+
+    def at_home(self, command: Command) -> Command:
+        """The same command on the first device."""
+        with self.lock:
+            return self._bound(command, 0)
 
     # ---- launches in parts -----------------------------------------------------------------------
 
@@ -240,7 +259,7 @@ class SeveralEngine(Engine):
     ) -> Handle | None:
         """Launch a kernel in parts on all devices, if it can be cut and that pays. None: it is to
         be launched whole."""
-        if self.spread is False or self.recorder() is not None:
+        if self.spread is False or self.recorder() is not None or self.checker is not None:
             return None
         key, many = _key(command), len(self.placed)
         took = [self.times.took_us(key, device) for device in range(many)]
@@ -278,7 +297,8 @@ class SeveralEngine(Engine):
         """How long the copies for each part take."""
         found = []
         for device, part in enumerate(parts):
-            pieces = [p for s in _needed(part.access) for p in self.coherence.missing(s, device)]
+            needed = _needed(*part)
+            pieces = [piece for span in needed for piece in self.coherence.missing(span, device)]
             links = self.team.links
             took = 0.0
             for piece in pieces:
@@ -362,7 +382,7 @@ class SeveralEngine(Engine):
 
     def _task(self, command: Command, access: Access) -> Task:
         """What a policy knows of a launch."""
-        needed, key = _needed(access), _key(command)
+        needed, key = _needed(command, access), _key(command)
         named = {span.base for span in needed}
         devices = range(len(self.placed))
         lacks = tuple(
@@ -414,6 +434,8 @@ class SeveralEngine(Engine):
         base.block.number = base.number
         self._blocks[base.number] = base.block
         self._leave(base.number)
+        if self.checker is not None:  # which gives it contents
+            self.coherence.written(interval(base.number, 0, base.block.size), 0)
         return base
 
     def is_used(self, base: int) -> bool:
@@ -479,20 +501,20 @@ class SeveralEngine(Engine):
 
     def have(self, array: Array, device: int, alone: bool = False) -> None:
         """Copy to a device what it lacks of an array. `alone`: no other counts as having it."""
-        access = Access(array.live().spans, ())
+        spans = array.live().spans
         with self.lock:
             self._make_room()
-            self._bring(access, device)
-            for span in access.reads if alone else ():
+            self._bring(spans, device)
+            for span in spans if alone else ():
                 if device:
                     self._leave(span.base)
                 self.coherence.written(span, device)
 
     # ---- copies ----------------------------------------------------------------------------------
 
-    def _bring(self, access: Access, device: int) -> None:
+    def _bring(self, spans: Sequence[Span], device: int) -> None:
         """Copy what a launch needs and its device lacks."""
-        for span in _needed(access):
+        for span in spans:
             if span.base == EVERYTHING:
                 for number in list(self._blocks):
                     for piece in self.coherence.all_of(number):
@@ -677,8 +699,11 @@ class SeveralEngine(Engine):
         return f"<acs_cl.Runtime {self.plan.backend} on {text}>"
 
 
-def _needed(access: Access) -> tuple[Span, ...]:
-    """What has to be valid before a launch: all that it touches, but for what it overwrites."""
+def _needed(command: Command, access: Access) -> tuple[Span, ...]:
+    """What has to be valid before a launch: all that it touches, but for what it overwrites. Of a
+    kernel that is nothing: one that declares what it writes need not write all of that."""
+    if isinstance(command, (KernelCommand, DecidedCommand)):
+        return (*access.reads, *access.writes)
     sure = {span for span in access.overwrites if not is_widened(span)}
     return (*access.reads, *(span for span in access.writes if span not in sure))
 

@@ -45,6 +45,12 @@ class Blocks(Block):
         """The base's."""
         self.parts: list[Block | None] = [home, *(None for _ in range(devices - 1))]
 
+    @property
+    def home(self) -> Block:
+        """The block on the first device, which is there where checks are on."""
+        assert self.parts[0] is not None
+        return self.parts[0]
+
 
 class Part:
     """Bytes of an array, on whichever device its launch gets."""
@@ -96,12 +102,14 @@ class Everywhere(Store):
         self.largest = min(one.largest for one in stores)
         self.most_at_home = self.largest // 8, int(device.global_mem_size) // 2
         """Bytes of one block, and of all, that the first device has before a launch needs them."""
+        self.is_all_at_home = False
+        """Whether it has every block, as checks need it."""
         for one in stores:
             self.reserved.include(one.reserved)
         self.freed: Callable[[Blocks, int], tuple[int, ...]] = lambda blocks, device: ()
         """Gives the launches that may still use a part, and forgets the part."""
 
-    def allocate(self, nbytes: int, is_live: Callable[[int], bool]) -> Blocks:
+    def allocate(self, nbytes: int, is_live: Callable[[int], bool]) -> Blocks | None:
         """Blocks on the first device, if there is room, or without any part."""
         if nbytes > self.largest:
             raise OutOfMemory(
@@ -110,8 +118,11 @@ class Everywhere(Store):
             )
         first, (most, most_of_all) = self.stores[0], self.most_at_home
         home = None
-        if self.is_svm and nbytes <= most and first.in_use_bytes + nbytes <= most_of_all:
+        has_room = self.is_svm and nbytes <= most and first.in_use_bytes + nbytes <= most_of_all
+        if has_room or self.is_all_at_home:
             home = first.allocate(nbytes, is_live)
+            if home is None and self.is_all_at_home:
+                return None
         made = Blocks(nbytes, len(self.stores), home)
         if home is not None:
             made.users = home.users

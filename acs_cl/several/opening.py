@@ -66,9 +66,6 @@ def check(asked: Options, placement: str) -> None:
             f"backend={asked.backend!r} takes one device; with devices= there are: auto, "
             f"{', '.join(HOST)}"
         )
-    for name, is_on in (("check=", bool(asked.check)),):
-        if is_on:
-            raise UsageError(f"{name} takes one device; leave devices= away to find a fault")
 
 
 def planned(one: Plan, many: int) -> Plan:
