@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -37,13 +38,19 @@ ADDRESSES = (
 """Programs that ask for `array.data`."""
 
 
+def options_of(chosen: Sequence[str], one: cl.Device, **where: Any) -> dict[str, Any]:
+    """One of `BACKENDS` as options of a runtime. `where`: its device, or its context."""
+    backend, issue, memory = chosen
+    if backend == "two_devices":
+        where = {"devices": [one] * 2, "placement": "round_robin"}
+    else:
+        where["backend"] = backend
+    return {**where, "issue": issue, "memory": memory}
+
+
 @pytest.fixture(params=BACKENDS, ids="-".join)
 def options(request: pytest.FixtureRequest, context: cl.Context) -> dict[str, Any]:
-    backend, issue, memory = request.param
-    if backend == "two_devices":
-        several = {"devices": [context.devices[0]] * 2, "placement": "round_robin"}
-        return {**several, "issue": issue, "memory": memory}
-    return {"context": context, "backend": backend, "issue": issue, "memory": memory}
+    return options_of(request.param, context.devices[0], context=context)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from conftest import Environment
-from test_check import BACKENDS, make
+from test_check import BACKENDS, make, options_of
 
 import acs_cl as acs
 from acs_cl.check.passes import FIRST
@@ -28,8 +28,7 @@ MANY = 40
 
 @pytest.fixture(params=BACKENDS, ids="-".join)
 def options(request: pytest.FixtureRequest, device: cl.Device) -> dict[str, Any]:
-    backend, issue, memory = request.param
-    return {"device": device, "backend": backend, "issue": issue, "memory": memory}
+    return options_of(request.param, device, device=device)
 
 
 def passed(rt: acs.Runtime) -> int:

@@ -223,6 +223,9 @@ class SeveralEngine(Engine):
         """Launch on a device, behind copies of what that lacks. Called under the lock."""
         gates = open_events(wait_for) if wait_for else None
         self._bring(_needed(command, access), device)
+        if self.checker is not None:  # bytes beside those that are declared are the same, too
+            named = {span.base for span in (*access.reads, *access.writes)} & self._blocks.keys()
+            self._bring([interval(base, 0, self._blocks[base].size) for base in named], device)
         made = self._bound(command, device)
         real = self._real(access, device)
         if self._wants_times:
