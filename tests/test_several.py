@@ -246,6 +246,17 @@ def test_few_launches_of_a_kind_are_timed_and_never_two_at_once() -> None:
     assert times.took_us(key, 0) == 87.5
 
 
+def test_the_first_launch_of_each_kind_is_timed_whatever_is_under_way() -> None:
+    times, live = Times(1), set[int]()
+    for number in range(1, 41):
+        live.add(number)
+        times.ask(number, (f"k{number % 20}", (64,), None), 0, live.__contains__)
+    assert list(times.asked) == list(range(1, 21))
+    for number in range(1, 21):
+        times.took(number, 3.0)
+    assert all(times.took_us((f"k{kind}", (64,), None), 0) == 3 for kind in range(20))
+
+
 def test_lanes_of_several_devices_keep_no_times(device: cl.Device) -> None:
     keeps = cl.command_queue_properties.PROFILING_ENABLE
     with acs.Runtime(devices=team(device, 2), backend="lanes", spread=False) as rt:

@@ -4,7 +4,8 @@ In: launches, and how long those took whose times were asked for. Out: which lau
 an average for each kernel, size and device. Pure.
 
 To keep the time of a command costs some drivers longer than to launch it. So the first launches of
-a kind are timed, then one of some, and never two at once on a device: those are on one queue.
+a kind are timed, then one of some. Those of a device are on one queue, one after another: so but
+for the very first of a kind, which nobody can place well before, two are never under way at once.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ LATE = 4.0
 class _Kind:
     """What is known of a kind of launch on one device."""
 
-    __slots__ = ("samples", "since", "took_us")
+    __slots__ = ("asked", "samples", "since", "took_us")
 
     def __init__(self) -> None:
         self.samples = self.since = 0
         """Launches that were timed, and those since the last one of them."""
+        self.asked = 0
+        """The newest launch that was to be timed."""
         self.took_us: float | None = None
 
 
@@ -47,7 +50,7 @@ class Times:
         self.asked: dict[int, tuple[Key, int]] = {}
         """{launch under way whose time is wanted: what it is kept under}."""
         self._busy = [0] * devices
-        """The newest launch of each device that was to be timed."""
+        """The newest launch of each device that was to be timed, of any kind."""
         self._kinds: dict[tuple[Key, int], _Kind] = {}
 
     def took_us(self, key: Key | None, device: int) -> float | None:
@@ -60,18 +63,21 @@ class Times:
     ) -> None:
         """Launch `number` is about to be made: have it timed if that is due. `is_live`: whether a
         launch has not ended."""
-        if key is None or is_live(self._busy[device]):
+        if key is None:
             return
-        self.asked.pop(self._busy[device], None)  # of one that failed before it ran
         kind = self._kinds.get((key, device))
         if kind is None:
             if len(self._kinds) >= MOST:
                 self._kinds.clear()
+                self.asked.clear()
             kind = self._kinds[key, device] = _Kind()
         kind.since += 1
+        if is_live(kind.asked if not kind.samples else self._busy[device]):
+            return
         if kind.samples < FIRST or kind.since >= RARELY:
+            self.asked.pop(kind.asked, None)  # of one that failed before it ran
             kind.since = 0
-            self._busy[device] = number
+            kind.asked = self._busy[device] = number
             self.asked[number] = key, device
 
     def due(self, key: Key, device: int) -> None:
