@@ -156,6 +156,7 @@ typedef struct {
 #if ACS_TIMED
     ulong tile_began;
     uint note, notes_end;      /* the next entry, and the end of those that the group took */
+    uint entries, launches;    /* of the notes, not to be fetched for each */
 #endif
 #if ACS_SPAWNS
     uint listed[ACS_LIST_WORDS]; /* children that this tile offers; more than there is room for */
@@ -172,7 +173,7 @@ typedef struct {
 /* Note that a tile has ended, and that what comes next begins. By lane 0. */
 inline void acs_note(__global uint *notes, __local acs_shared *shared, uint reference, uint root) {
     const ulong now = acs_now(notes + ACS_N_ORDER), began = shared->tile_began;
-    const uint entries = notes[ACS_N_ENTRIES];
+    const uint entries = shared->entries;
     shared->tile_began = now;
     if (shared->note == shared->notes_end && acs_load(notes + ACS_N_USED) < entries) {
         const uint more = shared->notes_end ? ACS_NOTES_PIECE : ACS_NOTES_FIRST;
@@ -184,21 +185,30 @@ inline void acs_note(__global uint *notes, __local acs_shared *shared, uint refe
         return;
     }
     __global uint4 *entry = (__global uint4 *)(notes + ACS_NOTES_HEADER + shared->note * ACS_NOTE_WORDS);
-    entry[0] = (uint4)(reference, get_group_id(0), notes[ACS_N_LAUNCHES], root);
+    entry[0] = (uint4)(reference, get_group_id(0), shared->launches, root);
     entry[1] = (uint4)((uint)began, (uint)(began >> 32), (uint)now, (uint)(now >> 32));
     ++shared->note;
 }
 
-/* What the clock is, when it is, and what it takes to note a tile. For one work-item, between epochs. */
+inline void acs_open_notes(const __global uint *notes, __local acs_shared *shared) {
+    shared->note = shared->notes_end = 0;
+    shared->entries = notes[ACS_N_ENTRIES];
+    shared->launches = notes[ACS_N_LAUNCHES];
+}
+
+/* What the clock is, when it is, and what it takes to note a tile. For one work-item, between epochs:
+   notes without a reference tell nothing. */
 __kernel void acs_read_clock(__global uint *notes, __global ulong *told) {
-    __global volatile ulong *spare = told + 4;
+    __local acs_shared shared;
+    const uint used = notes[ACS_N_USED], dropped = notes[ACS_N_DROPPED];
+    acs_open_notes(notes, &shared);
     told[0] = ACS_NOW;
-    told[1] = acs_now(notes + ACS_N_ORDER);
-    for (uint i = 0; i < ACS_NOTES_PIECE; ++i) {
-        spare[0] = acs_now(notes + ACS_N_ORDER);
-        spare[1] = i;
-    }
+    told[1] = shared.tile_began = acs_now(notes + ACS_N_ORDER);
+    for (uint i = 0; i < ACS_NOTES_PIECE; ++i)
+        acs_note(notes, &shared, 0u, 0u);
     told[2] = acs_now(notes + ACS_N_ORDER);
+    notes[ACS_N_USED] = used;
+    notes[ACS_N_DROPPED] = dropped;
 }
 #endif
 
@@ -747,7 +757,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
     if (lane == 0) {
         whole = acs_is_whole(region);
 #if ACS_TIMED
-        shared.note = shared.notes_end = 0;
+        acs_open_notes(notes, &shared);
 #endif
         shared.late = 0;
         shared.over = 0;

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
+from ...records import Found
 from ..findings import Finding
 from ..record import Record
 from ..shares import kind_of, shares
 from ..slices import Slice
+from .inside import Inside, inside
 from .what_if import Estimate
 
 VERSION = 1
@@ -44,20 +46,23 @@ def columns(
 ) -> dict[str, object]:
     """Everything that the page shows."""
     places = {one.number: place for place, one in enumerate(record.slices)}
-    path = record.chain()
+    path, within = record.chain(), inside(record)
     clocks = record.clocks
     return {
         "version": VERSION,
         "title": record.title,
-        "about": record.about._asdict(),
+        "about": record.about._replace(noted=Found())._asdict(),
         "whole_ns": record.whole_ns,
         "clock": {
             "device": clocks.clock,
             "comparable": clocks.comparable,
             "error": clocks.error_ns,
         },
-        **_launches(record),
-        "edges": _edges(record, places),
+        "count": len(record.slices),
+        **_launches(record, within),
+        "runs": within.runs,
+        "noted": record.about.noted._replace(runs=(), parts=())._asdict(),
+        "edges": _edges(record, places, within),
         "waits": _waits(record),
         "chain": {"ns": path.ns, "launches": [places[number] for number in path.launches]},
         "shares": [one._asdict() for one in shares(record)],
@@ -75,7 +80,7 @@ def columns(
     }
 
 
-def _launches(record: Record) -> dict[str, object]:
+def _launches(record: Record, within: Inside) -> dict[str, object]:
     names: Table[str] = Table()
     phases: Table[str] = Table()
     where: Table[str] = Table()
@@ -84,7 +89,7 @@ def _launches(record: Record) -> dict[str, object]:
     arguments: Table[tuple[tuple[str, str, int], ...]] = Table()
     zero = record.whole[0]
     rows = []
-    for one in record.slices:
+    for place, one in enumerate(record.slices):
         start, end = record.interval(one)
         if one.clock == "host" and not record.clocks.comparable:
             start = end = zero  # it has no place among these times
@@ -108,6 +113,30 @@ def _launches(record: Record) -> dict[str, object]:
                 "reads": [spans.place(tuple(span)) for span in one.reads],
                 "writes": [spans.place(tuple(span)) for span in one.writes],
                 "arguments": arguments.place(one.arguments),
+                "begin": within.begin[place],
+                "finish": within.end[place],
+                **OF_LAUNCH,
+            }
+        )
+    for item in within.items:  # as launches that the host knows nothing of
+        replay, part = rows[item.of], item.part
+        rows.append(
+            {
+                **replay,
+                "name": names.place(part.name),
+                "kind": kinds.place("kernels"),
+                "called": UNKNOWN,
+                "handed": UNKNOWN,
+                "groups": item.tiles,
+                "items": 0,
+                "reads": [spans.place(tuple(span)) for span in part.reads],
+                "writes": [spans.place(tuple(span)) for span in part.writes],
+                "arguments": arguments.place(()),
+                "begin": item.begin,
+                "finish": item.end,
+                "of": item.of,
+                "part": part.launch,
+                "band": part.band,
             }
         )
     keys = list(rows[0]) if rows else []
@@ -120,6 +149,10 @@ def _launches(record: Record) -> dict[str, object]:
         "spans": spans.values,
         "arguments": arguments.values,
     }
+
+
+OF_LAUNCH = {"of": UNKNOWN, "part": 0, "band": UNKNOWN}
+"""Of a task of a replay: which replay, which launch of the graph, which band of it."""
 
 
 def _host_times(record: Record, one: Slice, zero: int) -> dict[str, int]:
@@ -135,13 +168,13 @@ def _host_times(record: Record, one: Slice, zero: int) -> dict[str, int]:
     }
 
 
-def _edges(record: Record, places: dict[int, int]) -> dict[str, object]:
+def _edges(record: Record, places: dict[int, int], within: Inside) -> dict[str, object]:
     found = [
         (places[edge.upstream], places[number], edge.kind)
         for number, edges in record.edges.items()
         for edge in edges
         if edge.upstream in places
-    ]
+    ] + within.edges
     kinds: Table[str] = Table()
     return {
         "up": [up for up, _, _ in found],

@@ -2,12 +2,13 @@
 
 const D = JSON.parse(document.getElementById("data").textContent);
 const L = D.launches;
-const COUNT = (L.number || []).length;
+const COUNT = D.count; // launches; behind them come the tasks of replays
+const ITEMS = (L.number || []).length;
 const UNKNOWN = -1;
 
-const byNumber = new Map((L.number || []).map((number, place) => [number, place]));
-const up = Array.from({ length: COUNT }, () => []);
-const down = Array.from({ length: COUNT }, () => []);
+const byNumber = new Map((L.number || []).slice(0, COUNT).map((number, place) => [number, place]));
+const up = Array.from({ length: ITEMS }, () => []);
+const down = Array.from({ length: ITEMS }, () => []);
 D.edges.up.forEach((from, i) => {
   const edge = { from, to: D.edges.down[i], kind: D.edges.kinds[D.edges.kind[i]] };
   up[edge.to].push(edge);
@@ -15,10 +16,10 @@ D.edges.up.forEach((from, i) => {
 });
 
 // Which one of its kernel's launches each is: blur#3.
-const nth = new Int32Array(COUNT);
+const nth = new Int32Array(ITEMS);
 {
   const seen = new Map();
-  for (let i = 0; i < COUNT; ++i) {
+  for (let i = 0; i < ITEMS; ++i) {
     const count = (seen.get(L.name[i]) || 0) + 1;
     seen.set(L.name[i], count);
     nth[i] = count;
@@ -28,14 +29,33 @@ const nth = new Int32Array(COUNT);
 const nameOf = (i) => D.names[L.name[i]];
 const kindOf = (i) => D.kinds[L.kind[i]];
 const called = (i) => `${nameOf(i)}#${nth[i]}`;
-const full = (i) => `${called(i)} (launch ${L.number[i]})`;
+const isTask = (i) => i >= COUNT;
+function full(i) {
+  if (!isTask(i)) return `${called(i)} (launch ${L.number[i]})`;
+  if (!L.part[i]) return `${nameOf(i)} (replay ${L.number[i]})`;
+  const band = L.band[i] < 0 ? "" : `, band ${L.band[i]}`;
+  return `${called(i)} (launch ${L.part[i]} of the graph${band}, replay ${L.number[i]})`;
+}
+
+// When it ran: by itself where that was noted, else with all of its epoch.
+const begins = (i) => (L.begin[i] === UNKNOWN ? L.start[i] : L.begin[i]);
+const ends = (i) => (L.finish[i] === UNKNOWN ? L.end[i] : L.finish[i]);
+const hasOwn = (i) => L.begin[i] !== UNKNOWN;
+
+// Which epoch or replay it ran in with others; "" where with none.
+const inside = (i) => (isTask(i) ? `replay ${L.number[i]}` : L.epoch[i] ? `epoch ${L.epoch[i]}` : "");
+
+// What graphs show: a replay's tasks stand for it.
+const tasked = new Set((L.of || []).slice(COUNT));
+const SHOWN = [];
+for (let i = 0; i < ITEMS; ++i) if (!tasked.has(i)) SHOWN.push(i);
 
 // "12", "blur#3" or "blur" to a place; -1 where there is none.
 function find(text) {
   const said = text.trim();
   if (/^\d+$/.test(said)) return byNumber.has(Number(said)) ? byNumber.get(Number(said)) : -1;
   const [, name, count] = said.match(/^(.*?)(?:#(\d+))?$/);
-  for (let i = 0; i < COUNT; ++i) {
+  for (let i = 0; i < ITEMS; ++i) {
     if (nameOf(i) === name && nth[i] === Number(count || 1)) return i;
   }
   return -1;
@@ -73,7 +93,7 @@ const SHARE_COLOUR = {
 const colours = new Map();
 {
   let next = 0;
-  for (let i = 0; i < COUNT; ++i) {
+  for (let i = 0; i < ITEMS; ++i) {
     const name = nameOf(i);
     if (colours.has(name)) continue;
     const grey = kindOf(i) === "transfers" && GREYS[name];

@@ -3,19 +3,27 @@
 const BOX_W = 168, BOX_H = 46, GAP_X = 92, GAP_Y = 26;
 const MOST_KERNELS = 40;
 
+// Bands of a launch are boxes of their own where there are few.
+const MOST_BOXES = 24;
+const banded = new Set(SHOWN.map((i) => `${L.name[i]} ${L.band[i]}`)).size <= MOST_BOXES;
+const bandOf = (i) => (banded ? L.band[i] : -1);
+const boxOf = (i) => `${L.name[i]} ${bandOf(i)}`;
+const boxName = (i) => nameOf(i) + (bandOf(i) < 0 ? "" : `, band ${bandOf(i)}`);
+
 // {kernels: [{id, name, launches, ns}], edges: [{from, to, kinds: Map, count}]}, by place of name.
 function fold() {
   const kernels = new Map(), edges = new Map();
-  for (let i = 0; i < COUNT; ++i) {
-    const id = L.name[i];
-    if (!kernels.has(id)) kernels.set(id, { id, name: D.names[id], launches: 0, ns: 0, first: i });
+  for (const i of SHOWN) {
+    const id = boxOf(i);
+    if (!kernels.has(id)) kernels.set(id, { id, name: nameOf(i), band: bandOf(i), launches: 0, ns: 0, first: i });
     const one = kernels.get(id);
     one.launches += 1;
-    one.ns += L.end[i] - L.start[i];
+    one.ns += ends(i) - begins(i);
   }
-  for (let i = 0; i < COUNT; ++i) for (const edge of up[i]) {
-    const key = `${L.name[edge.from]} ${L.name[i]}`;
-    if (!edges.has(key)) edges.set(key, { from: L.name[edge.from], to: L.name[i], kinds: new Map(), count: 0, example: edge });
+  for (const i of SHOWN) for (const edge of up[i]) {
+    if (tasked.has(edge.from)) continue;
+    const [from, to] = [boxOf(edge.from), boxOf(i)], key = `${from} ${to}`;
+    if (!edges.has(key)) edges.set(key, { from, to, names: [boxName(edge.from), boxName(i)], kinds: new Map(), count: 0, example: edge });
     const one = edges.get(key);
     one.count += 1;
     one.kinds.set(edge.kind, (one.kinds.get(edge.kind) || 0) + 1);
@@ -78,15 +86,17 @@ function drawFolded(box) {
   if (folded.kernels.length > MOST_KERNELS) {
     box.append(el("p", { class: "hint" }, `The ${MOST_KERNELS} kernels that take most time, of ${folded.kernels.length}.`));
   }
+  if (!banded && SHOWN.some((i) => L.band[i] >= 0)) box.append(el("p", { class: "hint" }, "Bands of a launch are drawn together: there are too many of them."));
+  if (tasked.size) box.append(el("p", { class: "hint" }, "Of replays the launches of the graph are drawn, in place of the replays."));
   return folded;
 }
 
 function node(root, { x, y }, one) {
   const group = svg("g", {},
-    svg("title", {}, `${one.name}: ${plural(one.launches, "time")}, ${time(one.ns)} in all`),
+    svg("title", {}, `${boxName(one.first)}: ${plural(one.launches, "time")}, ${time(one.ns)} in all`),
     svg("rect", { class: "box", x, y, width: BOX_W, height: BOX_H, rx: 7 }),
     svg("rect", { x, y, width: 6, height: BOX_H, rx: 3, fill: colours.get(one.name) }));
-  const name = one.name.length > 20 ? `${one.name.slice(0, 19)}…` : one.name;
+  const long = boxName(one.first), name = long.length > 20 ? `${long.slice(0, 19)}…` : long;
   group.append(svg("text", { x: x + 15, y: y + 19, "font-weight": 600 }, name));
   group.append(svg("text", { class: "small", x: x + 15, y: y + 36 }, `${count(one.launches)}×, ${time(one.ns)}`));
   root.append(group);
@@ -115,7 +125,7 @@ function curve(root, labels, { edge, kind, from, to, high }, most) {
     [label, tip] = [[(x1 + x2) / 2, (y1 + y2) / 2 + sign * high + (sign < 0 ? -4 : 11)], [x2, y2, -90 * sign]];
   }
   const line = svg("path", { d, fill: "none", stroke, "stroke-width": wide, opacity: 0.9 });
-  line.append(svg("title", {}, `${D.names[edge.from]} → ${D.names[edge.to]}: ${kindsText(edge.kinds)}`));
+  line.append(svg("title", {}, `${edge.names[0]} → ${edge.names[1]}: ${kindsText(edge.kinds)}`));
   const head = svg("path", { d: "M 0 0 L -9 -4.5 L -9 4.5 Z", fill: stroke, transform: `translate(${tip[0]} ${tip[1]}) rotate(${tip[2]})` });
   root.append(line, head);
   const kinds = [...edge.kinds.keys()].join(", ");
@@ -125,9 +135,9 @@ function curve(root, labels, { edge, kind, from, to, high }, most) {
 // ---- every launch ----
 
 function drawWhole(canvas, tip, chosen) {
-  const depth = new Int32Array(COUNT);
+  const depth = new Int32Array(ITEMS);
   const slots = [];
-  for (let i = 0; i < COUNT; ++i) {
+  for (const i of SHOWN) {
     for (const edge of up[i]) depth[i] = Math.max(depth[i], depth[edge.from] + 1);
     (slots[depth[i]] ||= []).push(i);
   }
@@ -136,7 +146,7 @@ function drawWhole(canvas, tip, chosen) {
   const height = Math.max(160, Math.min(620, most * 14 + 30));
   const dx = Math.min(120, (width - 30) / deepest), dy = Math.min(24, (height - 20) / most);
   const radius = Math.max(1.3, Math.min(5.5, dx / 3, dy / 2.4));
-  const xs = new Float32Array(COUNT), ys = new Float32Array(COUNT);
+  const xs = new Float32Array(ITEMS), ys = new Float32Array(ITEMS);
   slots.forEach((column, c) => column.forEach((i, r) => {
     xs[i] = 14 + c * dx;
     ys[i] = height / 2 + (r - (column.length - 1) / 2) * dy;
@@ -156,14 +166,14 @@ function drawWhole(canvas, tip, chosen) {
       context.strokeStyle = colour;
       context.beginPath();
       D.edges.up.forEach((from, e) => {
-        if (D.edges.kinds[D.edges.kind[e]] !== kind) return;
+        if (D.edges.kinds[D.edges.kind[e]] !== kind || tasked.has(from) || tasked.has(D.edges.down[e])) return;
         context.moveTo(xs[from], ys[from]);
         context.lineTo(xs[D.edges.down[e]], ys[D.edges.down[e]]);
       });
       context.stroke();
     }
     context.globalAlpha = 1;
-    for (let i = 0; i < COUNT; ++i) {
+    for (const i of SHOWN) {
       context.fillStyle = colourOf(i);
       context.beginPath();
       context.arc(xs[i], ys[i], radius, 0, 7);
@@ -182,7 +192,7 @@ function drawWhole(canvas, tip, chosen) {
     const box = canvas.getBoundingClientRect();
     const x = event.clientX - box.left, y = event.clientY - box.top;
     let best = -1, least = 12 ** 2;
-    for (let i = 0; i < COUNT; ++i) {
+    for (const i of SHOWN) {
       const off = (xs[i] - x) ** 2 + (ys[i] - y) ** 2;
       if (off < least) { least = off; best = i; }
     }

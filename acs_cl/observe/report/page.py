@@ -48,6 +48,34 @@ def page(record: Record, what_if: bool = True) -> str:
     return re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _file("page.html"))
 
 
+def _inside(record: Record) -> list[str]:
+    """What is known of the insides of epochs."""
+    noted, found = record.about.noted, []
+    tasks = [one.epoch for one in record.slices if one.epoch]
+    replays = sum(bool(one.parts) for one in record.slices)
+    if tasks:
+        found.append(f"{len(tasks)} launches ran in {len(set(tasks))} epochs of the scheduler.")
+    if replays:
+        found.append(f"The scheduler ran {replays} replays, each with all of its launches.")
+    if noted.clock == "order":
+        found.append(
+            "The device has no clock that its groups could read. Inside of an epoch the page shows "
+            "the order of tasks, not their times: they are spread evenly."
+        )
+    elif noted.clock:
+        found.append(
+            "Each group of the scheduler noted when it began and ended a tile: off by at most "
+            f"{noted.error_ns / 1e3:.1f} µs. To note a tile takes a group some "
+            f"{max(1, round(noted.cost_ns))} ns, which these times have in them."
+        )
+    elif tasks:
+        found.append("Only the times of whole epochs are known: when a task began nobody knows.")
+    if noted.dropped:
+        found.append(f"There was no room to note {noted.dropped} more tiles: they are not shown.")
+    found += [f"Tasks of {name} have no times: {why}." for name, why in noted.untimed]
+    return found
+
+
 def _file(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
@@ -65,12 +93,7 @@ def _notes(record: Record, what_if: bool) -> list[str]:
             "Times of the device are shown on the host's clock, off by at most "
             f"{clocks.error_ns / 1e3:.1f} µs."
         )
-    tasks = [one.epoch for one in slices if one.epoch]
-    if tasks:
-        notes.append(
-            f"{len(tasks)} launches ran in {len(set(tasks))} epochs of the scheduler on the "
-            "device. Only the times of whole epochs are known: when a task began nobody knows."
-        )
+    notes += _inside(record)
     passed = sum(one.passed for one in slices)
     if passed:
         notes.append(f"{passed} commands bypassed the runtime. Their rows have the host's times.")

@@ -17,7 +17,8 @@ function rows() {
     else if (L.epoch[i]) {
       if (!epochs.has(L.epoch[i])) epochs.set(L.epoch[i], { ...bar, tasks: 0, epoch: L.epoch[i] });
       epochs.get(L.epoch[i]).tasks += 1;
-    } else if (kindOf(i) === "host tasks") { if (D.clock.comparable) tasks.push(bar); }
+    } else if (tasked.has(i)) epochs.set(`replay ${i}`, { ...bar, replay: true });
+    else if (kindOf(i) === "host tasks") { if (D.clock.comparable) tasks.push(bar); }
     else {
       const lane = laneOf(i);
       if (!lanes.has(lane)) lanes.set(lane, []);
@@ -32,6 +33,7 @@ function rows() {
   }
   add(found, "copies between devices", copies);
   add(found, "scheduler: epochs", [...epochs.values()]);
+  groups(found);
   add(found, "bypass", bypass);
   add(found, "host tasks", tasks);
   if (D.clock.comparable) threads(found);
@@ -48,6 +50,26 @@ function add(found, name, bars) {
     packed[row].push(bar);
   }
   packed.forEach((row, i) => found.push({ name: i ? "" : name, bars: row }));
+}
+
+const MOST_GROUPS = 64;
+
+// A row for each group of the scheduler; of many those that worked longest.
+function groups(found) {
+  const R = D.runs, by = new Map();
+  R.item.forEach((item, k) => {
+    const group = R.group[k];
+    if (!by.has(group)) by.set(group, { group, ns: 0, bars: [] });
+    const one = by.get(group);
+    one.ns += R.end[k] - R.start[k];
+    one.bars.push({ start: R.start[k], end: R.end[k], launch: item, group, tiles: R.tiles[k], child: R.child[k] });
+  });
+  const kept = [...by.values()].sort((a, b) => b.ns - a.ns).slice(0, MOST_GROUPS).sort((a, b) => a.group - b.group);
+  kept.forEach((one) => {
+    one.bars.sort((a, b) => a.start - b.start || a.end - b.end);
+    found.push({ name: `group ${one.group}`, bars: one.bars, inside: true });
+  });
+  if (by.size > kept.length) found.push({ name: `+ ${by.size - kept.length} groups`, bars: [] });
 }
 
 function threads(found) {

@@ -8,7 +8,7 @@ function head() {
   const clock = D.clock.comparable ? "host clock" : `${D.clock.device} clock`;
   const ran = [...Array(COUNT).keys()].filter((i) => kindOf(i) !== "host tasks");
   for (const [name, value] of [
-    [`the block, ${clock}`, time(D.whole_ns)], ["launches", count(COUNT)], ["edges", count(D.edges.up.length)],
+    [`the block, ${clock}`, time(D.whole_ns)], ["launches", count(COUNT)], ["edges", count(D.edges.down.filter((to) => !isTask(to)).length)],
     [`longest chain, ${D.clock.device} clock`, time(D.chain.ns)], [`in flight on average, while any is`, inFlight(ran)],
   ]) $("totals").append(el("div", {}, el("dt", {}, name), el("dd", {}, value)));
 }
@@ -75,8 +75,8 @@ function legend() {
 function edgeTable(folded, show) {
   $("kinds").append(...D.edges.kinds.map((kind) => el("span", { class: "key" }, swatch(KIND_COLOUR[kind] || "#7d868f"), kind, " ")));
   $("edge-table").append(table([
-    { head: "from", value: (row) => D.names[row.from] },
-    { head: "to", value: (row) => D.names[row.to] },
+    { head: "from", value: (row) => row.names[0] },
+    { head: "to", value: (row) => row.names[1] },
     { head: "edges", number: true, value: (row) => row.count, show: (row) => count(row.count) },
     { head: "by kind", value: (row) => kindsText(row.kinds) },
     { head: "for instance", value: (row) => called(row.example.from), show: (row) => `${called(row.example.from)} → ${called(row.example.to)}` },

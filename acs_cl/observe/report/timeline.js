@@ -15,9 +15,13 @@ function timeline(canvas, tip, chosen) {
   const top = (row) => HEAD_HIGH + row * (ROW + GAP);
 
   const placed = new Map(); // launch: its row, and its bar
-  all.forEach((row, r) => row.bars.forEach((bar) => { if (bar.launch !== undefined && !row.host) placed.set(bar.launch, { r, bar }); }));
+  all.forEach((row, r) => row.bars.forEach((bar) => {
+    if (bar.launch === undefined || bar.epoch || row.host) return;
+    const before = placed.get(bar.launch); // of several groups the first
+    if (!before || bar.start < before.bar.start) placed.set(bar.launch, { r, bar });
+  }));
   const epochRow = all.findIndex((row) => row.bars.some((bar) => bar.epoch));
-  const spot = (i) => placed.get(i) || (L.epoch[i] ? { r: epochRow, bar: { start: L.start[i], end: L.end[i] } } : null);
+  const spot = (i) => placed.get(i) || (isTask(i) ? placed.get(L.of[i]) : null) || (L.epoch[i] ? { r: epochRow, bar: { start: L.start[i], end: L.end[i] } } : null);
 
   function resize() {
     const scale = window.devicePixelRatio || 1;
@@ -81,7 +85,7 @@ function timeline(canvas, tip, chosen) {
       const wide = Math.max(1, right - left);
       if (left + wide <= reached + 0.5) continue; // a pixel that is drawn already
       reached = left + wide;
-      context.fillStyle = bar.part ? css(`--${bar.part}`) : bar.epoch ? "#0072b2" : colourOf(bar.launch);
+      context.fillStyle = bar.part ? css(`--${bar.part}`) : bar.epoch || bar.replay ? "#0072b2" : colourOf(bar.launch);
       const inset = bar.part === "own" ? 5 : 0;
       context.fillRect(left, y + inset, wide > 3 ? wide - 0.6 : wide, ROW - 2 * inset);
       if (bar.part === "wait") hatch(left, y, wide);
@@ -109,7 +113,7 @@ function timeline(canvas, tip, chosen) {
     context.beginPath();
     context.rect(left, y, wide - 3, ROW);
     context.clip();
-    context.fillStyle = bar.part ? css("--ink") : ink(bar.epoch ? "#0072b2" : colourOf(bar.launch));
+    context.fillStyle = bar.part ? css("--ink") : ink(bar.epoch || bar.replay ? "#0072b2" : colourOf(bar.launch));
     context.fillText(text, left + 4, y + ROW / 2 + 0.5);
     context.restore();
   }
@@ -119,7 +123,7 @@ function timeline(canvas, tip, chosen) {
     for (const i of marks) for (const edge of [...up[i], ...down[i]]) {
       const from = spot(edge.from), to = spot(edge.to);
       if (!from || !to) continue;
-      const [x1, y1, x2, y2] = [x(from.bar.end), top(from.r) + ROW / 2, x(to.bar.start), top(to.r) + ROW / 2];
+      const [x1, y1, x2, y2] = [x(isTask(edge.from) || hasOwn(edge.from) ? ends(edge.from) : from.bar.end), top(from.r) + ROW / 2, x(to.bar.start), top(to.r) + ROW / 2];
       context.strokeStyle = KIND_COLOUR[edge.kind] || css("--ink");
       context.lineWidth = 1.4;
       context.beginPath();
@@ -170,6 +174,10 @@ function timeline(canvas, tip, chosen) {
     }
     if (bar.part === "call") return `Launches ${full(bar.launch)}\n${took}`;
     if (bar.epoch) return `Epoch ${bar.epoch} of the scheduler: ${plural(bar.tasks, "task")}\n${took}`;
+    if (bar.group !== undefined) {
+      const ran = `${plural(bar.tiles, "tile")}${bar.child ? " of what it spawned" : ""}`;
+      return `Group ${bar.group} of the scheduler: ${ran}, ${took}\n${about(bar.launch)}`;
+    }
     return about(bar.launch);
   }
 
@@ -244,7 +252,7 @@ function timeline(canvas, tip, chosen) {
   }, { passive: false });
   canvas.addEventListener("keydown", (event) => {
     const span = view.to - view.from;
-    const step = (by) => { cursor = Math.max(0, Math.min(COUNT - 1, cursor + by)); reveal(cursor); const where = spot(cursor); if (where) tell({ bar: { ...where.bar, launch: cursor, epoch: 0 }, px: Math.max(GUTTER, x(where.bar.start)), py: top(where.r) + ROW }); };
+    const step = (by) => { cursor = Math.max(0, Math.min(ITEMS - 1, cursor + by)); reveal(cursor); const where = spot(cursor); if (where) tell({ bar: { ...where.bar, launch: cursor, epoch: 0 }, px: Math.max(GUTTER, x(where.bar.start)), py: top(where.r) + ROW }); };
     const keys = {
       ArrowLeft: () => go(view.from - 0.15 * span, span), ArrowRight: () => go(view.from + 0.15 * span, span),
       "+": () => zoom(0.7), "=": () => zoom(0.7), "-": () => zoom(1.4), 0: () => go(0, whole),
@@ -269,9 +277,10 @@ function ink(colour) {
 
 // A launch in a few lines.
 function about(i) {
-  const sizes = L.groups[i] ? `\n${plural(L.groups[i], "group")} of ${plural(L.items[i], "work-item")}` : "";
+  const sizes = L.groups[i] ? isTask(i) ? `\n${plural(L.groups[i], "tile")}` : `\n${plural(L.groups[i], "group")} of ${plural(L.items[i], "work-item")}` : "";
   const late = L.called[i] === UNKNOWN ? "" : `\ncalled at ${time(L.called[i])}`;
   const phase = D.phases[L.phase[i]] ? `\nphase ${D.phases[L.phase[i]]}` : "";
   const follows = up[i].length ? `\nfollows ${up[i].slice(0, 3).map((edge) => `${called(edge.from)} (${edge.kind})`).join(", ")}${up[i].length > 3 ? " …" : ""}` : "\nfollows nothing in this block";
-  return `${full(i)}\n${time(L.end[i] - L.start[i])}${L.epoch[i] ? " with all of its epoch" : ""}, from ${time(L.start[i])}, ${D.where[L.where[i]]}${sizes}${late}${phase}${follows}`;
+  const shared = L.epoch[i] && !hasOwn(i) ? " with all of its epoch" : "";
+  return `${full(i)}\n${time(ends(i) - begins(i))}${shared}, from ${time(begins(i))}, ${D.where[L.where[i]]}${sizes}${late}${phase}${follows}`;
 }

@@ -101,8 +101,8 @@ const inOrder = D.about.backend === "serial";
 function bounds(b, a) {
   const found = [];
   for (const edge of up[b]) {
-    found.push({ at: L.end[edge.from], kind: "upstream", who: edge.from,
-      text: `It waited for ${full(edge.from)}, which ended ${later(L.end[edge.from], a)}. ${edgeText(edge)}` });
+    found.push({ at: ends(edge.from), kind: "upstream", who: edge.from,
+      text: `It waited for ${full(edge.from)}, which ended ${later(ends(edge.from), a)}. ${edgeText(edge)}` });
   }
   const before = lanePredecessor(b);
   if (before >= 0) {
@@ -127,8 +127,8 @@ function bounds(b, a) {
 }
 
 function later(at, a) {
-  const gap = at - L.end[a];
-  if (Math.abs(gap) <= D.clock.error) return `as ${called(a)} ended`;
+  const gap = at - ends(a);
+  if (Math.abs(gap) <= (inside(a) ? 0 : D.clock.error)) return `as ${called(a)} ended`;
   return gap > 0 ? `${time(gap)} after ${called(a)} had ended` : `${time(-gap)} before ${called(a)} ended`;
 }
 
@@ -198,24 +198,73 @@ function localMemory(a, b) {
   return [`Of the ${plural(all, "byte")} of local memory that a unit has, a group of ${said}: ${fits}.`];
 }
 
+// Which run of a group came before another, on that group; and when which groups were at work.
+const runsOf = new Map(), before = new Map(), epochRuns = new Map();
+{
+  const R = D.runs, last = new Map();
+  const order = [...R.item.keys()].sort((x, y) => R.start[x] - R.start[y]);
+  for (const k of order) {
+    const item = R.item[k], where = `${inside(item)} ${R.group[k]}`;
+    if (!runsOf.has(item)) runsOf.set(item, []);
+    runsOf.get(item).push(k);
+    if (last.has(where)) before.set(k, last.get(where));
+    last.set(where, k);
+    if (!epochRuns.has(inside(item))) epochRuns.set(inside(item), []);
+    epochRuns.get(inside(item)).push(k);
+  }
+}
+
+// What a task inside of an epoch could not begin before.
+function boundsInside(b, a) {
+  const R = D.runs, found = [];
+  for (const edge of up[b]) {
+    if (inside(edge.from) !== inside(b) || !hasOwn(edge.from)) continue;
+    found.push({ at: ends(edge.from), kind: "upstream",
+      text: `It waited for ${full(edge.from)}, which ended ${later(ends(edge.from), a)}. ${edgeText(edge)}` });
+  }
+  const first = runsOf.get(b)[0], was = before.get(first);
+  if (was !== undefined) {
+    const all = new Set(), busy = new Set();
+    for (const k of epochRuns.get(inside(b))) {
+      all.add(R.group[k]);
+      if (R.start[k] < R.start[first] && R.end[k] > ends(a)) busy.add(R.group[k]);
+    }
+    found.push({ at: R.end[was], kind: "group",
+      text: `Group ${R.group[first]}, which ran it, was at ${full(R.item[was])} before, which it ended ${later(R.end[was], a)}. `
+        + `Of ${plural(all.size, "group")} that had work in this epoch, ${count(busy.size)} had some between the two.` });
+  }
+  return found.sort((x, y) => y.at - x.at);
+}
+
+function whyInside(a, b, behind) {
+  const all = boundsInside(b, a);
+  const late = all.filter((bound) => bound.at >= ends(a));
+  const lines = (late.length ? late : all).slice(0, 3).map((bound) => bound.text);
+  if (late.length) return { kind: late[0].kind, a, b, verdict: `${behind}: no byte orders them. ${HEAD[late[0].kind]}`, lines };
+  return { kind: "scheduler", a, b, lines,
+    verdict: `${behind}: no byte orders them, and nothing that it follows was late. It stood in the scheduler's queue, or a group was just looking there.` };
+}
+
 function why(one, other) {
-  const [a, b] = L.start[one] < L.start[other] || (L.start[one] === L.start[other] && one < other) ? [one, other] : [other, one];
-  const [first, second] = a < b ? [a, b] : [b, a];
+  const [a, b] = begins(one) < begins(other) || (begins(one) === begins(other) && one < other) ? [one, other] : [other, one];
+  const earlier = L.number[a] < L.number[b] || (L.number[a] === L.number[b] && a < b);
+  const [first, second] = earlier ? [a, b] : [b, a];
   const met = meetings(first, second);
   const direct = met.map((meeting) => meetingText(meeting, first, second));
-  if (L.epoch[a] && L.epoch[a] === L.epoch[b]) {
+  const together = inside(a) && inside(a) === inside(b);
+  if (together && !(hasOwn(a) && hasOwn(b))) {
     const chain = met.length ? null : path(first, second);
     return { kind: "epoch", a, b,
-      verdict: `Both ran in epoch ${L.epoch[a]} of the scheduler. Only the time of the whole epoch is known, so they may have overlapped.`,
+      verdict: `Both ran in ${inside(a)} of the scheduler. Only the time of the whole is known, so they may have overlapped.`,
       lines: direct.length ? ["They cannot have, since bytes order them:", ...direct]
         : chain ? ["They cannot have, since launches between them do:", ...chain.map(edgeText)]
           : ["No byte orders them."] };
   }
-  if (L.start[b] < L.end[a]) {
-    const beside = Math.min(L.end[a], L.end[b]) - L.start[b];
+  if (begins(b) < ends(a)) {
+    const beside = Math.min(ends(a), ends(b)) - begins(b);
     return { kind: "overlap", a, b, verdict: `They did overlap, for ${time(beside)}.`, lines: direct };
   }
-  const gap = L.start[b] - L.end[a];
+  const gap = begins(b) - ends(a);
   const behind = `${called(b)} began ${time(gap)} after ${called(a)} ended`;
   if (met.length) {
     return { kind: "bytes", a, b, verdict: `${behind}: bytes order them.`, lines: direct };
@@ -225,8 +274,9 @@ function why(one, other) {
     return { kind: "chain", a, b, verdict: `${behind}: they share no byte, and ${plural(chain.length - 1, "launch")} between them order them.`,
       lines: chain.slice(0, 8).map(edgeText).concat(chain.length > 8 ? [`… and ${chain.length - 8} more`] : []) };
   }
+  if (together) return whyInside(a, b, behind);
   const all = bounds(b, a);
-  const late = all.filter((bound) => bound.at >= L.end[a] - D.clock.error);
+  const late = all.filter((bound) => bound.at >= ends(a) - D.clock.error);
   if (late.length) {
     return { kind: late[0].kind, a, b, verdict: `${behind}: no byte orders them. ${HEAD[late[0].kind]}`, lines: late.slice(0, 4).map((bound) => bound.text) };
   }
@@ -244,5 +294,5 @@ function why(one, other) {
 
 const HEAD = {
   upstream: "It waited for another launch.", lane: "It stood behind others in its lane.", host: "The host was late.",
-  window: "The window was full.", held: "The runtime held it back.",
+  window: "The window was full.", group: "The group that ran it was at work.", held: "The runtime held it back.",
 };

@@ -1,0 +1,107 @@
+"""Inside of epochs: tasks as the page shows them, and what each group ran.
+
+In: slices with the runs that groups noted. Out: columns. A replay's tasks, bands among them, become
+items behind the launches: with a name, bytes, edges and times of their own.
+
+Invariant: what is left out is said, by `Inside.left_out`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from ...records import Access, Part, Run
+from ..meetings import meetings
+from ..record import Record
+
+MOST_ITEMS, MOST_RUNS = 20_000, 60_000
+"""Tasks of replays, and runs, that a page has at most: it stays small."""
+
+UNKNOWN = -1
+
+
+class Item(NamedTuple):
+    """A task of a replay."""
+
+    of: int
+    """The place of the replay."""
+    part: Part
+    begin: int
+    end: int
+    tiles: int
+
+
+class Inside(NamedTuple):
+    """What is known of the insides of epochs. Times are nanoseconds from the block's beginning."""
+
+    items: list[Item]
+    edges: list[tuple[int, int, str]]
+    """Between items, by their places behind the launches."""
+    begin: list[int]
+    end: list[int]
+    """Of each launch, where its own times are known."""
+    runs: dict[str, list[int]]
+    left_out: int
+    """Replays whose tasks, and runs that are not there."""
+
+
+def inside(record: Record) -> Inside:
+    """What the slices of a record tell."""
+    zero, slices = record.whole[0], record.slices
+    found = Inside([], [], [], [], {name: [] for name in RUN_COLUMNS}, 0)
+    left_out = 0
+    edges_of: dict[int, list[tuple[int, int, str]]] = {}
+    for place, one in enumerate(slices):
+        at = partial(record.clocks.on_host, one)
+        runs = [(run, at(run.start_ns), at(run.end_ns)) for run in one.runs]
+        own = not one.parts and bool(runs)
+        found.begin.append(min(start for _, start, _ in runs) - zero if own else UNKNOWN)
+        found.end.append(max(end for _, _, end in runs) - zero if own else UNKNOWN)
+        if not runs:
+            continue
+        is_long = len(found.items) + len(one.parts) > MOST_ITEMS
+        if is_long or len(found.runs["item"]) + len(runs) > MOST_RUNS:
+            left_out += 1
+            continue
+        first = len(slices) + len(found.items)
+        if one.parts:
+            found.items.extend(_items(place, one.parts, runs, zero))
+            made = edges_of.get(id(one.parts))
+            if made is None:
+                made = edges_of[id(one.parts)] = list(_edges(one.parts))
+            found.edges.extend((first + up, first + down, kind) for up, down, kind in made)
+        for run, start, end in runs:
+            item = first + run.part if one.parts else place
+            row = (item, run.group, start - zero, end - zero, run.tiles, int(run.is_child))
+            for name, value in zip(RUN_COLUMNS, row, strict=True):
+                found.runs[name].append(value)
+    return found._replace(left_out=left_out)
+
+
+RUN_COLUMNS = ("item", "group", "start", "end", "tiles", "child")
+
+
+def _items(
+    place: int, parts: Sequence[Part], runs: Sequence[tuple[Run, int, int]], zero: int
+) -> Iterable[Item]:
+    by_part: dict[int, list[tuple[Run, int, int]]] = {}
+    for run in runs:
+        by_part.setdefault(run[0].part, []).append(run)
+    for number, part in enumerate(parts):
+        mine = by_part.get(number, ())
+        begin = min((start for _, start, _ in mine), default=zero + UNKNOWN)
+        end = max((end for _, _, end in mine), default=zero + UNKNOWN)
+        tiles = sum(run.tiles for run, _, _ in mine)
+        yield Item(place, part, begin - zero, end - zero, tiles)
+
+
+def _edges(parts: Sequence[Part]) -> Iterable[tuple[int, int, str]]:
+    """Upstream, task, kind."""
+    for task, part in enumerate(parts):
+        for other in part.upstream:
+            above = parts[other]
+            met = meetings(Access(above.reads, above.writes), Access(part.reads, part.writes))
+            kind = next((meeting.kind for meeting in met), "other")
+            yield other, task, kind
