@@ -17,14 +17,14 @@ from browser import Page, chromium
 from test_report_data import LANES, RANDOM, closure, many, ran, random_calls, span
 
 import acs_cl as acs
-from acs_cl.observe.about import About
+from acs_cl.observe.about import About, Needs
 from acs_cl.observe.edges import access_of
 from acs_cl.observe.meetings import meetings
 from acs_cl.observe.record import Record, record
 from acs_cl.observe.report.page import write
 from acs_cl.observe.slices import Slice, Wait
 from acs_cl.ranges import shared_bytes
-from acs_cl.records import Span
+from acs_cl.records import Found, Part, Run, Span
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium on the PATH")
 
@@ -202,12 +202,102 @@ def test_the_device_was_full_or_the_driver_chose(
     found = why(opened(alone(slices)), 1, 2)
     assert found["kind"] == kind
     assert said in found["lines"][0]
-    assert "Local memory of these kernels is not known." in found["lines"]
-    assert "Registers of kernels are not known" in found["lines"][-1]
-    for takes, said in ((0, "Neither takes"), (100, "fits one unit"), (600, "no unit has room")):
-        about = LANES._replace(local_bytes=1000, kernels=(("a", takes), ("b", takes)))
-        lines = why(opened(alone(slices, about)), 1, 2)["lines"]
+    assert "What these kernels need of a unit is not known." in found["lines"]
+    for needs, said in (
+        ((0,), "tells of no register"),
+        ((100,), "a group of each fits one unit"),
+        ((600,), "no unit has room"),
+        ((0, 48, 640), "registers for 640 work-items at most: a unit holds 10 by registers"),
+        ((0, 48, 1024), "48 bytes of a work-item in no register"),
+        ((300, 0, 640), "a unit holds 3 by local memory"),
+    ):
+        kernels = (Needs("a", *needs), Needs("b", *needs))
+        about = LANES._replace(local_bytes=1000, most_items=1024, kernels=kernels)
+        page = opened(alone(slices, about))
+        lines = why(page, 1, 2)["lines"]
         assert any(said in line for line in lines), lines
+    assert "300 bytes local, at most 640 work-items" in page.text("#kernel-table")
+
+
+# ---- inside of an epoch --------------------------------------------------------------------------
+
+
+def groups_ran(*rows: tuple[int, int, int, int], part: bool = False) -> dict[str, Any]:
+    """Group, part, begin and end of runs, in nanoseconds."""
+    runs = (Run(9, number if part else -1, group, a, b, 1, False) for group, number, a, b in rows)
+    return {"runs": tuple(runs), "lane": -1}
+
+
+def test_an_epoch_has_a_row_for_each_group_and_answers_by_its_own_times(opened: Open) -> None:
+    epoch = {"epoch": 5, "called_ns": 1}
+    slices = [
+        ran(1, "a", 100, 900, writes=(X,), **epoch, **groups_ran((0, 0, 110, 200))),
+        ran(2, "b", 100, 900, reads=(X,), **epoch, **groups_ran((1, 0, 210, 400))),
+        ran(3, "c", 100, 900, **epoch, **groups_ran((1, 0, 120, 190), (2, 0, 120, 180))),
+        ran(4, "d", 100, 900, **epoch, **groups_ran((1, 0, 405, 500))),
+        ran(5, "e", 100, 900, **epoch, **groups_ran((3, 0, 600, 700))),
+    ]
+    noted = Found(clock="ns", error_ns=1500, dropped=3, cost_ns=20.4, untimed=(("k", "why"),))
+    page = opened(alone(slices, LANES._replace(backend="device", noted=noted)))
+    assert why(page, 1, 2)["kind"] == "bytes"
+    assert why(page, 1, 2)["verdict"].startswith("b#1 began 10 ns after a#1 ended")
+    assert why(page, 1, 3)["verdict"] == "They did overlap, for 70 ns."
+    held = why(page, 1, 4)
+    assert held["kind"] == "group"
+    assert "Group 1, which ran it, was at b#1 (launch 2) before" in held["lines"][0]
+    assert "Of 4 groups that had work in this epoch, 1 had some" in held["lines"][0]
+    assert why(page, 1, 5)["kind"] == "scheduler"
+    notes = page.text("#notes")
+    for said in (
+        "off by at most 1.5 µs",
+        "some 20 ns",
+        "no room to note 3 more tiles",
+        "k have no",
+    ):
+        assert said in notes
+    click_launch(page, "d#1")
+    assert page.js("document.getElementById('first').value") == "d#1"
+    assert "95 ns, from" in page.text("#answer")
+
+
+def test_without_a_clock_the_page_shows_an_order(opened: Open) -> None:
+    slices = [ran(1, "a", 100, 900, epoch=5, **groups_ran((0, 0, 100, 500)))]
+    page = opened(alone(slices, LANES._replace(noted=Found(clock="order"))))
+    assert "the order of tasks, not their times" in page.text("#notes")
+
+
+def test_bands_of_a_replay_are_drawn_apart_and_asked_for(opened: Open) -> None:
+    low, high = span(1, 0, 8), span(1, 8, 16)
+    parts = (
+        Part("up", 1, 0, (), (low,), ()),
+        Part("up", 1, 1, (), (high,), ()),
+        Part("down", 2, 0, (low,), (), (0,)),
+        Part("down", 2, 1, (high,), (), (1,)),
+    )
+    rows = ((0, 0, 110, 200), (1, 1, 115, 300), (0, 2, 210, 400), (1, 3, 310, 420))
+    replay = ran(
+        9,
+        "replay of 2 launches",
+        100,
+        500,
+        parts=parts,
+        called_ns=1,
+        **groups_ran(*rows, part=True),
+    )
+    page = opened(alone([replay], LANES._replace(backend="device")))
+    folded = page.text("#folded")
+    assert all(f"{name}, band {band}" in folded for name in ("up", "down") for band in (0, 1))
+    found = page.js("acs.why('up#1', 'down#1')")
+    assert found["kind"] == "bytes"
+    assert "bytes 0..8" in found["lines"][0]
+    assert page.js("acs.why('up#1', 'up#2')")["kind"] == "overlap"
+    later = page.js("acs.why('up#1', 'down#2')")
+    assert later["kind"] == "upstream"
+    assert "up#2 (launch 1 of the graph, band 1, replay 9)" in later["lines"][0]
+    page.click_on("#whole-on")
+    assert page.js("acs.count") == 1
+    assert "up" in page.text("#kernel-table")
+    assert "replay of 2" not in page.text("#kernel-table")
 
 
 def test_two_that_overlap_and_two_in_an_epoch(opened: Open) -> None:

@@ -10,6 +10,18 @@ from typing import NamedTuple
 from ..records import Found
 
 
+class Needs(NamedTuple):
+    """What a kernel needs of a compute unit, as the driver tells. 0: nothing, or not known."""
+
+    name: str
+    local_bytes: int = 0
+    """Local memory of a group."""
+    private_bytes: int = 0
+    """Memory of a work-item that is in no register."""
+    most_items: int = 0
+    """Work-items of the largest group that its registers allow."""
+
+
 class About(NamedTuple):
     """What the runtime was like. Zeros and empty texts are 'not known'."""
 
@@ -36,5 +48,7 @@ class About(NamedTuple):
     """Local memory of a compute unit."""
     noted: Found = Found()
     """What timed schedulers have noted, but for the runs, which slices have."""
-    kernels: tuple[tuple[str, int], ...] = ()
-    """Kernels that are known, each with the local memory that one of its groups takes."""
+    most_items: int = 0
+    """Work-items of the largest group that the device has."""
+    kernels: tuple[Needs, ...] = ()
+    """Kernels that are known. Where several have one name: the most that one of these needs."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..emu.convert import read_timeline
 from ..errors import UsageError
 from ..records import Found, Part, Run, Span
-from .about import About
+from .about import About, Needs
 from .clocks import Clocks, clocks_of, on_one_clock
 from .edges import Chain, Edge, Edges, chain, edges_of
 from .slices import AT_ONCE, STRAIGHT, Slice, Wait, on_device
@@ -120,7 +120,9 @@ def load(path: str | Path) -> Record:
         waits = [Wait(*map(int, one)) for one in head.get("waits", ())]
         said = dict(head.get("about", {}))
         said["found"] = tuple(map(str, said.get("found", ())))
-        said["kernels"] = tuple((str(name), int(size)) for name, size in said.get("kernels", ()))
+        said["kernels"] = tuple(
+            Needs(str(name), *map(int, needs)) for name, *needs in said.get("kernels", ())
+        )
         known = About(**{**said, "noted": noted})
     except (TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from None

@@ -9,7 +9,7 @@ import pyopencl as cl
 
 from .. import core
 from ..records import Report
-from .about import About
+from .about import About, Needs
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -78,19 +78,29 @@ def about(engine: Engine) -> About:
         checks=said.get("modes", ""),
         found=tuple(said.get("said", ())),
         local_bytes=engine.device.local_mem_size,
+        most_items=engine.device.max_work_group_size,
         kernels=_kernels(engine),
     )
 
 
-def _kernels(engine: Engine) -> tuple[tuple[str, int], ...]:
-    """Local memory of a group by the name of its kernel; the most where several have one name."""
-    what = cl.kernel_work_group_info.LOCAL_MEM_SIZE
-    found: dict[str, int] = {}
+def _kernels(engine: Engine) -> tuple[Needs, ...]:
+    """What kernels need, by their names."""
+    asked = cl.kernel_work_group_info
+    found: dict[str, Needs] = {}
     for kernel in list(engine.kernels):
-        with contextlib.suppress(cl.Error):  # a driver that does not tell
-            nbytes = int(kernel.native.get_work_group_info(what, engine.device))
-            found[kernel.name] = max(nbytes, found.get(kernel.name, 0))
-    return tuple(sorted(found.items()))
+        told = []
+        for what in (asked.LOCAL_MEM_SIZE, asked.PRIVATE_MEM_SIZE, asked.WORK_GROUP_SIZE):
+            told.append(0)
+            with contextlib.suppress(cl.Error):  # a driver that does not tell
+                told[-1] = int(kernel.native.get_work_group_info(what, engine.device))
+        before = found.get(kernel.name, Needs(kernel.name))
+        found[kernel.name] = Needs(
+            kernel.name,
+            max(told[0], before.local_bytes),
+            max(told[1], before.private_bytes),
+            min(told[2] or before.most_items, before.most_items or told[2]),
+        )
+    return tuple(sorted(found.values()))
 
 
 def traced(engine: Engine) -> Traced:

@@ -76,7 +76,7 @@ def columns(
             for one in findings
         ],
         "estimates": [one._asdict() for one in estimates],
-        "notes": list(notes),
+        "notes": [*notes, *_left_out(within)],
     }
 
 
@@ -149,6 +149,12 @@ def _launches(record: Record, within: Inside) -> dict[str, object]:
         "spans": spans.values,
         "arguments": arguments.values,
     }
+
+
+def _left_out(within: Inside) -> list[str]:
+    if not within.left_out:
+        return []
+    return [f"Groups ran {within.left_out} more launches or replays: too many to be shown."]
 
 
 OF_LAUNCH = {"of": UNKNOWN, "part": 0, "band": UNKNOWN}

@@ -44,7 +44,7 @@ class Inside(NamedTuple):
     """Of each launch, where its own times are known."""
     runs: dict[str, list[int]]
     left_out: int
-    """Replays whose tasks, and runs that are not there."""
+    """Launches in epochs, and replays, whose runs and tasks are not there."""
 
 
 def inside(record: Record) -> Inside:

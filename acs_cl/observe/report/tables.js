@@ -101,14 +101,23 @@ function estimates() {
   ], D.estimates));
 }
 
+// Local memory of a group, memory of a work-item in no register, and the largest group.
+function needed(name) {
+  const one = NEEDS.get(name);
+  if (!one) return "—";
+  const said = [one.local && `${plural(one.local, "byte")} local`, one.own && `${plural(one.own, "byte")} private`, one.most && `at most ${plural(one.most, "work-item")}`];
+  return said.filter(Boolean).join(", ") || "—";
+}
+
 function kernelTables(show) {
   const rows = new Map(), phases = new Map();
-  for (let i = 0; i < COUNT; ++i) {
+  for (const i of SHOWN) {
     const one = rows.get(L.name[i]) || rows.set(L.name[i], { first: i, times: [], edges: 0, groups: new Set(), where: new Set() }).get(L.name[i]);
-    one.times.push(L.end[i] - L.start[i]);
+    one.times.push(ends(i) - begins(i));
     one.edges += up[i].length;
-    if (L.groups[i]) one.groups.add(`${count(L.groups[i])} × ${count(L.items[i])}`);
+    if (L.groups[i] && !isTask(i)) one.groups.add(`${count(L.groups[i])} × ${count(L.items[i])}`);
     one.where.add(D.where[L.where[i]]);
+    if (isTask(i)) continue;
     const phase = phases.get(L.phase[i]) || phases.set(L.phase[i], { name: D.phases[L.phase[i]], places: [], edges: 0, call: 0 }).get(L.phase[i]);
     phase.places.push(i);
     phase.edges += up[i].length;
@@ -127,6 +136,7 @@ function kernelTables(show) {
     { head: "longest", number: true, value: (row) => row.longest, show: (row) => time(row.longest) },
     { head: "edges to it", number: true, value: (row) => row.edges, show: (row) => count(row.edges) },
     { head: "groups × work-items", value: (row) => few(row.groups) },
+    { head: "a group needs", value: (row) => needed(row.name) },
     { head: "where", value: (row) => few(row.where) },
   ], all, { caption: "Kernels", sort: { column: 2, falls: true }, pick: (row) => show([row.first]) }));
   if (phases.size > 1) $("phase-table").append(table([
@@ -155,8 +165,8 @@ function launchTable(chosen) {
   $("launch-table").append(table([
     { head: "number", number: true, value: (i) => L.number[i] },
     { head: "launch", value: (i) => nameOf(i), show: (i) => el("span", { class: "key" }, swatch(colourOf(i)), called(i)) },
-    { head: "began", number: true, value: (i) => L.start[i], show: (i) => time(L.start[i]) },
-    { head: "took", number: true, value: (i) => L.end[i] - L.start[i], show: (i) => time(L.end[i] - L.start[i]) },
+    { head: "began", number: true, value: (i) => begins(i), show: (i) => time(begins(i)) },
+    { head: "took", number: true, value: (i) => ends(i) - begins(i), show: (i) => time(ends(i) - begins(i)) },
     { head: "where", value: (i) => D.where[L.where[i]] },
     { head: "groups", number: true, value: (i) => L.groups[i], show: (i) => (L.groups[i] ? count(L.groups[i]) : "—") },
     { head: "follows", number: true, value: (i) => up[i].length },

@@ -108,7 +108,10 @@ def _model(record: Record) -> _Model:
     base = MACHINES["cpu2" if about.is_cpu or not about.device else "h200-acs_cl"]
     units = about.units or base.gpu.units
     most = base.gpu.threads
-    upstream, local = _upstream(record, record.edges), dict(about.kernels)
+    upstream, local = (
+        _upstream(record, record.edges),
+        {one.name: one.local_bytes for one in about.kernels},
+    )
     entries = [
         one._replace(
             items=min(one.items, most),

@@ -188,14 +188,30 @@ function groupsBeside(a, b) {
   return mine.some((i) => !L.groups[i]) ? -1 : most;
 }
 
-const LOCAL = new Map(D.about.kernels);
-function localMemory(a, b) {
-  const all = D.about.local_bytes, takes = [a, b].map((i) => LOCAL.get(nameOf(i)));
-  if (!all || takes.includes(undefined)) return ["Local memory of these kernels is not known."];
-  if (!takes[0] && !takes[1]) return ["Neither takes local memory."];
-  const said = [a, b].map((i, at) => `${nameOf(i)} takes ${plural(takes[at], "byte")}`).join(", ");
-  const fits = takes[0] + takes[1] <= all ? "a group of each fits one unit together" : "no unit has room for a group of each";
-  return [`Of the ${plural(all, "byte")} of local memory that a unit has, a group of ${said}: ${fits}.`];
+const NEEDS = new Map(D.about.kernels.map((one) => [one[0], { local: one[1], own: one[2], most: one[3] }]));
+
+// What a group of a launch needs, and how many of them a unit holds by that; null where nobody told.
+function needs(i) {
+  const one = NEEDS.get(nameOf(i)), items = L.items[i];
+  if (!one) return null;
+  const bounded = one.most > 0 && one.most < D.about.most_items;
+  const said = [one.local ? `${plural(one.local, "byte")} of local memory` : "no local memory"];
+  if (one.own) said.push(`${plural(one.own, "byte")} of a work-item in no register`);
+  if (bounded) said.push(`registers for ${plural(one.most, "work-item")} at most`);
+  const byLocal = one.local ? Math.floor(D.about.local_bytes / one.local) : Infinity;
+  const byRegisters = bounded && items ? Math.floor(one.most / items) : Infinity;
+  return { text: `A group of ${nameOf(i)} has ${said.join(", ")}`, resident: Math.min(byLocal, byRegisters), by: byLocal <= byRegisters ? "local memory" : "registers", local: one.local };
+}
+
+function residency(a, b) {
+  const both = [needs(a), needs(b)];
+  if (both.includes(null)) return ["What these kernels need of a unit is not known."];
+  const lines = both.map((one) => one.text + (one.resident === Infinity ? "." : `: a unit holds ${one.resident} by ${one.by}.`));
+  const [x, y] = both, all = D.about.local_bytes;
+  if (all && x.local + y.local > all) lines.push(`Of the ${plural(all, "byte")} of local memory that a unit has: no unit has room for a group of each.`);
+  else if (all && x.local + y.local) lines.push(`Of the ${plural(all, "byte")} of local memory that a unit has: a group of each fits one unit together.`);
+  if (both.every((one) => one.resident === Infinity)) lines.push("The driver tells of no register that would keep them apart.");
+  return lines;
 }
 
 // Which run of a group came before another, on that group; and when which groups were at work.
@@ -287,7 +303,7 @@ function why(one, other) {
     lines.unshift(`While ${called(a)} ran, up to ${plural(groups, "work-group")} were on the device, which has ${plural(units, "compute unit")}: `
       + (isFull ? "enough to fill it." : "there was room by their number."));
   }
-  lines.push(...localMemory(a, b), "Registers of kernels are not known here; they may keep two kernels from sharing a unit.");
+  lines.push(...residency(a, b));
   const verdict = isFull ? "The device was full." : "The driver or the device chose this order.";
   return { kind: isFull ? "device" : "driver", a, b, verdict: `${behind}: no byte orders them, and the host was not late. ${verdict}`, lines };
 }
