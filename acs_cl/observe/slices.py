@@ -62,7 +62,7 @@ class Slice(NamedTuple):
     """Which launched it, in the order of their first launches."""
     epoch: int = 0
     """Not 0: it ran in this epoch of the scheduler on the device, and its times are those of the
-    whole epoch. When a task began or ended in there nobody knows."""
+    whole epoch. `runs` tell when a task began and ended in there, if its groups noted that."""
     passed: int = 0
     """Not 0: it stands for so many commands of a queue that went straight to the driver, whose
     times nobody took. Its own are the host's: from the first of them to when it saw their end."""
