@@ -29,6 +29,7 @@ from acs_cl.scheduler import builds as schedulers
 from acs_cl.scheduler import compiling
 from acs_cl.scheduler.builds import Schedulers
 from acs_cl.scheduler.compiling import warm_up_apart
+from acs_cl.scheduler.policy import HOT
 from acs_cl.testing import Scheduler
 
 SOURCE = """
@@ -685,3 +686,31 @@ def test_a_program_that_is_its_own_executable_is_not_started_again(
     monkeypatch.setattr(sys, *change, raising=False)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was"))
     assert not isolated.ask("acs_cl.scheduler.compiling", {})
+
+
+def test_nothing_is_built_for_a_program_that_waits_for_each_launch(device: cl.Device) -> None:
+    with acs.Runtime(device) as runtime:
+        kernel = runtime.build("kernel void up(global int *x) { x[get_global_id(0)]++; }").up
+        x = runtime.zeros(4, "i4")
+        for _ in range(4 * HOT):
+            kernel((4,), None, x)
+            x.get()
+        report = runtime.stats()
+        assert "its scheduler is not built yet" not in report["scheduler"]["on_lanes"]
+        for _ in range(8 * HOT):
+            kernel((4,), None, x)
+        runtime.prebuild()
+        assert runtime.stats()["scheduler"]["builds"] == 1
+        assert x.get().tolist() == [12 * HOT] * 4
+
+
+def test_a_kernel_that_stays_on_lanes_is_thought_of_less_and_less(device: cl.Device) -> None:
+    with acs.Runtime(device) as runtime:
+        kernel = runtime.build("kernel void up(global int *x) { x[get_global_id(0)]++; }").up
+        x = runtime.zeros(4, "i4")
+        before, by_core = runtime.stats()["launches"], runtime.engine.table.by_core
+        for _ in range(64 * HOT):
+            kernel((4,), None, x)
+            x.get()
+        by_python = runtime.stats()["launches"] - before - (runtime.engine.table.by_core - by_core)
+        assert by_python <= HOT, by_python

@@ -61,7 +61,9 @@ class OwnKernel(cl.Kernel):
     `token`: what stands for it in the books of checks, which are not to keep it alive.
     """
 
-    __slots__ = ("current", "launched", "offer", "origin", "queued", "reason", "signature", "token")
+    __slots__ = (
+        "current", "launched", "offer", "origin", "queued", "reason", "signature", "stays", "token",
+    )  # fmt: skip
 
     # as they are now: `interception` puts others in their place, for kernels of the program
     _set_arg_multi: Callable[[Sequence[object]], None] = vars(cl.Kernel)["_set_arg_multi"]
@@ -76,6 +78,8 @@ class OwnKernel(cl.Kernel):
         self.launched = 0
         """How often since the scheduler was last thought of, and why it does not have it."""
         self.reason = "its kernel was not launched often yet"
+        self.stays = 32
+        """For how many launches that is believed the next time."""
         self.offer: Any = None
         self.origin: Origin | None = None
         self.queued: object = None

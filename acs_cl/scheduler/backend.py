@@ -39,7 +39,7 @@ from ..records import Command, Found, Launch, Report
 from .builds import Scheduler, Schedulers
 from .notes import NOTED, Book, Noted
 from .orders import first_in
-from .policy import FEW, HOT, Choice, Key
+from .policy import FEW, HOT, LONGEST_REST, Choice, Key
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
@@ -59,6 +59,7 @@ UNSURE_S = 0.004
 that on a slow host."""
 
 DISSOLVED = f"its epoch had fewer than {FEW} tasks"
+FEW_COME = f"fewer than {FEW} launches were under way at a time so far"
 
 REMEMBERED = 8192
 """Launches on lanes whose reason is kept for `explain`."""
@@ -113,6 +114,7 @@ class Device(Backend):
         """What became of items that were spawned in the epochs of launches."""
         self._offered: list[OwnKernel] = []
         self._builds = 0
+        self._together = False
         self.cuts = 0
         self.reasons: dict[str, int] = {}
         """Why launches went to lanes, and how many."""
@@ -234,6 +236,7 @@ class Device(Backend):
 
     def look(self) -> None:
         """An epoch may be full."""
+        self._come_together()
         self.send_if_due()
         forget_oldest(self._where)
 
@@ -369,7 +372,16 @@ class Device(Backend):
         origin = getattr(command.kernel, "origin", None)
         if origin is None:
             raise Unfit(NO_ADDRESS)
-        return self._schedulers.find(origin, prod(command.local_size or (0,)))
+        why = "" if self._come_together() else FEW_COME
+        return self._schedulers.find(origin, prod(command.local_size or (0,)), why)
+
+    def _come_together(self) -> bool:
+        """Whether so many launches were under way at a time that an epoch of them is worth being
+        sent. Else nothing is built: the driver's compiler would keep launches waiting."""
+        if not self._together and (self._choice is None or len(self._table) >= FEW):
+            self._together = True
+            self._table.generation += 1
+        return self._together
 
     def _to_lane(self, launch: Launch, reason: str) -> None:
         """Behind its upstream, epochs included: an epoch that it waits for is sent first."""
@@ -751,9 +763,10 @@ def _offer(command: Command) -> tuple[Scheduler, Body] | None:
 
 
 def _look_away(kernel: OwnKernel, reason: str) -> None:
-    """What keeps a kernel on lanes now will do so for its next launches: no need to ask each
-    time."""
-    kernel.launched = 0
+    """What keeps a kernel on lanes now will do so for its next launches, for twice as many each
+    time: to ask takes as long as some launches. What changes for all has them asked anew."""
+    kernel.launched = HOT - kernel.stays
+    kernel.stays = min(2 * kernel.stays, LONGEST_REST)
     kernel.reason = reason
 
 

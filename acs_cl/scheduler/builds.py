@@ -252,9 +252,9 @@ class Schedulers:
 
     # ---- asking --------------------------------------------------------------------------------
 
-    def find(self, origin: Origin, group: int) -> tuple[Scheduler, Body]:
+    def find(self, origin: Origin, group: int, why: str = "") -> tuple[Scheduler, Body]:
         """The scheduler that runs a kernel in groups of `group` work-items (where that matters).
-        Raises `Unfit`."""
+        `why`: not to ask for it where it is not built. Raises `Unfit`."""
         reason = self.reason(origin, group)
         if reason is not None:
             raise Unfit(reason)
@@ -270,6 +270,8 @@ class Schedulers:
                 if body is not None:
                     return there.built, body
         if (origin, group) not in self._pending:
+            if why:
+                raise Unfit(why)
             self.ask(origin, group)
         raise Unfit(_too_late() if self.is_late else "its scheduler is not built yet")
 
