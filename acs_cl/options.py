@@ -38,7 +38,7 @@ def options(
     check: Any = None,
     order: str = "first_in",
     watchdog_s: float | None = None,
-    predict: bool = False,
+    predict: bool = True,
     bands: object = "off",
 ) -> Options:
     """Check the arguments and apply the environment."""

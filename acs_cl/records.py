@@ -225,7 +225,7 @@ class Options(NamedTuple):
     """Which of the launches of a graph that are ready at the same time goes first."""
     watchdog_s: float | None = None
     """How long nothing may end before the runtime says what runs; None: for ever."""
-    predict: bool = False
+    predict: bool = True
     """Whether epochs may come as foreseen."""
     tune_file: str | None = None
     """Where graphs tell what was found when they were tuned, before their first replay."""

@@ -115,7 +115,7 @@ class Runtime:
         order: str = "first_in",
         lane_after: str = "tail",
         lane_new: str = "least",
-        predict: bool = False,
+        predict: bool = True,
         bands: object = "off",
         spawn: object = "hungry",
         emulate: Mapping[str, object] | None = None,

@@ -47,7 +47,7 @@ def opened(device: cl.Device) -> Iterator[Host]:
     with ExitStack() as open_ones:
 
         def side(backend: str, **options: Any) -> Side:
-            runtime = acs.Runtime(device, backend=backend, **options)
+            runtime = acs.Runtime(device, backend=backend, predict=False, **options)
             return Side(open_ones.enter_context(runtime))
 
         sides = {"serial": side("serial"), "lanes": side("lanes", lanes=LANES)}

@@ -93,7 +93,9 @@ def measured(plan: Plan, workload: Workload, host: Host) -> Measured:
 def made(plan: Plan, workload: Workload, backend: str, trace: bool = False) -> Iterator[Contestant]:
     """A workload on a runtime of its own, as every run here has it."""
     lanes = LANES if backend == "lanes" else None
-    with acs.Runtime(plan.device, backend=backend, lanes=lanes, trace=trace) as runtime:
+    with acs.Runtime(
+        plan.device, backend=backend, lanes=lanes, trace=trace, predict=False
+    ) as runtime:
         make = workload.host_decided or workload.make
         yield Contestant(runtime, make(runtime, workload.presets[plan.preset], 0))
 

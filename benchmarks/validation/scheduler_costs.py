@@ -94,7 +94,7 @@ def measured(device: cl.Device, samples: int) -> SchedulerCosts:
     """Some seconds."""
     loops = devices.kind(device) == "CPU"
     with (
-        acs.Runtime(device, backend="device") as ours,
+        acs.Runtime(device, backend="device", predict=False) as ours,
         acs.Runtime(device, backend="serial") as alone,
     ):
         clock = process_time if loops else perf_counter

@@ -34,7 +34,7 @@ kernel void cell(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x
 
 def gates(settings: Settings) -> dict[str, Any]:
     """Time the network, decided on the device, by reads, and by PyOpenCL alone."""
-    with acs.Runtime(settings.device, backend="device") as runtime:
+    with acs.Runtime(settings.device, backend="device", predict=False) as runtime:
         ours, by_bare = _Gates(runtime), _BareGates(runtime.context)
         ours.on_device()
         decided = ours.x.get()

@@ -58,7 +58,7 @@ def measure(settings: Settings) -> dict[str, Any]:
     """All shapes in all ways, in turns; or why the device has no scheduler of its own."""
     context = settings.context()
     try:
-        runtime = acs.Runtime(context=context, backend="device")
+        runtime = acs.Runtime(context=context, backend="device", predict=False)
     except acs.UsageError as error:
         return {"refused": str(error)}
     with runtime:

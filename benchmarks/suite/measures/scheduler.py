@@ -154,7 +154,7 @@ class _Graph:
 def _graph(settings: Settings, chains: int, length: int, groups: int, group: int) -> dict[str, Any]:
     shape = chains, length, groups, group
     rounds, context = ROUNDS[settings.quick], settings.context()
-    with acs.Runtime(context=context, backend="device") as runtime:
+    with acs.Runtime(context=context, backend="device", predict=False) as runtime:
         graph, bare = _Graph(runtime, *shape), _Bare(context, *shape)
         graph()
         bare()

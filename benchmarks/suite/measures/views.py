@@ -65,7 +65,7 @@ Graph = Callable[[], Iterator[Launch]]
 def measure(settings: Settings) -> dict[str, Any]:
     """All graphs in both ways, in turns; or why the device has no scheduler of its own."""
     try:
-        runtime = acs.Runtime(context=settings.context(), backend="device")
+        runtime = acs.Runtime(context=settings.context(), backend="device", predict=False)
     except acs.UsageError as error:
         return {"refused": str(error)}
     with runtime:
