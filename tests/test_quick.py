@@ -761,6 +761,7 @@ def test_large_and_small_epochs_in_turns_beside_lanes(device: cl.Device) -> None
 
 def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
     rt = testing.runtime_of(program)
+    rt.engine.table.predict(False)  # which holds the bytes of epochs that it remembers
     x, y, flag = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.zeros(1, "u4")
 
     def launches(many: int) -> None:
@@ -799,6 +800,7 @@ def test_bytes_of_arrays_that_live_are_not_looked_up_again(program: acs.Program)
     """An index that is swept keeps them, for the next launch would make them again; not for longer
     than the arrays live, nor where a launch would have to look at many for others' sake."""
     rt = testing.runtime_of(program)
+    rt.engine.table.predict(False)  # which holds the bytes of epochs that it remembers
 
     def launches(views: Iterable[acs.Array]) -> int:
         for number, view in enumerate(views):
