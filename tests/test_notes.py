@@ -75,6 +75,7 @@ def test_each_task_has_its_times_inside_its_epoch_and_behind_what_it_follows(
         assert one.start_ns <= first <= last <= one.end_ns
         assert sum(run.tiles for run in one.runs) <= max(1, one.groups)
         assert {(run.number, run.part) for run in one.runs} == {(one.number, -1)}
+        assert m.explain(one.number).splitlines()[0].endswith(f", {(last - first) / 1e3:.1f} us")
     for number, edges in m.edges.items():
         for edge in edges:
             assert bounds(kernels[edge.upstream])[1] <= bounds(kernels[number])[0]

@@ -177,8 +177,11 @@ class Measure:
         merge, a number that launch."""
         one = self._find(what)
         place = self._where[one.number]
-        took = f"{(one.end_ns - one.start_ns) / 1e3:.1f} us"
-        took += " with all of its epoch" if one.epoch else ""
+        start, end = one.start_ns, one.end_ns
+        if one.epoch and one.runs:
+            start, end = min(run.start_ns for run in one.runs), max(run.end_ns for run in one.runs)
+        took = f"{(end - start) / 1e3:.1f} us"
+        took += " with all of its epoch" if one.epoch and not one.runs else ""
         lines = [f"{self._called(one)}, {place}, {took}"]
         access = Access(one.reads, one.writes)
         known = {slice_.number: slice_ for slice_ in self.slices}
