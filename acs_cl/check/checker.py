@@ -41,6 +41,7 @@ from ..memory.blocks import Base, Block
 from ..records import EVERYTHING, Access, Command, DType, Modes, Report, Span
 from . import findings
 from .access import Matters, stray_read, stray_write
+from .bands import Part as BandPart
 from .bands import parts_of
 from .case import Argument, Case, Spot, Trial
 from .findings import Finding, Where, Who, finding
@@ -332,8 +333,10 @@ class Checker:
             and matters is None
             and type(command) is KernelCommand
         ):
-            wrong = self._look_at_bands(case, command, access, who)
-            case.put(real.out)
+            parts = parts_of(self.engine, command, access, self._seen[token_of(command)])
+            if parts:
+                wrong = self._look_at_bands(case, command, parts, who)
+                case.put(real.out)
         if self.modes.uninitialised:
             note_written(case, real, trials)
         self._take_over(case, real, everything=spot is not None)
@@ -348,13 +351,12 @@ class Checker:
         return handle
 
     def _look_at_bands(
-        self, whole: Case, command: KernelCommand, access: Access, who: Who
+        self, whole: Case, command: KernelCommand, parts: Sequence[BandPart], who: Who
     ) -> Finding | None:
         """Run bands of a launch alone, from what was before it: each touches what was worked out
         for it. What is wrong; memory is left as it comes."""
         memory = self.memory
-        turn = self._seen[token_of(command)]
-        for part in parts_of(self.engine, command, access, turn):
+        for part in parts:
             touched, begin, own = part.access, part.run, who._replace(part=part.name)
             case = Case(
                 memory, memory.read(touched), memory.intervals(touched.writes), whole.arguments,
