@@ -49,6 +49,19 @@ def spans_of_view(
 ) -> tuple[Span, ...]:
     """Say which bytes a strided view of `base` touches, in as few rectangles as will do."""
 
+def overlap(a: Span, b: Span) -> bool:
+    """Say whether two spans of one base share a byte.
+
+    Never no when they do. It is exact unless both have many rows and different pitches."""
+
+def covers(a: Span, b: Span) -> bool:
+    """Say whether every byte of `b` is in `a`: maybe no for exotic pairs, never a wrong yes."""
+
+def cut(span: Span, reached: Sequence[tuple[int, int, int, int]] | None) -> list[Span]:
+    """Return the bytes of an argument that are reached, in rectangles from its first one on.
+
+    None: all of them."""
+
 # ---- bodies -----------------------------------------------------------------------------------
 
 class Outline:
@@ -81,7 +94,7 @@ class Outline:
 
 # ---- hazards ----------------------------------------------------------------------------------
 
-def merged(spans: Spans) -> list[Span]:
+def merged(spans: Iterable[Span]) -> list[Span]:
     """Return the same bytes in fewer spans, by base; the hull of a base where they are many."""
 
 class Footprint:
@@ -440,7 +453,7 @@ class Table:
     def look(self, engine: Any) -> None:
         """Look after what is due, but for launches that are only counted."""
     def keep_on_device(self, resident: object, words: bytes) -> None:
-        """Note that it stays there, with which words in front of its blocks."""
+        """Note that the epoch that is sent stays there, with these words in front of its blocks."""
     def drop(self, resident: object) -> None:
         """Forget the epoch that was kept as `resident`."""
     def was_foreseen(self, number: int) -> bool:
@@ -625,6 +638,10 @@ class Recorder:
 
 # ---- lanes ------------------------------------------------------------------------------------
 
+def declare_memory(kernel: int, addresses: Sequence[int]) -> int:
+    """Tell the driver which allocations a kernel may reach by pointers in memory, all at once;
+    return its status."""
+
 def open_driver(functions: Sequence[int]) -> None:
     """Give the core the addresses of the OpenCL functions that it calls."""
 
@@ -681,9 +698,10 @@ class Resident:
         region: Any,
         placed: Placed,
         fresh: Any,
-        levels: tuple[tuple[int, int], ...],
+        launches: list[tuple[int, tuple[int | bytes, ...]]] | None,
     ) -> None:
-        """Keep an image in a region. `fresh`: the beginning of a block before a run."""
+        """Keep an image in a region. By levels: `fresh`, the beginning of a block before a run, and
+        the groups and arguments of each launch."""
     def __len__(self) -> int:
         """Count the tasks."""
 
@@ -720,8 +738,13 @@ class Epoch:
     def sent(self) -> float:
         """Say when it was sent."""
     @property
-    def wait_for(self) -> list[Any]:
-        """Return the events that it goes behind."""
+    def wait_for(self) -> int:
+        """Count the events that it goes behind."""
+    @property
+    def refused(self) -> int:
+        """Return what the driver said to its commands, if that was not good."""
+    error: Any
+    """What kept it from the driver, if anything did."""
     @property
     def counts(self) -> Placed:
         """Say where its parts are, once it was sent."""
@@ -765,20 +788,24 @@ class Sender:
     def __init__(
         self,
         table: Table,
-        store: Any,
+        memory: Reserved,
         constants: Any,
         classes: tuple[Any, Any, Any],
         on_cpu: bool,
         by_levels: bool,
         units: int,
     ) -> None:
-        """Send epochs of the table's launches. `classes`: of epochs, recorders and events."""
+        """Send epochs of the table's launches. `classes`: of epochs, of recorders, and of memory
+        by its bytes."""
     @property
     def launches(self) -> int:
         """Count the launches of schedulers."""
     @property
     def epochs_sent(self) -> int:
         """Count the epochs."""
+    @property
+    def waits(self) -> int:
+        """Count the launches outside of epochs that these were made to wait for."""
     def _set(
         self,
         polls: int,
@@ -793,7 +820,7 @@ class Sender:
     ) -> None: ...
     def join(self) -> None:
         """Have the table ask for what is due from now on."""
-    def _requeue(self, queue: Any, lanes: Any, is_timed: bool) -> None: ...
+    def _requeue(self, queue: Any, lanes: Queues | None, is_timed: bool) -> None: ...
     @property
     def open(self) -> Any:
         """Return the open epoch, or None."""
@@ -836,8 +863,11 @@ class Sender:
         """Let it grow to so many tasks before a look at the device; 0: to any."""
     def is_due(self) -> bool:
         """Say whether it is full, or has some tasks and the device none."""
-    def send_open(self, opens: bool) -> None:
-        """Send it. `opens`: the next one is open at once."""
+    def follow(self, epoch: Any, number: int) -> None:
+        """Have an epoch wait for a launch, unless that is in one before, or has ended."""
+    def _send_open(self, opens: bool) -> bool: ...
+    @property
+    def _stays(self) -> bool: ...
     def push(self, epoch: Any) -> None:
         """Put one of Python's making behind those that were sent."""
     def spare(self, epoch: Any, stays: bool) -> int:

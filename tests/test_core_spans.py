@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from acs_cl import core, ranges
+from acs_cl import core
+from acs_cl.emu.reference import ranges
 from acs_cl.records import Span
 
 CORE = Path(__file__).resolve().parent.parent / "acs_cl" / "_core"

@@ -35,7 +35,7 @@ OF_OTHERS = {
     ),
     *("Setter", "View", "Access", "CoreCommand", "Launch", "Span", "append", "enqueue", "get"),
     *("int_ptr", "is_blocking"),
-    *("FIRST_LOOK", "MOST_TASKS", "generation", "launcher"),
+    *("FIRST_LOOK", "MOST_TASKS", "launcher"),
     *("copy", "fill", "read", "size", "svm_ptr", "wait", "wait_for", "when", "write"),
 }
 """Public names in the sources that no method of ours has: of classes of the core and of records, of

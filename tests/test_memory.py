@@ -55,7 +55,7 @@ def test_blocks_do_not_overlap_and_lie_in_what_is_reserved(store: memory.SvmStor
     for block in found:
         assert store.owns(block.address)
         assert store.owns(block.address + block.size - 1)
-        assert block.address - block.offset in store.allocations()
+        assert block.address - block.offset in store.reserved.sizes
         assert block.offset + block.size <= len(block.memory)
 
 

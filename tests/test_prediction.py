@@ -368,7 +368,7 @@ def test_each_launch_of_an_epoch_that_the_driver_refuses_has_failed(case: Case) 
     case.settle()
     sender = testing.Scheduler(case.runtime)
     before = case.counted["epochs"]
-    with sender.refusing_the_second():
+    with sender.refusing():
         handles = case.step(0)
         case.runtime.flush()
     assert case.counted["epochs"] == before + 1

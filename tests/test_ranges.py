@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acs_cl import ranges
 from acs_cl.core import native
+from acs_cl.emu.reference import ranges
 from acs_cl.ranges import covers, intervals, overlap, shared_bytes
 from acs_cl.records import Span
 
@@ -43,7 +43,7 @@ def pairs_of_equal_pitch(draw: st.DrawFn) -> tuple[Span, Span]:
 @MANY
 @given(spans(), spans())
 def test_overlap_is_exactly_a_shared_byte(a: Span, b: Span) -> None:
-    assert overlap(a, b) == bool(bytes_of(a) & bytes_of(b))
+    assert overlap(a, b) == ranges.overlap(a, b) == bool(bytes_of(a) & bytes_of(b))
     assert overlap(a, b) == overlap(b, a)
 
 
@@ -57,6 +57,7 @@ def test_overlap_of_equal_pitches_is_exact(pair: tuple[Span, Span]) -> None:
 @MANY
 @given(spans(), spans())
 def test_covers_never_says_yes_wrongly(a: Span, b: Span) -> None:
+    assert covers(a, b) == ranges.covers(a, b)
     if covers(a, b):
         assert bytes_of(a) >= bytes_of(b)
 
@@ -100,11 +101,10 @@ def test_intervals_are_the_rows(a: Span) -> None:
         assert intervals(a, most=1) == [(a.start, a.end)]
 
 
-def test_beyond_exact_rows_different_pitches_meet_by_hull(monkeypatch: pytest.MonkeyPatch) -> None:
-    even, odd = Span(1, 0, 4, 6, 1), Span(1, 1, 2, 9, 1)
-    assert not overlap(even, odd)
-    monkeypatch.setattr(ranges, "EXACT_ROWS", 5)
-    assert overlap(even, odd)
+@pytest.mark.parametrize("rows", [ranges.EXACT_ROWS, ranges.EXACT_ROWS + 1])
+def test_beyond_exact_rows_different_pitches_meet_by_hull(rows: int) -> None:
+    even, odd = Span(1, 0, 4, rows, 1), Span(1, 1, 2, 2 * rows, 1)
+    assert overlap(even, odd) == ranges.overlap(even, odd) == (rows > ranges.EXACT_ROWS)
 
 
 @st.composite

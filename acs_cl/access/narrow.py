@@ -21,7 +21,6 @@ from ..host.environment import variable
 from ..memory.array import Array
 from ..ranges import Rectangle
 from ..records import Access, Sizes, Span
-from .clipping import cut
 from .needed import needed
 from .reach import Groups, Launch, Reached, reach
 from .signature import Signature
@@ -264,7 +263,7 @@ def _from_the_start(rectangles: Sequence[Rectangle]) -> int:
 
 def _cut(spans: Sequence[Span], reached: Sequence[Sequence[Rectangle] | None]) -> tuple[Span, ...]:
     pairs = zip(spans, reached, strict=True)
-    return tuple(part for span, rectangles in pairs for part in cut((span,), rectangles))
+    return tuple(part for span, rectangles in pairs for part in core.native.cut(span, rectangles))
 
 
 def _is_one_span(value: object) -> bool:

@@ -141,13 +141,13 @@ def set_arguments(kernel: OwnKernel, pointers: Sequence[object], values: Sequenc
     kernel._set_arg_buf_multi(values)
 
 
-_FUNCTIONS = (
+FUNCTIONS = (
     "clSetKernelArg", "clSetKernelArgSVMPointer", "clEnqueueNDRangeKernel", "clGetEventInfo",
     "clReleaseEvent", "clFlush", "clGetKernelInfo", "clCreateKernel", "clReleaseKernel",
     "clEnqueueMarkerWithWaitList", "clEnqueueReadBuffer", "clEnqueueSVMMemcpy", "clRetainEvent",
     "clWaitForEvents", "clEnqueueWriteBuffer", "clGetCommandQueueInfo", "clGetDeviceInfo",
     "clEnqueueCopyBuffer", "clEnqueueFillBuffer", "clEnqueueSVMMemFill", "clSetEventCallback",
-    "clGetMemObjectInfo",
+    "clGetMemObjectInfo", "clSetKernelExecInfo", "clFinish",
 )  # fmt: skip
 
 
@@ -155,31 +155,18 @@ def functions() -> list[int]:
     """Where the loader has what the native core calls, in its order. PyOpenCL's extension module is
     linked with the loader, so these are the functions that PyOpenCL calls itself."""
     loader = ctypes.CDLL(_cl.__file__)
-    return [ctypes.cast(loader[name], ctypes.c_void_p).value or 0 for name in _FUNCTIONS]
+    return [ctypes.cast(loader[name], ctypes.c_void_p).value or 0 for name in FUNCTIONS]
 
 
 core.native.open_driver(functions())
 
-_SVM_PTRS = 0x11B6  # CL_KERNEL_EXEC_INFO_SVM_PTRS
-
 
 def declare_svm(kernel: cl.Kernel, addresses: Sequence[int]) -> None:
     """Tell the driver which allocations a kernel may reach by pointers in memory, all of them at
-    once. PyOpenCL has no such call; its extension module is linked with the loader that has it."""
-    global _set_exec_info
-    if not addresses:  # which NVIDIA's driver refuses
-        return
-    if _set_exec_info is None:
-        found = ctypes.CDLL(_cl.__file__).clSetKernelExecInfo
-        found.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p]
-        _set_exec_info = found
-    pointers = (ctypes.c_void_p * len(addresses))(*addresses)
-    status = _set_exec_info(kernel.int_ptr, _SVM_PTRS, ctypes.sizeof(pointers), pointers)
+    once. PyOpenCL has no such call."""
+    status = core.native.declare_memory(kernel.int_ptr, addresses)
     if status:
         raise cl.RuntimeError(f"clSetKernelExecInfo failed with {status}")
-
-
-_set_exec_info: Any = None
 
 
 class Place(NamedTuple):

@@ -109,8 +109,6 @@ class Store:
         self._bins: dict[int, deque[Block]] = {}
         self.reserved = core.native.Reserved()
         """Where the driver's allocations start (addresses, or buffer handles), and their sizes."""
-        self.generation = 0
-        """Changes with what is reserved."""
         self.reserved_bytes = 0
         self.in_use_bytes = 0
 
@@ -148,10 +146,6 @@ class Store:
     def owns(self, address: int) -> bool:
         """Whether an address, or the handle of a buffer, is inside memory of this store."""
         return self.reserved.owns(address)
-
-    def allocations(self) -> list[int]:
-        """Where the driver's allocations start."""
-        return list(self.reserved.sizes)
 
     def _cut(self, size: int) -> Block | None:
         """A block from memory already reserved and never given out, if there is any."""
@@ -224,7 +218,6 @@ class SvmStore(Store):
         self.reserved_bytes += size
         address = int(memory.svm_ptr)
         self.reserved.add(address, size)
-        self.generation += 1
         return memory.buf, address
 
     def release_unused(self) -> None:
@@ -235,7 +228,6 @@ class SvmStore(Store):
                     kept.append(block)
                     continue
                 self.reserved_bytes -= self.reserved.remove(block.address - block.offset)
-                self.generation += 1
             self._bins[size] = kept
 
     def place(self, block: Block, offset: int, nbytes: int) -> Place:

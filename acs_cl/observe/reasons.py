@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..access.clipping import cut
+from .. import core
 from ..access.narrow import Narrow, Outcome, turned_off
 from ..access.reach import Reached
 from ..access.signature import Parameter
@@ -108,7 +108,9 @@ def _part(view: Span, rectangles: Rectangles | None, why: str) -> str:
     whole = f"all of its {view.nbytes} bytes"
     if rectangles is None:
         return f"{whole}: {why}"
-    found = [one._replace(start=one.start - view.start) for one in cut((view,), rectangles)]
+    found = [
+        one._replace(start=one.start - view.start) for one in core.native.cut(view, rectangles)
+    ]
     if not found:
         return "nothing"
     if [one.nbytes for one in found] != [view.nbytes]:

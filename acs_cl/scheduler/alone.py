@@ -6,12 +6,13 @@ beside the backend and as often as somebody likes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from struct import pack
 
 import numpy as np
 import pyopencl as cl
 
+from .. import core
 from ..devices.driver import OwnKernel, declare_svm, set_arguments
 from . import layout
 from .bands import Band
@@ -29,11 +30,11 @@ def alone(
     scheduler: Scheduler,
     task: Task,
     band: Band,
-    allocations: Callable[[], Sequence[int]],
+    memory: core.native.Reserved,
     levels: bool,
 ) -> Run:
-    """Give what begins a run of a band, and the event of that. `allocations`: memory that its
-    arguments may point to."""
+    """Give what begins a run of a band, and the event of that. `memory`: what its arguments
+    may point to."""
     recorder = layout.Recorder()
     head = layout.band(task.head, band.first, band.tiles, band.run, band.stride)
     recorder.add(head, task.blob, task.shape, ())
@@ -51,7 +52,7 @@ def alone(
 
     def run(queue: cl.CommandQueue) -> cl.Event:
         kept[:] = *unread, _filled(context, image.words)  # a run leaves its counts there
-        declare_svm(native, allocations())
+        declare_svm(native, list(memory.sizes))
         first, many = image.levels[0] if levels else (0, groups)
         how = (1, pack("<I", first)) if levels else launch_arguments()
         set_arguments(native, (0, kept[-1]), how)

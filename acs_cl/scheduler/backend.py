@@ -96,7 +96,6 @@ class Device(Backend):
         self._book = Book()
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings, table, FEW)
-        self._sender.wait_for_lane = self._wait_for_lane
         self._table = table
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []
@@ -157,6 +156,11 @@ class Device(Backend):
         """The epoch that launches go to at the moment."""
         epoch: Epoch | None = self._sender.open
         return epoch
+
+    @property
+    def waits(self) -> int:
+        """Launches on lanes that epochs were made to wait for."""
+        return self._sender.waits
 
     @property
     def epochs_sent(self) -> int:
@@ -306,7 +310,7 @@ class Device(Backend):
             if at >= 0:
                 inside.append(at)
             else:
-                self._wait_for_lane(epoch, upstream)
+                self._sender.follow(epoch, upstream)
         at = epoch.recorder.add(task.head, task.blob, task.shape, inside)
         table.put(launch.number, epoch.number, at)
         if epoch.names is None:
@@ -411,13 +415,6 @@ class Device(Backend):
                     extra.append(epoch.event)
         return extra or None
 
-    def _wait_for_lane(self, epoch: Epoch, number: int) -> None:
-        """An epoch waits for a launch, unless that is in an epoch sent before, or has ended."""
-        event = None if self._table.epoch(number) else self.lanes.event(number)
-        if event is not None:
-            epoch.wait_for.append(event)
-            self._waits += 1
-
     def _replay(self, number: int, upstream: Sequence[int], command: SegmentCommand) -> None:
         """A recorded segment, as an epoch of its own behind the open one. What the driver refuses
         here is its failure."""
@@ -426,7 +423,7 @@ class Device(Backend):
         epoch = sender.new_epoch(command.segment.scheduler, True)
         epoch.segment, epoch.is_plain = command.segment, False
         for other in upstream:
-            self._wait_for_lane(epoch, other)
+            sender.follow(epoch, other)
         self._table.put(number, epoch.number, 0)
         self._choose_queue()
         epoch.is_clocked = self.queues is self._clocked

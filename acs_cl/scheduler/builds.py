@@ -15,7 +15,6 @@ refused.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
 from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyopencl as cl
 
 from .. import core, devices
-from ..devices.driver import OwnKernel, declare_svm
+from ..devices.driver import OwnKernel
 from ..errors import AcsError
 from ..host import isolated, threads
 from ..host.digest import digest
@@ -153,10 +152,6 @@ class Scheduler:
     def limits(self, limits: Limits) -> None:
         self._limits = limits
         self.launcher.groups, self.launcher.child_slots = limits.groups, limits.child_slots
-
-    def declare(self, addresses: Callable[[], Sequence[int]]) -> None:
-        """Tell the driver of the memory that arguments in records may point to."""
-        declare_svm(self.native, addresses())
 
 
 class Text(NamedTuple):

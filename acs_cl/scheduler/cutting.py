@@ -129,7 +129,7 @@ class Cutter:
         return [
             (
                 band.access,
-                alone(self._context, scheduler, task, band, self._store.allocations, levels),
+                alone(self._context, scheduler, task, band, self._store.reserved, levels),
             )
             for band in task.cuts.bands
         ]

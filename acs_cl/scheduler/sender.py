@@ -14,7 +14,6 @@ live until its event.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -146,7 +145,6 @@ class Epoch(core.native.Epoch):
     """Launches handed to the scheduler at once. The table has which they are, by its number. The
     core makes them; what is here is what few have."""
 
-    error: BaseException | None = None
     segment: Segment | None = None
     """What it replays, if it was not collected."""
     run: LoopRun | None = None
@@ -208,9 +206,6 @@ class Outcome(NamedTuple):
 class Sender(core.native.Sender):
     """Sends the epochs of one queue. What is here is what few of them need."""
 
-    wait_for_lane: Callable[[Epoch, int], None]
-    """Makes an epoch wait for a launch that is in none."""
-
     def __init__(
         self,
         queue: cl.CommandQueue,
@@ -223,8 +218,11 @@ class Sender(core.native.Sender):
         few: int,
     ) -> None:
         levels, units = tier == "levels", int(queue.device.max_compute_units) if on_cpu else 0
-        classes = Epoch, layout.Recorder, cl.Event
-        super().__init__(table, store, sys.modules[__name__], classes, on_cpu, levels, units)
+        self._memory = partial(cl.Buffer, queue.context, cl.mem_flags.READ_WRITE)
+        super().__init__(
+            table, store.reserved, sys.modules[__name__], (Epoch, layout.Recorder, self._memory),
+            on_cpu, levels, units,
+        )  # fmt: skip
         self._table, self._levels, self._cpu, self._few = table, levels, on_cpu, few
         self.children = Children()
         """Of all epochs that have ended."""
@@ -261,33 +259,13 @@ class Sender(core.native.Sender):
         """Use others from now on."""
         self._queue = queue
         is_timed = bool(queue.properties & cl.command_queue_properties.PROFILING_ENABLE)
-        self._requeue(queue, lanes, is_timed)
-
-    # ---- what the core asks for ----------------------------------------------------------------
-
-    def region(self, nbytes: int) -> cl.Buffer:
-        """New memory for epochs."""
-        return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, nbytes)
+        self._requeue(queue, lanes.core_queues, is_timed)
 
     def use_pinned(self) -> None:
         """Have what became of epochs land in pinned memory, as is best where a device copies by way
         of that: a read of 640 bytes into other memory ends some 50 us later on an H200, and its
         call takes 8 us more. What is too long, or one too many at a time, lands in other memory."""
         self.land_in(partial(driver.pinned_pieces, self._queue, PLACES, LONGEST))
-
-    def refused_by_driver(self, failed: int, taken: bool) -> None:
-        """Raise what the driver said of a command of an epoch, when those before it have ended."""
-        if taken:
-            with contextlib.suppress(cl.Error):
-                self._queue.finish()
-        names: Any = cl.status_code
-        raise cl.RuntimeError(f"the driver reports {names.to_string(failed)}")
-
-    def refused(self, epoch: Epoch, error: BaseException) -> None:
-        """What the driver refuses is the failure of all launches of an epoch."""
-        if not isinstance(error, (cl.Error, MemoryError)):
-            raise error
-        epoch.error = DeviceError(f"the scheduler was not launched: {error}")
 
     def launches_of(
         self, levels: tuple[tuple[int, int], ...], block: int, cleans: int
@@ -297,24 +275,34 @@ class Sender(core.native.Sender):
             return None
         return [(count, (1, pack("<I", first))) for first, count in levels]
 
-    def send_apart(self, epoch: Epoch, stays: bool) -> None:
+    def send_open(self, opens: bool) -> None:
+        """Send the open epoch; `opens`: the next one is open at once."""
+        if not self._send_open(opens):
+            epoch: Epoch = self.newest
+            try:
+                self._lay_out(epoch, self._stays)
+            except (cl.Error, MemoryError) as error:
+                epoch.error = error
+
+    def _lay_out(self, epoch: Epoch, stays: bool) -> None:
         """Send what was collected in another order, by levels, or in a region where it stays."""
         settings, blocks = self.settings, 2 if stays and not self._levels else 1
         image = epoch.recorder.image(
             self.spare(epoch, stays), ORDERS[settings.order], settings.window, settings.stale,
             blocks, settings.gang and self.polls > 0, self._levels,
         )  # fmt: skip
-        placed, nbytes, cleans = placed_of(image), image.words.nbytes, 0
-        region = self.region(nbytes) if stays else self._take_region(epoch, nbytes)
+        placed, nbytes = placed_of(image), image.words.nbytes
+        region = self._memory(nbytes) if stays else self._take_region(epoch, nbytes)
+        cleans = CLEANS if stays and not self._levels else 0
+        launches = self.launches_of(image.levels, 0, cleans)
         if stays:
-            cleans = 0 if self._levels else CLEANS
             fresh = image.words[image.block : image.block + layout.STATUS_WORDS].copy()
-            epoch.resident = core.native.Resident(region, placed, fresh, image.levels)
+            epoch.resident = core.native.Resident(region, placed, fresh, launches)
         self._enqueue(
-            epoch, region, placed, [(0, image.words)], self.launches_of(image.levels, 0, cleans),
+            epoch, region, placed, [(0, image.words)], launches,
             self.groups_of(epoch), layout.STATUS_WORDS, 0, cleans,
         )  # fmt: skip
-        if stays:
+        if stays and not epoch.refused:
             self._table.keep_on_device(epoch.resident, image.words[: image.block].tobytes())
 
     def send_segment(self, epoch: Epoch, command: SegmentCommand) -> None:
@@ -326,14 +314,11 @@ class Sender(core.native.Sender):
             writes = [*writes, (4 * image.block, segment.fresh)]
         cleans = 0 if levels else CLEANS
         rounds = epoch.run.expected if epoch.run is not None else 0
-        try:
-            self._enqueue(
-                epoch, segment.region, placed_of(image), writes,
-                self.launches_of(image.levels, which, cleans), epoch.scheduler.limits.groups,
-                segment.status_words, which, cleans, rounds,
-            )  # fmt: skip
-        except (cl.Error, MemoryError) as error:
-            self.refused(epoch, error)
+        self._enqueue(
+            epoch, segment.region, placed_of(image), writes,
+            self.launches_of(image.levels, which, cleans), epoch.scheduler.limits.groups,
+            segment.status_words, which, cleans, rounds,
+        )  # fmt: skip
 
     def outcome(self, epoch: Epoch, numbers: Callable[[], list[int]]) -> Outcome:
         """Of an epoch whose event has ended, or which has none. `numbers`: its launches by task."""
@@ -341,7 +326,7 @@ class Sender(core.native.Sender):
         if self.has_ended_well(epoch):
             return Outcome(0, None, failures)
         event, segment = epoch.event, epoch.segment
-        status, broken = driver.status(event) if event is not None else -1, epoch.error
+        status, broken = driver.status(event) if event is not None else -1, _refusal(epoch)
         if broken is None and status < 0:
             broken = DeviceError(f"the device reports status {status}")
         if broken is None:
@@ -392,6 +377,15 @@ def placed_of(image: layout.Image) -> core.native.Placed:
     return core.native.Placed(
         image.tasks, image.width, image.block, image.block_words, bool(image.levels)
     )
+
+
+def _refusal(epoch: Epoch) -> BaseException | None:
+    """What the driver refuses is the failure of all launches of an epoch."""
+    if epoch.error is None and not epoch.refused:
+        return None
+    names: Any = cl.status_code
+    why = epoch.error or f"the driver reports {names.to_string(epoch.refused)}"
+    return DeviceError(f"the scheduler was not launched: {why}")
 
 
 def _event(pointer: int) -> cl.Event | None:

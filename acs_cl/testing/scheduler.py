@@ -5,14 +5,16 @@ In: a runtime on backend 'device', or on 'auto' where that has a scheduler. Out:
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, ParamSpec
+from typing import Any, ParamSpec
 
 import pyopencl as cl
 
-from .. import configuration
+from .. import configuration, core
 from .. import runtime as runtime_module
+from ..devices import driver
 from ..errors import UsageError
 from ..graph import tuning
 from ..graph.tuning import Gain, Replayed
@@ -31,6 +33,12 @@ from ..scheduler.sender import COMPANY_AT, Sender
 from .changing import changed
 
 P = ParamSpec("P")
+
+LAUNCH = ctypes.CFUNCTYPE(
+    ctypes.c_int32, *[ctypes.c_void_p] * 2, ctypes.c_uint32, *[ctypes.c_void_p] * 3,
+    ctypes.c_uint32, *[ctypes.c_void_p] * 2,
+)  # fmt: skip
+"""OpenCL's function that launches a kernel."""
 
 NEVER_S = 1e9
 """Longer than any test."""
@@ -217,42 +225,32 @@ class Scheduler:
                 one.limits = before
 
     @contextmanager
-    def refusing(self, error: Exception) -> Iterator[None]:
-        """Make the driver refuse every epoch that is sent in the block."""
-
-        def refuse(*_: object) -> NoReturn:
-            raise error
-
-        with (
-            changed(self.sender, "is_plain", False),
-            changed(self.sender, "send_apart", refuse),
-            changed(self.sender, "launches_of", refuse),
-        ):
-            yield
-
-    @contextmanager
-    def refusing_the_second(self) -> Iterator[list[cl.Event]]:
-        """Make the driver refuse all but the first launch of the scheduler for every epoch that is
-        sent in the block; give the events of those."""
-        sender = self.sender
+    def refusing(self, after: int = 0) -> Iterator[list[cl.Event]]:
+        """Make the driver refuse launches on the scheduler's queue in the block, but for the first
+        so many; give the events of those."""
+        functions, place = driver.functions(), driver.FUNCTIONS.index("clEnqueueNDRangeKernel")
+        real, own = LAUNCH(functions[place]), self.backend.queues[0].int_ptr
         events: list[cl.Event] = []
-        finish = sender.refused_by_driver
 
-        def two(levels: object, block: int, cleans: int) -> Any:
-            return [(1, launch_arguments(block, mode=cleans)), (1, (1, b"of a wrong size"))]
+        def launch(queue: int, *rest: Any) -> int:
+            if queue != own:
+                return int(real(queue, *rest))
+            if len(events) >= after:
+                return int(cl.status_code.OUT_OF_RESOURCES)
+            event = ctypes.c_void_p()
+            status: int = real(queue, *rest[:-1], ctypes.byref(event))
+            if rest[-1]:
+                ctypes.c_void_p.from_address(rest[-1]).value = event.value
+            events.append(cl.Event.from_int_ptr(event.value or 0, retain=bool(rest[-1])))
+            return status
 
-        def refused(failed: int, taken: bool) -> None:
-            newest: Any = self.backend.newest
-            events.append(newest.kernel_event)
-            finish(failed, taken)
-
-        with (
-            changed(sender, "launches_of", two),
-            changed(sender, "is_plain", False),
-            changed(sender, "is_timed", True),
-            changed(sender, "refused_by_driver", refused),
-        ):
+        kept = LAUNCH(launch)
+        functions[place] = ctypes.cast(kept, ctypes.c_void_p).value or 0
+        core.native.open_driver(functions)
+        try:
             yield events
+        finally:
+            core.native.open_driver(driver.functions())
 
     @contextmanager
     def cut_short(self, turns: int, company: int) -> Iterator[None]:

@@ -25,7 +25,6 @@ import numpy as np
 
 from acs_cl import UsageError
 from acs_cl.access.bands import group_count, group_counts, rows
-from acs_cl.access.clipping import cut
 from acs_cl.access.inference import from_source
 from acs_cl.access.narrow import narrow
 from acs_cl.access.reach import Reached
@@ -42,6 +41,7 @@ from acs_cl.benchmarks.workloads.workload import Workload
 from acs_cl.core import native
 from acs_cl.emu.reference.hazards import Hazards
 from acs_cl.emu.trace import Entry, Trace
+from acs_cl.ranges import Rectangle
 from acs_cl.records import Span
 
 Twins = Mapping[str, Callable[..., None]]
@@ -166,9 +166,15 @@ class DryKernel:
         for index, (arg, mode) in enumerate(zip(args, self._modes, strict=True)):
             if isinstance(arg, DryArray) and index in reached:
                 spans = arg.spans()
-                reads += cut(spans, reached[index].reads) if "r" in mode else ()
-                writes += cut(spans, reached[index].writes) if "w" in mode else ()
+                reads += _cut(spans, reached[index].reads) if "r" in mode else ()
+                writes += _cut(spans, reached[index].writes) if "w" in mode else ()
         return reads, writes
+
+
+def _cut(spans: Sequence[Span], reached: Sequence[Rectangle] | None) -> list[Span]:
+    """Of a view's bytes those that are reached; all of several spans, where any are."""
+    part = reached if len(spans) == 1 or not reached else None
+    return [one for span in spans for one in native.cut(span, part)]
 
 
 class DryProgram:

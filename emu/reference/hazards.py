@@ -22,8 +22,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
 from acs_cl.errors import UsageError
-from acs_cl.ranges import covers, overlap
 from acs_cl.records import EVERYTHING, Span
+
+from .ranges import covers, overlap
 
 RAW, WAR, WAW, REUSE, ANY = "RAW", "WAR", "WAW", "reuse", "any"
 

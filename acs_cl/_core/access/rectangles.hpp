@@ -34,7 +34,7 @@ struct Step {
 };
 
 // The rectangle that runs of `width` cover, which lie at all sums of some of the steps from `first` on and
-// end at `last`; their hull where it takes more. ranges.py has the same for the host.
+// end at `last`; their hull where it takes more.
 inline Rectangle rectangle(Wide first, Wide last, Wide width, std::vector<Step> steps) {
     std::sort(steps.begin(), steps.end(), [](const Step &a, const Step &b) {
         return std::tie(a.distance, a.count) < std::tie(b.distance, b.count);

@@ -52,6 +52,8 @@ struct Driver {
     std::int32_t (*set_event_callback)(void *, std::int32_t, void (*)(void *, std::int32_t, void *),
                                        void *);
     Info memory_info;
+    std::int32_t (*set_kernel_info)(void *, std::uint32_t, std::size_t, const void *);
+    std::int32_t (*finish)(void *);
 };
 
 inline Driver driver;
@@ -63,7 +65,7 @@ inline void open_driver(const std::vector<std::uintptr_t> &functions) {
 }
 
 // From CL/cl.h.
-constexpr std::uint32_t KERNEL_FUNCTION_NAME = 0x1190, KERNEL_PROGRAM = 0x1194,
+constexpr std::uint32_t KERNEL_FUNCTION_NAME = 0x1190, KERNEL_PROGRAM = 0x1194, KERNEL_SVM_POINTERS = 0x11B6,
                         EVENT_QUEUE = 0x11D0, EVENT_STATUS = 0x11D3, QUEUE_DEVICE = 0x1091,
                         DEVICE_TYPE = 0x1000, DEVICE_C_VERSION = 0x103D;
 constexpr std::int32_t EVENT_COMPLETE = 0;
@@ -93,6 +95,12 @@ struct Classes {
 
 inline bool is_a(nb::handle object, const nb::object &type) {
     return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject *>(type.ptr()));
+}
+
+// Tells the driver which allocations a kernel may reach by pointers in memory, all of them at once. NVIDIA's
+// refuses to hear of none.
+inline std::int32_t declare_memory(void *kernel, const std::vector<void *> &all) {
+    return all.empty() ? 0 : driver.set_kernel_info(kernel, KERNEL_SVM_POINTERS, all.size() * sizeof(all[0]), all.data());
 }
 
 // The driver's handle of one of PyOpenCL's objects; null where it has none, and no error then.
@@ -266,6 +274,8 @@ public:
         if (!failed) slot.memory = nb::borrow(owner);
         return failed;
     }
+
+    std::int32_t declare(const std::vector<void *> &all) { return declare_memory(kernel_, all); }
 
     // The driver's status.
     std::int32_t enqueue(void *queue, const Sizes &sizes, const std::vector<void *> &wait_for,

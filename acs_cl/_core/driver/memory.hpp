@@ -23,11 +23,15 @@ constexpr std::int64_t BY_ADDRESS = -1;
 // What a store has from the driver: where each allocation starts, as an address or a handle, and its size.
 class Reserved {
 public:
-    void add(std::uint64_t start, std::uint64_t size) { sizes_[start] = size; }
+    void add(std::uint64_t start, std::uint64_t size) {
+        sizes_[start] = size;
+        changes_++;
+    }
     // How much that was.
     std::uint64_t remove(std::uint64_t start) {
         const std::uint64_t size = sizes_.at(start);
         sizes_.erase(start);
+        changes_++;
         return size;
     }
     // What another store has counts, too. It lives as long as this.
@@ -38,10 +42,12 @@ public:
         return std::any_of(others_.begin(), others_.end(), [&](auto *other) { return other->owns(address); });
     }
     const std::map<std::uint64_t, std::uint64_t> &sizes() const { return sizes_; }
+    std::int64_t changes() const { return changes_; }
 
 private:
     std::map<std::uint64_t, std::uint64_t> sizes_;
     std::vector<const Reserved *> others_;
+    std::int64_t changes_ = 0;
 };
 
 // What is known of such an object, which keeps this as its `acs_span`.

@@ -15,15 +15,14 @@ namespace {
 nb::object or_none(const nb::object &one) { return one.is_valid() ? one : nb::none(); }
 
 // A collected epoch, or one that is replayed, by Python's image, launches and writes.
-void enqueue(nb::pointer_and_handle<Sender> self, nb::object one, nb::object region, const Placed &image, nb::object writes,
+void enqueue(Sender &self, nb::object one, nb::object region, const Placed &image, nb::object writes,
              nb::object launches, std::uint32_t groups, std::size_t status_words, std::uint32_t which, std::uint32_t cleans,
              std::uint32_t rounds) {
     Epoch &epoch = Sender::of(one);
     epoch.region = std::move(region);
     epoch.counts = image;
     epoch.keeps = std::move(writes);
-    Sender::Commands what{address(epoch.region.attr("int_ptr")), groups, which, cleans, status_words, rounds, epoch.keeps, launches};
-    self.p->enqueue(self.h, epoch, what);
+    self.enqueue(epoch, {address(epoch.region.attr("int_ptr")), groups, which, cleans, status_words, rounds, epoch.keeps, launches});
 }
 
 void add_epochs(nb::module_ &module) {
@@ -45,11 +44,11 @@ void add_epochs(nb::module_ &module) {
         .def_ro("has_levels", &Placed::has_levels);
 
     nb::class_<Resident>(module, "Resident")
-        .def("__init__", [](Resident *self, nb::object region, const Placed &placed, nb::object fresh, nb::object levels) {
+        .def("__init__", [](Resident *self, nb::object region, const Placed &placed, nb::object fresh, nb::object launches) {
             new (self) Resident(std::move(region), placed);
             self->fresh = std::move(fresh);
-            self->levels = std::move(levels);
-        }, "region"_a, "placed"_a, "fresh"_a, "levels"_a)
+            self->launches = std::move(launches);
+        }, "region"_a, "placed"_a, "fresh"_a, "launches"_a.none())
         .def("__len__", [](const Resident &self) { return self.placed.tasks; })
         .def_rw("broken", &Resident::broken);
 
@@ -64,7 +63,10 @@ void add_epochs(nb::module_ &module) {
         .def_rw("opened", &Epoch::opened)
         .def_ro("attended", &Epoch::attended)
         .def_ro("sent", &Epoch::sent)
-        .def_ro("wait_for", &Epoch::wait_for)
+        .def_prop_ro("wait_for", [](const Epoch &self) { return self.wait_for.size(); })
+        .def_ro("refused", &Epoch::refused)
+        .def_prop_rw("error", [](const Epoch &self) { return or_none(self.error); },
+                     [](Epoch &self, nb::object error) { self.error = std::move(error); })
         .def_ro("counts", &Epoch::counts)
         .def_ro("launches", &Epoch::launches)
         .def_ro("block", &Epoch::block)
@@ -86,10 +88,11 @@ void add_epochs(nb::module_ &module) {
 void add_sender(nb::module_ &module) {
     add_epochs(module);
     nb::class_<Sender>(module, "Sender", nb::type_slots(collected<Sender>))
-        .def(nb::init<nb::object, nb::object, nb::object, nb::tuple, bool, bool, std::uint32_t>(), "table"_a, "store"_a,
+        .def(nb::init<nb::object, nb::object, nb::object, nb::tuple, bool, bool, std::uint32_t>(), "table"_a, "memory"_a,
              "constants"_a, "classes"_a, "on_cpu"_a, "by_levels"_a, "units"_a)
         .def_ro("launches", &Sender::launches)
         .def_ro("epochs_sent", &Sender::epochs_sent)
+        .def_ro("waits", &Sender::waits)
         .def_rw("tasks_sent", &Sender::tasks_sent)
         .def_rw("is_timed", &Sender::is_timed)
         .def_rw("by_itself", &Sender::by_itself)
@@ -101,7 +104,7 @@ void add_sender(nb::module_ &module) {
             self.few = few;
             self.tell();
         }, "polls"_a, "polls_staying"_a, "turns"_a, "slice_s"_a, "stale"_a, "gang"_a, "most_tasks"_a, "most_entries"_a, "few"_a)
-        .def("join", [](nb::pointer_and_handle<Sender> self) { self.p->join(self.h.ptr()); })
+        .def("join", &Sender::join)
         .def("_requeue", &Sender::requeue, "queue"_a, "lanes"_a, "is_timed"_a)
         .def_prop_ro("open", &Sender::open)
         .def_prop_ro("newest", &Sender::newest)
@@ -123,15 +126,18 @@ void add_sender(nb::module_ &module) {
         .def("leave_alone", &Sender::leave_alone)
         .def("grow_to", &Sender::grow_to, "tasks"_a)
         .def("is_due", &Sender::is_due)
-        .def("send_open", [](nb::pointer_and_handle<Sender> self, bool opens) { self.p->send_open(self.h, opens); }, "opens"_a)
+        .def("follow", [](Sender &self, nb::object epoch, std::int64_t number) { self.follow(Sender::of(epoch), number); },
+             "epoch"_a, "number"_a)
+        .def("_send_open", &Sender::send_open, "opens"_a)
+        .def_prop_ro("_stays", &Sender::stays)
         .def("push", &Sender::push, "epoch"_a)
         .def("spare", [](const Sender &self, nb::object epoch, bool stays) { return self.spare(Sender::of(epoch), stays); },
              "epoch"_a, "stays"_a)
         .def("groups_of", [](const Sender &self, nb::object epoch) { return self.groups_of(Sender::of(epoch)); }, "epoch"_a)
         .def("_enqueue", enqueue, "epoch"_a, "region"_a, "image"_a, "writes"_a, "launches"_a.none(), "groups"_a, "status_words"_a,
              "which"_a = 0, "cleans"_a = 0, "rounds"_a = 0)
-        .def("_take_region", [](nb::pointer_and_handle<Sender> self, nb::object epoch, std::size_t nbytes) {
-            self.p->take_region(self.h, Sender::of(epoch), nbytes);
+        .def("_take_region", [](Sender &self, nb::object epoch, std::size_t nbytes) {
+            self.take_region(Sender::of(epoch), nbytes);
             return Sender::of(epoch).region;
         }, "epoch"_a, "nbytes"_a)
         .def("has_ended_well", [](Sender &self, nb::object epoch) { return self.has_ended_well(Sender::of(epoch)); }, "epoch"_a)

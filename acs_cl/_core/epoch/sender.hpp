@@ -1,6 +1,6 @@
 // Epochs on their way: the open one, those that the device has, and the commands of one: words to their places
 // in a region, launches of the scheduler, and a read of what became of it. acs_cl/scheduler/sender.py and
-// backend.py decide what is unusual: other orders, levels, segments, loops, faults.
+// backend.py decide what is unusual: other orders, windows, segments, loops, faults.
 
 #pragma once
 
@@ -17,6 +17,8 @@
 
 #include "driver/kernel.hpp"
 #include "driver/landing.hpp"
+#include "driver/memory.hpp"
+#include "driver/queues.hpp"
 #include "epoch/forecast.hpp"
 #include "table/table.hpp"
 
@@ -69,7 +71,7 @@ struct Resident {
     nb::object region;
     void *memory;
     Placed placed;
-    nb::object fresh, levels;  // of one by levels: the beginning of a block before a run, its levels
+    nb::object fresh, launches;  // of one by levels: the beginning of a block before a run, what is launched
     std::uint32_t next = 1;      // the first run, as a collected epoch, had block 0
     bool broken = false;         // a run of it ended as none should: nobody knows how its blocks are
 };
@@ -87,11 +89,15 @@ struct Epoch {
         }
         for (void *one : {event, first, last})
             if (one) driver.release_event(one);
+        wait_no_more();
     }
     Epoch(const Epoch &) = delete;
     Epoch &operator=(const Epoch &) = delete;
 
     bool has_ended() const { return !event || event_status(event) <= 0; }
+    void wait_no_more() {
+        for (void *one : std::exchange(wait_for, {})) driver.release_event(one);
+    }
 
     nb::object scheduler, recorder_object;
     Launcher *launcher;
@@ -103,7 +109,9 @@ struct Epoch {
     double opened = 0;       // when its first task was seen; 0: none was
     double attended = 0;     // since when somebody looks at it now and then; 0: nobody does
     double sent = 0;
-    nb::list wait_for;
+    std::int32_t refused = 0;  // what the driver said to its commands, if it was not good
+    nb::object error;          // what kept it from getting there
+    std::vector<void *> wait_for;
     void *event = nullptr, *first = nullptr, *last = nullptr;  // of the read, and of launches
     nb::object region;
     std::size_t spare_bytes = 0;  // of a region that serves another epoch afterwards
@@ -122,17 +130,17 @@ struct Epoch {
 // Sends the epochs of one queue, and has them in order.
 class Sender {
 public:
-    // `classes`: of epochs, of recorders, and of events; `constants`: where a look at an open epoch is decided.
-    Sender(nb::object table, nb::object store, nb::object constants, nb::tuple classes, bool on_cpu, bool by_levels,
+    // `classes`: of epochs, of recorders, and of memory; `constants`: where a look at an open epoch is decided.
+    Sender(nb::object table, nb::object memory, nb::object constants, nb::tuple classes, bool on_cpu, bool by_levels,
            std::uint32_t units)
-        : table_(nb::cast<Table *>(table)), table_object_(std::move(table)), store_(std::move(store)),
-          constants_(std::move(constants)), classes_(std::move(classes)), on_cpu_(on_cpu), by_levels_(by_levels),
+        : table_(nb::cast<Table *>(table)), memory_(nb::cast<const Reserved *>(memory)),
+          table_object_(std::move(table)), memory_object_(std::move(memory)), constants_(std::move(constants)), classes_(std::move(classes)), on_cpu_(on_cpu), by_levels_(by_levels),
           units_(units) {}
     ~Sender() { leave_table(); }
     Sender(const Sender &) = delete;
     Sender &operator=(const Sender &) = delete;
 
-    std::uint64_t launches = 0, epochs_sent = 0, tasks_sent = 0;
+    std::uint64_t launches = 0, epochs_sent = 0, tasks_sent = 0, waits = 0;
     bool is_timed = false;
     bool by_itself = false;  // the core sends what is due without Python
     std::uint32_t polls = 0, polls_staying = 0, turns = 0, stale = 0;
@@ -145,8 +153,8 @@ public:
     // For the collector of cycles.
     template <typename Visit>
     bool each_object(Visit &&visit) {
-        for (nb::handle one : {nb::handle(table_object_), nb::handle(store_), nb::handle(constants_), nb::handle(classes_),
-                               nb::handle(queue_object_), nb::handle(lanes_), nb::handle(open_object_),
+        for (nb::handle one : {nb::handle(table_object_), nb::handle(memory_object_), nb::handle(constants_), nb::handle(classes_),
+                               nb::handle(queue_object_), nb::handle(lanes_object_), nb::handle(open_object_),
                                nb::handle(landings.maker())})
             if (one.ptr() && !visit(one.ptr())) return false;
         for (const nb::object &one : sent_)
@@ -158,20 +166,19 @@ public:
         leave_table();
         open_ = nullptr;
         landings.use(nb::none());
-        for (nb::object *one : {&table_object_, &store_, &lanes_, &open_object_}) one->reset();
+        lanes_ = nullptr;
+        for (nb::object *one : {&table_object_, &memory_object_, &lanes_object_, &open_object_}) one->reset();
         const std::deque<nb::object> sent = std::exchange(sent_, {});
     }
 
     // From now on the table asks it to send what is due.
-    void join(PyObject *self) {
-        table_->sender = this;
-        table_->sender_object = self;
-    }
+    void join() { table_->sender = this; }
 
     void requeue(nb::object queue, nb::object lanes, bool timed) {
         queue_ = address(queue.attr("int_ptr"));
         queue_object_ = std::move(queue);
-        lanes_ = std::move(lanes);
+        lanes_ = nb::cast<Queues *>(lanes);
+        lanes_object_ = std::move(lanes);
         is_timed = timed;
     }
 
@@ -275,15 +282,25 @@ public:
         return has_sent_ahead(tasks);
     }
 
+    // An epoch waits for a launch, unless that is in an epoch sent before, or has ended.
+    void follow(Epoch &epoch, std::int64_t number) {
+        void *event = table_->epoch(number) ? nullptr : lanes_->event_of(number);
+        if (!event) return;
+        driver.retain_event(event);
+        epoch.wait_for.push_back(event);
+        waits++;
+    }
+
     // Sends the open epoch; the next one is open at once where `opens`. What the driver refuses is the failure of
-    // all its launches. Who looked at it now and then does so for the next.
-    void send_open(nb::handle self, bool opens) {
+    // all its launches. Who looked at this one now and then does so for the next. False: Python has to lay it out,
+    // since it goes in another order or by levels; it is the newest one.
+    bool send_open(bool opens) {
         const nb::object kept = std::move(open_object_);
         Epoch &epoch = *std::exchange(open_, nullptr);
         TemplatePointer foreseen = table_->take_foreseen();
-        const bool stays = !foreseen && table_->remember();
+        stays_ = !foreseen && table_->remember();
         const double attended = epoch.attended;
-        for (std::int64_t number : shut()) self.attr("wait_for_lane")(kept, number);
+        for (std::int64_t number : shut()) follow(epoch, number);
         sent_.push_back(kept);
         epochs_sent++;
         if (foreseen) {
@@ -292,25 +309,25 @@ public:
             epoch.changes = foreseen->take_changes();
         }
         tasks_sent += foreseen ? epoch.foreseen : epoch.recorder->tasks();
-        try {
-            if (foreseen) send_again(self, epoch);
-            else if (is_plain && !stays) send_collected(self, epoch);
-            else self.attr("send_apart")(kept, stays);
-        } catch (nb::python_error &error) {
-            self.attr("refused")(kept, error.value());
+        if (foreseen) send_again(epoch);
+        else if (is_plain) send_collected(epoch);
+        if (opens && !open_) {
+            open_for(epoch.scheduler, true);
+            if (attended) attend();
         }
-        if (!opens || open_) return;
-        open_for(epoch.scheduler, true);
-        if (attended) attend();
+        return foreseen || is_plain;
     }
 
     // The core's own look at it. False: Python has to.
-    bool send_due(nb::handle self) {
-        if (!by_itself || !open_ || !open_->attended || !unsent()) return false;
+    bool send_due() {
+        if (!by_itself || !is_plain || !open_ || !open_->attended || !unsent()) return false;
         if (!open_->opened) open_->opened = seconds_now();
-        if (is_due()) send_open(self, true);
+        if (is_due()) send_open(true);
         return true;
     }
+
+    // Whether the epoch that Python has to lay out came often, and is to stay on the device.
+    bool stays() const { return stays_; }
 
     // ---- commands ------------------------------------------------------------------------------
 
@@ -332,25 +349,25 @@ public:
         return std::min(epoch.launcher->groups, epoch.recorder->width);
     }
 
-    void enqueue(nb::handle self, Epoch &epoch, const Commands &what) {
+    void enqueue(Epoch &epoch, const Commands &what) {
         waiting_.clear();
-        for (nb::handle one : epoch.wait_for) {
-            void *event = address(one.attr("int_ptr"));
+        for (void *event : epoch.wait_for)
             if (event_status(event) > 0) waiting_.push_back(event);
-        }
-        if (!waiting_.empty()) lanes_.attr("flush")();
-        declare(epoch);
+        if (!waiting_.empty()) lanes_->flush();
         land(epoch, what.status_words);
         std::size_t taken = 0;
-        const std::int32_t failed = commands(epoch, what, taken);
-        epoch.wait_for.clear();
+        epoch.refused = declare(epoch);
+        if (!epoch.refused) epoch.refused = commands(epoch, what, taken);
+        epoch.wait_no_more();
         epoch.sent = seconds_now();
         if (taken) driver.flush(queue_);
-        if (failed) self.attr("refused_by_driver")(failed, taken > 0);
+        if (!epoch.refused || !taken) return;
+        nb::gil_scoped_release others;
+        driver.finish(queue_);  // or it would write memory that the program has back
     }
 
     // A region for an epoch of so many bytes, which serves others afterwards.
-    void take_region(nb::handle self, Epoch &epoch, std::size_t nbytes) {
+    void take_region(Epoch &epoch, std::size_t nbytes) {
         for (auto one = regions_.begin(); one != regions_.end(); ++one)
             if (nbytes <= one->second && one->second <= 4 * nbytes + (1 << 20)) {
                 epoch.region = std::move(one->first);
@@ -361,7 +378,7 @@ public:
             }
         std::size_t size = 1 << 16;
         while (size < nbytes) size *= 2;
-        epoch.region = self.attr("region")(size);
+        epoch.region = classes_[2](size);
         epoch.spare_bytes = size;
     }
 
@@ -430,9 +447,9 @@ private:
         return on_cpu_ && groups > 1;
     }
 
-    void send_collected(nb::handle self, Epoch &epoch) {
+    void send_collected(Epoch &epoch) {
         const Recorder &recorder = *epoch.recorder;
-        const Recorder::Layout at = recorder.layout(spare(epoch, false), 1);
+        const Recorder::Layout at = recorder.layout(spare(epoch, stays_), stays_ ? 2 : 1);
         if (!words_.empty()) {
             epoch.words = std::move(words_.back());
             words_.pop_back();
@@ -440,12 +457,22 @@ private:
         epoch.words.assign(at.words, 0);
         recorder.write(at, epoch.words.data(), stale, gang);
         epoch.counts = {recorder.tasks(), recorder.width, at.blocks, at.block_words, false};
-        take_region(self, epoch, 4 * epoch.words.size());
-        enqueue(self, epoch, {address(epoch.region.attr("int_ptr")), groups_of(epoch)});
+        const std::size_t nbytes = 4 * epoch.words.size();
+        try {
+            if (stays_) epoch.region = classes_[2](nbytes);
+            else take_region(epoch, nbytes);
+        } catch (nb::python_error &error) {
+            if (!error.matches(PyExc_Exception)) throw;
+            epoch.error = nb::borrow(error.value());
+            return;
+        }
+        if (stays_) epoch.resident = nb::cast(new Resident(epoch.region, epoch.counts), nb::rv_policy::take_ownership);
+        enqueue(epoch, {address(epoch.region.attr("int_ptr")), groups_of(epoch), 0, stays_ ? CLEANS : 0});
+        if (stays_ && !epoch.refused) table_->keep_on_device(epoch.resident, epoch.words.data(), at.blocks);
     }
 
     // No upload but of changed words.
-    void send_again(nb::handle self, Epoch &epoch) {
+    void send_again(Epoch &epoch) {
         Resident &resident = *nb::inst_ptr<Resident>(epoch.resident);
         epoch.counts = resident.placed;
         epoch.region = resident.region;
@@ -458,17 +485,18 @@ private:
             what.which = resident.turn();
             what.cleans = CLEANS;
         }
-        nb::object launches;
-        if (!is_plain) what.launches = launches = self.attr("launches_of")(resident.levels, what.which, what.cleans);
-        enqueue(self, epoch, what);
+        what.launches = resident.launches;
+        enqueue(epoch, what);
     }
 
-    // The driver knows what arguments in records may point to.
-    void declare(Epoch &epoch) {
-        const std::int64_t generation = nb::cast<std::int64_t>(store_.attr("generation"));
-        if (epoch.launcher->declared == generation) return;
-        epoch.scheduler.attr("declare")(store_.attr("allocations"));
-        epoch.launcher->declared = generation;
+    // The driver knows what arguments in records may point to. Its status.
+    std::int32_t declare(Epoch &epoch) {
+        if (epoch.launcher->declared == memory_->changes()) return 0;
+        std::vector<void *> all;
+        for (const auto &[start, nbytes] : memory_->sizes()) all.push_back(reinterpret_cast<void *>(start));
+        const std::int32_t failed = epoch.launcher->kernel->declare(all);
+        if (!failed) epoch.launcher->declared = memory_->changes();
+        return failed;
     }
 
     // Where its outcome goes.
@@ -571,14 +599,17 @@ private:
     }
 
     Table *table_;
-    nb::object table_object_, store_, constants_;
+    const Reserved *memory_;
+    Queues *lanes_ = nullptr;
+    nb::object table_object_, memory_object_, constants_;
     nb::tuple classes_;
-    nb::object queue_object_, lanes_, open_object_;
+    nb::object queue_object_, lanes_object_, open_object_;
     void *queue_ = nullptr;
     bool on_cpu_, by_levels_;
     std::uint32_t units_;  // groups that run at a time, where that is not all that are launched
     double task_s_ = 50e-6;
     Epoch *open_ = nullptr;
+    bool stays_ = false;  // the epoch that is sent came often
     std::deque<nb::object> sent_;
     std::uint32_t numbers_ = 0;
     std::size_t next_look_ = 0, ahead_ = 0;  // tasks sent since the device was idle and had no epoch

@@ -1,4 +1,4 @@
-// Rectangles of bytes, with the answers of acs_cl/ranges.py.
+// Rectangles of bytes: do two of them meet? emu/reference/ranges.py is the model.
 //
 // No address that a device or a program has comes near 2^60. So a span that reaches farther ends there
 // (`bounded`), and sums of a few numbers fit 64 bits.
@@ -14,7 +14,7 @@
 namespace acs_cl {
 
 constexpr std::int64_t EVERYTHING = 0;
-constexpr std::int64_t EXACT_ROWS = 4096;
+constexpr std::int64_t EXACT_ROWS = 4096;  // compared one by one where two pitches differ; beyond, the hulls are
 constexpr std::int64_t FARTHEST = std::int64_t(1) << 60;
 
 struct Span {
@@ -62,7 +62,7 @@ inline std::int64_t floor_divide(std::int64_t value, std::int64_t by) {
     return value / by - (value % by < 0);
 }
 
-// Two rectangles of one pitch, or of which one has a single row. ranges.py derives this.
+// Two rectangles of one pitch, or of which one has a single row. The model derives this.
 inline bool meet(const Span &a, const Span &b) {
     const std::int64_t pitch = a.rows > 1 ? a.pitch : b.pitch;
     const std::int64_t distance = b.start - a.start;

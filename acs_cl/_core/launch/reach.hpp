@@ -62,7 +62,7 @@ inline void clip(const Span &whole, const Span &part, std::vector<Span> &to) {
 inline std::vector<Span> cut(const Span &whole, const Part &reached) {
     if (!reached) return {whole};
     std::vector<Span> found;
-    if (whole.rows > 1 && !reached->empty()) return {whole};
+    if ((whole.rows > 1 || whole.base == EVERYTHING) && !reached->empty()) return {whole};
     for (const Span &part : *reached) clip(whole, part, found);
     if (found.size() == 1 && covers(found[0], whole)) return {whole};
     return found;

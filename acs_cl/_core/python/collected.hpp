@@ -9,7 +9,7 @@ namespace acs_cl {
 namespace nb = nanobind;
 
 template <typename T>
-int traverse(PyObject *self, visitproc visit, void *arg) {
+int visit_all(PyObject *self, visitproc visit, void *arg) {
 #if PY_VERSION_HEX >= 0x03090000
     Py_VISIT(Py_TYPE(self));
 #endif
@@ -23,15 +23,15 @@ int traverse(PyObject *self, visitproc visit, void *arg) {
 }
 
 template <typename T>
-int clear(PyObject *self) {
+int clear_all(PyObject *self) {
     if (nb::inst_ready(self)) nb::inst_ptr<T>(self)->clear_objects();
     return 0;
 }
 
 // `T` has `each_object(visit)` and `clear_objects()`.
 template <typename T>
-inline PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse<T>)},
-                                  {Py_tp_clear, reinterpret_cast<void *>(clear<T>)},
+inline PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void *>(visit_all<T>)},
+                                  {Py_tp_clear, reinterpret_cast<void *>(clear_all<T>)},
                                   {0, nullptr}};
 
 }  // namespace acs_cl

@@ -1,6 +1,7 @@
 // Views of arrays: what NumPy's basic indexing does to shapes and strides, and the bytes of a view. A
 // program may make one for every launch, so both are here.
 
+#include "launch/reach.hpp"
 #include "python/indexing.hpp"
 
 #include <algorithm>
@@ -123,6 +124,12 @@ void append(nb::list &to, const Span &span) {
     to.append(made);
 }
 
+nb::list listed(const std::vector<Span> &spans) {
+    nb::list made;
+    for (const Span &one : spans) append(made, one);
+    return made;
+}
+
 // The bytes that a strided view of `base` touches, as few rectangles as will do.
 nb::object spans_of_view(std::int64_t base, std::int64_t offset, nb::handle shape, nb::handle strides,
                          std::int64_t itemsize) {
@@ -176,6 +183,20 @@ void add_indexing(nb::module_ &module) {
                nb::arg("strides"));
     module.def("spans_of_view", spans_of_view, nb::arg("base"), nb::arg("offset"), nb::arg("shape"),
                nb::arg("strides"), nb::arg("itemsize"));
+    module.def("overlap", [](nb::handle a, nb::handle b) { return overlap(span_of(a.ptr()), span_of(b.ptr())); },
+               nb::arg("a"), nb::arg("b"));
+    module.def("covers", [](nb::handle a, nb::handle b) { return covers(span_of(a.ptr()), span_of(b.ptr())); },
+               nb::arg("a"), nb::arg("b"));
+    module.def("cut", [](nb::handle span, nb::handle reached) {
+        Part part;
+        if (!reached.is_none()) part.emplace();
+        if (part)
+            for (PyObject *one : Items(reached.ptr())) {
+                const auto at = [&](int index) { return whole_number(PyTuple_GET_ITEM(one, index)); };
+                part->push_back(bounded({0, at(0), at(1), at(2), at(3)}));
+            }
+        return listed(cut(span_of(span.ptr()), part));
+    }, nb::arg("span"), nb::arg("reached").none());
 }
 
 }  // namespace acs_cl

@@ -1,4 +1,4 @@
-// Shapes, strides and bytes of views.
+// Shapes, strides and bytes of views, and arithmetic on spans.
 
 #pragma once
 

@@ -237,6 +237,11 @@ NB_MODULE(_core, module) {
         .def_ro("_patches", &Recorder::patches);
 
     module.def("open_driver", &open_driver, "functions"_a);
+    module.def("declare_memory", [](std::uintptr_t kernel, const std::vector<std::uintptr_t> &addresses) {
+        std::vector<void *> all;
+        for (std::uintptr_t one : addresses) all.push_back(reinterpret_cast<void *>(one));
+        return declare_memory(reinterpret_cast<void *>(kernel), all);
+    }, "kernel"_a, "addresses"_a);
     nb::class_<QueueKernel>(module, "QueueKernel").def(nb::init<nb::object>(), "kernel"_a);
     using Numbers = std::vector<std::uintptr_t>;
     nb::class_<FromC>(module, "FromC")

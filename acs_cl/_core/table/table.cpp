@@ -80,8 +80,8 @@ bool Table::look(PyObject *engine) {
     if (!lock->try_take(only_tells)) return only_tells || completed(engine, nullptr);  // a signal comes first
     Taken taken(lock);
     if (!only_tells) {
-        const nb::object self = nb::borrow(sender_object);
-        if (sender->send_due(self) && !is_unseen()) return true;
+        const nb::object self = nb::find(sender);
+        if (sender->send_due() && !is_unseen()) return true;
     }
     return completed(engine, nullptr);
 }
@@ -203,7 +203,9 @@ void add_table(nb::module_ &module) {
         .def_prop_ro("wants_attention", &Table::wants_attention)
         .def_prop_ro("is_complete", [](const Table &self) { return self.forecast.is_complete(); })
         .def_prop_ro("follows", [](const Table &self) { return self.forecast.follows(); })
-        .def("keep_on_device", &Table::keep_on_device, "resident"_a, "words"_a)
+        .def("keep_on_device", [](Table &self, nb::object resident, nb::bytes words) {
+            self.keep_on_device(std::move(resident), words.c_str(), words.size() / 4);
+        }, "resident"_a, "words"_a)
         .def("drop", &Table::drop, "resident"_a)
         .def("was_foreseen", &Table::was_foreseen, "number"_a)
         .def("forecasts", forecasts);

@@ -436,7 +436,6 @@ public:
     std::size_t least_tasks = 0, most_tasks = 0, most_entries = 0, next_look = 0;
     std::vector<std::int64_t> strangers;  // what it waits for that is in no epoch
     Sender *sender = nullptr;             // of epochs, where there are any
-    PyObject *sender_object = nullptr;
 
     // Whether the core may make a launch for it now.
     bool takes(PyObject *for_scheduler) const {
@@ -516,11 +515,11 @@ public:
         return kept_ != nullptr;
     }
 
-    // It is on the device: what Python has of it, and its words up to where its blocks begin.
-    void keep_on_device(nb::object resident, nb::bytes words) {
+    // It is on the device: what is had of it, and its words up to where its blocks begin.
+    void keep_on_device(nb::object resident, const void *words, std::size_t many) {
         if (!kept_) return;
-        kept_->words.resize(words.size() / 4);
-        std::memcpy(kept_->words.data(), words.c_str(), 4 * kept_->words.size());
+        kept_->words.resize(many);
+        std::memcpy(kept_->words.data(), words, 4 * many);
         kept_->resident = std::move(resident);
         kept_->footprint = kept_->footprint_in(*hazards);
         kept_.reset();
