@@ -155,15 +155,18 @@ class Engine(Books):
                 self.check_open()
             if self.sections:
                 self.end_sections()
-            tracer = self.tracer
-            started_ns = perf_counter_ns() if tracer is not None else 0
-            if self.table.has_returned:
-                bases.take_back(self)
-            if len(self.table) >= self.backlog:
-                waits.wait_for_half(self)
-                self.check_open()
+            started_ns = perf_counter_ns() if self.tracer is not None else 0
+            self.make_room()
             gates = open_events(wait_for) if wait_for else None
             return self.enter(command, access, gates, result, footprint, after, started_ns)
+
+    def make_room(self) -> None:
+        """Wait until one more launch may come. Called under the lock."""
+        if self.table.has_returned:
+            bases.take_back(self)
+        if len(self.table) >= self.backlog:
+            waits.wait_for_half(self)
+            self.check_open()
 
     def enter(
         self,

@@ -66,11 +66,11 @@ def _wait(books: Books, number: int) -> None:
         retire(books, backend.poll_up_to(number))
 
 
-def _wait_for(books: Books, event: cl.Event, seconds: float = -1) -> None:
-    """Without the lock, until an event has ended, or for so many seconds."""
+def _wait_for(books: Books, event: cl.Event | None, seconds: float = -1) -> None:
+    """Without the lock, until an event has ended, if there is one, or for so many seconds."""
     try:
-        if books.watchdog is None:
-            books.lock.wait(event.int_ptr, seconds)
+        if event is None or books.watchdog is None:
+            books.lock.wait(event.int_ptr if event is not None else 0, seconds)
         else:
             books.watchdog.wait(books, event, seconds)
     except KeyboardInterrupt as error:
@@ -82,11 +82,7 @@ def _tick(books: Books, began: float) -> None:
     """Without the lock for a moment, in a wait since `began` for what the device does not have."""
     if books.watchdog is not None:
         books.watchdog.bark(began)
-    try:
-        books.lock.wait(0, TICK_S)
-    except KeyboardInterrupt as error:
-        _tell(books, error)
-        raise
+    _wait_for(books, None, TICK_S)
 
 
 def _tell(books: Books, error: KeyboardInterrupt) -> None:

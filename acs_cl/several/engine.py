@@ -26,7 +26,7 @@ from ..devices import driver
 from ..devices.driver import Place
 from ..errors import DeviceError, OutOfMemory, UsageError
 from ..handle import Handle
-from ..launch import bases, waits
+from ..launch import bases
 from ..launch.books import Parts
 from ..launch.commands import BETWEEN, KernelCommand, TransferCommand
 from ..launch.decision import DecidedCommand
@@ -195,7 +195,7 @@ class SeveralEngine(Engine):
             return self.checker.launch(command, access, wait_for, result)
         with self.lock:
             started_ns = self._starts()
-            self._make_room()
+            self.make_room()
             if isinstance(command, TransferCommand) and command.name == "read":
                 pieces = self._pieces_of_read(command, access)
                 if len(pieces) > 1:
@@ -275,7 +275,7 @@ class SeveralEngine(Engine):
         if len(parts) < 2 or not are_apart(parts):
             return None
         with self.lock:
-            self._make_room()
+            self.make_room()
             if self._may_be_poisoned():
                 return None
             if self.spread is None and not self.owed.pays(key, whole_us, self._moves_us(parts)):
@@ -342,14 +342,10 @@ class SeveralEngine(Engine):
             numbers.append(self._launch_on(device, AT_HOME, part, reads, wait_for))
         return ReadHandle(self, tuple(numbers), command.name, access, result)
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
         """Wait for room now: between the copies of a launch and the launch nothing may come."""
         self.check_open()
-        if self.table.has_returned:
-            bases.take_back(self)
-        if len(self.table) >= self.backlog:
-            waits.wait_for_half(self)
-            self.check_open()
+        super().make_room()
         self.backend.forget_before(self.table.oldest() or self.number)
 
     def _place(self, command: Command, access: Access) -> tuple[int, str]:
@@ -506,7 +502,7 @@ class SeveralEngine(Engine):
         """Copy to a device what it lacks of an array. `alone`: no other counts as having it."""
         spans = array.live().spans
         with self.lock:
-            self._make_room()
+            self.make_room()
             self._bring(spans, device)
             for span in spans if alone else ():
                 if device:
