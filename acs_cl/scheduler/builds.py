@@ -15,6 +15,7 @@ refused.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
