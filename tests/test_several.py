@@ -271,6 +271,23 @@ def test_lanes_of_several_devices_keep_no_times(device: cl.Device) -> None:
         assert sum(rt.stats()["lanes"].values()) >= 6
 
 
+@pytest.mark.parametrize("name", placement.PLACEMENTS)
+def test_every_policy_runs_programs_and_is_told(device: cl.Device, name: str) -> None:
+    with acs.Runtime(devices=team(device, 2), placement=name) as rt:
+        prog = rt.build(ADD)
+        x, ys = rt.array(np.arange(64), "f4"), [rt.zeros(64) for _ in range(3)]
+        for k in range(6):
+            handle = prog.add((64,), None, x, ys[k % 3], k)
+            prog.add((64,), None, ys[k % 3], ys[(k + 1) % 3], 1)
+        sums = [0, 0, 0]
+        for k in range(6):
+            sums[k % 3] += k
+            sums[(k + 1) % 3] += sums[k % 3]
+        for y, total in zip(ys, sums, strict=True):
+            assert y.get().tolist() == [total * i for i in range(64)]
+        assert name == "min_finish" or f"placed by {name}" in str(rt.explain(handle))
+
+
 # ---- programs ------------------------------------------------------------------------------------
 
 
