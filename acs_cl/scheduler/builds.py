@@ -596,14 +596,12 @@ class Schedulers:
 
     def _build(self, there: _Set, group: int, options: tuple[str, ...]) -> Scheduler:
         from .source import Body as Case
-        from .source import build_options, called, scheduler_source
+        from .source import build_options, scheduler_source
 
         started = perf_counter()
         ordered = sorted(there.functions, key=repr)  # the same text whatever the order of asking
         functions = [there.functions[origin][0] for origin in ordered]
         texts = sorted({there.functions[origin][1] for origin in ordered})
-        if APART in options and self.tier == "ptx":
-            texts = [called([function.symbol for function in functions]), *texts]
         args = max(function.blob_bytes for function in functions)
         spawn = self._spawns(group)
         children = {child for function in functions for child in function.children if spawn}

@@ -76,16 +76,6 @@ def scheduler_source(
     return "\n".join(parts)
 
 
-def called(symbols: Sequence[str]) -> str:
-    """What has a compiler call bodies, not take them into the scheduler: in front of their text. So
-    a body has all registers, and the scheduler's own wait in memory."""
-    return "\n".join(
-        f"__attribute__((noinline)) static void {symbol}"
-        "(ACS_CONTEXT, ACS_BLOB const uchar *acs_blob, __local uchar *acs_arena);"
-        for symbol in symbols
-    )
-
-
 def _switch(bodies: Sequence[Body], children: Mapping[str, int]) -> str:
     cases = "\n".join(
         [

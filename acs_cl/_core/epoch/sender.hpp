@@ -575,14 +575,15 @@ private:
         const Placed &image = epoch.counts;
         const std::uint32_t groups = std::max(1u, std::min(what.groups, image.width));
         const std::uint32_t together = std::min(groups, units_ ? units_ : groups);
-        // bands are given away where few wait, in the last launch too: a GPU has no other one for a short epoch
-        const std::uint32_t company = together > 1 && together < image.width ? together << COMPANY_AT : 0;
-        std::uint32_t cleans = what.cleans;
+        std::uint32_t mode = groups > 1 ? MAY_NARROW : 0, cleans = what.cleans;
+        // Bands are given away where few wait. Not in the last launch: on an H200 each link of a chain then takes five
+        // times as long where there are more chains than groups, and long tiles gain 1.05x at most.
+        if (together > 1 && together < image.width) mode |= together << COMPANY_AT;
         const bool work_comes = what.rounds || epoch.launcher->has_pool;
         const std::uint32_t looks = work_comes ? polls_staying : polls;
         std::uint32_t left = slices(std::size_t(image.tasks) * std::max(what.rounds, 1u), what.rounds ? 1 : groups);
         for (;; left--) {
-            const std::uint32_t most = left ? turns : 1u << 30, how = (left && groups > 1 ? MAY_NARROW : 0) | company | cleans;
+            const std::uint32_t most = left ? turns : 1u << 30, how = (left ? mode : 0) | cleans;
             const std::uint64_t slice_ns = left ? std::uint64_t(slice_s * 1e9) : 0;
             std::int32_t failed = 0;
             auto put = [&](std::size_t index, const auto &value) {
