@@ -322,14 +322,13 @@ private:
     bool launch_by(const Touched &touched, PyObject *name, const nb::object &reason,
                    Command &&command, Enqueue &&enqueue_on) {
         edges_ = &table_->enter(touched);
-        if (go_on(touched, name, reason, enqueue_on)) return true;
-        if constexpr (!std::is_null_pointer_v<std::decay_t<Command>>) {
-            try {
-                table_->keep(command(), touched, *edges_);
-            } catch (...) {
-                table_->hazards->retire(table_->number);
-                throw;
-            }
+        const std::int64_t number = table_->number;
+        try {
+            if (go_on(touched, name, reason, enqueue_on)) return true;
+            if constexpr (!std::is_null_pointer_v<std::decay_t<Command>>) table_->keep(command(), touched, *edges_);
+        } catch (...) {
+            if (!table_->has(number)) table_->hazards->retire(number);
+            throw;
         }
         return false;
     }
@@ -337,8 +336,7 @@ private:
     template <typename Enqueue>
     bool go_on(const Touched &touched, PyObject *name, const nb::object &reason,
                Enqueue &&enqueue_on) {
-        if (!table_->may_follow(*edges_)) return false;
-        wait_for_.clear();
+        if (!follow_epochs()) return false;
         upstream_.clear();
         for (const Edge &edge : *edges_)
             if (const Flying *one = find(edge.upstream)) upstream_.push_back(*one);
@@ -349,6 +347,27 @@ private:
         table_->put_on_lane(table_->number, name, touched);
         add(lane, table_->number, event, nullptr);
         if (table_->reasons.is_valid() && !reason.is_none()) table_->note(reason);
+        return true;
+    }
+
+    // Whether a driver may have the newest launch now. Epochs of the scheduler that it follows are sent, and it
+    // waits for their events.
+    bool follow_epochs() {
+        epochs_.clear();
+        wait_for_.clear();
+        if (table_->may_follow(*edges_)) return true;
+        followed_ = *edges_;  // for what is sent may enter the hazards
+        edges_ = &followed_;
+        for (const Edge &edge : followed_) {
+            if (table_->may_follow(edge.upstream)) continue;
+            const std::uint32_t epoch = table_->epoch_ahead(edge.upstream);
+            if (!epoch) return false;
+            if (std::find(epochs_.begin(), epochs_.end(), epoch) != epochs_.end()) continue;
+            void *event = table_->event_of_epoch(epoch);
+            if (!event) return false;
+            epochs_.push_back(epoch);
+            wait_for_.push_back(event);
+        }
         return true;
     }
 
@@ -570,8 +589,9 @@ private:
     // The core's own launches that ended well are over with that: the table knows.
     nb::list ended() {
         nb::list list = untold_.is_valid() ? nb::steal<nb::list>(untold_.release()) : nb::list();
+        const bool all_is_well = table_ && !(ended_.size() && table_->has_bad_epoch());
         for (const auto &[one, status] : ended_) {
-            if (status >= 0 && table_ && table_->end_on_lane(one.number)) {
+            if (status >= 0 && all_is_well && table_->end_on_lane(one.number)) {
                 release(one);
                 continue;
             }
@@ -602,6 +622,8 @@ private:
     const std::vector<Edge> *edges_ = nullptr;
     std::vector<Flying> upstream_;  // of the launch being submitted, in flight
     std::vector<void *> wait_for_;
+    std::vector<Edge> followed_;          // of the newest launch, where epochs were sent for it
+    std::vector<std::uint32_t> epochs_;  // those that it follows
     std::vector<std::pair<Flying, std::int32_t>> ended_;
     Classes classes_;
     nb::object event_, table_object_, untold_;

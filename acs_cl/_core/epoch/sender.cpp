@@ -94,6 +94,7 @@ void add_sender(nb::module_ &module) {
         .def_ro("epochs_sent", &Sender::epochs_sent)
         .def_ro("waits", &Sender::waits)
         .def_rw("tasks_sent", &Sender::tasks_sent)
+        .def_rw("cuts", &Sender::cuts)
         .def_rw("is_timed", &Sender::is_timed)
         .def_rw("by_itself", &Sender::by_itself)
         .def_rw("is_plain", &Sender::is_plain)

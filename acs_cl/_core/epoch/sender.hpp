@@ -141,6 +141,7 @@ public:
     Sender &operator=(const Sender &) = delete;
 
     std::uint64_t launches = 0, epochs_sent = 0, tasks_sent = 0, waits = 0;
+    std::uint64_t cuts = 0;  // epochs that were sent since somebody waits for one
     bool is_timed = false;
     bool by_itself = false;  // the core sends what is due without Python
     std::uint32_t polls = 0, polls_staying = 0, turns = 0, stale = 0;
@@ -193,9 +194,21 @@ public:
     // None where it is not known, or was seen to end.
     nb::object find(std::uint32_t number) const {
         if (open_ && open_->number == number) return open_object_;
-        for (const nb::object &one : sent_)
-            if (of(one).number == number) return one;
-        return nb::none();
+        const nb::object *one = find_sent(number);
+        return one ? *one : nb::none();
+    }
+
+    // The event behind one that was sent; null where it has none, or was seen to end.
+    void *event_of(std::uint32_t number) const {
+        const nb::object *one = find_sent(number);
+        return one ? of(*one).event : nullptr;
+    }
+
+    // Whether one that was sent has ended badly.
+    bool has_bad() const {
+        return std::any_of(sent_.begin(), sent_.end(), [](const nb::object &one) {
+            return of(one).has_ended() && !is_well(of(one));
+        });
     }
 
     bool unsent() const { return open_ && (open_->recorder->tasks() || counts()); }
@@ -318,6 +331,13 @@ public:
         return foreseen || is_plain;
     }
 
+    // Sends the open epoch before its time, where Python need not decide about it.
+    void cut() {
+        if (!by_itself || !is_plain || !unsent()) return;
+        cuts++;
+        send_open(true);
+    }
+
     // The core's own look at it. False: Python has to.
     bool send_due() {
         if (!by_itself || !is_plain || !open_ || !open_->attended || !unsent()) return false;
@@ -389,12 +409,10 @@ public:
 
     // Whether an epoch that is plain has ended, and well: then that is all.
     bool has_ended_well(Epoch &epoch) {
-        if (!epoch.is_plain || !epoch.event || event_status(epoch.event)) return false;
-        const auto *status = static_cast<const std::uint32_t *>(epoch.landing.bytes);
-        if (!status || status[FAULT] || status[UNFINISHED]) return false;
+        if (!epoch.is_plain || !is_well(epoch)) return false;
         if (epoch.launcher->has_pool)
             for (std::size_t at = SPAWNED; at < KEPT + REASONS; at++)
-                if (status[at]) return false;
+                if (status_of(epoch)[at]) return false;
         let_go(epoch, epoch.foreseen ? epoch.foreseen : epoch.recorder->tasks(), true);
         return true;
     }
@@ -433,6 +451,21 @@ private:
         next_look_ = std::min(std::max(first_look(), ahead_), most_look());
         return true;
     }
+
+    const nb::object *find_sent(std::uint32_t number) const {
+        for (const nb::object &one : sent_)
+            if (of(one).number == number) return &one;
+        return nullptr;
+    }
+
+    static const std::uint32_t *status_of(const Epoch &epoch) {
+        return static_cast<const std::uint32_t *>(epoch.landing.bytes);
+    }
+    static bool is_well(const Epoch &epoch) {
+        const std::uint32_t *status = status_of(epoch);
+        return epoch.event && !event_status(epoch.event) && status && !status[FAULT] && !status[UNFINISHED];
+    }
+
     bool counts() const { return table_->forecast.counted() || table_->forecast.is_complete(); }
     std::size_t first_look() const { return nb::cast<std::size_t>(constants_.attr("FIRST_LOOK")); }
     std::size_t most_look() const { return nb::cast<std::size_t>(constants_.attr("MOST_TASKS")); }

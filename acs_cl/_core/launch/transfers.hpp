@@ -30,8 +30,11 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
     }
     bool has_ended_well = !event_status(event);
     Table &table = *queues.table();
-    if (table.lock->try_take()) {
+    if (!table.lock->try_take()) {
+        has_ended_well &= !table.sender;  // of whose epochs one may be seen to right now
+    } else {
         Taken taken(table.lock);
+        has_ended_well &= !table.poisoned && !table.has_bad_epoch();
         nb::list ended = queues.poll_up_to(number);
         if ((ended.size() || table.has_ready() || !table.is_simple()) &&
             !queues.tell(engine.ptr(), ended))

@@ -86,6 +86,14 @@ bool Table::look(PyObject *engine) {
     return completed(engine, nullptr);
 }
 
+void *Table::event_of_epoch(std::uint32_t which) {
+    if (!sender) return nullptr;
+    if (which == open) sender->cut();
+    return sender->event_of(which);
+}
+
+bool Table::has_bad_epoch() const { return sender && sender->has_bad(); }
+
 void Table::keep_step(std::int64_t launch, State from, State to) {
     using namespace std::chrono;
     const auto now = steady_clock::now().time_since_epoch();

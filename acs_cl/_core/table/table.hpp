@@ -551,6 +551,19 @@ public:
         return !row || !(row->is_watched || row->is_in_epoch());
     }
 
+    // The epoch that alone keeps a launch from following `upstream`, or 0.
+    std::uint32_t epoch_ahead(std::int64_t upstream) const {
+        const Row *row = rows_.find(upstream);
+        return row && !ready_first && !row->is_watched && row->is_in_epoch() ? row->epoch : 0;
+    }
+
+    // The driver's event behind an epoch, which is sent for it; null where there is none.
+    void *event_of_epoch(std::uint32_t which);
+
+    // Whether an epoch has ended badly, and nobody has seen to it: what was behind it on a lane is lost with it,
+    // directly or not, and ends only when Python has heard of that.
+    bool has_bad_epoch() const;
+
     bool is_due() const {
         if (!open) return false;
         if (recorder->tasks() >= most_tasks || recorder->entries >= most_entries ||
