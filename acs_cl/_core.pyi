@@ -784,6 +784,8 @@ class Sender:
     by_itself: bool
     """Whether the core sends an epoch that is due without Python."""
     tasks_sent: int
+    cuts: int
+    """Epochs that were sent since something waits for one."""
 
     def __init__(
         self,

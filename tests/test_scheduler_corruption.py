@@ -6,15 +6,22 @@ Each kind of word is tried in a process of its own, which says what it is about 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 
 import pyopencl as cl
 import pytest
 from corruptions import KINDS, SURE
+
+import acs_cl as acs
+from acs_cl.scheduler import layout
+from acs_cl.testing import Scheduler
+from acs_cl.testing.scheduler import marked, open_epochs
 
 HERE = Path(__file__).resolve().parent
 EACH = max(8, int(os.environ.get("ACS_CL_FUZZ", "300")) // 25)
@@ -49,3 +56,30 @@ def test_a_corrupted_word_is_an_error_or_does_no_harm(device: cl.Device, part: i
         assert came[kind].get("error", 0) > EACH // 2, came[kind]
     for kind in {"items", "tile_items", "size"} & came.keys():
         assert came[kind].get("error", 0) > 0, came[kind]
+
+
+def test_what_lanes_ran_behind_an_epoch_that_failed_is_lost(device: cl.Device) -> None:
+    """Directly behind it or not, and however soon they have ended."""
+
+    def break_it(image: layout.Image) -> None:
+        image.words[layout.HEADER_CHECK] ^= 1
+
+    with open_epochs(), acs.Runtime(device, backend="device") as rt:
+        inc = rt.build("kernel void inc(global uint *x) { x[get_global_id(0)] += 1; }").inc
+        rt.prebuild(inc)
+        x, y, z = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.zeros(8, "u4")
+        Scheduler(rt).lay_out_in_python()
+        for turn in range(20):
+            with marked(break_it, []):
+                inc((8,), None, x)
+                rt.flush()
+            time.sleep(turn % 4 * 0.001)
+            y.copy_from(x)
+            z.copy_from(y)
+            with pytest.raises(acs.PoisonedError, match="the scheduler left"):
+                z.get()
+            for array in (x, y, z):
+                array.fill(0)
+            assert not z.get().any()
+            with contextlib.suppress(acs.PoisonedError):
+                rt.finish()
