@@ -265,7 +265,7 @@ def run(drawn: Program, runtime: acs.Runtime, made: acs.Program) -> int:
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "device": {"backend": "device", "predict": True},
     "auto": {"backend": "auto", "predict": True},
-    "device, no prediction": {"backend": "device"},
+    "device, no prediction": {"backend": "device", "predict": False},
     "device, order": {"backend": "device", "order": "critical_path", "predict": True},
     "device, window 8": {"backend": "device", "window": 8, "predict": True},
     "device, backlog 64": {"backend": "device", "backlog": 64, "predict": True},
