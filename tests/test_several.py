@@ -600,6 +600,21 @@ def test_a_host_task_and_a_decision_see_what_every_device_wrote(two: acs.Runtime
     assert seen == expected
 
 
+def test_whoever_waits_for_an_event_of_another_device_need_not_look_after_it(
+    two: acs.Runtime,
+) -> None:
+    """The driver's own wait hears of its end, though no call of ours comes along."""
+    prog = two.build(
+        "kernel void spin(global uint *x, uint rounds) {"
+        "  uint y = x[0];"
+        "  for (uint i = 0; i < rounds; ++i) y = y * 3u + 1u ^ y >> 7; x[0] = y; }"
+    )
+    arrays = [two.zeros(1, "u4") for _ in range(4)]
+    two.finish()
+    cl.wait_for_events([prog.spin((1,), None, x, 1 << 23).event for x in arrays])
+    assert len({int(x.get()[0]) for x in arrays}) == 1
+
+
 def test_events_of_every_device_are_of_the_runtimes_context(two: acs.Runtime) -> None:
     prog = two.build(ADD)
     x, y = two.array(np.ones(100), "f4"), two.zeros(100, "f4")

@@ -83,8 +83,8 @@ def _what_ended(books: Books, launch: Launch, status: int) -> BaseException:
 
 
 def pump(books: Books) -> tuple[bool, bool]:
-    """Move everything along that can move. Whether launches are still held, and whether any
-    moved."""
+    """Move everything along that can move. Whether somebody has to look again, since launches are
+    still held or others wait for an event of ours, and whether any moved."""
     moved = retire(books, books.backend.poll())
     for number, gates in list(books.gates.items()):
         left, failed = look_at_gates(gates)
@@ -105,7 +105,7 @@ def pump(books: Books) -> tuple[bool, bool]:
     if held or (moved and not books.backend.unsent):
         books.backend.flush()
     # an epoch that waits to be sent needs a look now and then, whatever else moves
-    return held or books.backend.is_attended, moved and held
+    return held or bool(books.user_events) or books.backend.is_attended, moved and held
 
 
 def give_up_gated(books: Books) -> None:

@@ -280,7 +280,7 @@ class Engine(Books):
                     self.progress.start()
 
     def pump(self) -> tuple[bool, bool]:
-        """Move everything along that can move. Whether launches are still held, and whether any
+        """Move everything along that can move. Whether somebody has to look again, and whether any
         moved. Called under the lock."""
         return pump(self)
 

@@ -120,10 +120,13 @@ def event(books: Books, number: int) -> cl.Event:
             books.check_open()
             pump(books)
         found = books.backend.event_for_others(number)
+        books.backend.flush()
         if found is not None:
-            books.backend.flush()
             return found
-        return books.user_events.give(number, number in books.table)
+        given = books.user_events.give(number, number in books.table)
+        if books.user_events:  # whoever waits for it asks the driver, and looks after nothing here
+            books.progress.start()
+        return given
 
 
 def wait_for_half(books: Books) -> None:
