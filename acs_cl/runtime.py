@@ -401,6 +401,7 @@ class Runtime:
     def stats(self) -> Report:
         """Count launches, edges by kind, pruned edges, window occupancy, lanes, memory, overlap."""
         with self._engine.lock:
+            self._note_ends()
             return stats.report(self._engine)
 
     def explain(self, first: Handle, second: Handle | None = None) -> Explanation:
@@ -417,12 +418,19 @@ class Runtime:
         for one in (first,) if second is None else (first, second):
             if not isinstance(one, Handle):
                 raise UsageError(f"explain takes what launches gave, got {type(one).__name__}")
+        with self._engine.lock:
+            self._note_ends()
         if second is None:
             from .observe.reasons import reasons
 
             kernels = self._engine.kernels
             return explain(self._engine, first, None, reasons(kernels, first.name, first.access))
         return explain(self._engine, first, second)
+
+    def _note_ends(self) -> None:
+        """Look at what has ended: the core may have waited for it without telling."""
+        if not self._engine.state:
+            self._engine.pump()
 
     @property
     def trace(self) -> Trace:
