@@ -612,9 +612,12 @@ class _Walk:
             values = [self._value(argument) for argument in arguments]
             if name in ("min", "max") and len(values) == 2:
                 return ["mm", name, node.number, *values]
-            if name == "clamp" and len(values) == 3:
-                raised = ["mm", "max", node.number, values[0], values[1]]
-                return ["mm", "min", node.number, raised, values[2]]
+            if name == "clamp" and len(values) == 3 and not any(map(has_effect, values)):
+                value, least, most = values
+                raised = ["mm", "max", node.number, value, least]
+                within = ["mm", "min", node.number, raised, most]
+                either = ["?:", ["?", 32], least, most]  # drivers differ where bounds are crossed
+                return ["?:", ["cmp", "<=", least, most], within, either]
             if name == "mul24" and len(values) == 2:
                 return ["24", node.number, *values]
             if name == "mad24" and len(values) == 3:
