@@ -428,8 +428,9 @@ class Runtime:
         return explain(self._engine, first, second)
 
     def _note_ends(self) -> None:
-        """Look at what has ended: the core may have waited for it without telling."""
-        if not self._engine.state:
+        """Look at what has ended, if any epoch was sent: the core may have waited for one without
+        telling. Lanes alone need no look, and one would change which edges there are."""
+        if not self._engine.state and self._engine.backend.has_epochs:
             self._engine.pump()
 
     @property

@@ -154,6 +154,11 @@ class Backend:
         return self.event(number)
 
     @property
+    def has_epochs(self) -> bool:
+        """Whether a scheduler has launches of which only a look tells that they have ended."""
+        return False
+
+    @property
     def in_flight(self) -> int:
         """Launches submitted and not yet reported."""
         raise NotImplementedError

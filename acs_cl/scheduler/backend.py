@@ -504,6 +504,11 @@ class Device(Backend):
     # ---- what has ended ------------------------------------------------------------------------
 
     @property
+    def has_epochs(self) -> bool:
+        """Whether epochs were sent that nobody has seen to end."""
+        return self._sender.has_sent
+
+    @property
     def in_flight(self) -> int:
         """Launches submitted and not yet reported."""
         return self._table.in_epochs + self.lanes.in_flight

@@ -228,13 +228,6 @@ public:
     }
 
     // None where the launch is not in flight.
-    // The driver's own event of it; null where it has ended.
-    void *event_of(std::int64_t number) {
-        const Flying *one = find(number);
-        if (one) one = covering(*one);
-        return one ? one->event : nullptr;
-    }
-
     nb::object event(std::int64_t number) {
         const Flying *one = find(number);
         if (one) one = covering(*one);

@@ -297,9 +297,8 @@ public:
 
     // An epoch waits for a launch, unless that is in an epoch sent before, or has ended.
     void follow(Epoch &epoch, std::int64_t number) {
-        void *event = table_->epoch(number) ? nullptr : lanes_->event_of(number);
+        void *event = table_->epoch(number) ? nullptr : lanes_->event_to_wait_for(number);
         if (!event) return;
-        driver.retain_event(event);
         epoch.wait_for.push_back(event);
         waits++;
     }
