@@ -1,9 +1,10 @@
 """A variant of one kernel that looks into device memory whether, and for how many, it runs.
 
 In: a program's source and options, a kernel, whether it has a condition (`when`) and whether its
-global size is counted. Out: a source and the name of the kernel to use in it. The new kernel stands
-behind the untouched (but preprocessed) text, takes more parameters (`WHEN`, `COUNTED`) and leaves
-at its top, before any barrier, so `__local` variables and barriers stay where they may stand.
+global size is counted. Out: a source and the name of the kernel to use in it. The new kernel takes
+more parameters (`WHEN`, `COUNTED`) and leaves at its top, before any barrier, so `__local`
+variables and barriers stay where they may stand. It is behind the untouched (but preprocessed)
+text; or, with a condition alone, in place of the old one, as all kernels of its source are.
 
 Invariants: the condition and the count are the same for all work-items, so where the group size
 divides the count only whole groups leave. What the kernel and its helpers learn of the global size
@@ -87,6 +88,17 @@ class Guarded(NamedTuple):
     collective: str
 
 
+class _Asked(NamedTuple):
+    """Variants of one kernel, or of all ('')."""
+
+    source: str
+    options: tuple[str, ...]
+    device: cl.Device | None
+    kernel: str
+    when: bool
+    counted: bool
+
+
 class _Variants(NamedTuple):
     """A source with variants, and what each of their kernels has for `collective`."""
 
@@ -113,10 +125,10 @@ def with_guards(
 
     Raises `CannotParse` where the source, or a helper that asks for sizes, cannot be rewritten.
     """
-    asked = source, tuple(options), device
-    made = None if counted else _kept(*asked, "", True, False)
+    asked = _Asked(source, tuple(options), device, kernel, when, counted)
+    made = None if counted else _kept(asked._replace(kernel="", when=True))
     if made is None or kernel not in made.collective:
-        made = _kept(*asked, kernel, when, counted)
+        made = _kept(asked)
     return Guarded(made.source, _name(kernel, when, counted), made.collective[kernel])
 
 
@@ -124,22 +136,16 @@ def _name(kernel: str, when: bool, counted: bool) -> str:
     return f"{kernel}__acs_{'when' * when}{'size' * counted}"
 
 
-def _kept(
-    source: str,
-    options: tuple[str, ...],
-    device: cl.Device | None,
-    kernel: str,
-    when: bool,
-    counted: bool,
-) -> _Variants:
-    """Of one kernel, or of all (''); from disk, or made."""
+def _kept(asked: _Asked) -> _Variants:
+    """From disk, or made."""
+    source, options, device, kernel, when, counted = asked
     words = clang.split_options(options)
     key = cache.key(source, f"guards of {kernel} {when} {counted}", words, clang.facts_of(device))
     # What a source includes is not part of the key, so such a variant is not kept.
     keep = not may_include(source, words)
     found = _from_record(cache.load(key)) if keep else None
     if found is None:
-        found = _write(source, options, device, kernel, when, counted)
+        found = _write(asked)
         if keep:
             cache.store(key, found._asdict())
     return found
@@ -156,15 +162,9 @@ def _from_record(record: cache.Record | None) -> _Variants | None:
 
 
 @lru_cache(maxsize=128)
-def _write(
-    source: str,
-    options: tuple[str, ...],
-    device: cl.Device | None,
-    kernel: str,
-    when: bool,
-    counted: bool,
-) -> _Variants:
+def _write(asked: _Asked) -> _Variants:
     """Remembered, since runtimes to come ask for the same, also where nothing is on disk."""
+    source, options, device, kernel, when, counted = asked
     with clang.LOCK:
         if kernel:
             made = _one(unit_with(source, options, device, kernel), kernel, when, counted)
