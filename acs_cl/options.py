@@ -11,12 +11,13 @@ program names none.
 from __future__ import annotations
 
 from typing import Any
+from warnings import warn
 
 from .access.cuts import asked as bands_asked
 from .check.modes import modes, together
 from .errors import UsageError
 from .factory import Settings
-from .host.environment import variable
+from .host.environment import misspelt, variable
 from .launch import spawning as spawns
 from .records import LANE_AFTER, LANE_NEW, Options, Placing
 from .scheduler.children import Room
@@ -43,6 +44,8 @@ def options(
 ) -> Options:
     """Check the arguments and apply the environment."""
     bands_asked(bands)
+    for said in misspelt():
+        warn(said, stacklevel=3)
     asked, backend = backend, variable("ACS_CL_BACKEND") or backend
     checks = modes(check)
     from_outside = variable("ACS_CL_CHECK")

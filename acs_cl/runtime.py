@@ -40,7 +40,7 @@ from .launch.registry import register
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
 from .memory.blocks import Store, store_for
-from .memory.views import normal_shape
+from .memory.views import normal_dtype, normal_shape
 from .observe import stats
 from .options import BACKLOG, options, placing, scheduler_settings, spawning
 from .program import Program, adopted_kernel, source_text
@@ -254,7 +254,7 @@ class Runtime:
     def empty(self, shape: object, dtype: DTypeLike = np.float32) -> Array:
         """Make an array with undefined contents."""
         self._engine.check_open()
-        return self._engine.new_array(normal_shape(shape), np.dtype(dtype))
+        return self._engine.new_array(normal_shape(shape), normal_dtype(dtype))
 
     def zeros(self, shape: object, dtype: DTypeLike = np.float32) -> Array:
         """Make an array of zeros."""
@@ -266,7 +266,8 @@ class Runtime:
         """Make an array with the values of a NumPy array, or of what `numpy.asarray` makes one
         from.
         """
-        host = np.asarray(values, dtype=dtype, order="C")
+        wanted = None if dtype is None else normal_dtype(dtype)
+        host = np.asarray(values, dtype=wanted, order="C")
         if host.dtype == np.float64 and dtype is None and not hasattr(values, "dtype"):
             host = host.astype(np.float32)  # Python floats: OpenCL's own default precision
         array = self.empty(host.shape, host.dtype)
@@ -276,7 +277,7 @@ class Runtime:
     def pinned(self, shape: object, dtype: DTypeLike = np.float32) -> HostArray:
         """Make a NumPy array in host memory that the device copies from and to at full speed."""
         self._engine.check_open()
-        return transfers.pinned(self._engine, normal_shape(shape), np.dtype(dtype))
+        return transfers.pinned(self._engine, normal_shape(shape), normal_dtype(dtype))
 
     def prebuild(self, *kernels: object) -> None:
         """Build kernels into the scheduler of backend 'device' now, and wait for it. Otherwise that

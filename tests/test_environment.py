@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 
+import pyopencl as cl
 import pytest
 from conftest import Environment
 
+import acs_cl as acs
 from acs_cl.host.environment import VARIABLES, variable
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,6 +48,23 @@ def test_blanks_do_not_count_and_unset_is_empty(environment: Environment) -> Non
     assert variable("ACS_CL_RANGES") == "off"
     environment(ACS_CL_RANGES=None)
     assert variable("ACS_CL_RANGES") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("ACS_CL_WATCHDGO", "ACS_CL_WATCHDOG"), ("ACS_CL_BACKENDS", "ACS_CL_BACKEND"),
+     ("ACS_CL_MINE", ""), ("ACS_CL_EVERY", "")],
+)  # fmt: skip
+def test_a_name_that_is_nearly_right_is_warned_of(
+    name: str, meant: str, environment: Environment, device: cl.Device
+) -> None:
+    environment(**{name: "1"})
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        acs.Runtime(device, backend="serial").close()
+    said = [str(one.message) for one in told if name in str(one.message)]
+    assert said == ([f"{name} is set, and means nothing; did you mean {meant}?"] if meant else [])
+    assert all(Path(one.filename) == Path(__file__) for one in told if name in str(one.message))
 
 
 def test_a_name_without_a_row_is_a_fault_of_ours() -> None:

@@ -500,11 +500,14 @@ def test_queue_is_watched_from_outside(
 
 
 STALLS = """
-import sys
+import os, sys
 from subprocess import run
 
 def test_stalls():
-    run([sys.executable, __file__], check=True)
+    run([sys.executable, __file__], check=True, env=os.environ | {"ACS_PLANTED": "(spin)"})
+
+def test_is_endless_on_purpose():
+    run([sys.executable, __file__], check=True, env=os.environ | {"ACS_PLANTED": "(<lambda>"})
 
 if __name__ == "__main__":
     import threading
@@ -529,7 +532,8 @@ def test_a_suite_is_listened_to_with_the_programs_that_it_starts(tmp_path: Path)
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     found = json.loads(out.read_text(encoding="utf-8"))
-    assert found["tests"] == {"passed": 1}
+    assert found["tests"] == {"passed": 2}
+    assert found["reports_of_planted_hangs"] == 1
     (alarm,) = found["alarms"]
     assert alarm["test"].endswith("test_it.py::test_stalls")
     assert "runs on a thread of the host" in alarm["text"]

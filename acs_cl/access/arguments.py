@@ -42,6 +42,7 @@ def resolve(home: Home, value: object) -> Resolved | None:
     if isinstance(value, Array):
         return _resolve_array(home, value)
     if isinstance(value, (cl.SVMPointer, cl.MemoryObjectHolder)):
+        _check_context(home, value)
         span = core.native.foreign_spans(value)[0]
         name = int(value.svm_ptr) if isinstance(value, cl.SVMPointer) else -span.base
         return Resolved(value, ALL if home.store.owns(name) else (span,))
@@ -57,6 +58,16 @@ def _usable(home: Home, array: Array) -> Array:
     if array.nbytes and array.base is None:
         raise UsageError("its memory was given back")
     return array
+
+
+def _check_context(home: Home, memory: cl.SVMPointer | cl.MemoryObjectHolder) -> None:
+    """Refuse memory of another context, which some drivers take, and then use as if it were theirs.
+    PyOpenCL does not tell the context of shared virtual memory."""
+    if isinstance(memory, cl.MemoryObjectHolder) and memory.context != home.context:
+        raise UsageError(
+            "it belongs to another context; make it with the runtime's, rt.context, or the runtime "
+            "with context="
+        )
 
 
 def _resolve_array(home: Home, array: Array) -> Resolved:
@@ -82,6 +93,7 @@ def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
         if not offset:
             return Resolved(data, spans)
         return Resolved(cl.SVM(data.buf[offset:]), spans)
+    _check_context(home, data)
     whole = core.native.foreign_spans(data)[0]
     if whole.base == EVERYTHING or home.store.owns(-whole.base):
         return Resolved(data, ALL, offset)

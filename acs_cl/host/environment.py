@@ -65,6 +65,11 @@ VARIABLES = (
 )
 """All that the library reads, in the order of the reference."""
 
+PREFIX = "ACS_CL_"
+
+ALIKE = 0.8
+"""How near a name has to come to be taken for another one, from 0 to 1."""
+
 _NAMES = frozenset(variable.name for variable in VARIABLES)
 
 
@@ -73,6 +78,20 @@ def variable(name: str) -> str:
     if name not in _NAMES:
         raise KeyError(f"{name} is not in the table of variables")
     return os.environ.get(name, "").strip()
+
+
+def misspelt() -> list[str]:
+    """Say which variables nearly have a name of the table, and which name that is."""
+    from difflib import get_close_matches
+
+    known = [name.removeprefix(PREFIX) for name in _NAMES if name.startswith(PREFIX)]
+    found = []
+    for name in os.environ.keys() - _NAMES:
+        if not name.startswith(PREFIX):
+            continue
+        if near := get_close_matches(name.removeprefix(PREFIX), known, 1, ALIKE):
+            found.append(f"{name} is set, and means nothing; did you mean {PREFIX}{near[0]}?")
+    return found
 
 
 @contextlib.contextmanager

@@ -395,8 +395,6 @@ class Engine(Books):
 
     def new_array(self, shape: tuple[int, ...], dtype: DType) -> Array:
         """Make an array with undefined contents."""
-        if dtype.hasobject:
-            raise UsageError(f"dtype {dtype}: Python objects cannot live on a device")
         nbytes = dtype.itemsize
         for length in shape:
             nbytes *= length

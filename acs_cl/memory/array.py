@@ -22,9 +22,11 @@ from ..devices.driver import Place
 from ..errors import UsageError
 from ..records import DType, Span
 from ..records import HostArray as HostArray
-from .views import contiguous_strides, index_view, is_contiguous, reshape_view
+from .views import contiguous_strides, index_view, is_contiguous, normal_dtype, reshape_view
 
 if TYPE_CHECKING:
+    import pyopencl as cl
+
     from ..handle import Handle
     from .blocks import Base, Store
 
@@ -33,6 +35,7 @@ class Home(Protocol):
     """The engine of a runtime, as arrays know it."""
 
     store: Store
+    context: cl.Context
 
     def runtime(self) -> object:
         """The public face."""
@@ -162,6 +165,21 @@ class Array(core.native.View):
             "arrays; get() waits for them and copies them to the host"
         )
 
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            f"{self!r}: memory of a device cannot be pickled; send what get() returns, and make "
+            "an array of it there"
+        )
+
+    def _compute(self, other: object = None) -> NoReturn:
+        raise UsageError(
+            f"{self!r}: its values are on the device; launch a kernel that computes with them, or "
+            "get() them"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _compute
+    __rtruediv__ = __neg__ = __float__ = __int__ = _compute
+
     def __getitem__(self, index: object) -> Array:
         """Make a view: integers, slices, `...`, `None`, as in NumPy. Out of bounds is an error."""
         self.live()
@@ -201,7 +219,7 @@ class Array(core.native.View):
     def view(self, dtype: npt.DTypeLike) -> Array:
         """Read the same bytes as another type; the last dimension of a contiguous array adapts."""
         self.live()
-        new = np.dtype(dtype)
+        new = normal_dtype(dtype)
         if new.itemsize == self.dtype.itemsize:
             return self.view_at(self.offset, self.shape, self.strides, new)
         last = self.shape[-1] * self.dtype.itemsize if self.shape else 0

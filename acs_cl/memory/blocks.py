@@ -119,6 +119,7 @@ class Store:
         if size > self.largest:
             raise OutOfMemory(
                 f"an array of {nbytes:,} bytes: this device allows at most {self.largest:,} in one"
+                "; make several smaller ones"
             )
         free = self._bins.get(size)
         block = None

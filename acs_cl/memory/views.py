@@ -10,8 +10,12 @@ from math import prod
 from operator import index as as_integer
 from typing import Any, SupportsIndex
 
+import numpy as np
+import numpy.typing as npt
+
 from ..core import native
 from ..errors import UsageError
+from ..records import DType
 
 Shape = tuple[int, ...]
 
@@ -26,6 +30,19 @@ def normal_shape(shape: Any) -> Shape:
         raise UsageError(f"shape {shape!r}: expected an integer or integers") from None
     if any(length < 0 for length in result):
         raise UsageError(f"shape {result}: an array cannot have a negative length")
+    return result
+
+
+def normal_dtype(dtype: npt.DTypeLike) -> DType:
+    """A type of elements as NumPy has it; no Python objects."""
+    try:
+        result = np.dtype(dtype)
+    except TypeError as error:
+        raise UsageError(
+            f"dtype {dtype!r}: {error}; name one of NumPy's, such as 'f4' or np.int32"
+        ) from None
+    if result.hasobject:
+        raise UsageError(f"dtype {result}: Python objects cannot live on a device")
     return result
 
 

@@ -30,6 +30,7 @@ import pyopencl as cl
 from pyopencl import _cl
 
 from .. import core
+from ..access.arguments import describe
 from ..access.called import Arguments
 from ..devices.driver import Events, status
 from ..errors import AcsError, OutOfMemory, UsageError
@@ -124,6 +125,11 @@ class Queue(cl.CommandQueue):
         bypass: bool = True,
         **options: Any,
     ) -> None:
+        if not isinstance(context, cl.Context):
+            raise UsageError(
+                f"a queue takes a pyopencl.Context, got {describe(context)}; of a runtime that is "
+                "rt.context, with runtime=rt"
+            )
         wanted: Any = 0 if properties is None else properties
         super().__init__(context, device, wanted)
         given: Any = self.get_info(cl.command_queue_info.PROPERTIES)

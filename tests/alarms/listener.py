@@ -1,8 +1,10 @@
 """Notes what watchdogs report, in every process of a suite that runs under one.
 
-In: `ACS_ALARMS`, a file. Out: a line of JSON there for each report, with the test that ran. Python
-runs this when it starts, by way of a .pth file (`__main__.py`), in the programs that tests start,
-too. The library is not loaded for it: its watchdog is wrapped when the program loads that.
+In: `ACS_ALARMS`, a file. Out: a line of JSON there for each report, with the test that ran, and
+whether that was planted: a program with a hang on purpose has `ACS_PLANTED`, a word that its report
+has to have. Python runs this when it starts, by way of a .pth file (`__main__.py`), in the programs
+that tests start, too. The library is not loaded for it: its watchdog is wrapped when the program
+loads that.
 """
 
 from __future__ import annotations
@@ -56,7 +58,10 @@ def note(seconds: float, text: str) -> None:
     import json
 
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    word = os.environ.get("ACS_PLANTED", "")
+    planted = bool(word) and word in text
     line = {"test": test, "seconds": seconds, "text": text, "load": os.getloadavg()[0]}
+    line |= {"planted": planted}
     with open(os.environ["ACS_ALARMS"], "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 
