@@ -2,9 +2,9 @@
 
     python tests/alarms --out alarms.json [--seconds 10] [arguments of pytest]
 
-In: tests. Out: JSON with every false alarm: a report of a watchdog that waits as long as asked here.
-Tests of the watchdog plant hangs and have times of their own. Programs with an endless kernel say
-so (`listener.py`). Both are counted apart. Programs that tests start are listened to, too.
+In: tests. Out: JSON with false alarms: reports of watchdogs that wait as long as asked here. Tests of
+the watchdog plant hangs and have times of their own. Programs with an endless kernel say so
+(`listener.py`). Both are counted apart. Programs that tests start are listened to, too.
 """
 
 from __future__ import annotations
