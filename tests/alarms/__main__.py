@@ -2,8 +2,8 @@
 
     python tests/alarms --out alarms.json [--seconds 10] [arguments of pytest]
 
-In: tests. Out: JSON with false alarms: reports of watchdogs that wait as long as asked here. Tests of
-the watchdog plant hangs and have times of their own. Programs with an endless kernel say so
+In: tests. Out: JSON with false alarms: reports of watchdogs that wait as long as asked here. Tests
+of the watchdog plant hangs and have times of their own. Programs with an endless kernel say so
 (`listener.py`). Both are counted apart. Programs that tests start are listened to, too.
 """
 
