@@ -32,8 +32,8 @@ from acs_cl.observe.slices import AT_ONCE
 from acs_cl.records import Span, interval
 from acs_cl.several import placement
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
-from acs_cl.several.engine import Parcel
 from acs_cl.several.links import links_of
+from acs_cl.several.model import Parcel
 from acs_cl.several.placement import Lack, Link, State, Task
 from acs_cl.several.spreading import Owed
 from acs_cl.several.times import FIRST, RARELY, Times
@@ -333,7 +333,7 @@ def test_checks_look_at_one_memory_wherever_launches_run(device: cl.Device, memo
         for _ in range(6):
             prog.add((64,), None, x, y, 1)
         rt.finish()
-        assert engine.placed[1] == 6
+        assert engine.placed_on[1] == 6
         assert rt.stats()["check"]["found"] == 0
         prog.add((64,), None, x, y, 1, reads=x, writes=y[:60])
         with pytest.raises(CheckError, match="does not declare it"):
@@ -395,10 +395,10 @@ def test_the_core_makes_short_launches_where_the_first_device_alone_has_their_da
             for _ in range(2):  # the first one makes the plan
                 prog.add((100,), None, x, target, 1)
                 rt.finish()
-            before = sum(engine.placed)
+            before = sum(engine.placed_on)
             for _ in range(10):
                 prog.add((100,), None, x, target, 1)
-            return sum(engine.placed) - before
+            return sum(engine.placed_on) - before
 
         assert ten(y) == 0
         assert ten(y[:100]) == 0

@@ -19,6 +19,7 @@ import pyopencl as cl
 from ..conditions import size
 from ..launch.commands import HostCommand, KernelCommand
 from ..launch.decision import DecidedCommand, Fault
+from ..launch.observers import AccessOf
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..records import Access, Command, HostArray, Span
@@ -124,6 +125,8 @@ class Recorded(NamedTuple):
     command: Command
     access: Access
     call: int
+    cutting: tuple[str, AccessOf] | None = None
+    """Its source, and what a part of it touches, where several devices may have parts of it."""
 
 
 class Move(NamedTuple):

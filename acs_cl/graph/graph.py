@@ -40,6 +40,7 @@ from ..host.progress import Progress
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
 from ..launch.joint import numbers_of
+from ..launch.observers import AccessOf, Together
 from ..launch.poisoning import may_be_poisoned
 from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
@@ -101,7 +102,11 @@ class Graph:
         self._users: dict[int, set[int]] = {}
         """{base: the calls that use it}."""
         self._launches: list[Recorded] = []
-        self._pieces: list[Segment | Single] = []
+        self._pieces: list[Segment | Single | Together] = []
+        self._replays = -1
+        """How often it was replayed with launches that have no device yet; -1: they have one."""
+        self._cutting: tuple[str, AccessOf] | None = None
+        """While recording: how several devices may have parts of the next launch."""
         self._starts: list[int] = []
         """The first turn of each piece."""
         self._order = engine.options.order
@@ -129,8 +134,9 @@ class Graph:
         return len(self._launches)
 
     @property
-    def pieces(self) -> tuple[Segment | Single, ...]:
-        """Return what a replay runs: segments, and launches by themselves."""
+    def pieces(self) -> tuple[Segment | Single | Together, ...]:
+        """Return what a replay runs: segments, launches with their devices, and launches by
+        themselves."""
         return tuple(self._pieces)
 
     def __repr__(self) -> str:
@@ -242,8 +248,13 @@ class Graph:
             from .tuning import as_tuned
 
             command = as_tuned(self.engine.device, command, access)
-        launches.append(Recorded(command, access, number))
+        launches.append(Recorded(command, access, number, self._cutting))
+        self._cutting = None
         return RecordedHandle(self, before + len(launches), command.name, access)
+
+    def may_cut(self, source: str, access_of: AccessOf) -> None:
+        """Keep how several devices may have parts of the launch that comes next."""
+        self._cutting = source, access_of
 
     def keep(self, base: Base) -> None:
         """Keep memory that was allocated in the recording."""
@@ -278,18 +289,34 @@ class Graph:
             self._pieces = cutter.pieces(launches, self._borders())
         else:
             self._pieces = [Single(turn, "") for turn in range(len(launches))]
-        self._starts = [
-            piece.first if isinstance(piece, Segment) else piece.place for piece in self._pieces
-        ]
-        for piece in self._pieces:
-            if isinstance(piece, Segment):
-                piece.places = self._turns[piece.first : piece.first + len(piece)]
+        self._replays = 0 if self.engine.is_several and self.engine.checker is None else -1
+        self._lay_out()
         self._footprints = {
             number: self._footprint(union(piece.accesses), number)
             for number, piece in enumerate(self._pieces)
             if isinstance(piece, Segment)
         }
         self._access = union([one.access for one in self._launches])
+
+    def _lay_out(self) -> None:
+        """Note where the pieces begin, and which launches they have."""
+        self._starts = [
+            piece.place if isinstance(piece, Single) else piece.first for piece in self._pieces
+        ]
+        for piece in self._pieces:
+            if not isinstance(piece, Single):
+                piece.places = self._turns[piece.first : piece.first + len(piece)]
+
+    def _place(self) -> None:
+        """Have devices chosen for its launches, if that can be done by now."""
+        recorded = (self._launches[place] for place in self._turns)
+        launches = [(one.command, one.access, one.cutting) for one in recorded]
+        found = self.engine.placed(launches, self._borders(), self._replays)
+        self._replays += 1
+        if found is not None:
+            self._pieces = [Single(one, "") if isinstance(one, int) else one for one in found]
+            self._replays = -1
+            self._lay_out()
 
     def _borders(self) -> set[int]:
         """Launches at which a loop begins or has ended."""
@@ -343,6 +370,8 @@ class Graph:
         with self._lock:
             if any(isinstance(piece, Segment) and piece.broken for piece in self._pieces):
                 self._compile()
+            if self._replays >= 0:
+                self._place()
             if loop is None:
                 self._run(range(len(self._calls)), self._loops, numbers)
                 rounds = Rounds(1)
@@ -370,8 +399,13 @@ class Graph:
                 trace.goes_on()
             if isinstance(piece, Single):
                 numbers += self._single(self._turns[piece.place])
-            else:
+            elif isinstance(piece, Segment):
                 self._segment(number, piece, numbers)
+            elif (made := piece.replay()) is not None:
+                numbers += made
+            else:
+                for place in piece.places:
+                    numbers += self._single(place)
 
     # ---- what loops ask ------------------------------------------------------------------------
 
@@ -419,7 +453,7 @@ class Graph:
         return found
 
     def _single(self, place: int) -> tuple[int, ...]:
-        command, access, number = self._launches[place]
+        command, access, number, _ = self._launches[place]
         engine, call = self.engine, self._calls[number]
         if type(command) is KernelCommand and call.is_plain:
             handle: Handle = call.function(*call.args)
@@ -461,8 +495,14 @@ class Graph:
         self._check("dag")
         routes = ["lane"] * len(self)
         for number, piece in enumerate(self._pieces, 1):
-            for place in piece.places if isinstance(piece, Segment) else ():
-                routes[place] = f"segment {number} of the scheduler"
+            if isinstance(piece, Segment):
+                for place in piece.places:
+                    routes[place] = f"segment {number} of the scheduler"
+            elif not isinstance(piece, Single):
+                for turn, device in piece.devices():
+                    place = self._turns[turn]
+                    before = f"{routes[place]}, " if routes[place] != "lane" else ""
+                    routes[place] = f"{before}device {device}"
         launches = self._pairs(range(len(self)))
         save(of_recorded(launches, routes), path)
 
@@ -722,6 +762,8 @@ class Graph:
                 turn = self._turn_of[place]
                 at = bisect_right(self._starts, turn) - 1
                 piece = self._pieces[at]
+                if not isinstance(piece, Segment | Single):
+                    fits = fits and move is None and piece.patch(turn, new.command)
                 if isinstance(piece, Segment) and cutter is not None and fits:
                     with self.engine.lock:
                         fits = cutter.patch(piece, turn, (new.command, new.access))
@@ -814,6 +856,8 @@ class Graph:
         singles = [piece for piece in self._pieces if isinstance(piece, Single)]
         if self._state:
             text += f"the graph is {self._state}"
+        elif self.engine.is_several:
+            text += self._told_devices()
         elif self.engine.cutter() is None:
             text += "launch by launch, since only the scheduler on the device runs segments"
         else:
@@ -834,6 +878,19 @@ class Graph:
                 text += f"; the host reads the word of a loop in each round: {found}"
         return Explanation(text, False, ())
 
+    def _told_devices(self) -> str:
+        """Say where its launches run."""
+        runs = [one for one in self._pieces if not isinstance(one, Segment | Single)]
+        alone = len(self) - sum(map(len, runs))
+        if not runs:
+            return "each replay places them" + (
+                ", until it is known how long they take" if self._replays >= 0 else ""
+            )
+        counts = Counter(device for run in runs for _, device in run.devices())
+        text = ", ".join(f"{many:,} on device {device}" for device, many in sorted(counts.items()))
+        text += f"; copies between devices in each replay: {sum(run.copies for run in runs):,}"
+        return text + (f"; by themselves: {alone:,}" if alone else "")
+
     def told_bands(self, place: int) -> str:
         """Say how a launch is cut into bands, if that was asked for."""
         cut = getattr(self._launches[place].command, "cut", None) if not self._state else None
@@ -847,6 +904,8 @@ class Graph:
         piece = self._pieces[bisect_right(self._starts, turn) - 1]
         if isinstance(piece, Single):
             return f"\nbands: off, since it runs by itself: {piece.reason}"
+        if not isinstance(piece, Segment):
+            return "\nbands: off, since only one device has them"
         return "\n" + told(piece, turn - piece.first)
 
 

@@ -17,7 +17,7 @@ Invariants (all under `lock`, except that waiting for the device never holds it)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, Protocol
@@ -39,7 +39,7 @@ from .commands import KernelCommand
 from .dispatch import dispatch, send_what_there_is
 from .ends import pump, retire
 from .gates import Patience, open_events
-from .observers import Recorder
+from .observers import Recorder, Together, Unplaced
 from .poisoning import came_through, meet_poison
 
 _new = tuple.__new__
@@ -437,6 +437,13 @@ class Engine(Books):
         wait_for: Sequence[cl.Event] | None,
     ) -> Handle | None:
         """Launch a kernel in parts, where there are several devices; None: launch it whole."""
+        return None
+
+    def placed(
+        self, launches: Sequence[Unplaced], borders: Container[int], replays: int
+    ) -> Sequence[Together | int] | None:
+        """Place the launches of a graph, where there are several devices, after so many replays:
+        runs of them, and turns of those that go by themselves. None: not yet, or never."""
         return None
 
     def at_home(self, command: Command) -> Command:

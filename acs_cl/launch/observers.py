@@ -7,18 +7,51 @@ names a class above.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyopencl as cl
 
 from ..devices.driver import Events
 from ..handle import Handle
-from ..records import Access, Command, DType, Found, Launch, Report
+from ..records import Access, Command, DType, Found, Launch, Report, Sizes
 
 if TYPE_CHECKING:
     from ..memory.array import Array
     from ..memory.blocks import Base, Block
+
+
+AccessOf = Callable[[Sizes, Sizes], Access]
+"""What a part of a launch touches, by its global size and its offset."""
+
+Unplaced = tuple[Command, Access, tuple[str, AccessOf] | None]
+"""A recorded launch without a device. The last is there where parts of it may run on several: its
+source, and what a part touches."""
+
+
+class Together(Protocol):
+    """Launches of a graph that have their devices, and are made in one go."""
+
+    first: int
+    """The turn of the first one."""
+    places: Sequence[int]
+    """Where they are in the graph."""
+
+    def __len__(self) -> int:
+        """How many launches there are."""
+
+    @property
+    def copies(self) -> int:
+        """How many copies between devices are among them."""
+
+    def devices(self) -> list[tuple[int, int]]:
+        """The turn and the device of each, or of each part of one."""
+
+    def replay(self) -> list[int] | None:
+        """Make them; None: they have to go one by one."""
+
+    def patch(self, turn: int, command: Command) -> bool:
+        """Another command, which touches the same, takes the place of one; whether that can be."""
 
 
 class Recorder(Protocol):
@@ -33,6 +66,9 @@ class Recorder(Protocol):
 
     def take(self, command: Command, access: Access, wait_for: object) -> Handle:
         """Keep a launch of the call that is being made."""
+
+    def may_cut(self, source: str, access_of: AccessOf) -> None:
+        """The next launch is one that several devices may have parts of."""
 
     def keep(self, base: Base) -> None:
         """Keep memory that was allocated in the recording."""

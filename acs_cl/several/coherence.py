@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..records import Span
+from ..records import Span, interval
 
 MOST_ROWS = 512
 """A span of more rows counts as all bytes from its first to its last one."""
@@ -144,9 +144,25 @@ class Coherence:
                 found &= mask or -1
         return 0 if found == -1 else found
 
+    def unwritten(self, span: Span) -> list[Span]:
+        """Find what nobody has written of a span."""
+        line = self._lines.get(span.base) or _Line()
+        return [
+            interval(span.base, begin, stop - begin)
+            for start, end in rows_of(span)
+            for begin, stop, mask in line.within(start, end)
+            if not mask
+        ]
+
     def moved(self, piece: Piece, device: int) -> None:
         """Note that a device got a copy of a piece."""
         self._lines[piece.base].add(piece.start, piece.end, 1 << device)
+
+    def put(self, piece: Piece) -> None:
+        """Note that just these devices have a piece."""
+        line = self._lines.setdefault(piece.base, _Line())
+        if line.only(piece.start, piece.end) != piece.devices:
+            line.put(piece.start, piece.end, piece.devices)
 
     def written(self, span: Span, device: int) -> None:
         """Note that a launch on a device may have written a span: no other has it now."""
@@ -177,6 +193,19 @@ class Coherence:
             return []
         found = line.within(0, line.edges[-1])
         return [Piece(base, start, end, mask) for start, end, mask in found if mask]
+
+    @property
+    def bases(self) -> list[int]:
+        """List the bases of which anything is known."""
+        return list(self._lines)
+
+    def copy(self) -> Coherence:
+        """The same knowledge, to be changed apart."""
+        other = Coherence()
+        for base in self._lines:
+            for piece in self.all_of(base):
+                other.put(piece)
+        return other
 
     @property
     def intervals(self) -> int:

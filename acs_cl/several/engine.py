@@ -12,8 +12,8 @@ waits for launches on its device and for copies alone. Nothing is copied to a de
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from time import perf_counter, perf_counter_ns
 from typing import NamedTuple
@@ -29,21 +29,22 @@ from ..handle import Handle
 from ..launch import bases
 from ..launch.books import Parts
 from ..launch.commands import BETWEEN, KernelCommand, TransferCommand
-from ..launch.decision import DecidedCommand
 from ..launch.ends import pump
 from ..launch.engine import Calls, Engine
 from ..launch.gates import open_events
 from ..launch.joint import SeveralHandle
-from ..launch.observers import Checker
+from ..launch.observers import AccessOf, Checker, Unplaced
 from ..memory.array import Array, HostArray
 from ..memory.blocks import Base, Block
 from ..records import EVERYTHING, Access, Command, Launch, Span, interval
 from . import binding, placement
 from .backend import Several
-from .coherence import Coherence, Piece, is_widened
+from .coherence import Piece
 from .memory import AnyPart, Blocks, Everywhere, real_base
-from .placement import Lack, Links, State, Task
-from .spreading import LEAST_US, AccessOf, Owed, are_apart, cut, hindrance
+from .model import Model, Parcel, key_of, needed, parcels
+from .placed import LEARNS, Chosen, Placed, Recorded, Step, runs
+from .placement import Links, State
+from .spreading import LEAST_US, Owed, are_apart, cut, hindrance
 from .spreading import Part as PartOf
 from .staging import CHUNK, Staging
 from .times import Key, Times
@@ -63,16 +64,6 @@ WAITS_US = 500.0
 
 LOOKED_AT = 256
 """How many short launches the core makes before one is looked at again."""
-
-
-class Parcel(NamedTuple):
-    """One copy between devices, for those that count them."""
-
-    base: int
-    start: int
-    end: int
-    source: int
-    target: int
 
 
 class Team(NamedTuple):
@@ -114,7 +105,7 @@ class SeveralEngine(Engine):
     def __init__(self, parts: Parts, calls: Calls, team: Team) -> None:
         super().__init__(parts, calls)
         self.team = team
-        self.coherence = Coherence()
+        self.model = Model(len(team.devices))
         self.policy = placement.policy(team.placement)
         self.twins = Twins(team.contexts, team.devices)
         self.staging = Staging(self._pinned)
@@ -124,18 +115,21 @@ class SeveralEngine(Engine):
         many = len(team.devices)
         self.moved = [[[0, 0] for _ in range(many)] for _ in range(many)]
         """Copies and bytes, by source and target."""
-        self.placed = [0] * many
+        self.placed_on = [0] * many
         """Launches of the program, by device."""
         self._blocks: dict[int, Blocks] = {}
         self.times = Times(many)
         self._wants_times = team.placement == "min_finish" or team.spread is None
-        self._free_us = [0.0] * many
-        self._ready_us: dict[tuple[int, int], float] = {}
-        """{base, device: when its last writer there will have ended}."""
         self.spread = team.spread
         self.owed = Owed()
         self.parts = 0
         """Launches that were parts of spread ones."""
+        self.replayed = 0
+        """Launches of graphs that had their devices before."""
+        self.places_after = 1, LEARNS
+        """Replays of a graph, at least and at most, until its launches are placed for good."""
+        self.stepped: Callable[[Step], None] | None = None
+        """Is told of each launch of a replay. For tests."""
         self.store.freed = self._freed
         self.backend.timed, self.backend.asked = self.times.took, self.times.asked
         self.backend.staying = self._staying
@@ -173,7 +167,7 @@ class SeveralEngine(Engine):
     def _take_up(self, base: int) -> None:
         """Let the core make launches that touch a base, if only the first device has it."""
         blocks = self._blocks[base]
-        if blocks.address and self.coherence.settle(base, blocks.size):
+        if blocks.address and self.model.coherence.settle(base, blocks.size):
             self._left.discard(base)
             self.hazards.take_up(base)
 
@@ -200,7 +194,8 @@ class SeveralEngine(Engine):
                 pieces = self._pieces_of_read(command, access)
                 if len(pieces) > 1:
                     return self._read_pieces(command, access, pieces, wait_for, result)
-            device, reason = self._place(command, access)
+            now_us = perf_counter() * 1e6
+            device, reason = self._place(command, access, self.model, self._states(), now_us)
             number = self._launch_on(device, reason, command, access, wait_for, started_ns)
         return Handle(self, number, command.name, access, result)
 
@@ -222,19 +217,19 @@ class SeveralEngine(Engine):
     ) -> int:
         """Launch on a device, behind copies of what that lacks. Called under the lock."""
         gates = open_events(wait_for) if wait_for else None
-        self._bring(_needed(command, access), device)
+        self._bring(needed(command, access), device)
         if self.checker is not None:  # bytes beside those that are declared are the same, too
             named = {span.base for span in (*access.reads, *access.writes)} & self._blocks.keys()
             self._bring([interval(base, 0, self._blocks[base].size) for base in named], device)
         made = self._bound(command, device)
         real = self._real(access, device)
         if self._wants_times:
-            self.times.ask(self.number + 1, _key(command), device, self.table.__contains__)
+            self.times.ask(self.number + 1, key_of(command), device, self.table.__contains__)
         self.backend.assign(self.number + 1, device, reason)
         if self.tracer is not None:
             self.tracer.goes_on()  # what is behind a copy, or a part of the same launch
         number = self.enter(made, real, gates, started_ns=started_ns or self._now_ns()).number
-        self._launched(access, device, _key(command))
+        self._launched(access, device, key_of(command))
         if self.checker is not None:  # which looks at the first device
             self._bring(access.writes, 0)
         return number
@@ -262,9 +257,12 @@ class SeveralEngine(Engine):
     ) -> Handle | None:
         """Launch a kernel in parts on all devices, if it can be cut and that pays. None: it is to
         be launched whole."""
-        if self.spread is False or self.recorder() is not None or self.checker is not None:
+        if self.spread is False or self.checker is not None:
             return None
-        key, many = _key(command), len(self.placed)
+        if (graph := self.recorder()) is not None:
+            graph.may_cut(source, access_of)
+            return None
+        key, many = key_of(command), len(self.placed_on)
         took = [self.times.took_us(key, device) for device in range(many)]
         whole_us = max((one for one in took if one is not None), default=0.0)
         if self.spread is None and whole_us < LEAST_US:
@@ -281,11 +279,138 @@ class SeveralEngine(Engine):
             if self.spread is None and not self.owed.pays(key, whole_us, self._moves_us(parts)):
                 return None
             numbers = [
-                self._launch_on(device, f"part {device + 1} of {len(parts)} of it", *part, wait_for)
+                self._launch_on(device, _part(device, parts), *part, wait_for)
                 for device, part in enumerate(parts)
             ]
             self.parts += len(parts)
         return SeveralHandle(self, (tuple(numbers),), command.name, access)
+
+    # ---- recorded graphs -------------------------------------------------------------------------
+
+    def placed(
+        self, launches: Sequence[Unplaced], borders: Container[int], replays: int
+    ) -> list[Placed | int] | None:
+        """Place the launches of a graph: runs of them, and turns of those that each replay places.
+        None: not yet, since it is not known how long its kernels take."""
+        least, most = self.places_after
+        if replays < least:
+            return None
+        recorded = [Recorded(*one) for one in launches]
+        keys = {key for one in recorded if (key := key_of(one.command)) is not None}
+        with self.lock:
+            if self._wants_times and replays < most and not all(map(self._took_us, keys)):
+                return None
+            least_us = 0.0 if self.spread else LEAST_US
+            parts = {
+                turn: parts
+                for turn, one in enumerate(recorded)
+                if one.cutting is not None
+                and (self._took_us(key_of(one.command)) or 0.0) >= least_us
+                and (parts := one.parts(len(self.placed_on)))
+            }
+            chosen, ends_us = self._tried(recorded, parts)
+            if parts and not self.spread:
+                whole, whole_ends_us = self._tried(recorded, {})
+                if whole_ends_us <= ends_us:
+                    chosen = whole
+            try:
+                return [
+                    piece for run in runs(recorded, chosen, borders) for piece in self._run_of(run)
+                ]
+            except OutOfMemory:
+                return list(range(len(recorded)))
+
+    def _took_us(self, key: Key | None) -> float | None:
+        """How long launches of a kernel take, on whichever device takes longest."""
+        took = (self.times.took_us(key, device) for device in range(len(self.placed_on)))
+        return max((one for one in took if one is not None), default=None)
+
+    def _tried(
+        self, recorded: Sequence[Recorded], parts: Mapping[int, Sequence[PartOf]]
+    ) -> tuple[list[Chosen], float]:
+        """Place launches one after another by the policy, and say when all would have ended. What
+        counts is the second time, which finds the data where the first one has left it."""
+        links, many = self.team.links, len(self.placed_on)
+        model = Model(many, self.model.coherence.copy())
+        held = [store.in_use_bytes for store in self.store.stores]
+        chosen: list[Chosen] = []
+        for _ in range(2):
+            chosen, active = [], [0] * many
+            model.free_us, model.ready_us = [0.0] * many, {}
+            for turn, one in enumerate(recorded):
+                whole_us = self._took_us(key_of(one.command)) or 0.0
+                if cut := parts.get(turn, ()):
+                    some = [
+                        Chosen(turn, *part, device, _part(device, cut), whole_us / len(cut))
+                        for device, part in enumerate(cut)
+                    ]
+                else:
+                    states = list(map(State, model.free_us, active, held))
+                    found = self._place(one.command, one.access, model, states, 0.0)
+                    some = [Chosen(turn, one.command, one.access, *found, whole_us)]
+                for launch in some:
+                    active[launch.device] += 1
+                    model.brings(
+                        launch.command, launch.access, launch.device, links, launch.took_us
+                    )
+                chosen += some
+        return chosen, max(model.free_us)
+
+    def _run_of(self, run: list[Chosen] | int) -> list[Placed | int]:
+        """A run as a replay makes it. Short launches on the first device are the core's."""
+        if isinstance(run, int):
+            return [run]
+        if self.table.usable and not any(
+            one.device or one.took_us >= placement.STAYS_US for one in run
+        ):
+            return [one.turn for one in run]
+        return [Placed(run, self.team.links, self._bound, self._real, self._replay)]
+
+    def _replay(self, run: Placed) -> list[int] | None:
+        """Launch a run of a graph."""
+        model, numbers = self.model, list[int]()
+        with self.lock:
+            if run.parts and self._may_be_poisoned():
+                return None
+            started_ns = self._starts()
+            self.make_room()
+            for device, spans in enumerate(run.needs):
+                self._bring(spans, device)
+            for base in run.away:
+                self._leave(base)
+            now_us = perf_counter() * 1e6
+            try:
+                for chosen, command, access, copies in run.steps:
+                    for parcel in copies:
+                        self._send(parcel)
+                    if self.tracer is not None:
+                        self.tracer.goes_on()
+                        started_ns = perf_counter_ns()
+                    device = chosen.device
+                    self.backend.assign(self.number + 1, device, chosen.reason)
+                    numbers.append(self.enter(command, access, started_ns=started_ns).number)
+                    start_us = max(now_us, model.free_us[device])
+                    model.runs(chosen.access.writes, device, start_us, chosen.took_us)
+                    self.placed_on[device] += 1
+                    if self.stepped is not None:
+                        self.stepped(run.steps[len(numbers) - 1])
+            except BaseException:
+                self._broke_off(run, len(numbers))
+                raise
+            for piece in run.left:
+                model.coherence.put(piece)
+            for base in run.home & self._left if self.table.usable else ():
+                self._take_up(base)
+            self.parts += run.parts
+            self.replayed += len(run)
+        return numbers
+
+    def _broke_off(self, run: Placed, made: int) -> None:
+        """A launch of a run was refused: those before it have been made."""
+        for step in run.steps[:made]:
+            for span in step.chosen.access.writes:
+                if span.base > 0:
+                    self.model.coherence.written(span, step.chosen.device)
 
     def _may_be_poisoned(self) -> bool:
         """Whether bytes are poisoned, or may be by something that has not run yet. A launch that
@@ -300,8 +425,8 @@ class SeveralEngine(Engine):
         """How long the copies for each part take."""
         found = []
         for device, part in enumerate(parts):
-            needed = _needed(*part)
-            pieces = [piece for span in needed for piece in self.coherence.missing(span, device)]
+            coherence = self.model.coherence
+            pieces = [piece for span in needed(*part) for piece in coherence.missing(span, device)]
             links = self.team.links
             took = 0.0
             for piece in pieces:
@@ -315,7 +440,7 @@ class SeveralEngine(Engine):
         (span,) = access.reads
         if span.base <= EVERYTHING or not isinstance(command.source, Place):
             return []
-        pieces = self.coherence.cover(span)
+        pieces = self.model.coherence.cover(span)
         return pieces if len(pieces) <= MOST_PIECES else []
 
     def _read_pieces(
@@ -330,7 +455,7 @@ class SeveralEngine(Engine):
         (span,), place, numbers = access.reads, command.source, []
         for piece in pieces:
             at = piece.start - span.start
-            device = placement.members(piece.devices, len(self.placed))[0]
+            device = placement.members(piece.devices, len(self.placed_on))[0]
             part = TransferCommand(
                 "read",
                 command.target[at : at + piece.nbytes],
@@ -348,21 +473,30 @@ class SeveralEngine(Engine):
         super().make_room()
         self.backend.forget_before(self.table.oldest() or self.number)
 
-    def _place(self, command: Command, access: Access) -> tuple[int, str]:
+    def _place(
+        self,
+        command: Command,
+        access: Access,
+        model: Model,
+        states: Sequence[State],
+        now_us: float,
+    ) -> tuple[int, str]:
+        """Choose the device of a launch, and say why."""
         if reason := binding.pinned_because(command, access):
             return 0, reason
-        states = self._states()
         if isinstance(command, TransferCommand) and not access.reads:
-            return self._place_of_write(access, states)
-        task = self._task(command, access)
+            return self._place_of_write(access, model, states)
+        task = model.task(needed(command, access), key_of(command), self.times)
         if isinstance(command, TransferCommand):
             return placement.at_home(task, states), AT_HOME
-        chosen = self.policy(task, states, self.team.links, perf_counter() * 1e6)
+        chosen = self.policy(task, states, self.team.links, now_us)
         return chosen, f"placed by {self.team.placement}"
 
-    def _place_of_write(self, access: Access, states: list[State]) -> tuple[int, str]:
+    def _place_of_write(
+        self, access: Access, model: Model, states: Sequence[State]
+    ) -> tuple[int, str]:
         """Values from the host go where the array was, or where there is most room."""
-        holders = [self.coherence.everywhere(span) for span in access.writes]
+        holders = [model.coherence.everywhere(span) for span in access.writes]
         for device in range(len(states)):
             if holders and all(mask >> device & 1 for mask in holders):
                 return device, AT_HOME
@@ -375,29 +509,9 @@ class SeveralEngine(Engine):
         return [
             State(free, backend.in_flight, store.in_use_bytes)
             for free, backend, store in zip(
-                self._free_us, self.backend.backends, self.store.stores, strict=True
+                self.model.free_us, self.backend.backends, self.store.stores, strict=True
             )
         ]
-
-    def _task(self, command: Command, access: Access) -> Task:
-        """What a policy knows of a launch."""
-        needed, key = _needed(command, access), _key(command)
-        named = {span.base for span in needed}
-        devices = range(len(self.placed))
-        lacks = tuple(
-            tuple(
-                Lack(piece.nbytes, piece.devices)
-                for span in needed
-                for piece in self.coherence.missing(span, device)
-            )
-            for device in devices
-        )
-        ready = tuple(
-            max((self._ready_us.get((base, device), 0.0) for base in named), default=0.0)
-            for device in devices
-        )
-        took = tuple(self.times.took_us(key, device) for device in devices)
-        return Task(lacks, ready, took, sum(span.nbytes for span in needed))
 
     def _launched(self, access: Access, device: int, key: Key | None) -> None:
         """Note what a launch does to coherence and to the model's clock."""
@@ -406,23 +520,21 @@ class SeveralEngine(Engine):
                 for number in list(self._blocks):
                     if device:
                         self._leave(number)
-                    for piece in self.coherence.all_of(number):
-                        self.coherence.written(_span_of(piece), device)
+                    for piece in self.model.coherence.all_of(number):
+                        self.model.coherence.written(_span_of(piece), device)
             elif span.base > 0:
                 if device:
                     self._leave(span.base)
-                self.coherence.written(span, device)
+                self.model.coherence.written(span, device)
         if not device and self._left and self.table.usable:
             for base in {span.base for span in (*access.reads, *access.writes)} & self._left:
                 self._take_up(base)
-        self.placed[device] += 1
-        now_us = perf_counter() * 1e6
+        self.placed_on[device] += 1
+        now_us, free_us = perf_counter() * 1e6, self.model.free_us[device]
         if self.backend.backends[device].in_flight <= 1:
-            self._free_us[device] = now_us
+            free_us = now_us
         took = self.times.took_us(key, device) or 0.0
-        self._free_us[device] = max(self._free_us[device], now_us) + took
-        for span in access.writes:
-            self._ready_us[span.base, device] = self._free_us[device]
+        self.model.runs(access.writes, device, max(free_us, now_us), took)
 
     # ---- memory ----------------------------------------------------------------------------------
 
@@ -434,12 +546,12 @@ class SeveralEngine(Engine):
         self._blocks[base.number] = base.block
         self._leave(base.number)
         if self.checker is not None:  # which gives it contents
-            self.coherence.written(interval(base.number, 0, base.block.size), 0)
+            self.model.coherence.written(interval(base.number, 0, base.block.size), 0)
         return base
 
     def is_used(self, base: int) -> bool:
         """Whether launches in flight use a base, on any device."""
-        devices = range(len(self.placed))
+        devices = range(len(self.placed_on))
         return any(self.hazards.users(real_base(base, device)) for device in devices)
 
     def raise_for_bytes(self, spans: Sequence[Span], what: str) -> None:
@@ -455,8 +567,8 @@ class SeveralEngine(Engine):
         """A part of a block comes back."""
         self._blocks.pop(blocks.number, None)
         self._left.discard(blocks.number)
-        self.coherence.forget(blocks.number)
-        self._ready_us.pop((blocks.number, device), None)
+        self.model.coherence.forget(blocks.number)
+        self.model.ready_us.pop((blocks.number, device), None)
         real = real_base(blocks.number, device)
         users = self.hazards.users(real)
         self.hazards.forget(real)
@@ -507,7 +619,7 @@ class SeveralEngine(Engine):
             for span in spans if alone else ():
                 if device:
                     self._leave(span.base)
-                self.coherence.written(span, device)
+                self.model.coherence.written(span, device)
 
     # ---- copies ----------------------------------------------------------------------------------
 
@@ -516,30 +628,22 @@ class SeveralEngine(Engine):
         for span in spans:
             if span.base == EVERYTHING:
                 for number in list(self._blocks):
-                    for piece in self.coherence.all_of(number):
+                    for piece in self.model.coherence.all_of(number):
                         self._bring_span(_span_of(piece), device)
             elif span.base > 0:
                 self._bring_span(span, device)
 
     def _bring_span(self, span: Span, device: int) -> None:
-        pieces = deque(self.coherence.missing(span, device))
-        while pieces:
-            piece = pieces.popleft()
-            source = placement.nearest(piece.devices, device, piece.nbytes, self.team.links)
-            while pieces and pieces[0].devices >> source & 1:
-                begins = pieces[0].start
-                if begins - piece.end > PREFETCH:
-                    break
-                if self.coherence.run(piece, source, device, begins) < begins:
-                    break
-                piece = piece._replace(end=pieces.popleft().end)
-            if not self._carry(Parcel(span.base, piece.start, piece.end, source, device)):
-                for start in range(piece.start, piece.end, CHUNK):
-                    end = min(piece.end, start + CHUNK)
-                    self._copy(Parcel(span.base, start, end, source, device))
-            if device:
-                self._leave(span.base)
-            self.coherence.moved(piece, device)
+        for parcel in parcels(self.model.coherence, span, device, self.team.links, PREFETCH):
+            self._send(parcel)
+
+    def _send(self, parcel: Parcel) -> None:
+        """Copy, at once or by launches."""
+        if not self._carry(parcel):
+            for start in range(parcel.start, parcel.end, CHUNK):
+                self._copy(parcel._replace(start=start, end=min(parcel.end, start + CHUNK)))
+        if parcel.target:
+            self._leave(parcel.base)
 
     def _carry(self, parcel: Parcel) -> bool:
         """Copy at once, if what the copy follows has ended, or will before long; or say that it
@@ -547,7 +651,7 @@ class SeveralEngine(Engine):
         base, start, end, source, target = parcel
         if self.failures.any or self._may_be_poisoned():
             return False
-        if self._ready_us.get((base, source), 0.0) > perf_counter() * 1e6 + WAITS_US:
+        if self.model.ready_us.get((base, source), 0.0) > perf_counter() * 1e6 + WAITS_US:
             return False
         blocks, is_svm = self._blocks[base], self.store.is_svm
         spans, sides = [], []
@@ -684,7 +788,7 @@ class SeveralEngine(Engine):
             found.append(
                 {
                     "name": device.name.strip(),
-                    "launches": self.placed[number],
+                    "launches": self.placed_on[number],
                     "reserved_bytes": store.reserved_bytes,
                     "in_use_bytes": store.in_use_bytes,
                     "from": moved,
@@ -698,13 +802,8 @@ class SeveralEngine(Engine):
         return f"<acs_cl.Runtime {self.plan.backend} on {text}>"
 
 
-def _needed(command: Command, access: Access) -> tuple[Span, ...]:
-    """What has to be valid before a launch: all that it touches, but for what it overwrites. Of a
-    kernel that is nothing: one that declares what it writes need not write all of that."""
-    if isinstance(command, (KernelCommand, DecidedCommand)):
-        return (*access.reads, *access.writes)
-    sure = {span for span in access.overwrites if not is_widened(span)}
-    return (*access.reads, *(span for span in access.writes if span not in sure))
+def _part(device: int, cut: Sequence[PartOf]) -> str:
+    return f"part {device + 1} of {len(cut)} of it"
 
 
 def _said(parcel: Parcel) -> str:
@@ -713,12 +812,3 @@ def _said(parcel: Parcel) -> str:
 
 def _span_of(piece: Piece) -> Span:
     return interval(piece.base, piece.start, piece.nbytes)
-
-
-def _key(command: Command) -> Key | None:
-    """What times are kept under."""
-    if isinstance(command, DecidedCommand):
-        command = command.plain
-    if isinstance(command, KernelCommand):
-        return command.name, command.global_size, command.local_size
-    return None

@@ -10,11 +10,12 @@ Invariants: no part touches what another one writes. Parts are whole groups, and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from ..launch.commands import KernelCommand
+from ..launch.observers import AccessOf
 from ..ranges import overlap
 from ..records import EVERYTHING, Access, Span
 
@@ -38,10 +39,6 @@ class Part(NamedTuple):
 
     command: KernelCommand
     access: Access
-
-
-AccessOf = Callable[[tuple[int, ...], tuple[int, ...]], Access]
-"""What a part touches, by its global size and its offset."""
 
 
 def hindrance(source: str, command: KernelCommand) -> str:

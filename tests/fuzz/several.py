@@ -18,7 +18,9 @@ import acs_cl as acs
 from acs_cl.emu.reference.coherence import Bytes
 from acs_cl.records import Span, interval
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
-from acs_cl.several.engine import Parcel, SeveralEngine
+from acs_cl.several.engine import SeveralEngine
+from acs_cl.several.model import Parcel
+from acs_cl.several.placed import Step
 from fuzz.kernels import SOURCE
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
@@ -37,6 +39,8 @@ CONFIGURATIONS: list[tuple[int, dict[str, Any]]] = [
 """Devices, and options of the runtime."""
 
 STEPS = 25
+GRAPHS = [*NAMES, *["graph", "replay", "replay", "replay", "replay", "update", "swap"] * 9]
+"""Steps of programs with many replays."""
 
 
 def engine_of(runtime: acs.Runtime) -> SeveralEngine:
@@ -91,6 +95,21 @@ class Looked(Coherence):
         self._grow(span.base, span.end)
         self.model.written(span, device)
 
+    def stepped(self, step: Step) -> None:
+        """A launch of a replay was made, with the copies before it. The engine notes what all of
+        them did at the end."""
+        for base, start, end, source, target in step.copies:
+            self.model.moved(base, start, end, source, target)
+        for span in step.chosen.access.writes:
+            if span.base > 0:
+                self._grow(span.base, span.end)
+                self.model.written(span, step.chosen.device)
+
+    def put(self, piece: Piece) -> None:
+        super().put(piece)
+        for one in self.model.valid[piece.base][piece.start : piece.end]:
+            assert sum(1 << device for device in one) == piece.devices
+
     def settle(self, base: int, nbytes: int) -> bool:
         is_settled = super().settle(base, nbytes)
         if is_settled:
@@ -131,11 +150,13 @@ class Ways:
             self._made[which] = runtime, runtime.build(SOURCE)
         runtime, program = self._made[which]
         engine = engine_of(runtime)
-        looked = engine.coherence = Looked(many)
-        engine.parcels = looked.copied
+        looked = engine.model.coherence = Looked(many)
+        engine.parcels, engine.stepped = looked.copied, looked.stepped
         engine.policy = at_random(seed)
+        engine.places_after = 0, 0
         before, chance = counted(engine), random.Random(f"several {seed}")
-        steps = [(chance.choice(NAMES), chance.randbytes(11)) for _ in range(STEPS)]
+        names = GRAPHS if seed // len(CONFIGURATIONS) % 2 else NAMES
+        steps = [(chance.choice(names), chance.randbytes(11)) for _ in range(STEPS)]
         failing = seed // len(CONFIGURATIONS) % 3 == 2
         expected = NumpyMachine(failing)
         run(steps, expected)
@@ -164,8 +185,9 @@ def counted(engine: SeveralEngine) -> Counter[str]:
     copies = [link for row in engine.moved for link in row]
     return Counter(
         {
-            "launches": sum(engine.placed),
+            "launches": sum(engine.placed_on),
             "parts": engine.parts,
+            "launches of placed graphs": engine.replayed,
             "copies": sum(many for many, _ in copies),
             "copied bytes": sum(nbytes for _, nbytes in copies),
         }

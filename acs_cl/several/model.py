@@ -1,0 +1,120 @@
+"""The model: where bytes will be valid, and when devices and their data will be ready.
+
+In: launches in program order, each with its device. Out: what a policy knows of the next one. The
+engine has a model of all that was launched; placing a graph tries its launches on one of its own.
+Times are microseconds on a clock that the caller chooses. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..launch.commands import KernelCommand
+from ..launch.decision import DecidedCommand
+from ..records import Access, Command, Span
+from .coherence import Coherence, is_widened
+from .placement import Lack, Links, Task, nearest
+from .times import Key, Times
+
+
+class Parcel(NamedTuple):
+    """One copy between devices."""
+
+    base: int
+    start: int
+    end: int
+    source: int
+    target: int
+
+
+class Model:
+    """What is known of the data and the clocks of all devices."""
+
+    def __init__(self, devices: int, coherence: Coherence | None = None) -> None:
+        self.coherence = Coherence() if coherence is None else coherence
+        self.free_us = [0.0] * devices
+        """When each device will have done all it has."""
+        self.ready_us: dict[tuple[int, int], float] = {}
+        """{base, device: when its last writer there will have ended}."""
+
+    def task(self, needed: Sequence[Span], key: Key | None, times: Times) -> Task:
+        """Say what a policy knows of a launch."""
+        devices = range(len(self.free_us))
+        named = {span.base for span in needed}
+        lacks = tuple(
+            tuple(
+                Lack(piece.nbytes, piece.devices)
+                for span in needed
+                for piece in self.coherence.missing(span, device)
+            )
+            for device in devices
+        )
+        ready = tuple(
+            max((self.ready_us.get((base, device), 0.0) for base in named), default=0.0)
+            for device in devices
+        )
+        took = tuple(times.took_us(key, device) for device in devices)
+        return Task(lacks, ready, took, sum(span.nbytes for span in needed))
+
+    def brings(
+        self, command: Command, access: Access, device: int, links: Links, took_us: float
+    ) -> None:
+        """Note that a launch begins on a device, as soon as that is free and has its data."""
+        start_us, spans = self.free_us[device], needed(command, access)
+        for span in spans:
+            ready_us = self.ready_us.get((span.base, device), 0.0)
+            for parcel in parcels(self.coherence, span, device, links, 0):
+                there_us = self.ready_us.get((parcel.base, parcel.source), 0.0)
+                took = links[parcel.source][device].took_us(parcel.end - parcel.start)
+                ready_us = max(ready_us, there_us) + took
+            start_us = max(start_us, ready_us)
+        self.runs(access.writes, device, start_us, took_us)
+        for span in access.writes:
+            if span.base > 0:
+                self.coherence.written(span, device)
+
+    def runs(self, writes: Sequence[Span], device: int, start_us: float, took_us: float) -> None:
+        """Note that a launch begins at a time."""
+        ends = self.free_us[device] = start_us + took_us
+        for span in writes:
+            self.ready_us[span.base, device] = ends
+
+
+def parcels(
+    coherence: Coherence, span: Span, device: int, links: Links, prefetch: int
+) -> Iterator[Parcel]:
+    """Give the copies that a device needs to have a span. Each is noted when the next one is asked
+    for. `prefetch`: so many bytes between two pieces go along, if the device lacks them too."""
+    pieces = deque(coherence.missing(span, device))
+    while pieces:
+        piece = pieces.popleft()
+        source = nearest(piece.devices, device, piece.nbytes, links)
+        while pieces and pieces[0].devices >> source & 1:
+            begins = pieces[0].start
+            if begins - piece.end > prefetch:
+                break
+            if coherence.run(piece, source, device, begins) < begins:
+                break
+            piece = piece._replace(end=pieces.popleft().end)
+        yield Parcel(span.base, piece.start, piece.end, source, device)
+        coherence.moved(piece, device)
+
+
+def needed(command: Command, access: Access) -> tuple[Span, ...]:
+    """What has to be valid before a launch: all that it touches, but for what it overwrites. Of a
+    kernel that is nothing: one that declares what it writes need not write all of that."""
+    if isinstance(command, (KernelCommand, DecidedCommand)):
+        return (*access.reads, *access.writes)
+    sure = {span for span in access.overwrites if not is_widened(span)}
+    return (*access.reads, *(span for span in access.writes if span not in sure))
+
+
+def key_of(command: Command) -> Key | None:
+    """What times are kept under."""
+    if isinstance(command, DecidedCommand):
+        command = command.plain
+    if isinstance(command, KernelCommand):
+        return command.name, command.global_size, command.local_size
+    return None
