@@ -105,8 +105,6 @@ class Graph:
         self._pieces: list[Segment | Single | Together] = []
         self._replays = -1
         """How often it was replayed with launches that have no device yet; -1: they have one."""
-        self._cutting: tuple[str, AccessOf] | None = None
-        """While recording: how several devices may have parts of the next launch."""
         self._starts: list[int] = []
         """The first turn of each piece."""
         self._order = engine.options.order
@@ -235,8 +233,15 @@ class Graph:
             check_written("acs.loop", loop.flag, self._accesses(calls))
             self._loops.append(loop)
 
-    def take(self, command: Command, access: Access, wait_for: object) -> Handle:
-        """Keep a launch of the call that is being made."""
+    def take(
+        self,
+        command: Command,
+        access: Access,
+        wait_for: object,
+        cutting: tuple[str, AccessOf] | None = None,
+    ) -> Handle:
+        """Keep a launch of the call that is being made. `cutting`: where several devices may have
+        parts of it, its source, and what a part touches."""
         if wait_for:
             raise UsageError(
                 "wait_for= inside a recording: an event comes once, and a graph is replayed; wait "
@@ -248,13 +253,8 @@ class Graph:
             from .tuning import as_tuned
 
             command = as_tuned(self.engine.device, command, access)
-        launches.append(Recorded(command, access, number, self._cutting))
-        self._cutting = None
+        launches.append(Recorded(command, access, number, cutting))
         return RecordedHandle(self, before + len(launches), command.name, access)
-
-    def may_cut(self, source: str, access_of: AccessOf) -> None:
-        """Keep how several devices may have parts of the launch that comes next."""
-        self._cutting = source, access_of
 
     def keep(self, base: Base) -> None:
         """Keep memory that was allocated in the recording."""

@@ -64,11 +64,15 @@ class Recorder(Protocol):
     def capture(self, function: Callable[..., object], *args: object, **keywords: object) -> Handle:
         """Make a call of the program, and keep it."""
 
-    def take(self, command: Command, access: Access, wait_for: object) -> Handle:
-        """Keep a launch of the call that is being made."""
-
-    def may_cut(self, source: str, access_of: AccessOf) -> None:
-        """The next launch is one that several devices may have parts of."""
+    def take(
+        self,
+        command: Command,
+        access: Access,
+        wait_for: object,
+        cutting: tuple[str, AccessOf] | None = None,
+    ) -> Handle:
+        """Keep a launch of the call that is being made. `cutting`: where several devices may have
+        parts of it, its source, and what a part touches."""
 
     def keep(self, base: Base) -> None:
         """Keep memory that was allocated in the recording."""

@@ -256,12 +256,11 @@ class SeveralEngine(Engine):
         wait_for: Sequence[cl.Event] | None,
     ) -> Handle | None:
         """Launch a kernel in parts on all devices, if it can be cut and that pays. None: it is to
-        be launched whole."""
+        be launched whole. A recording keeps how it could be cut."""
         if self.spread is False or self.checker is not None:
             return None
         if (graph := self.recorder()) is not None:
-            graph.may_cut(source, access_of)
-            return None
+            return graph.take(command, access, wait_for, (source, access_of))
         key, many = key_of(command), len(self.placed_on)
         took = [self.times.took_us(key, device) for device in range(many)]
         whole_us = max((one for one in took if one is not None), default=0.0)
