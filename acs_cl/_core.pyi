@@ -19,13 +19,13 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .access.bands import Groups
+from .access.binder import Bound, Outcome, Reached
 from .errors import AcsError
 from .records import Access, Launch, Span
 
 Spans: TypeAlias = Iterable[Span]
 Sizes: TypeAlias = tuple[int, ...]
-Rectangles: TypeAlias = tuple[tuple[int, int, int, int], ...] | None
-"""Start, pitch, rows and width of each, from the first byte of an argument on; None: all of it."""
 Edges: TypeAlias = dict[int, str]
 """Launches that one follows, with the first reason for each: RAW, WAR, WAW, reuse or any."""
 
@@ -64,33 +64,71 @@ def cut(span: Span, reached: Sequence[tuple[int, int, int, int]] | None) -> list
 
 # ---- bodies -----------------------------------------------------------------------------------
 
-class Outline:
-    """What of a kernel's body decides where it touches its arguments.
+class Binder:
+    """Bind the arguments of a kernel's launches: what the driver takes, and what they touch.
 
-    Raises a `ValueError` for what is none, or is nested too deeply."""
+    `acs_cl/access/binder.py` makes it."""
 
-    def __init__(self, functions: Sequence[Any]) -> None: ...
-    def reach(
+    most: int
+    """How many sizes and numbers are worked out; others touch all of their views (below 0: any)."""
+
+    def __init__(
         self,
-        sizes: tuple[int, ...],
-        local: tuple[int, ...] | None,
-        offset: tuple[int, ...] | None,
-        numbers: dict[int, int],
-        groups: tuple[tuple[int, int], ...] | None,
-    ) -> dict[int, tuple[Rectangles, Rectangles, str]] | None:
-        """Say which bytes of each parameter a launch may read and write (None: all), and why.
-
-        None where that takes too long."""
+        parameters: Iterable[tuple[str, str, int]],
+        functions: Sequence[Any] | None,
+        numbers: Sequence[int],
+        group: Sequence[int] | None,
+        more: tuple[Span, ...],
+        everything: bool,
+    ) -> None:
+        """Take code, mode and bytes of each parameter; the functions of an outline, and the
+        parameters whose numbers matter there; the group size that the kernel asks for; what it
+        writes besides, or, with `everything`, in place of all that."""
 
     @property
+    def has_ranges(self) -> bool:
+        """Say whether it knows which bytes launches reach."""
+    @property
+    def numbers(self) -> list[int]:
+        """Return the parameters whose numbers matter."""
+    @property
     def runs(self) -> int:
-        """How often it was run."""
+        """Count the sizes and numbers that were worked out."""
 
-    def tell(
+    def bind(
         self,
-    ) -> list[tuple[Sizes, Sizes | None, dict[int, int], list[tuple[int, int, int, int, int]]]]:
-        """Say for which launches the core ran it since this was asked: global and local size,
-        numbers, and the spans of all views."""
+        home: Any,
+        global_size: Sizes,
+        local_size: Sizes | None,
+        offset: Sizes | None,
+        args: Sequence[object],
+        are_usual: bool,
+        narrows: bool,
+    ) -> Bound | None:
+        """Bind arguments of a launch; None where one is not plain. `are_usual`: each is a
+        `Resolved`, bytes, or an object of the driver's. `narrows`: what it reaches counts."""
+    def touched(
+        self,
+        views: Sequence[Span],
+        numbers: Sequence[int],
+        global_size: Sizes,
+        local_size: Sizes | None,
+        offset: Sizes | None,
+        groups: Groups | None,
+    ) -> Access:
+        """Say what a launch touches of these views, or a box of its groups."""
+    def reached(
+        self,
+        global_size: Sizes,
+        local_size: Sizes | None,
+        offset: Sizes | None,
+        numbers: Sequence[int],
+        groups: Groups | None,
+    ) -> dict[int, Reached]:
+        """Say the same in bytes from where each argument begins."""
+    def outcomes(self, access: Access) -> list[Outcome]:
+        """Say of what launches with this access were made; several if it came of several sizes or
+        numbers, none if it is kept no longer."""
 
 # ---- hazards ----------------------------------------------------------------------------------
 
@@ -531,15 +569,13 @@ def plan(
     table: Table,
     name: str,
     parameters: Iterable[tuple[str, str, int, int]],
-    body: tuple[Sequence[int], Outline, Sizes | None, int] | None,
+    binder: Binder,
     lanes: tuple[Queues, Any, bool] | None,
     scheduler: tuple[Any, int, int, int] | None,
 ) -> None:
     """Give a kernel its launch plan: code, mode, bytes and place in a record by parameter.
 
-    `body` tells which bytes it reaches: the parameters that this depends on, what is run for new
-    numbers, the group size that it asks for, and how often at most (below 0: without a limit).
-    None: launches touch all of their arrays. `lanes`: queues, kernel, whether memory goes there by
+    `binder` tells which bytes it reaches. `lanes`: queues, kernel, whether memory goes there by
     address. `scheduler`: itself, bytes of arguments, of local memory of the kernel's own, and of
     local memory at most."""
 
@@ -1142,6 +1178,9 @@ class Memory:
 
     @property
     def span(self) -> Span: ...
+    @property
+    def is_placed(self) -> bool:
+        """Say whether an argument of it begins where its bytes do."""
     @property
     def is_host(self) -> bool:
         """Whether the host may look at it without another command."""

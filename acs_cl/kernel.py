@@ -1,17 +1,15 @@
 """Kernels: from a call in PyOpenCL's order to a launch.
 
-In: calls `kernel(global_size, local_size, *args)`. Out: `KernelCommand` and
-`Access` for the runtime. For every kernel a function is generated from its signature (`converter`)
-that turns plain arguments into driver arguments and spans. Whatever is not plain goes through
-`Kernel.convert_slowly`, which knows every case and every error. Both give the same answer where
-both apply.
+In: calls `kernel(global_size, local_size, *args)`. Out: `KernelCommand` and `Access` for the
+runtime.
 
 A call comes to the core's `Caller` first. That makes the launch by itself if one like it was made
 before, by the kernel's launch plan (`plans`), and calls `Kernel._call` for the first ones and for
-whatever is unusual.
+whatever is unusual. The arguments are bound by the core then, too (`access.binder`). Unusual ones
+are made usual before (`Kernel._usual`), which knows every case and every error.
 """
 
-# Long because: the slow path has to know every argument there is, and every wrong one by name.
+# Long because: somebody has to know every argument there is, and every wrong one by name.
 
 from __future__ import annotations
 
@@ -24,10 +22,10 @@ import pyopencl as cl
 
 from . import core
 from .access import arguments, hints, scalars
-from .access.called import Arguments, Converted
-from .access.converter import Convert, converter
+from .access.bands import Groups
+from .access.binder import MOST_RUNS, Bound, binder
+from .access.called import Arguments
 from .access.cuts import Cut, Policy, asked
-from .access.narrow import Narrow, narrow
 from .access.signature import Parameter, Signature
 from .conditions import Deciding, Guards, size
 from .devices.build import build
@@ -36,7 +34,7 @@ from .errors import UsageError
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
 from .launch.sizes import MOST, Unsuitable
-from .plans import MOST_RUNS, plan_launches
+from .plans import plan_launches
 from .records import Access, Sizes, Span, interval
 
 if TYPE_CHECKING:
@@ -78,7 +76,6 @@ class Kernel(core.native.Caller):
         self.source = source
         self.options = options
         self._signature: Signature | None = None
-        self._convert: Convert = Kernel._first
         self.standing: Any = None
         self._sources: dict[tuple[int, ...], tuple[str, str]] = {(): (source, name)}
         self._variants: dict[tuple[int, ...], tuple[Any, str]] = {}
@@ -86,7 +83,7 @@ class Kernel(core.native.Caller):
         self.guards: Guards | None = None
         self._offer: Any = None
         self._ranges: bool | None = None
-        self.narrowing: Narrow | None = None
+        self._binder: core.native.Binder | None = None
         self.is_for_python = False
 
     def __repr__(self) -> str:
@@ -106,9 +103,25 @@ class Kernel(core.native.Caller):
             self._signature = signature_of(
                 self._native, self.source, self.options, self.engine.device
             )
-            self.narrowing = None if self._ranges is False else narrow(self._signature)
+            self._native.signature = self._signature
             self.engine.kernels.add(self)
         return self._signature
+
+    @property
+    def binder(self) -> core.native.Binder:
+        """Return what binds the arguments of its launches."""
+        if self._binder is None:
+            signature = self.signature
+            everything = bool(signature.anywhere)
+            more = (self.globals_span(),) if signature.program_globals else ()
+            self._binder = binder(
+                signature,
+                self._ranges is not False,
+                arguments.ALL if everything else more,
+                everything,
+            )
+            self._binder.most = -1 if self._ranges else MOST_RUNS
+        return self._binder
 
     @property
     def infer_ranges(self) -> bool | None:
@@ -122,7 +135,7 @@ class Kernel(core.native.Caller):
     @infer_ranges.setter
     def infer_ranges(self, value: bool | None) -> None:
         self._ranges = None if value is None else bool(value)
-        self.narrowing = None if self._ranges is False else narrow(self.signature)
+        self._binder = None
         self._forget()
 
     def _call(
@@ -199,27 +212,28 @@ class Kernel(core.native.Caller):
             global_size = deciding.global_size
         else:
             deciding = None
-        native, pointers, values, access = self._convert(self, args)
+        narrows = self.standing is None and not (deciding is not None and deciding.counts)
+        native, bound = self._bind(args, global_size, local_size, offset, narrows)
+        access = bound.access
         many = asked(self.engine.options.bands if bands is None else bands)
         cut = None
         if many and graph is not None:
             declared = deciding is not None, reads is not None or writes is not None
-            cut = self._cut(many, access, global_size, offset, args, *declared)
-        narrower = self.narrowing if deciding is None or not deciding.counts else None
-        if narrower is not None and self.standing is None:
-            most = MOST_RUNS if self._ranges is None else None
-            access = narrower.access(access, global_size, local_size, offset, args, most)
+            cut = self._cut(many, bound, global_size, offset, *declared)
         if self.standing is not None or reads is not None or writes is not None:
             access = self._declare(access, global_size, local_size, offset, args, reads, writes)
         command = _new(
             KernelCommand,
-            (self.name, native, global_size, local_size, pointers, values, offset, cut, items),
-        )
+            (
+                self.name, native, global_size, local_size, bound.pointers, bound.values, offset,
+                cut, items,
+            ),
+        )  # fmt: skip
         variant = None
         if deciding is None:
             spread = None
-            if plain and narrower is not None and self.engine.is_several:
-                spread = self._spread(command, access, args, wait_for)
+            if plain and narrows and self.binder.has_ranges and self.engine.is_several:
+                spread = self._spread(command, access, bound, wait_for)
             handle = spread or self.engine.launch(command, access, wait_for)
         else:
             handle = deciding.launch(command, access, wait_for)
@@ -233,37 +247,38 @@ class Kernel(core.native.Caller):
         return handle
 
     def _cut(
-        self, many: int | Policy, whole: Access, global_size: Sizes, offset: Sizes | None,
-        args: Arguments, decides: bool, is_declared: bool,
+        self, many: int | Policy, bound: Bound, global_size: Sizes, offset: Sizes | None,
+        decides: bool, is_declared: bool,
     ) -> Cut:  # fmt: skip
         """How a recorded launch is to be cut, with what any of its groups touch."""
         if decides:
             return Cut(many, None, "whether it runs, or how large it is, is found on the device")
         if is_declared:
             return Cut(many, None, "reads= or writes= say what it touches as a whole")
-        if self.standing is not None or self.narrowing is None:
+        binder, views, numbers = self.binder, bound.views, bound.numbers
+        if self.standing is not None or not binder.has_ranges:
             return Cut(many, None, "nobody knows what a part of it touches")
-        touched = self.narrowing.of_bands(whole, global_size, offset, args)
-        if touched is None:
+        if views is None or numbers is None:
             return Cut(many, None, "an argument of it is not one piece of memory")
-        numbers = self.narrowing.numbers_of(args)
-        return Cut(many, touched, "", (whole, global_size, offset, *numbers))
+
+        def touched(groups: Groups, local_size: Sizes) -> Access:
+            return binder.touched(views, numbers, global_size, local_size, offset, groups)
+
+        return Cut(many, touched, "", (bound.whole, global_size, offset, *numbers))
 
     def _spread(
-        self,
-        command: KernelCommand,
-        access: Access,
-        args: Arguments,
-        wait_for: Events,
+        self, command: KernelCommand, access: Access, bound: Bound, wait_for: Events
     ) -> Handle | None:
         """Launch in parts on several devices, where the engine has them and that pays."""
+        views, numbers = bound.views, bound.numbers
 
         def access_of(global_size: Sizes, offset: Sizes) -> Access:
-            assert narrowing is not None
-            whole = self._convert(self, args)[3]
-            return narrowing.access(whole, global_size, command.local_size, offset, args)
+            if views is None or numbers is None:
+                return bound.whole
+            return self.binder.touched(
+                views, numbers, global_size, command.local_size, offset, None
+            )
 
-        narrowing = self.narrowing
         return self.engine.launch_spread(command, access, self.source, access_of, wait_for)
 
     def launch_many(
@@ -318,35 +333,42 @@ class Kernel(core.native.Caller):
         """The core makes no launches of it any more, until it has another plan."""
         core.native.forget(self)
 
-    def _first(self, args: tuple[object, ...]) -> Converted:
-        """The first call: learn the signature, generate the converter."""
-        self._convert = converter(self)
-        self._native.signature = self.signature
-        return self._convert(self, args)
+    def _bind(
+        self, args: Arguments, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
+        narrows: bool,
+    ) -> tuple[cl.Kernel, Bound]:  # fmt: skip
+        """Have the core bind the arguments of a launch, and say which OpenCL kernel takes them."""
+        engine = self.engine
+        how = global_size, local_size, offset
+        bound = self.binder.bind(engine, *how, args, False, narrows)
+        if bound is not None:
+            return self._native, bound
+        engine.counts.not_plain += 1
+        usual, native, starts = self._usual(args)
+        bound = self.binder.bind(engine, *how, usual, True, narrows)
+        assert bound is not None, "usual arguments are bound"
+        return native, bound._replace(values=(*bound.values, *starts))
 
-    def convert_slowly(self, args: tuple[object, ...]) -> Converted:
-        """Convert any arguments, and refuse wrong ones."""
+    def _usual(self, args: Arguments) -> tuple[list[object], cl.Kernel, list[object]]:
+        """Make any arguments usual, and refuse wrong ones: memory is `Resolved`, a value is bytes,
+        everything else as the driver takes it. Besides, the kernel for such memory, and values that
+        this one takes behind the others."""
         parameters = self.signature.parameters
         if len(args) != len(parameters):
             names = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
             raise UsageError(
                 f"{self.label()}: got {len(args)} arguments, expected {len(parameters)} ({names})"
             )
-        pointers: list[object] = []
-        values: list[object] = []
-        reads: list[Span] = []
-        writes: list[Span] = []
+        usual: list[object] = []
         offsets: dict[int, int] = {}
         kinds: list[bool] = []
         for index, (parameter, value) in enumerate(zip(parameters, args, strict=True)):
             found = self._memory(index, parameter, value)
             if found is None:
-                if scalars.is_value(parameter, value):
-                    values += (index, self._value(index, parameter, value))
-                else:
-                    pointers += (index, self._object(index, parameter, value))
+                convert = self._value if scalars.is_value(parameter, value) else self._object
+                usual.append(convert(index, parameter, value))
                 continue
-            pointers += (index, found.argument)
+            usual.append(found)
             kinds.append(is_svm(found.argument))
             if parameter.space == "global":
                 offsets[index] = found.offset
@@ -355,20 +377,12 @@ class Kernel(core.native.Caller):
                     f"{self._where(index, parameter)}: a view that starts inside its buffer can be "
                     "passed to global pointers only; copy it"
                 )
-            mode = parameter.mode if parameter.mode or parameter.is_pointer else "rw"
-            if "r" in mode:
-                reads += found.spans
-            if "w" in mode:
-                writes += found.spans
-        native = self.native_for(tuple(offsets) if any(offsets.values()) else (), tuple(kinds))
-        if any(offsets.values()):
-            for extra, start in enumerate(offsets.values()):
-                values += (len(parameters) + extra, struct.pack("Q", start))
-        if self.signature.anywhere:
-            reads, writes = [], list(arguments.ALL)
-        elif self.signature.program_globals:
-            writes.append(self.globals_span())
-        return native, tuple(pointers), tuple(values), Access(tuple(reads), tuple(writes))
+        if not any(offsets.values()):
+            return usual, self.native_for((), tuple(kinds)), []
+        starts: list[object] = []
+        for extra, start in enumerate(offsets.values()):
+            starts += (len(parameters) + extra, struct.pack("Q", start))
+        return usual, self.native_for(tuple(offsets), tuple(kinds)), starts
 
     def _memory(self, index: int, parameter: Parameter, value: object) -> arguments.Resolved | None:
         try:

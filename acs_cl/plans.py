@@ -16,13 +16,13 @@ import pyopencl as cl
 
 from . import core
 from .access import scalars
+from .access.binder import NUMBERS_KNOWN
 from .access.called import Called
 from .memory.array import Array
 from .records import Access, Sizes
 from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
 
 if TYPE_CHECKING:
-    from .access.narrow import Narrow
     from .access.signature import Parameter
     from .launch.commands import KernelCommand
     from .launch.engine import Engine
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 _Parameter: TypeAlias = tuple[str, str, int]
 """What the core calls a parameter, how it is used, and its bytes."""
-
-_NUMBERS_KNOWN = frozenset("bBhHiIqQfd")
 
 FLAGS = (np.dtype(np.uint32), np.dtype(np.int32))
 """Types of a word that `when=` looks at."""
@@ -47,11 +45,6 @@ _NUMBERS = (
 )  # fmt: skip
 """Types of numbers that convert without any Python code, besides Python's own."""
 
-MOST_RUNS = 1024
-"""Sizes and numbers for which it is worked out which bytes a kernel reaches, unless the program
-wants all. To do that takes as long as many launches. So a kernel that is called with ever new
-numbers counts with all of its views in the end, for those. A network's kernel has hundreds."""
-
 
 class Given(Protocol):
     """What a kernel of PyOpenCL's was given."""
@@ -65,15 +58,16 @@ class Given(Protocol):
 class Planned(Called, Protocol):
     """A kernel whose launches the core may make by itself."""
 
-    infer_ranges: bool | None
-    narrowing: Narrow | None
-    """What makes its accesses narrower than whole views."""
     is_for_python: bool
     """Whether the core can make none of its launches."""
 
     @property
     def engine(self) -> Engine:
         """The engine of its runtime."""
+
+    @property
+    def binder(self) -> core.native.Binder:
+        """What binds the arguments of its launches."""
 
 
 def use(handle: type) -> None:
@@ -178,7 +172,7 @@ def _plan(
 ) -> bool:
     """Give the core a plan for the kernel; false where it can have none."""
     assert isinstance(kernel, core.native.Caller)
-    engine, signature, narrow = kernel.engine, kernel.signature, kernel.narrowing
+    engine, signature = kernel.engine, kernel.signature
     if (
         parameters is None
         or _too_many(parameters)
@@ -189,12 +183,10 @@ def _plan(
     places, epoch = _places(kernel, parameters, offer)
     queues = engine.backend.core_queues
     lanes = None if queues is None else (queues, kernel.native, engine.plan.memory == "svm")
-    most = MOST_RUNS if kernel.infer_ranges is None else -1
     core.native.plan(
         kernel, engine.table, kernel.name,
         [(*parameter, at) for parameter, at in zip(parameters, places, strict=True)],
-        None if narrow is None else narrow.body(most),
-        lanes, epoch,
+        kernel.binder, lanes, epoch,
     )  # fmt: skip
     return True
 
@@ -237,7 +229,7 @@ def _parameter(parameter: Parameter, index: int, given: Given | None) -> _Parame
     number = scalars.code(parameter) or ""
     nbytes = struct.calcsize(f"={number}")
     value = None if given is None else given.values.get(index)
-    if number in _NUMBERS_KNOWN and (given is None or (value and len(value) == nbytes)):
+    if number in NUMBERS_KNOWN and (given is None or (value and len(value) == nbytes)):
         return number, mode, nbytes
     if given is None:
         return "", "", 0

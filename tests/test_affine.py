@@ -13,13 +13,11 @@ import pytest
 from conftest import Environment
 
 import acs_cl as acs
-from acs_cl import devices, testing
-from acs_cl.access.bands import group_counts, rows
+from acs_cl import core, devices, testing
+from acs_cl.access.bands import Groups, group_counts, rows
+from acs_cl.access.binder import MOST_RUNS, Reached, binder
 from acs_cl.access.inference import from_source
-from acs_cl.access.narrow import narrow
-from acs_cl.access.reach import Groups, Reached
 from acs_cl.access.signature import Signature
-from acs_cl.plans import MOST_RUNS
 
 Sizes = tuple[int, ...]
 
@@ -37,10 +35,9 @@ def of(
     signature: Signature, sizes: Sizes, local: Sizes | None, offset: Sizes | None,
     numbers: dict[str, int], groups: Groups | None = None,
 ) -> dict[str, Reached]:  # fmt: skip
-    made = narrow(signature)
-    assert made is not None
-    args = [numbers.get(parameter.name, 0) for parameter in signature.parameters]
-    found = made.reached(sizes, local, offset, args, groups)
+    made = binder(signature)
+    needed = [numbers.get(signature.parameters[index].name, 0) for index in made.numbers]
+    found = made.reached(sizes, local, offset, needed, groups)
     return {
         parameter.name: found.get(index, Reached((), ()))
         for index, parameter in enumerate(signature.parameters)
@@ -468,18 +465,22 @@ def test_numbers_that_do_not_matter_change_no_range() -> None:
     for seed in range(4 * PER_PROGRAM):
         text = programs.PLAIN + programs.Writer(seed).kernel()
         signature = from_source(text, f"k{seed}", None, None)
-        made, whole = narrow(signature), narrow(signature)
-        assert made is not None
-        assert whole is not None
-        whole.numbers = [3, 4, 5]
+        assert signature.outline is not None
+        made = binder(signature)
+        whole = core.native.Binder(
+            [*[("P", one.mode, 8) for one in signature.parameters[:3]], *[("i", "", 4)] * 3],
+            signature.outline["functions"], [3, 4, 5], signature.group_size, (), False,
+        )  # fmt: skip
         fewer += len(made.numbers) < 3
         chance = random.Random(seed)
         for _ in range(6):
             sizes, local, offset = sizes_of(chance)
             args = [0, 0, 0, *(chance.choice([0, 1, 3, 7, 20, -2]) for _ in range(3))]
-            assert made.reached(sizes, local, offset, args) == whole.reached(
-                sizes, local, offset, args
-            ), (seed, sizes, args)
+            found = [
+                one.reached(sizes, local, offset, [args[index] for index in one.numbers], None)
+                for one in (made, whole)
+            ]
+            assert found[0] == found[1], (seed, sizes, args)
     assert fewer
 
 
@@ -494,8 +495,7 @@ def test_only_numbers_that_reach_an_address_or_a_branch_matter() -> None:
            }""",
         "k", None, None,
     )  # fmt: skip
-    made = narrow(signature)
-    assert made is not None
+    made = binder(signature)
     names = [signature.parameters[index].name for index in made.numbers]
     assert names == ["n", "m", "far", "by"]
 
@@ -520,9 +520,8 @@ def test_a_body_that_is_nested_too_deeply_counts_with_whole_views(deep: int) -> 
     body = [["w", ["+", ["p", 0], index, 4], 4]]
     source = "kernel void k(global int *x) { x[get_global_id(0)] = 1; }"
     signature = from_source(source, "k", None, None)
-    made = narrow(signature._replace(outline={"functions": [[[0], body, True, []]]}))
-    assert made is not None
-    found = made.reached((4,), None, None, [None])
+    made = binder(signature._replace(outline={"functions": [[[0], body, True, []]]}))
+    found = made.reached((4,), None, None, [], None)
     assert found[0].writes == (None if deep > 250 else ((400, 16, 1, 16),))
 
 

@@ -20,10 +20,9 @@ from acs_cl.access.bands import (
     run_length,
     tiles,
 )
+from acs_cl.access.binder import MOST_RECTANGLES, Reached, binder
 from acs_cl.access.cuts import Cut, Policy, Shares, asked, in_runs, policy
 from acs_cl.access.inference import from_source
-from acs_cl.access.narrow import narrow
-from acs_cl.access.reach import MOST_RECTANGLES, Reached
 from acs_cl.benchmarks.validation import bands
 from acs_cl.emu.machines import machine
 from acs_cl.graph.calls import union
@@ -195,11 +194,9 @@ def test_what_a_cut_waits_for_follows_from_the_bytes(
         wide = 3 if name == "qkv" else 1
         counts, n = (6 * wide, 4), 48 * wide
         signature = from_source(PRODUCTS, name.replace("qkv", "product"), None, None)
-        made = narrow(signature)
-        assert made is not None
-        numbers = {"n": n, "k": 48}
-        args = [numbers.get(one.name, 0) for one in signature.parameters]
+        made = binder(signature)
         names = [one.name for one in signature.parameters]
+        numbers = [{"n": n, "k": 48}[names[index]] for index in made.numbers]
         bases = {"x": at + 1, "qkv": at + 1, "y": at + 2, "w": 9}
         how = in_runs(counts, cut) if isinstance(cut, int) else cut.shares(counts)
         assert isinstance(how, Shares)
@@ -207,7 +204,7 @@ def test_what_a_cut_waits_for_follows_from_the_bytes(
         for part in how.parts:
             spans: tuple[list[Span], list[Span]] = ([], [])
             for box in part.boxes:
-                reached = made.reached((n, 16), (8, 4), None, args, box)
+                reached = made.reached((n, 16), (8, 4), None, numbers, box)
                 for index, found in reached.items():
                     for rectangles, into in zip(found[:2], spans, strict=True):
                         assert rectangles is not None
@@ -326,12 +323,11 @@ def footprints(
     name: str, size: tuple[int, ...], local: tuple[int, ...], bands: int, n: int
 ) -> list[dict[str, Reached]]:
     signature = from_source(KERNELS, name, None, None)
-    made = narrow(signature)
-    assert made is not None
-    args = [n if parameter.name == "n" else 0 for parameter in signature.parameters]
+    made = binder(signature)
+    assert {signature.parameters[index].name for index in made.numbers} <= {"n"}
     found = []
     for box in rows(group_counts(size, local), bands):
-        reached = made.reached(size, local, None, args, box)
+        reached = made.reached(size, local, None, [n] * len(made.numbers), box)
         found.append(
             {
                 parameter.name: reached[index]

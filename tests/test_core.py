@@ -333,6 +333,9 @@ class Places:
         return self.tasks.pop(epoch, [])
 
 
+PLAIN = core.native.Binder([], None, [], None, (), False)
+
+
 class Fake(core.native.Caller):
     """A kernel and its runtime; what is not plain is counted."""
 
@@ -401,7 +404,7 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
             (code, mode, struct.calcsize(f"={code}") if code != "P" else 8, at)
             for code, at, mode in LAYOUTS[nbytes][0]
         ]
-        core.native.plan(kernel, native, "fake", parameters, None, None, (scheduler, nbytes, 0, 0))
+        core.native.plan(kernel, native, "fake", parameters, PLAIN, None, (scheduler, nbytes, 0, 0))
         core.native.learn(kernel, (8,), None, (head, None), None)
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []
@@ -505,11 +508,11 @@ def test_what_is_taught_has_to_fit() -> None:
         ("L", "", 4, 126),
     ):
         with pytest.raises(ValueError, match="does not fit"):
-            core.native.plan(kernel, table, "fake", [wrong], None, None, ("", 64, 0, 0))
-    body = [0], core.native.Outline([([], [], [], [])]), None, -1
+            core.native.plan(kernel, table, "fake", [wrong], PLAIN, None, ("", 64, 0, 0))
+    body = core.native.Binder([("i", "", 4)], [([], [], [], [])], [0], None, (), False)
     with pytest.raises(ValueError, match="numbers only"):
         core.native.plan(kernel, table, "fake", [("P", "r", 8, 0)], body, None, None)
     with pytest.raises(TypeError):
-        core.native.plan(object(), table, "fake", [], None, None, None)
+        core.native.plan(object(), table, "fake", [], PLAIN, None, None)
     assert not core.native.is_planned(kernel)
     kernel.engine = None

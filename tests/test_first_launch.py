@@ -14,7 +14,6 @@ import pytest
 from pyopencl import invoker
 
 import acs_cl as acs
-from acs_cl.access import converter
 from acs_cl.devices.driver import OwnKernel
 
 SOURCE = """
@@ -75,17 +74,6 @@ def test_pyopencls_own_kernels_get_their_functions_as_ever(
         thread.join()
         assert asked == [threading.get_ident()] * 200
         assert invoker.generate_enqueue_and_set_args is counting
-
-
-def test_kernels_whose_parameters_are_alike_share_what_is_compiled(device: cl.Device) -> None:
-    with acs.Runtime(device) as runtime:
-        program = runtime.build(SOURCE)
-        x = runtime.zeros(8)
-        program.add((8,), None, x, 1)
-        before = converter._compiled.cache_info().misses
-        program.times((8,), None, x, 3)
-        assert converter._compiled.cache_info().misses == before
-        assert x.get().tolist() == [3.0] * 8
 
 
 PROGRAM = f"""

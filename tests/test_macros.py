@@ -13,8 +13,8 @@ import pytest
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.access import inference
+from acs_cl.access.binder import binder
 from acs_cl.access.inference import from_source
-from acs_cl.access.narrow import narrow
 from acs_cl.opencl_c.parse import clang, macros, names, preprocess
 from acs_cl.opencl_c.parse.clang import CannotParse
 
@@ -506,9 +506,9 @@ def test_a_constant_that_is_no_macro_is_none_to_a_condition(
 ) -> None:
     text = f"{condition}\n#define AT 9\n#else\n#define AT 3\n#endif\n" + WRITE.format("AT")
     found = from_source(text, "k", None, old_compiler)
-    narrowed = narrow(found)
-    assert narrowed is not None, found.unclear
-    ((start, *_),) = narrowed.reached((1,), None, None, [0])[0].writes or ((-1,),)
+    made = binder(found)
+    assert made.has_ranges, found.unclear
+    ((start, *_),) = made.reached((1,), None, None, [], None)[0].writes or ((-1,),)
     assert start == 12
 
 

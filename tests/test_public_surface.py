@@ -63,7 +63,7 @@ INNER = {
     ),
     "Handle": "engine",
     "Kernel": (
-        "convert_slowly engine globals_span guards is_for_python label narrowing native_for "
+        "binder engine globals_span guards is_for_python label native_for "
         "offsets_of options refuse_second_variables source standing variant_source"
     ),
     "Program": "",

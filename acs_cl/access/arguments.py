@@ -34,6 +34,8 @@ class Resolved(NamedTuple):
     argument: object
     spans: tuple[Span, ...]
     offset: int = 0
+    is_placed: bool = False
+    """If they are one piece, it begins where that does."""
 
 
 def resolve(home: Home, value: object) -> Resolved | None:
@@ -45,7 +47,8 @@ def resolve(home: Home, value: object) -> Resolved | None:
         _check_context(home, value)
         span = core.native.foreign_spans(value)[0]
         name = int(value.svm_ptr) if isinstance(value, cl.SVMPointer) else -span.base
-        return Resolved(value, ALL if home.store.owns(name) else (span,))
+        is_placed = span.base != ADDRESS_SPACE or span.start != 0
+        return Resolved(value, ALL if home.store.owns(name) else (span,), 0, is_placed)
     if hasattr(value, "base_data") and hasattr(value, "strides"):
         return _resolve_pyopencl_array(home, value)
     return None
@@ -76,7 +79,7 @@ def _resolve_array(home: Home, array: Array) -> Resolved:
     if array.lead:
         raise UsageError("a view with negative strides cannot be passed to a kernel; copy it first")
     place = array.where()
-    return Resolved(place.memory, array.spans, place.offset)
+    return Resolved(place.memory, array.spans, place.offset, True)
 
 
 def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:

@@ -17,7 +17,9 @@ from itertools import product
 from math import prod
 
 from ..errors import UsageError
-from .reach import Groups
+
+Groups = tuple[tuple[int, int], ...]
+"""Of each axis the first group that runs, and the one behind the last."""
 
 MOST_BANDS = 1024
 """Bands of a launch: as far back as hazards know who waits for whom."""

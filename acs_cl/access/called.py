@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
-import pyopencl as cl
-
 from ..devices.driver import OwnKernel
 from ..memory.array import Home
-from ..records import Access
 from .signature import Signature
 
 Arguments: TypeAlias = tuple[object, ...]
 """What a program passes to a launch: anything, until it is looked at."""
-
-Converted: TypeAlias = tuple[cl.Kernel, tuple[object, ...], tuple[object, ...], Access]
-"""(OpenCL kernel, pointers to set, values to set, access)."""
 
 
 class Called(Protocol):
@@ -34,9 +28,6 @@ class Called(Protocol):
     @property
     def signature(self) -> Signature:
         """What its parameters are."""
-
-    def convert_slowly(self, args: Arguments) -> Converted:
-        """Convert any arguments, and refuse wrong ones."""
 
     def label(self) -> str:
         """The name of its next launch, for errors."""

@@ -18,8 +18,7 @@ from typing import NamedTuple, SupportsIndex
 
 from ..errors import UsageError
 from ..records import Access
-from .bands import MOST_BANDS, box_of, run_length, tiles
-from .reach import Groups
+from .bands import MOST_BANDS, Groups, box_of, run_length, tiles
 
 
 class Part(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,14 +27,6 @@ _CODES = {
 
 _VECTOR = re.compile(rf"({'|'.join(_CODES)})(?:2|3|4|8|16)")
 
-NOT_PLAIN = (
-    TypeError, ValueError, OverflowError, LookupError, AttributeError, struct.error, Warning,
-)  # fmt: skip
-"""What generated code for plain arguments raises where an argument is not plain.
-
-A warning is among them, since a program may have NumPy's warnings raised. Any other exception is a
-fault and reaches the program."""
-
 
 def is_value(parameter: Parameter, value: object) -> bool:
     """Whether the parameter takes bytes. Where nothing is known of it, the argument decides."""
@@ -53,20 +44,14 @@ def code(parameter: Parameter) -> str | None:
     return _CODES.get(_plain(parameter.type_name))
 
 
-def packer(parameter: Parameter) -> Callable[[Any], bytes] | None:
-    """A fast function from number to bytes; None where only `to_bytes` will do."""
-    found = code(parameter)
-    return None if found is None else struct.Struct("=" + found).pack
-
-
 def to_bytes(parameter: Parameter, value: Any) -> bytes:
     """Any value; raises ValueError or TypeError with the reason."""
-    pack = packer(parameter)
-    if pack is not None:
+    number = code(parameter)
+    if number is not None:
         if isinstance(value, np.ndarray) and value.ndim:
             raise ValueError("one number is expected, not an array")
         try:
-            return pack(value)
+            return struct.pack("=" + number, value)
         except (struct.error, OverflowError) as error:
             raise ValueError(str(error)) from None
     if isinstance(value, (np.generic, np.ndarray, bytes, bytearray, memoryview)):

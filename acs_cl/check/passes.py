@@ -17,7 +17,8 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
-from ..access.narrow import Narrow, narrow
+from .. import core
+from ..access.binder import binder
 from ..access.scalars import code
 from ..access.signature import Signature
 from ..launch.commands import KernelCommand
@@ -51,7 +52,7 @@ class Passes:
         self._seen: Counter[tuple[object, ...]] = Counter()
         self._proven: dict[tuple[object, ...], bool] = {}
         self._own: set[Access] = set()
-        self._narrows: dict[int, tuple[Signature, Narrow | None]] = {}
+        self._binders: dict[int, tuple[Signature, core.native.Binder]] = {}
         self._batches = True
         """Whether the next batch of orders is one that is judged."""
         self.passed = self.watched = 0
@@ -135,23 +136,22 @@ class Passes:
         signature = signature_of(kernel)
         if signature is None:
             return False
-        followed = self._narrows.get(id(signature))
+        followed = self._binders.get(id(signature))
         if followed is None:
-            followed = self._narrows[id(signature)] = signature, narrow(signature)
+            followed = self._binders[id(signature)] = signature, binder(signature)
         outline = followed[1]
-        if outline is None:
+        if not outline.has_ranges:
             return False
-        numbers: list[int | None] = [None] * len(signature.parameters)
-        for at in range(0, len(kernel.values), 2):
-            index, value = kernel.values[at : at + 2]
-            if index in outline.numbers:
-                letter = code(signature.parameters[index])
-                if letter is None or letter in "efd":
-                    return False
-                numbers[index] = struct.unpack("=" + letter, value)[0]
-        if any(numbers[index] is None for index in outline.numbers):
-            return False
-        reached = outline.reached(kernel.global_size, kernel.local_size, kernel.offset, numbers)
+        values: dict[int, bytes] = dict(zip(kernel.values[::2], kernel.values[1::2], strict=True))
+        numbers: list[int] = []
+        for index in outline.numbers:
+            letter = code(signature.parameters[index])
+            if letter is None or letter in "efd" or index not in values:
+                return False
+            numbers += struct.unpack("=" + letter, values[index])
+        reached = outline.reached(
+            kernel.global_size, kernel.local_size, kernel.offset, numbers, None
+        )
         memory = self._memory
         reads, writes = memory.read(access), memory.intervals(access.writes)
         places = {one.number: one for one in arguments_of(kernel, memory)}

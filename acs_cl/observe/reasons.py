@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .. import core
-from ..access.narrow import Narrow, Outcome, turned_off
-from ..access.reach import Reached
+from ..access.binder import Outcome, Reached, turned_off
 from ..access.signature import Parameter
 from ..records import Access, Span
 
@@ -30,12 +29,9 @@ def reasons(kernels: Iterable[Kernel], name: str, access: Access) -> str:
     """What was inferred for a launch; '' if no kernel can be told to be its own."""
     same = [kernel for kernel in list(kernels) if kernel.name == name]
     for kernel in same:
-        narrow = kernel.narrowing
-        if narrow is None or kernel.standing is not None:
-            continue
-        outcomes = narrow.outcomes(access)
+        outcomes = [] if kernel.standing is not None else kernel.binder.outcomes(access)
         if outcomes:
-            return "\n".join(_inferred(kernel, narrow, outcomes))
+            return "\n".join(_inferred(kernel, outcomes))
     whys = {_whole(kernel) for kernel in same}
     modes = {"; ".join(map(_mode, _memory(kernel))) for kernel in same}
     if len(whys) != 1 or len(modes) != 1:
@@ -54,7 +50,7 @@ def _whole(kernel: Kernel) -> str:
         return "they are turned off by ACS_CL_RANGES"
     if signature.anywhere:
         return f"the kernel may touch any memory: {signature.anywhere}"
-    if kernel.narrowing is None:
+    if not kernel.binder.has_ranges:
         return signature.unclear or "the kernel has arguments of other kinds, or globals"
     return (
         "the launch has reads= or writes=, or views of several rows; or too many others were "
@@ -70,17 +66,17 @@ def _mode(one: Parameter) -> str:
     return f"{one.name} is {one.mode} ({one.why})"
 
 
-def _inferred(kernel: Kernel, narrow: Narrow, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _inferred(kernel: Kernel, outcomes: Sequence[Outcome]) -> Iterator[str]:
     parameters = kernel.signature.parameters
-    ways = [_way(one, [parameters[index].name for index in narrow.numbers]) for one in outcomes]
+    names = [parameters[index].name for index in kernel.binder.numbers]
+    ways = [_way(one, names) for one in outcomes]
     if len(ways) > MOST_WAYS:
         ways[MOST_WAYS:] = ["others"]
     yield f"inferred from the body, with {'; or with '.join(ways)}:"
     outcome = outcomes[0]
-    views = narrow.views(outcome.whole)
-    for index in narrow.memory:
+    for index, view in outcome.views.items():
         found = outcome.reached.get(index, Reached((), ()))
-        one, view = parameters[index], views[index]
+        one = parameters[index]
         parts = {}
         for what, letter, rectangles in (
             ("reads", "r", found.reads), ("writes", "w", found.writes)

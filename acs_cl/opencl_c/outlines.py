@@ -1,4 +1,4 @@
-"""Outlines of kernels as data: what `modes.outline` makes and `access.reach` runs.
+"""Outlines of kernels as data: what `modes.outline` makes and the core runs.
 
 An operation is a list: its name, and what that name says of the rest. Records on disk hold them, so
 they are plain data: numbers, strings, None, and lists of these.

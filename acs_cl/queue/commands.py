@@ -12,9 +12,7 @@ this module does not know in detail waits for all before it, and all after it wa
 
 from __future__ import annotations
 
-import struct
 from collections import Counter, deque
-from functools import partial
 from operator import mul
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -22,13 +20,12 @@ import numpy as np
 import pyopencl as cl
 
 from .. import core
-from ..access import scalars
-from ..access.arguments import ADDRESS_SPACE, ALL
+from ..access.arguments import ADDRESS_SPACE, ALL, Resolved
 from ..devices.driver import Events, is_svm
 from ..errors import DeviceError
 from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
-from ..plans import MOST_RUNS, plan_commands
+from ..plans import plan_commands
 from ..program import adopted_kernel, key_of
 from ..records import EVERYTHING as EVERY_BASE
 from ..records import Access, Command, HostArray, Sizes, Span, interval
@@ -59,26 +56,13 @@ KernelKey: TypeAlias = tuple[int, str]
 """What a kernel has in common with others of the same program and name."""
 
 
-class Plan(NamedTuple):
-    """What is needed of a kernel at each launch."""
-
-    kernel: OurKernel
-    parameters: int
-    modes: tuple[str, ...]
-    codes: tuple[str | None, ...]
-    """What `struct` calls the numbers among its parameters."""
-    anywhere: bool
-    more: tuple[Span, ...]
-    """What it writes besides its arguments."""
-
-
 class Tracked(Ordered, Protocol):
     """A queue of ours, as its commands know it."""
 
     joining: core.native.Joining | None
     """What the core makes launches of its kernels with; None where Python makes all."""
-    plans: dict[KernelKey, Plan]
-    """What is known of kernels."""
+    kernels: dict[KernelKey, OurKernel]
+    """The runtime's own for those of the program."""
     unmaps: deque[tuple[HostArray, Span]]
     """Mapped memory that was dropped."""
     deferred: deque[tuple[Call, Access]]
@@ -106,8 +90,8 @@ class Tracked(Ordered, Protocol):
     def may_be_held(self, wait_for: Events) -> bool:
         """Say whether a command may have to wait on the host for its turn."""
 
-    def remember(self, key: KernelKey, plan: Plan) -> None:
-        """Keep what is known of a kernel."""
+    def remember(self, key: KernelKey, kernel: OurKernel) -> None:
+        """Keep the runtime's own kernel for one of the program's."""
 
     def settle_host(self) -> None:
         """Wait for the commands in flight that use memory of the program."""
@@ -164,9 +148,9 @@ def kernel(
         raise Unclear from None
     if not all(global_size) and allow_empty_ndrange:
         return marker(queue, original, wait_for)
-    plan = plan_of(queue, kernel)
-    given = arguments_of(kernel, plan.parameters) if plan is not None else None
-    if plan is None or given is None:
+    own = kernel_of(queue, kernel)
+    given = None if own is None else arguments_of(kernel, len(own.signature.parameters))
+    if own is None or given is None:
         return _unknown_kernel(
             queue, original, kernel, wait_for,
             (global_work_size, local_work_size, global_work_offset, g_times_l, allow_empty_ndrange),
@@ -176,96 +160,57 @@ def kernel(
         global_size += (1,) * (dimensions - len(global_size))
         local_size += (1,) * (dimensions - len(local_size))
         global_size = tuple(map(mul, global_size, local_size))
-    command, access, seen = described(queue, plan, given, global_size, local_size, offset)
+    command, access, seen = described(queue, own, given, global_size, local_size, offset)
     event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
     if queue.joining is not None and offset is None:
-        plan_commands(queue.joining, kernel, plan.kernel, command, given, event.acs_number)
+        plan_commands(queue.joining, kernel, own, command, given, event.acs_number)
     return event
 
 
 def described(
     queue: Tracked,
-    plan: Plan,
+    kernel: OurKernel,
     given: Arguments,
     global_size: Sizes,
     local_size: Sizes | None,
     offset: Sizes | None,
 ) -> Described:
     """The command, its access, and whether the host can look behind it."""
-    pointers: list[object] = []
-    reads: list[Span] = []
-    writes: list[Span] = []
+    usual: list[object] = []
     kinds: list[bool] = []
-    seen = plan.anywhere
-    for index, memory in sorted(given.pointers.items()):
-        pointers += (index, memory)
-        if memory is None:
+    seen = bool(kernel.signature.anywhere)
+    for index in range(len(kernel.signature.parameters)):
+        memory = given.pointers.get(index)
+        if isinstance(memory, cl.CommandQueue):  # what it launches from there is not seen
+            seen = True
+            usual.append(Resolved(memory, ALL))
             continue
-        found = span_of(queue, memory)
+        found = None if memory is None else memory_of(queue, memory)
         if found is None:
-            if isinstance(memory, cl.CommandQueue):  # what it launches from there is not seen
-                seen, writes = True, [*writes, *ALL]
+            usual.append(given.values.get(index, memory))
             continue
-        span, host = found
         kinds.append(is_svm(memory))
-        seen = seen or host
-        mode = plan.modes[index]
-        if "r" in mode:
-            reads.append(span)
-        if "w" in mode:
-            writes.append(span)
-    writes += plan.more
-    native = plan.kernel.native_for((), tuple(kinds))
-    values: list[object] = []
-    for index, value in given.values.items():
-        values += (index, value)
-    command = KernelCommand(
-        plan.kernel.name,
-        native,
-        global_size,
-        local_size,
-        tuple(pointers),
-        tuple(values),
-        offset,
-    )
-    if plan.anywhere:
-        return command, EVERYTHING, seen
-    whole = Access(tuple(reads), tuple(writes))
-    narrow = plan.kernel.narrowing
-    if narrow is None or plan.more:
-        return command, whole, seen
-    args = tuple(map(partial(_argument, plan, given), range(plan.parameters)))
-    access = narrow.access(whole, global_size, local_size, offset, args, MOST_RUNS)
-    return command, access, seen
+        seen = seen or found.is_host
+        usual.append(Resolved(memory, (found.span,), 0, found.is_placed))
+    native = kernel.native_for((), tuple(kinds))
+    how = global_size, local_size, offset
+    bound = kernel.binder.bind(queue.runtime.engine, *how, usual, True, True)
+    assert bound is not None, "usual arguments are bound"
+    command = KernelCommand(kernel.name, native, *how[:2], bound.pointers, bound.values, offset)
+    return command, bound.access, seen
 
 
-def _argument(plan: Plan, given: Arguments, index: int) -> object:
-    """An argument as inference takes it: memory, or a number. None where it is something else."""
-    if index in given.pointers:
-        return given.pointers[index]
-    code, value = plan.codes[index], given.values[index]
-    fits = code is not None and struct.calcsize(code) == len(value)
-    return struct.unpack(code, value)[0] if code is not None and fits else None
-
-
-def plan_of(queue: Tracked, kernel: cl.Kernel) -> Plan | None:
-    """What the queue knows of a kernel; None if the driver tells too little to launch it anew."""
+def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
+    """The runtime's own kernel for it; None if the driver tells too little to launch it anew."""
     key = key_of(kernel)
-    plan = queue.plans.get(key)
-    if plan is None:
+    known = queue.kernels.get(key)
+    if known is None:
         try:
-            adopted = adopted_kernel(queue.runtime.engine, kernel)
+            known = adopted_kernel(queue.runtime.engine, kernel)
         except DeviceError:
             return None
-        signature = adopted.signature
-        modes = tuple(
-            one.mode if one.mode or one.is_pointer else "rw" for one in signature.parameters
-        )
-        more = (adopted.globals_span(),) if signature.program_globals else ()
-        codes = tuple(code and f"={code}" for code in map(scalars.code, signature.parameters))
-        plan = Plan(adopted, len(modes), modes, codes, bool(signature.anywhere), more)
-        queue.remember(key, plan)
-    return plan
+        queue.remember(key, known)
+    return known
 
 
 def _unknown_kernel(
@@ -287,19 +232,17 @@ def _unknown_kernel(
 # ---- memory --------------------------------------------------------------------------------------
 
 
-def span_of(queue: Tracked, memory: object) -> tuple[Span, bool] | None:
-    """All of what a driver's argument stands for, and whether the host may look at it without a
-    further command; None if it is not memory."""
-    found = core.native.memory_of(memory, queue.runtime.engine.store.reserved)
-    return None if found is None else (found.span, found.is_host)
+def memory_of(queue: Tracked, memory: object) -> core.native.Memory | None:
+    """What a driver's argument stands for; None if it is not memory."""
+    return core.native.memory_of(memory, queue.runtime.engine.store.reserved)
 
 
 def part(queue: Tracked, memory: object, offset: int, nbytes: int | None) -> Span:
     """Some bytes of a buffer, or of SVM."""
-    found = span_of(queue, memory)
+    found = memory_of(queue, memory)
     if found is None:
         return ALL[0]
-    whole = found[0]
+    whole = found.span
     if whole.base == EVERY_BASE:
         return whole
     width = whole.width - offset if nbytes is None else nbytes
@@ -439,8 +382,8 @@ def _copied(pattern: object) -> object:
 
 
 def _on_host(queue: Tracked, memory: object) -> bool:
-    found = span_of(queue, memory)
-    return found is None or found[1]
+    found = memory_of(queue, memory)
+    return found is None or found.is_host
 
 
 # ---- maps ----------------------------------------------------------------------------------------

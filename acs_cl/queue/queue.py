@@ -34,6 +34,7 @@ from ..access.arguments import describe
 from ..access.called import Arguments
 from ..devices.driver import Events, status
 from ..errors import AcsError, OutOfMemory, UsageError
+from ..kernel import Kernel
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
 from ..launch.gates import all_held
@@ -49,7 +50,6 @@ from .commands import (
     KINDS,
     NOTHING,
     KernelKey,
-    Plan,
     Unclear,
     anything,
     unmap,
@@ -57,7 +57,7 @@ from .commands import (
 from .events import QueueEvent, Timed, event_of, native_error
 from .sampling import Section, is_free, may_begin
 
-PLANS = 1024
+KERNELS = 1024
 """Kernels that a queue remembers."""
 
 MANY = 256
@@ -147,7 +147,7 @@ class Queue(cl.CommandQueue):
         else:
             self._runtime = _runtime_for(context, where, self._profiles)
         self._engine = self._runtime.engine
-        self.plans: dict[KernelKey, Plan] = {}
+        self.kernels: dict[KernelKey, Kernel] = {}
         self._numbers: list[int] = []
         """Launches of this queue, the ended ones among them now and then removed."""
         self._seen: list[int] = []
@@ -610,13 +610,13 @@ class Queue(cl.CommandQueue):
             self._odd.discard("exposed")
             super().finish()
 
-    def remember(self, key: KernelKey, plan: Plan) -> None:
-        """Keep what is known of a kernel."""
+    def remember(self, key: KernelKey, kernel: Kernel) -> None:
+        """Keep the runtime's own kernel for one of the program's."""
         if self.section is not None:  # what finding it out took is not how fast the program is
             self.section.look_anew()
-        if len(self.plans) >= PLANS:
-            del self.plans[next(iter(self.plans))]
-        self.plans[key] = plan
+        if len(self.kernels) >= KERNELS:
+            del self.kernels[next(iter(self.kernels))]
+        self.kernels[key] = kernel
 
 
 _MARK = _cl._enqueue_marker_with_wait_list

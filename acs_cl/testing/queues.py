@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+from ..kernel import Kernel
 from ..queue import commands, patch, sampling, trials
 from ..queue import queue as queue_module
 from ..queue.calls import Original
@@ -94,9 +95,9 @@ def planned_commands() -> Iterator[Planned]:
     found = Planned([], [])
     described = commands.described
 
-    def kernel(queue: Queue, plan: commands.Plan, *rest: Any) -> object:
-        found.kernels.append(plan.kernel.name)
-        return described(queue, plan, *rest)
+    def kernel(queue: Queue, own: Kernel, *rest: Any) -> object:
+        found.kernels.append(own.name)
+        return described(queue, own, *rest)
 
     def transfer(name: str, before: Original) -> Original:
         def counted(*arguments: object, **keywords: object) -> object:

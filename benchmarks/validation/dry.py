@@ -25,9 +25,8 @@ import numpy as np
 
 from acs_cl import UsageError
 from acs_cl.access.bands import group_count, group_counts, rows
+from acs_cl.access.binder import Reached, binder
 from acs_cl.access.inference import from_source
-from acs_cl.access.narrow import narrow
-from acs_cl.access.reach import Reached
 from acs_cl.access.signature import Signature
 from acs_cl.benchmarks.peers.published import FAMILIES
 from acs_cl.benchmarks.validation.kernel_work import work
@@ -126,7 +125,7 @@ class DryKernel:
 
     def __init__(self, platform: Dry, found: Signature) -> None:
         self._platform, self._name = platform, found.kernel
-        self._narrow = narrow(found) if platform.bands else None
+        self._binder = binder(found, bool(platform.bands))
         self._modes = [one.mode for one in found.parameters]
         local = any(one.space == "local" for one in found.parameters)
         self._whole = local or found.has_local_variables
@@ -150,8 +149,9 @@ class DryKernel:
         parts: list[Part] = []
         for box in rows(group_counts(global_size, local_size), max(1, self._platform.bands)):
             reached = dict.fromkeys(range(len(args)), ALL)
-            if self._narrow is not None:
-                reached = self._narrow.reached(global_size, local_size, None, args, box)
+            if self._binder.has_ranges:
+                numbers = [int(args[index]) for index in self._binder.numbers]
+                reached = self._binder.reached(global_size, local_size, None, numbers, box)
             parts.append(Part(group_count(box), *self._access(args, reached)))
         views = self._access(args, dict.fromkeys(range(len(args)), ALL))
         nbytes = sum(span.nbytes for side in views for span in side)

@@ -32,7 +32,19 @@ const std::map<std::string_view, Query> QUERIES = {
     {"get_work_dim", Query::AXES},
 };
 
-// A number of 64 bits, with a sign or without; none where it has more.
+std::string text_of(nb::handle object) {
+    Py_ssize_t many = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(object.ptr(), &many);
+    if (!text) throw nb::python_error();
+    return {text, std::size_t(many)};
+}
+
+bool is_list(nb::handle object) {
+    return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object);
+}
+
+}  // namespace
+
 std::optional<Wide> wide_of(nb::handle object) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
@@ -48,19 +60,6 @@ Wide whole(nb::handle given) {
     if (const auto number = wide_of(given)) return *number;
     throw std::invalid_argument("got a number of more than 64 bits");
 }
-
-std::string text_of(nb::handle object) {
-    Py_ssize_t many = 0;
-    const char *text = PyUnicode_AsUTF8AndSize(object.ptr(), &many);
-    if (!text) throw nb::python_error();
-    return {text, std::size_t(many)};
-}
-
-bool is_list(nb::handle object) {
-    return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object);
-}
-
-}  // namespace
 
 class OutlineReader {
 public:
@@ -201,90 +200,5 @@ private:
 };
 
 Outline::Outline(nb::handle functions) { OutlineReader(*this, functions); }
-
-namespace {
-
-Launched::Three three(nb::handle given) {
-    Launched::Three made{};
-    std::size_t axis = 0;
-    for (nb::handle one : given)
-        if (axis < 3) made[axis++] = whole(one);
-    return made;
-}
-
-nb::object long_of(Wide value) { return nb::int_(std::int64_t(value)); }
-
-nb::tuple tuple_of(const Rectangles &rectangles) {
-    nb::list made;
-    for (const auto &[start, pitch, rows, width] : rectangles)
-        made.append(nb::make_tuple(long_of(start), long_of(pitch), long_of(rows), long_of(width)));
-    return nb::tuple(made);
-}
-
-// What a launch reaches, by parameter: what is read, what is written (None: all) and why; None where that
-// takes too long. `local`: None where the driver picks the groups; `groups`: the first one and the one
-// behind the last of each axis, where only a band runs.
-nb::object reach(Outline &outline, nb::handle sizes, nb::handle local, nb::handle offset,
-                 nb::dict numbers, nb::handle groups) {
-    Launched launch;
-    launch.axes = nb::len(sizes);
-    if (!launch.axes || launch.axes > 3) throw std::invalid_argument("one to three sizes are needed");
-    launch.sizes = three(sizes);
-    if (!local.is_none()) launch.local = three(local);
-    if (!offset.is_none()) launch.offset = three(offset);
-    if (!groups.is_none() && launch.local) {
-        launch.groups.emplace();
-        std::size_t axis = 0;
-        for (nb::handle one : groups) {
-            const auto ends = three(one);
-            if (axis < 3) (*launch.groups)[axis++] = {ends[0], ends[1]};
-        }
-    }
-    for (auto [parameter, value] : numbers)
-        if (const auto number = wide_of(value))
-            launch.numbers[nb::cast<std::size_t>(parameter)] = *number;
-    const std::optional<Outcome> found = outline.run(launch);
-    if (!found) return nb::none();
-    nb::dict made;
-    for (const auto &[parameter, one] : *found) {
-        const nb::object reads = one.is_whole ? nb::none() : nb::object(tuple_of(one.reads));
-        const nb::object writes = one.is_whole ? nb::none() : nb::object(tuple_of(one.writes));
-        made[nb::int_(parameter)] = nb::make_tuple(reads, writes, one.why);
-    }
-    return std::move(made);
-}
-
-// Sizes, local size, numbers and views of the launches that the core ran it for since this was asked.
-nb::list tell(Outline &outline) {
-    nb::list made;
-    for (const Launched &launch : outline.tell()) {
-        nb::list sizes, local, views;
-        nb::dict numbers;
-        for (std::size_t axis = 0; axis < launch.axes; axis++) {
-            sizes.append(long_of(launch.sizes[axis]));
-            if (launch.local) local.append(long_of((*launch.local)[axis]));
-        }
-        for (const auto &[parameter, value] : launch.numbers)
-            numbers[nb::int_(parameter)] =
-                value < 0 ? long_of(value) : nb::object(nb::int_(std::uint64_t(value)));
-        for (const auto &[base, start, pitch, rows, width] : launch.views)
-            views.append(nb::make_tuple(base, start, pitch, rows, width));
-        made.append(nb::make_tuple(nb::tuple(sizes),
-                                   launch.local ? nb::object(nb::tuple(local)) : nb::none(), numbers,
-                                   views));
-    }
-    return made;
-}
-
-}  // namespace
-
-void add_outlines(nb::module_ &module) {
-    nb::class_<Outline>(module, "Outline")
-        .def(nb::init<nb::handle>(), nb::arg("functions"))
-        .def_prop_ro("runs", &Outline::runs)
-        .def("tell", tell)
-        .def("reach", reach, nb::arg("sizes"), nb::arg("local").none(), nb::arg("offset").none(),
-             nb::arg("numbers"), nb::arg("groups").none());
-}
 
 }  // namespace acs_cl::access

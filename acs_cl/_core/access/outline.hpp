@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,8 +61,6 @@ struct OutlinedFunction {
     std::vector<std::size_t> own;
 };
 
-constexpr std::size_t MOST_TOLD = 1024;
-
 // What of a launch an outline may ask for.
 struct Launched {
     using Three = std::array<Wide, 3>;
@@ -71,7 +70,9 @@ struct Launched {
     std::optional<Three> local;  // none: the driver picks it
     std::optional<std::array<std::pair<Wide, Wide>, 3>> groups;  // those that run; none: all
     std::map<std::size_t, Wide> numbers;  // of parameters; what is missing is any
-    std::vector<Span> views;              // of arguments in memory, where somebody may ask
+
+    auto all() const { return std::tie(axes, sizes, offset, local, groups, numbers); }
+    bool operator<(const Launched &other) const { return all() < other.all(); }
 };
 
 // What a launch may do to one argument; `is_whole`: all of it, for the reason given.
@@ -95,17 +96,6 @@ public:
 
     std::int64_t runs() const { return runs_; }
 
-    // Launches that the core ran it for since this was asked, of the last `MOST_TOLD`. Who asks runs it
-    // again for them, which does not count.
-    std::vector<Launched> tell() {
-        runs_ -= std::int64_t(told_.size());
-        return std::exchange(told_, {});
-    }
-    void note(Launched launch) {
-        if (told_.size() >= MOST_TOLD) told_.clear();
-        told_.push_back(std::move(launch));
-    }
-
     const OutlinedFunction &function(std::size_t at) const { return functions_[at]; }
     std::size_t slots() const { return slots_; }
 
@@ -115,9 +105,11 @@ private:
     std::vector<OutlinedFunction> functions_;
     std::size_t slots_ = 0;
     std::int64_t runs_ = 0;
-    std::vector<Launched> told_;
 };
 
-void add_outlines(nb::module_ &module);
+// A number of 64 bits, with a sign or without; none where it has more.
+std::optional<Wide> wide_of(nb::handle object);
+// The same; throws where it has more.
+Wide whole(nb::handle given);
 
 }  // namespace acs_cl::access

@@ -84,7 +84,9 @@ PyObject *memory_span(Memory *self, void *) {
     }
 }
 PyObject *memory_is_host(Memory *self, void *) { return PyBool_FromLong(self->is_host); }
+PyObject *memory_is_placed(Memory *self, void *) { return PyBool_FromLong(self->is_placed()); }
 PyGetSetDef memory_properties[] = {{"span", getter(memory_span), nullptr, nullptr, nullptr},
+                                   {"is_placed", getter(memory_is_placed), nullptr, nullptr, nullptr},
                                    {"is_host", getter(memory_is_host), nullptr, nullptr, nullptr},
                                    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

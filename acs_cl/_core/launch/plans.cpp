@@ -24,12 +24,11 @@ void use(nb::handle handle, nb::handle array, nb::handle local, nb::handle numbe
 }
 
 // Launches of `kernel` have parameters of some codes, modes and lengths, each with its place in a record.
-// `body`: what tells which bytes they reach: the parameters that this depends on, the outline, the group size
-// that it asks for, and for how many launches it is run at most; None where they touch all of their arrays.
+// `binder`: the kernel's, which tells which bytes they reach.
 // `lanes`: the queues, the kernel as they take it, and whether by address. `scheduler`: the one that has the
 // kernel, if one has, how many bytes the arguments take there, and of the most local memory what the kernel
 // has of its own.
-void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle parameters, nb::handle body,
+void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle parameters, nb::handle binder,
           nb::handle lanes, nb::handle scheduler) {
     Caller *self = caller(kernel);
     auto made = std::make_unique<LaunchPlan>(table, std::move(name));
@@ -57,19 +56,12 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
         if (end && one.code == 'P') made->epoch->addresses.add(at - HEAD_BYTES);
     }
     if (made->end > HEAD_BYTES + MOST_BLOB) made->end = HEAD_BYTES + MOST_BLOB;
-    if (!body.is_none()) {
-        const nb::object outline = body[1], group = body[2];
-        Body &to = made->body.emplace(
-            Body{outline, nb::cast<access::Outline *>(outline), nb::cast<std::vector<std::uint16_t>>(body[0]), {},
-                 nb::cast<std::int64_t>(body[3])});
-        for (std::uint16_t index : to.numbers)
+    if (Binder *known = nb::cast<Binder *>(binder); known && known->has_ranges) {
+        for (std::uint16_t index : known->numbers)
             if (index >= made->parameters.size() || !is_number(made->parameters[index].code))
                 throw std::invalid_argument("ranges depend on numbers only");
-        if (!group.is_none()) {
-            to.group.emplace(std::array<std::size_t, 3>{1, 1, 1});
-            for (std::size_t axis = 0; axis < std::min<std::size_t>(3, nb::len(group)); axis++)
-                (*to.group)[axis] = nb::cast<std::size_t>(group[axis]);
-        }
+        made->binder_object = nb::borrow(binder);
+        made->binder = known;
     }
     if (!lanes.is_none()) {
         made->lanes.kernel_object = nb::object(lanes[1]);
@@ -118,7 +110,7 @@ void learn_gate(nb::handle kernel, nb::object variant) {
 void add_plans(nb::module_ &module) {
     module.def("use", use);
     module.def("plan", plan, nb::arg("kernel"), nb::arg("table"), nb::arg("name"),
-               nb::arg("parameters"), nb::arg("body").none(), nb::arg("lanes").none(),
+               nb::arg("parameters"), nb::arg("binder"), nb::arg("lanes").none(),
                nb::arg("scheduler").none());
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("head").none(), nb::arg("stay").none());

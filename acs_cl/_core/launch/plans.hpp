@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "driver/queues.hpp"
-#include "launch/arguments.hpp"
+#include "launch/binder.hpp"
 #include "launch/reach.hpp"
 
 namespace acs_cl {
@@ -98,17 +98,6 @@ struct Sized {
     Reaches reaches;
 };
 
-// What is run for launches that have sizes or numbers of their own, to tell which bytes they reach.
-struct Body {
-    nb::object object;
-    access::Outline *outline;  // that `object` is
-    std::vector<std::uint16_t> numbers;  // parameters that it depends on
-    std::optional<std::array<std::size_t, 3>> group;  // of launches that name no local size
-    std::int64_t most;  // runs, after which others reach all of their arrays; below 0: any number
-
-    bool is_full() const { return most >= 0 && outline->runs() >= most; }
-};
-
 // The open epoch of a scheduler, as a place for launches of a kernel.
 struct ToEpoch {
     nb::object scheduler;
@@ -136,7 +125,8 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     std::uint64_t generation;
     std::vector<Parameter> parameters;
     std::size_t end = HEAD_BYTES;  // of the arguments' bytes
-    std::optional<Body> body;      // what tells which bytes a launch reaches; none: all of its arrays
+    nb::object binder_object;
+    Binder *binder = nullptr;  // that it is, where that knows which bytes launches reach
     std::optional<ToEpoch> epoch;
     ToLanes lanes;
     BySizes<Sized> sizes;
@@ -154,48 +144,40 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
 
     // From all of a launch's arrays to what it touches of them.
     void narrow(Sized &size, const Sizes &sizes, const char *bytes, Touched &touched) const {
-        if (!body) return;
+        if (!binder) return;
         char values[8 * MOST_PARAMETERS];
         const std::string_view key = numbers(bytes, values);
         Reach *reach = size.reaches.find(key);
-        if (!reach && body->is_full()) return;
-        if (!reach) reach = &size.reaches.make(key, reach_of(sizes, bytes, touched));
-        reach->narrow(touched, *table->hazards);
+        if (!reach) reach = new_reach(size, key, sizes, bytes, touched);
+        if (reach) reach->narrow(touched, *table->hazards);
     }
 
-    // Runs the body's outline for sizes and numbers that are new.
-    Reach reach_of(const Sizes &sizes, const char *bytes, const Touched &views) const {
-        access::Launched launch;
-        launch.axes = sizes[0];
-        const auto three = [&](const std::size_t *given) {
-            access::Launched::Three made{1, 1, 1};
-            for (std::size_t axis = 0; axis < launch.axes; axis++) made[axis] = Wide(given[axis]);
-            return made;
-        };
-        launch.sizes = three(&sizes[1]);
-        if (sizes[4]) launch.local = three(&sizes[5]);
-        else if (body->group) launch.local = three(body->group->data());
-        for (std::uint16_t index : body->numbers)
+    // For sizes and numbers that are new; null where too many others were worked out.
+    Reach *new_reach(Sized &size, std::string_view key, const Sizes &sizes, const char *bytes,
+                     const Touched &views) const {
+        access::Launched launch = launched_of(sizes);
+        for (std::uint16_t index : binder->numbers)
             launch.numbers[index] = number_of(parameters[index].code, bytes + parameters[index].at);
-        std::optional<access::Outcome> found = body->outline->run(launch);
-        if (!sizes[4]) launch.local.reset();  // as the launch has it
-        for (std::uint32_t at = 0; at < views.many; at++) launch.views.push_back(views.nodes[at]->span);
-        body->outline->note(std::move(launch));
+        Binder::Known *known = binder->reach(launch);
+        if (!known) return nullptr;
+        Binder::Views told;
+        for (std::uint32_t at = 0; at < views.many; at++) told.push_back(views.nodes[at]->span);
+        known->access(std::move(told));
         Reach made;
         for (std::size_t index = 0; index < parameters.size(); index++) {
             const Parameter &one = parameters[index];
             if (!one.is_memory()) continue;
-            const access::Reached &reached = found ? (*found)[index] : access::WHOLE;
+            const access::Reached &reached = binder->reached_of(known->reached, index);
             made.add(part_of(!one.read || reached.is_whole, reached.reads),
                      part_of(!one.written || reached.is_whole, reached.writes));
         }
-        return made;
+        return &size.reaches.make(key, std::move(made));
     }
 
     // The numbers that ranges depend on.
     std::string_view numbers(const char *bytes, char *values) const {
         std::size_t many = 0;
-        for (std::uint16_t index : body->numbers) {
+        for (std::uint16_t index : binder->numbers) {
             const Parameter &one = parameters[index];
             std::memcpy(values + many, bytes + one.at, one.nbytes);
             many += one.nbytes;

@@ -1,4 +1,4 @@
-// What launches touch of their arrays, as acs_cl/access/narrow.py found it: rectangles of bytes of each
+// What launches touch of their arrays, as the binder found it (launch/binder.hpp): rectangles of bytes of each
 // argument, which depend on sizes and on some numbers, but not on which arrays come.
 
 #pragma once

@@ -13,13 +13,13 @@
 #include <cstdlib>
 #include <thread>
 
-#include "access/outline.hpp"
 #include "driver/carrying.hpp"
 #include "driver/queues.hpp"
 #include "epoch/order.hpp"
 #include "epoch/recorder.hpp"
 #include "epoch/sender.hpp"
 #include "hazards/python_hazards.hpp"
+#include "launch/binder.hpp"
 #include "launch/caller.hpp"
 #include "launch/transfers.hpp"
 #include "python/indexing.hpp"
@@ -108,7 +108,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 65;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 66;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -204,7 +204,7 @@ NB_MODULE(_core, module) {
     add_table(module);
     add_caller(module);
     add_plans(module);
-    access::add_outlines(module);
+    add_binder(module);
     add_indexing(module);
     add_many(module);
     add_way(module);

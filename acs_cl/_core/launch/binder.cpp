@@ -1,0 +1,348 @@
+#include "launch/binder.hpp"
+
+#include <stdexcept>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "launch/reach.hpp"
+
+namespace acs_cl {
+
+namespace {
+
+constexpr std::size_t MOST_KEPT = 4096;  // launches whose outcome is kept
+
+// A named tuple of Python's, made without the call that its constructor is.
+nb::object record(nb::handle type, const nb::tuple &fields) {
+    const nb::tuple given = nb::make_tuple(fields);
+    nb::object made = nb::steal(
+        PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(type.ptr()), given.ptr(), nullptr));
+    if (!made.is_valid()) throw nb::python_error();
+    return made;
+}
+
+nb::handle class_of(const char *module, const char *name) {
+    return nb::object(nb::module_::import_(module).attr(name)).release();
+}
+
+nb::object new_access(nb::handle reads, nb::handle writes) {
+    static const nb::handle type = class_of("acs_cl.records", "Access");
+    return record(type, nb::make_tuple(nb::tuple(reads), nb::tuple(writes), nb::tuple()));
+}
+
+nb::object long_of(Wide value) {
+    return value < 0 ? nb::int_(std::int64_t(value)) : nb::int_(std::uint64_t(value));
+}
+
+nb::tuple tuple_of(const access::Rectangles &rectangles) {
+    nb::list made;
+    for (const auto &[start, pitch, rows, width] : rectangles)
+        made.append(nb::make_tuple(long_of(start), long_of(pitch), long_of(rows), long_of(width)));
+    return nb::tuple(made);
+}
+
+nb::dict dict_of(const access::Outcome &outcome) {
+    static const nb::handle type = class_of("acs_cl.access.binder", "Reached");
+    nb::dict made;
+    for (const auto &[parameter, one] : outcome) {
+        const nb::object reads = one.is_whole ? nb::none() : nb::object(tuple_of(one.reads));
+        const nb::object writes = one.is_whole ? nb::none() : nb::object(tuple_of(one.writes));
+        made[nb::int_(parameter)] = record(type, nb::make_tuple(reads, writes, nb::str(one.why.c_str())));
+    }
+    return made;
+}
+
+access::Launched::Three three(nb::handle given) {
+    access::Launched::Three made{};
+    std::size_t axis = 0;
+    for (nb::handle one : given)
+        if (axis < 3) made[axis++] = access::whole(one);
+    return made;
+}
+
+nb::object sizes_of(const access::Launched::Three &sizes, std::size_t axes) {
+    nb::list made;
+    for (std::size_t axis = 0; axis < axes; axis++) made.append(long_of(sizes[axis]));
+    return nb::tuple(made);
+}
+
+std::vector<Parameter> parameters_of(nb::handle given) {
+    std::vector<Parameter> made;
+    for (nb::handle item : given) {
+        const auto code = nb::cast<std::string>(item[0]), mode = nb::cast<std::string>(item[1]);
+        const auto has = [&](char one) { return mode.find(one) != std::string::npos; };
+        made.push_back({code.at(0), 0, has('r'), has('w'), nb::cast<std::size_t>(item[2])});
+    }
+    return made;
+}
+
+// An argument of a launch, as the driver takes it.
+struct Argument {
+    nb::object driven, spans;  // what it touches, where it is memory
+    bool is_placed = false;    // it is one piece, and begins where that does
+    bool is_value = false;
+};
+
+// False where an argument is not plain.
+bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual, Argument &taken) {
+    View *view = view_of(value);
+    if (view && one.code == 'P' && view->home == home.ptr()) {
+        taken = {nb::borrow(view->argument), nb::borrow(view->spans), true};
+    } else if (is_usual && PyTuple_Check(value)) {
+        taken = {nb::borrow(PyTuple_GET_ITEM(value, 0)), nb::borrow(PyTuple_GET_ITEM(value, 1)),
+                 PyTuple_GET_ITEM(value, 3) == Py_True};
+    } else if (is_usual || (one.code == 'L' && Py_TYPE(value) == local_type)) {
+        taken.driven = nb::borrow(value);
+        taken.is_value = PyBytes_Check(value);
+    } else {
+        char bytes[8];
+        if (!is_number(one.code) || !put_number(one.code, value, bytes)) return false;
+        taken.driven = nb::bytes(bytes, one.nbytes);
+        taken.is_value = true;
+    }
+    return true;
+}
+
+}  // namespace
+
+Binder::Binder(nb::handle given, nb::handle functions, std::vector<std::uint16_t> needed, nb::handle asked,
+               nb::tuple besides, bool everything)
+    : parameters(parameters_of(given)), numbers(std::move(needed)), has_ranges(!functions.is_none()),
+      more(std::move(besides)), is_everything(everything) {
+    for (std::uint16_t index : numbers)
+        if (index >= parameters.size() || !is_number(parameters[index].code))
+            throw std::invalid_argument("ranges depend on numbers only");
+    if (has_ranges) try {
+        outline.emplace(functions);
+    } catch (const std::invalid_argument &) {  // operations that are nested too deeply
+    }
+    if (asked.is_none()) return;
+    group = three(asked);
+    for (Wide &size : *group)
+        if (!size) size = 1;
+}
+
+access::Outcome Binder::run(access::Launched launch) {
+    if (!launch.local && group) {  // a kernel's attribute names three sizes always
+        launch.local = group;
+        for (std::size_t axis = launch.axes; axis < 3; axis++) (*launch.local)[axis] = 1;
+    }
+    std::optional<access::Outcome> found;
+    if (outline) found = outline->run(launch);
+    if (found) return std::move(*found);
+    access::Outcome whole;
+    for (std::size_t index = 0; index < parameters.size(); index++)
+        if (parameters[index].code == 'P') whole[index] = access::WHOLE;
+    return whole;
+}
+
+Binder::Known *Binder::reach(const access::Launched &launch) {
+    const auto found = known.find(launch);
+    if (found != known.end()) return &found->second;
+    if (most >= 0 && runs() >= most) return nullptr;
+    if (known.size() >= MOST_KEPT) known.clear();
+    return &known.emplace(launch, Known{run(launch), {}}).first->second;
+}
+
+// Raises where these are no sizes.
+access::Launched Binder::launched(nb::handle global, nb::handle local, nb::handle offset) const {
+    Sizes sizes, start{};
+    if (!take_sizes(global.ptr(), local.ptr(), sizes) ||
+        (!offset.is_none() && !take_size(offset.ptr(), &start[0], 0)))
+        throw std::invalid_argument("got no sizes of a launch");
+    access::Launched launch = launched_of(sizes);
+    for (std::size_t axis = 0; axis < 3; axis++) launch.offset[axis] = Wide(start[axis + 1]);
+    return launch;
+}
+
+access::Launched Binder::launched(nb::handle global, nb::handle local, nb::handle offset, nb::handle values,
+                                  nb::handle groups) const {
+    access::Launched launch = launched(global, local, offset);
+    std::size_t at = 0;
+    for (nb::handle value : values) {
+        if (const auto number = access::wide_of(value)) launch.numbers[numbers.at(at)] = *number;
+        at++;
+    }
+    if (groups.is_none() || !(launch.local || group)) return launch;
+    launch.groups.emplace();
+    std::size_t axis = 0;
+    for (nb::handle one : groups) {
+        const auto ends = three(one);
+        if (axis < 3) (*launch.groups)[axis++] = {ends[0], ends[1]};
+    }
+    return launch;
+}
+
+nb::object Binder::access_of(const access::Outcome &outcome, const Views &views) const {
+    nb::list reads, writes;
+    std::size_t view = 0;
+    for (std::size_t index = 0; index < parameters.size(); index++) {
+        const Parameter &one = parameters[index];
+        if (one.code != 'P') continue;
+        const access::Reached &reached = reached_of(outcome, index);
+        const Span &span = views.at(view++);
+        if (one.read)
+            for (const Span &part : cut(span, part_of(reached.is_whole, reached.reads)))
+                reads.append(object_of(part));
+        if (one.written)
+            for (const Span &part : cut(span, part_of(reached.is_whole, reached.writes)))
+                writes.append(object_of(part));
+    }
+    return new_access(reads, writes);
+}
+
+// `spans`: of each parameter; null where it is no memory.
+nb::object Binder::whole_of(const std::vector<nb::object> &spans) const {
+    nb::list reads, writes;
+    for (std::size_t index = 0; index < spans.size() && !is_everything; index++) {
+        if (!spans[index].is_valid()) continue;
+        for (nb::handle span : spans[index]) {
+            if (parameters[index].read) reads.append(span);
+            if (parameters[index].written) writes.append(span);
+        }
+    }
+    for (nb::handle span : more) writes.append(span);
+    return new_access(reads, writes);
+}
+
+nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb::handle offset, nb::handle args,
+                        bool are_usual, bool narrows) {
+    static const nb::handle type = class_of("acs_cl.access.binder", "Bound");
+    const Items given(args.ptr());
+    if (std::size_t(given.end() - given.begin()) != parameters.size()) return nb::none();
+    nb::list pointers, values;
+    std::vector<nb::object> spans(parameters.size());
+    std::map<std::size_t, Wide> known_numbers;
+    Views views;
+    bool is_known = has_ranges;
+    for (std::size_t index = 0; index < parameters.size(); index++) {
+        const Parameter &one = parameters[index];
+        Argument taken;
+        if (!take(one, given.begin()[index], home, are_usual, taken)) return nb::none();
+        nb::list &turns = taken.is_value ? values : pointers;
+        turns.append(index);
+        turns.append(taken.driven);
+        spans[index] = taken.spans;
+        if (taken.is_value && is_number(one.code) && PyBytes_GET_SIZE(taken.driven.ptr()) == Py_ssize_t(one.nbytes))
+            known_numbers[index] = number_of(one.code, PyBytes_AS_STRING(taken.driven.ptr()));
+        if (one.code != 'P') continue;
+        is_known = is_known && taken.is_placed && nb::len(taken.spans) == 1;
+        if (is_known) views.push_back(span_of(nb::object(taken.spans[0]).ptr()));
+    }
+    for (std::uint16_t index : numbers) is_known = is_known && known_numbers.count(index);
+    const nb::object whole = whole_of(spans);
+    nb::object access = whole, placed = nb::none(), counted = nb::none();
+    if (is_known) {
+        nb::list all, needed;
+        for (const Span &view : views) all.append(object_of(view));
+        for (std::uint16_t index : numbers) needed.append(long_of(known_numbers[index]));
+        placed = nb::tuple(all);
+        counted = nb::tuple(needed);
+    }
+    if (is_known && narrows) {
+        access::Launched launch = launched(global, local, offset);
+        for (std::uint16_t index : numbers) launch.numbers[index] = known_numbers[index];
+        if (Known *found = reach(launch)) {
+            nb::object &kept = found->access(Views(views));
+            if (!kept.is_valid()) kept = access_of(found->reached, views);
+            access = kept;
+        }
+    }
+    return record(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, whole, placed, counted));
+}
+
+nb::object Binder::touched(nb::handle given, nb::handle values, nb::handle global, nb::handle local,
+                           nb::handle offset, nb::handle groups) {
+    Views views;
+    for (PyObject *span : Items(given.ptr())) views.push_back(span_of(span));
+    return access_of(run(launched(global, local, offset, values, groups)), views);
+}
+
+nb::dict Binder::reached(nb::handle global, nb::handle local, nb::handle offset, nb::handle values,
+                         nb::handle groups) {
+    const access::Launched launch = launched(global, local, offset, values, groups);
+    if (launch.groups) return dict_of(run(launch));
+    if (known.size() >= MOST_KEPT) known.clear();
+    auto found = known.find(launch);
+    if (found == known.end()) found = known.emplace(launch, Known{run(launch), {}}).first;
+    return dict_of(found->second.reached);
+}
+
+// The spans of an access that has one for each parameter in memory; nothing where it has not.
+std::optional<Binder::Views> Binder::views_of(nb::handle access) const {
+    const Items reads(nb::object(access[0]).ptr()), writes(nb::object(access[1]).ptr());
+    auto read = reads.begin(), written = writes.begin();
+    Views views;
+    for (const Parameter &one : parameters) {
+        if (one.code != 'P') continue;
+        if ((one.read && read == reads.end()) || (one.written && written == writes.end())) return std::nullopt;
+        views.push_back(one.read || one.written ? span_of(one.read ? *read : *written) : Span{});
+        read += one.read;
+        written += one.written;
+    }
+    return read == reads.end() && written == writes.end() ? std::optional(views) : std::nullopt;
+}
+
+// Whether launches of these views touch all of them, as far as they may.
+bool Binder::covers(const access::Outcome &outcome, const Views &views) const {
+    std::size_t view = 0;
+    for (std::size_t index = 0; index < parameters.size(); index++) {
+        const Parameter &one = parameters[index];
+        if (one.code != 'P') continue;
+        const access::Reached &reached = reached_of(outcome, index);
+        const std::vector<Span> all{views.at(view++)};
+        if ((one.read && cut(all[0], part_of(reached.is_whole, reached.reads)) != all) ||
+            (one.written && cut(all[0], part_of(reached.is_whole, reached.writes)) != all))
+            return false;
+    }
+    return true;
+}
+
+nb::list Binder::outcomes(nb::handle access) {
+    static const nb::handle type = class_of("acs_cl.access.binder", "Outcome");
+    const std::optional<Views> whole = views_of(access);
+    nb::list made;
+    for (auto &[launch, one] : known) {
+        std::optional<Views> of;
+        for (auto &[views, kept] : one.accesses) {
+            if (!kept.is_valid()) kept = access_of(one.reached, views);
+            if (kept.equal(access)) of = views;
+        }
+        if (!of && whole && covers(one.reached, *whole)) of = whole;
+        if (!of) continue;
+        const bool starts = launch.offset != access::Launched::Three{};
+        const nb::object local = launch.local ? sizes_of(*launch.local, launch.axes) : nb::none();
+        nb::list needed;
+        for (std::uint16_t index : numbers) needed.append(long_of(launch.numbers.at(index)));
+        nb::dict views;
+        std::size_t view = 0;
+        for (std::size_t index = 0; index < parameters.size(); index++)
+            if (parameters[index].code == 'P') views[nb::int_(index)] = object_of(of->at(view++));
+        made.append(record(type, nb::make_tuple(
+            nb::make_tuple(sizes_of(launch.sizes, launch.axes), local,
+                           starts ? sizes_of(launch.offset, launch.axes) : nb::none()),
+            nb::tuple(needed), views, dict_of(one.reached))));
+    }
+    return made;
+}
+
+void add_binder(nb::module_ &module) {
+    nb::class_<Binder>(module, "Binder")
+        .def(nb::init<nb::handle, nb::handle, std::vector<std::uint16_t>, nb::handle, nb::tuple, bool>(),
+             nb::arg("parameters"), nb::arg("functions").none(), nb::arg("numbers"), nb::arg("group").none(),
+             nb::arg("more"), nb::arg("everything"))
+        .def_ro("has_ranges", &Binder::has_ranges)
+        .def_ro("numbers", &Binder::numbers)
+        .def_rw("most", &Binder::most)
+        .def_prop_ro("runs", &Binder::runs)
+        .def("bind", &Binder::bind, nb::arg("home"), nb::arg("global_size"), nb::arg("local_size").none(),
+             nb::arg("offset").none(), nb::arg("args"), nb::arg("are_usual"), nb::arg("narrows"))
+        .def("touched", &Binder::touched, nb::arg("views"), nb::arg("numbers"), nb::arg("global_size"),
+             nb::arg("local_size").none(), nb::arg("offset").none(), nb::arg("groups").none())
+        .def("reached", &Binder::reached, nb::arg("global_size"), nb::arg("local_size").none(),
+             nb::arg("offset").none(), nb::arg("numbers"), nb::arg("groups").none())
+        .def("outcomes", &Binder::outcomes, nb::arg("access"));
+}
+
+}  // namespace acs_cl
