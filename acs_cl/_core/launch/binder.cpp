@@ -137,28 +137,23 @@ access::Outcome Binder::run(access::Launched launch) {
     return whole;
 }
 
-Binder::Known *Binder::reach(const access::Launched &launch) {
+Binder::Known *Binder::reach(const access::Launched &launch, bool always) {
     const auto found = known.find(launch);
     if (found != known.end()) return &found->second;
-    if (most >= 0 && runs() >= most) return nullptr;
+    if (!always && most >= 0 && runs() >= most) return nullptr;
     if (known.size() >= MOST_KEPT) known.clear();
     return &known.emplace(launch, Known{run(launch), {}}).first->second;
 }
 
-// Raises where these are no sizes.
-access::Launched Binder::launched(nb::handle global, nb::handle local, nb::handle offset) const {
+// Raises where there are no such sizes.
+access::Launched Binder::launched(nb::handle global, nb::handle local, nb::handle offset, nb::handle values,
+                                  nb::handle groups) const {
     Sizes sizes, start{};
     if (!take_sizes(global.ptr(), local.ptr(), sizes) ||
         (!offset.is_none() && !take_size(offset.ptr(), &start[0], 0)))
         throw std::invalid_argument("got no sizes of a launch");
     access::Launched launch = launched_of(sizes);
     for (std::size_t axis = 0; axis < 3; axis++) launch.offset[axis] = Wide(start[axis + 1]);
-    return launch;
-}
-
-access::Launched Binder::launched(nb::handle global, nb::handle local, nb::handle offset, nb::handle values,
-                                  nb::handle groups) const {
-    access::Launched launch = launched(global, local, offset);
     std::size_t at = 0;
     for (nb::handle value : values) {
         if (const auto number = access::wide_of(value)) launch.numbers[numbers.at(at)] = *number;
@@ -240,14 +235,10 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         placed = nb::tuple(all);
         counted = nb::tuple(needed);
     }
-    if (is_known && narrows) {
-        access::Launched launch = launched(global, local, offset);
-        for (std::uint16_t index : numbers) launch.numbers[index] = known_numbers[index];
-        if (Known *found = reach(launch)) {
-            nb::object &kept = found->access(Views(views));
-            if (!kept.is_valid()) kept = access_of(found->reached, views);
-            access = kept;
-        }
+    if (Known *found = is_known && narrows ? reach(launched(global, local, offset, counted, nb::none())) : nullptr) {
+        nb::object &kept = found->access(Views(views));
+        if (!kept.is_valid()) kept = access_of(found->reached, views);
+        access = kept;
     }
     return record(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, whole, placed, counted));
 }
@@ -263,10 +254,7 @@ nb::dict Binder::reached(nb::handle global, nb::handle local, nb::handle offset,
                          nb::handle groups) {
     const access::Launched launch = launched(global, local, offset, values, groups);
     if (launch.groups) return dict_of(run(launch));
-    if (known.size() >= MOST_KEPT) known.clear();
-    auto found = known.find(launch);
-    if (found == known.end()) found = known.emplace(launch, Known{run(launch), {}}).first;
-    return dict_of(found->second.reached);
+    return dict_of(reach(launch, true)->reached);
 }
 
 // The spans of an access that has one for each parameter in memory; nothing where it has not.
@@ -284,21 +272,6 @@ std::optional<Binder::Views> Binder::views_of(nb::handle access) const {
     return read == reads.end() && written == writes.end() ? std::optional(views) : std::nullopt;
 }
 
-// Whether launches of these views touch all of them, as far as they may.
-bool Binder::covers(const access::Outcome &outcome, const Views &views) const {
-    std::size_t view = 0;
-    for (std::size_t index = 0; index < parameters.size(); index++) {
-        const Parameter &one = parameters[index];
-        if (one.code != 'P') continue;
-        const access::Reached &reached = reached_of(outcome, index);
-        const std::vector<Span> all{views.at(view++)};
-        if ((one.read && cut(all[0], part_of(reached.is_whole, reached.reads)) != all) ||
-            (one.written && cut(all[0], part_of(reached.is_whole, reached.writes)) != all))
-            return false;
-    }
-    return true;
-}
-
 nb::list Binder::outcomes(nb::handle access) {
     static const nb::handle type = class_of("acs_cl.access.binder", "Outcome");
     const std::optional<Views> whole = views_of(access);
@@ -309,7 +282,7 @@ nb::list Binder::outcomes(nb::handle access) {
             if (!kept.is_valid()) kept = access_of(one.reached, views);
             if (kept.equal(access)) of = views;
         }
-        if (!of && whole && covers(one.reached, *whole)) of = whole;
+        if (!of && whole && access_of(one.reached, *whole).equal(access)) of = whole;
         if (!of) continue;
         const bool starts = launch.offset != access::Launched::Three{};
         const nb::object local = launch.local ? sizes_of(*launch.local, launch.axes) : nb::none();

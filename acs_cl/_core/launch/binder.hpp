@@ -57,8 +57,8 @@ public:
         return found == outcome.end() ? untouched : found->second;
     }
 
-    // Null where these are new, and too many others were run. It stands until the next call.
-    Known *reach(const access::Launched &launch);
+    // Null where these are new, and too many others were run, but not `always`. It stands until the next call.
+    Known *reach(const access::Launched &launch, bool always = false);
 
     // Arguments as the driver takes them, and what they touch: a `Bound`, or None where one is not plain.
     // `are_usual`: none is as the program gave it; see `usual` in acs_cl/kernel.py.
@@ -83,11 +83,9 @@ private:
     access::Outcome run(access::Launched launch);
     nb::object access_of(const access::Outcome &outcome, const Views &views) const;
     nb::object whole_of(const std::vector<nb::object> &spans) const;
-    access::Launched launched(nb::handle global, nb::handle local, nb::handle offset) const;
     access::Launched launched(nb::handle global, nb::handle local, nb::handle offset, nb::handle numbers,
                               nb::handle groups) const;
     std::optional<Views> views_of(nb::handle access) const;
-    bool covers(const access::Outcome &outcome, const Views &views) const;
 
     std::optional<access::Outline> outline;  // none, too, where it is nested too deeply
     std::optional<access::Launched::Three> group;

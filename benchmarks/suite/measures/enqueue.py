@@ -102,16 +102,20 @@ def _queue_side(ours: Ours) -> Side:
         context=runtime.context, backend=runtime.plan.backend, lanes=runtime.plan.lanes
     ).engine
     backend, table = engine.backend, engine.table
-    prepared: Calls = [kernel._convert(kernel, (x, y, 3)) for x, y in calls_of(ours.array, False)]
+    how = runtime.engine, ONE, None, None
+    prepared: Calls = [
+        kernel.binder.bind(*how, (x, y, 3), False, False) or ()
+        for x, y in calls_of(ours.array, False)
+    ]
     placeholder = KernelCommand(kernel.name, kernel.native, ONE, ONE, (), (), None)
     number = 0
 
     def record(batch: Calls) -> None:
         nonlocal number
         submit = backend.submit
-        for native, pointers, values, _ in batch:
+        for pointers, values, *_ in batch:
             number += 1
-            command = KernelCommand(kernel.name, native, ONE, ONE, pointers, values, None)
+            command = KernelCommand(kernel.name, kernel.native, ONE, ONE, pointers, values, None)
             submit(Launch(number, command, _NOTHING, ()))
 
     def enter() -> None:
