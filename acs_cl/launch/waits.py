@@ -173,10 +173,10 @@ def _wait_for_any(
     """Let the lock go until something may have ended: launch `best`, for a thread that wakes up for
     each one takes time from a CPU's kernels, or the oldest while others are held and have to be
     moved along."""
-    pump(books)
     backend = books.backend
     event = None if books.table.held else backend.to_wait_for(best)
     if event is None:
+        pump(books)
         event = backend.oldest()
     if event is not None:
         backend.flush()

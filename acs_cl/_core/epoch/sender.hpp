@@ -221,12 +221,15 @@ public:
         return found;
     }
 
-    // The oldest one, where it has ended: it is no more of those that were sent.
+    // The oldest one, where it has ended: it is no more of those that were sent. Where nothing but its outcome is
+    // to be seen to, and that is good, it is over, and the next one is the oldest.
     nb::object take_ended() {
-        if (sent_.empty() || !of(sent_.front()).has_ended()) return nb::none();
-        nb::object ended = std::move(sent_.front());
-        sent_.pop_front();
-        return ended;
+        while (!sent_.empty() && of(sent_.front()).has_ended()) {
+            const nb::object ended = std::move(sent_.front());
+            sent_.pop_front();
+            if (!is_over(of(ended))) return ended;
+        }
+        return nb::none();
     }
 
     nb::object new_epoch(nb::handle scheduler, bool trusted) {
@@ -444,6 +447,15 @@ private:
     void leave_table() {
         if (table_ && table_->sender == this) table_->sender = nullptr;
         table_ = nullptr;
+    }
+    // Whether an epoch that has ended is over with that: all its launches are the core's, and ended well.
+    bool is_over(Epoch &epoch) {
+        if (!by_itself || !table_->is_of_core(epoch.number) || !epoch.scheduler.attr("notes").is_none() ||
+            !has_ended_well(epoch))
+            return false;
+        table_->leave(epoch.number, false);
+        table_->end_epoch(epoch.number);
+        return true;
     }
     bool has_sent_ahead(std::size_t tasks) {
         ahead_ += tasks;

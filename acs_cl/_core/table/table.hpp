@@ -344,6 +344,12 @@ public:
         return names;
     }
 
+    // Whether the core made all launches of an epoch.
+    bool is_of_core(std::uint32_t epoch) const {
+        auto found = batches_.find(epoch);
+        return found != batches_.end() && found->second.many == found->second.numbers.size();
+    }
+
     // The epoch has ended, or is given up: its launches are in none. Those that Python has to end one by
     // one; the others of it are over at `end_epoch`. `one_by_one`: all are.
     std::vector<std::int64_t> leave(std::uint32_t epoch, bool one_by_one) {
