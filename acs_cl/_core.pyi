@@ -691,6 +691,8 @@ class Launcher:
     """What is sent of a scheduler: its kernel, and how many groups of it run at a time."""
 
     groups: int
+    takes_notes: bool
+    """Whether it writes down when groups began and ended, which Python reads behind each epoch."""
     child_slots: int
     """Slots that a ring has for children."""
 

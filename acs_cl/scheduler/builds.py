@@ -122,6 +122,7 @@ class Scheduler:
             core.native.QueueKernel(native), limits.group, pool is not None
         )
         """The same, for the core, which sets all its arguments."""
+        self.launcher.takes_notes = notes is not None
         self.limits = limits
         self.bodies = bodies
         self.facts = facts
@@ -143,6 +144,7 @@ class Scheduler:
         if form is not None and form.native is not self.native:
             self.native, self.notes = form
             self.launcher.use(core.native.QueueKernel(self.native))
+            self.launcher.takes_notes = self.notes is not None
 
     @property
     def limits(self) -> Limits:

@@ -30,6 +30,7 @@ void add_epochs(nb::module_ &module) {
         .def(nb::init<nb::object, std::size_t, bool>(), "kernel"_a, "group"_a, "has_pool"_a)
         .def("use", &Launcher::use, "kernel"_a)
         .def_rw("groups", &Launcher::groups)
+        .def_rw("takes_notes", &Launcher::takes_notes)
         .def_rw("child_slots", &Launcher::child_slots);
 
     nb::class_<Placed>(module, "Placed")

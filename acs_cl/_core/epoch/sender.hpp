@@ -52,6 +52,7 @@ struct Launcher {
     QueueKernel *kernel;
     std::size_t group;
     bool has_pool;
+    bool takes_notes = false;  // of when groups began and ended, which Python reads behind each epoch
     std::uint32_t groups = 1, child_slots = 0;
     std::int64_t declared = -1;  // up to which change of the memory the driver knows that
 };
@@ -450,8 +451,7 @@ private:
     }
     // Whether an epoch that has ended is over with that: all its launches are the core's, and ended well.
     bool is_over(Epoch &epoch) {
-        if (!by_itself || !table_->is_of_core(epoch.number) || !epoch.scheduler.attr("notes").is_none() ||
-            !has_ended_well(epoch))
+        if (!by_itself || !table_->is_of_core(epoch.number) || epoch.launcher->takes_notes || !has_ended_well(epoch))
             return false;
         table_->leave(epoch.number, false);
         table_->end_epoch(epoch.number);
