@@ -204,7 +204,11 @@ def test_the_device_was_full_or_the_driver_chose(
     assert said in found["lines"][0]
     assert "What these kernels need of a unit is not known." in found["lines"]
     for needs, said in (
-        ((0,), "tells of no register"),
+        ((0,), "no local memory, registers that this driver does not tell"),
+        ((0, 0, 0, 57), "57 registers for each work-item: a unit holds 16 by registers"),
+        ((0, 0, 0, 57), "Of the 65,536 registers that a unit has: a group of each fits one unit"),
+        ((0, 0, 640, 513), "Of the 65,536 registers that a unit has: no unit has room"),
+        ((600, 0, 0, 57), "a unit holds 1 by local memory"),
         ((100,), "a group of each fits one unit"),
         ((600,), "no unit has room"),
         ((0, 48, 640), "registers for 640 work-items at most: a unit holds 10 by registers"),
@@ -212,7 +216,7 @@ def test_the_device_was_full_or_the_driver_chose(
         ((300, 0, 640), "a unit holds 3 by local memory"),
     ):
         kernels = (Needs("a", *needs), Needs("b", *needs))
-        about = LANES._replace(local_bytes=1000, most_items=1024, kernels=kernels)
+        about = LANES._replace(local_bytes=1000, most_items=1024, kernels=kernels, registers=65536)
         page = opened(alone(slices, about))
         lines = why(page, 1, 2)["lines"]
         assert any(said in line for line in lines), lines

@@ -24,6 +24,7 @@ import acs_cl as acs
 from acs_cl.errors import BuildError
 from acs_cl.host import isolated
 from acs_cl.kernel import origin_of
+from acs_cl.opencl_c import registers
 from acs_cl.opencl_c.functions import translation
 from acs_cl.scheduler import builds as schedulers
 from acs_cl.scheduler import compiling
@@ -661,19 +662,19 @@ def test_registers_are_known_although_the_driver_has_the_program_in_its_cache(
         builds.append(source)
         return Program(log)
 
-    monkeypatch.setattr(compiling, "build", fake_build)
+    monkeypatch.setattr(registers, "build", fake_build)
 
-    def registers(source: str) -> int | None:
+    def of(source: str) -> int | None:
         return compiling.build_told(None, device, source, [], "ptx")[1]
 
-    assert registers("a") == 72  # compiled: told
-    assert registers("a") == 72  # from the driver's cache: remembered
+    assert of("a") == 72  # compiled: told
+    assert of("a") == 72  # from the driver's cache: remembered
     assert builds == ["a", "a"]
     compiled.add("b")
-    assert registers("b") == 72  # never heard of: compiled again
+    assert of("b") == 72  # never heard of: compiled again
     assert builds[2] == "b"
     assert builds[3].startswith("b\n/*")
-    assert registers("b") == 72
+    assert of("b") == 72
     assert len(builds) == 5
 
 

@@ -20,6 +20,8 @@ class Needs(NamedTuple):
     """Memory of a work-item that is in no register."""
     most_items: int = 0
     """Work-items of the largest group that its registers allow."""
+    registers: int = 0
+    """Of a work-item, as the compiler tells."""
 
 
 class About(NamedTuple):
@@ -52,3 +54,5 @@ class About(NamedTuple):
     """Work-items of the largest group that the device has."""
     kernels: tuple[Needs, ...] = ()
     """Kernels that are known. Where several have one name: the most that one of these needs."""
+    registers: int = 0
+    """Registers of a compute unit."""

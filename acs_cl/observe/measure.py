@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UsageError
 from ..host.intervals import packed
 from ..records import Access, Found, Part, Report, base_text
-from .about import About
+from .about import About, Needs
 from .advice import findings
 from .clocks import on_one_clock
 from .edges import WITHOUT_BYTES, Edge, edges_of
 from .meetings import meetings
 from .record import ON_A_QUEUE, Record, place_of, record
 from .slices import AT_ONCE, STRAIGHT, Slice, on_device, once, overlap
-from .stats import about
+from .stats import about, needs
 from .trace import VERSION, Trace, plain
 
 if TYPE_CHECKING:
@@ -106,12 +106,13 @@ class Measure:
         self._wall_ns = perf_counter_ns() - self._began_ns
         engine.gather_runs()
         engine.backend.time_tasks(False)
+        kernels = needs(engine)
         with engine.lock:
             engine.tracer, backend = self._before
             self._where = {
                 one.number: _place(one, engine.backend.where(one.number)) for one in mine.slices
             }
-            self._about = self._known(self._about.full)
+            self._about = self._known(self._about.full, kernels)
             engine.retime(False, backend)
             engine.measuring = None
         self.slices = on_one_clock(sorted(mine.slices, key=lambda one: one.number))
@@ -122,9 +123,9 @@ class Measure:
             engine.tracer.forget_times()
         self.edges = edges_of(self.slices)
 
-    def _known(self, full: int) -> About:
+    def _known(self, full: int, kernels: tuple[Needs, ...]) -> About:
         """What the block is about. `full`: launches before it that found the window full."""
-        known = about(self._engine)
+        known = about(self._engine, kernels)
         ended_ns = self._began_ns + self._wall_ns
         noted = self._trace.found if self._trace is not None else Found()
         return known._replace(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyopencl as cl
 
 from .. import core
+from ..opencl_c import registers
 from ..records import Report
 from .about import About, Needs
 
@@ -61,8 +62,8 @@ def report(engine: Engine) -> Report:
     return report
 
 
-def about(engine: Engine) -> About:
-    """Ask a runtime. The block has no times yet."""
+def about(engine: Engine, kernels: tuple[Needs, ...]) -> About:
+    """Ask a runtime. The block has no times yet. `kernels`: what `needs` has said."""
     backend, checker = engine.backend, engine.checker
     said = checker.report() if checker is not None else {}
     return About(
@@ -79,15 +80,21 @@ def about(engine: Engine) -> About:
         found=tuple(said.get("said", ())),
         local_bytes=engine.device.local_mem_size,
         most_items=engine.device.max_work_group_size,
-        kernels=_kernels(engine),
+        kernels=kernels,
+        registers=registers.of_unit(engine.device),
     )
 
 
-def _kernels(engine: Engine) -> tuple[Needs, ...]:
-    """What kernels need, by their names."""
+def needs(engine: Engine) -> tuple[Needs, ...]:
+    """What kernels need, by their names. NVIDIA's compiler is asked for their registers, once for
+    each program, so that the runtime's lock has to be free."""
     asked = cl.kernel_work_group_info
     found: dict[str, Needs] = {}
+    compiled: dict[tuple[str, tuple[str, ...]], dict[str, int]] = {}
     for kernel in list(engine.kernels):
+        text = kernel.source, kernel.options
+        if text not in compiled:
+            compiled[text] = registers.of_program(engine.context, engine.device, *text)
         told = []
         for what in (asked.LOCAL_MEM_SIZE, asked.PRIVATE_MEM_SIZE, asked.WORK_GROUP_SIZE):
             told.append(0)
@@ -99,6 +106,7 @@ def _kernels(engine: Engine) -> tuple[Needs, ...]:
             max(told[0], before.local_bytes),
             max(told[1], before.private_bytes),
             min(told[2] or before.most_items, before.most_items or told[2]),
+            max(compiled[text].get(kernel.name, 0), before.registers),
         )
     return tuple(sorted(found.values()))
 
@@ -108,7 +116,7 @@ def traced(engine: Engine) -> Traced:
     from .trace import timeline
 
     engine.gather_runs()
-    trace = timeline(engine.tracer)
+    trace, kernels = timeline(engine.tracer), needs(engine)
     with engine.lock:
-        about_it = about(engine)._replace(noted=trace.found)
+        about_it = about(engine, kernels)._replace(noted=trace.found)
         return tuple(trace.slices), tuple(trace.waits), about_it

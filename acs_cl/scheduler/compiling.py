@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Sequence
 from struct import pack
 from typing import Any
@@ -28,15 +27,13 @@ from .. import devices
 from ..devices.build import build
 from ..devices.driver import CommandQueue, OwnKernel, set_arguments
 from ..host import isolated
-from ..host.digest import digest
+from ..opencl_c import registers
 from . import layout
 from .children import give_pool
 from .notes import TIMED, Notes
 
 NAME = "acs_scheduler"
 """Of the kernel."""
-
-_REGISTERS = re.compile(r"Used (\d+) registers")
 
 NICE = 5
 """How far the process stands back behind the program."""
@@ -58,36 +55,12 @@ def launch_arguments(
 def build_told(
     context: Any, device: Any, source: str, words: Sequence[str], tier: str
 ) -> tuple[Any, int | None]:
-    """A program, and the registers of a work-item, where the compiler tells. A driver that has the
-    program in a cache of its own says nothing: what it said once is remembered, and if it never did
-    it has to compile again, for with more groups than there is room for, those outside wait for
-    those inside to leave."""
-    from secrets import token_hex
-
-    from ..opencl_c import cache
-
-    program = build(context, device, source, words)
-    registers = _told(program, device)
+    """A program, and the registers of a work-item, where the compiler tells: with more groups than
+    there is room for, those outside wait for those inside to leave."""
     if tier != "ptx":
-        return program, registers
-    about = ["registers", source, *words, device.name, device.driver_version]
-    name = digest("\0".join(about))
-    if registers is None:
-        known = cache.load(name)
-        if known is not None:
-            return program, int(known["registers"])
-        mark = token_hex(16)
-        program = build(context, device, f"{source}\n/* {mark} */\n", words)
-        registers = _told(program, device)
-    if registers is not None:
-        cache.store(name, {"registers": registers})
-    return program, registers
-
-
-def _told(program: Any, device: Any) -> int | None:
-    log = program.get_build_info(device, cl.program_build_info.LOG)
-    told = _REGISTERS.search(str(log))
-    return int(told.group(1)) if told else None
+        return build(context, device, source, words), None
+    program, found = registers.build_told(context, device, source, words)
+    return program, next(iter(found.values()), None)
 
 
 def warm_up(context: Any, device: Any, native: Any, group: int, notes: Any = None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..opencl_c.kernel_files import kernel_source
+from ..opencl_c.registers import VERBOSE
 from . import layout
 from .children import LEAST, MOST_LEAST, ROOM, Room
 
@@ -99,4 +100,4 @@ def build_options(tier: str, options: Sequence[str]) -> list[str]:
     asked = [word for word in options if word.startswith("-cl-std=")]
     if tier == "c11":
         return [*others, "-cl-std=CL3.0", "-w"]
-    return [*others, *asked, "-cl-nv-verbose" if tier == "ptx" else "-w"]
+    return [*others, *asked, VERBOSE if tier == "ptx" else "-w"]

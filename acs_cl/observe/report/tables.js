@@ -101,11 +101,11 @@ function estimates() {
   ], D.estimates));
 }
 
-// Local memory of a group, memory of a work-item in no register, and the largest group.
+// Local memory of a group, registers of a work-item, its memory in no register, and the largest group.
 function needed(name) {
   const one = NEEDS.get(name);
   if (!one) return "—";
-  const said = [one.local && `${plural(one.local, "byte")} local`, one.own && `${plural(one.own, "byte")} private`, one.most && `at most ${plural(one.most, "work-item")}`];
+  const said = [one.local && `${plural(one.local, "byte")} local`, one.registers && plural(one.registers, "register"), one.own && `${plural(one.own, "byte")} private`, one.most && `at most ${plural(one.most, "work-item")}`];
   return said.filter(Boolean).join(", ") || "—";
 }
 

@@ -188,29 +188,37 @@ function groupsBeside(a, b) {
   return mine.some((i) => !L.groups[i]) ? -1 : most;
 }
 
-const NEEDS = new Map(D.about.kernels.map((one) => [one[0], { local: one[1], own: one[2], most: one[3] }]));
+const NEEDS = new Map(D.about.kernels.map(([name, local, own, most, registers]) => [name, { local, own, most, registers: registers || 0 }]));
 
-// What a group of a launch needs, and how many of them a unit holds by that; null where nobody told.
+// What a group of a launch needs of a unit, and how many of them a unit holds by that; null where nobody told.
 function needs(i) {
-  const one = NEEDS.get(nameOf(i)), items = L.items[i];
+  const one = NEEDS.get(nameOf(i)), items = L.items[i], all = D.about;
   if (!one) return null;
-  const bounded = one.most > 0 && one.most < D.about.most_items;
+  const bounded = one.most > 0 && one.most < all.most_items;
   const said = [one.local ? `${plural(one.local, "byte")} of local memory` : "no local memory"];
   if (one.own) said.push(`${plural(one.own, "byte")} of a work-item in no register`);
-  if (bounded) said.push(`registers for ${plural(one.most, "work-item")} at most`);
-  const byLocal = one.local ? Math.floor(D.about.local_bytes / one.local) : Infinity;
-  const byRegisters = bounded && items ? Math.floor(one.most / items) : Infinity;
-  return { text: `A group of ${nameOf(i)} has ${said.join(", ")}`, resident: Math.min(byLocal, byRegisters), by: byLocal <= byRegisters ? "local memory" : "registers", local: one.local };
+  // the compiler gives warps of 32 work-items registers by eights
+  const registers = Math.ceil(one.registers / 8) * 8 * Math.ceil(items / 32) * 32;
+  if (one.registers) said.push(`${plural(one.registers, "register")} for each work-item`);
+  else said.push(bounded ? `registers for ${plural(one.most, "work-item")} at most` : "registers that this driver does not tell");
+  const held = [["local memory", one.local ? Math.floor(all.local_bytes / one.local) : Infinity]];
+  if (registers && all.registers) held.push(["registers", Math.floor(all.registers / registers)]);
+  else if (bounded && items) held.push(["registers", Math.floor(one.most / items)]);
+  const [by, resident] = held.reduce((x, y) => (y[1] < x[1] ? y : x));
+  return { text: `A group of ${nameOf(i)} has ${said.join(", ")}`, resident, by, local: one.local, registers };
 }
 
 function residency(a, b) {
   const both = [needs(a), needs(b)];
   if (both.includes(null)) return ["What these kernels need of a unit is not known."];
   const lines = both.map((one) => one.text + (one.resident === Infinity ? "." : `: a unit holds ${one.resident} by ${one.by}.`));
-  const [x, y] = both, all = D.about.local_bytes;
-  if (all && x.local + y.local > all) lines.push(`Of the ${plural(all, "byte")} of local memory that a unit has: no unit has room for a group of each.`);
-  else if (all && x.local + y.local) lines.push(`Of the ${plural(all, "byte")} of local memory that a unit has: a group of each fits one unit together.`);
-  if (both.every((one) => one.resident === Infinity)) lines.push("The driver tells of no register that would keep them apart.");
+  for (const [what, mine, all] of [
+    ["bytes of local memory", both.map((one) => one.local), D.about.local_bytes], ["registers", both.map((one) => one.registers), D.about.registers],
+  ]) {
+    const sum = mine[0] + mine[1];
+    if (!all || !sum || (what === "registers" && mine.includes(0))) continue;
+    lines.push(`Of the ${count(all)} ${what} that a unit has: ${sum > all ? "no unit has room for a group of each" : "a group of each fits one unit together"}.`);
+  }
   return lines;
 }
 
