@@ -623,3 +623,12 @@ def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], 
         )
     required = kernel.signature.group_size
     return (kernel.source, kernel.options, kernel.name), group or prod(required or (0,))
+
+
+def registers_of(kernel: Kernel) -> int:
+    """How many registers a work-item has; 0: the compiler does not tell, which is asked for it."""
+    from .opencl_c.registers import of_program
+
+    engine = kernel.engine
+    told = of_program(engine.context, engine.device, kernel.source, kernel.options)
+    return told.get(kernel.name, 0)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from fuzz.threads import in_threads
 from planted import PLANTED, measured
 
 import acs_cl as acs
-from acs_cl.errors import BuildError
 from acs_cl.host.intervals import length, minus, single, union, within
 from acs_cl.observe.about import About
 from acs_cl.observe.advice import findings
@@ -28,7 +25,6 @@ from acs_cl.observe.report.page import page
 from acs_cl.observe.report.what_if import MOST, estimates
 from acs_cl.observe.shares import KINDS, kind_of, shares
 from acs_cl.observe.slices import Slice, Wait
-from acs_cl.opencl_c import registers
 from acs_cl.records import Span
 from acs_cl.tools.cli import main
 
@@ -332,40 +328,6 @@ def test_local_memory_and_registers_of_kernels_are_known(device: cl.Device) -> N
     tells = "cl_nv_compiler_options" in device.extensions
     assert (needs["one"].registers > 0, about.registers > 0) == (tells, tells)
     assert estimates(m.record(), [])
-
-
-LOG = """
-ptxas info    : 0 bytes gmem
-ptxas info    : Compiling entry function 'one' for 'sm_90'
-ptxas info    : Function properties for one
-    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
-ptxas info    : Used 8 registers, 328 bytes cmem[0]
-ptxas info    : Compiling entry function 'two' for 'sm_90'
-ptxas info    : Used 72 registers, 360 bytes cmem[0]
-"""
-
-
-def test_registers_are_asked_of_a_compiler_that_tells(
-    monkeypatch: pytest.MonkeyPatch, own_cache: Path
-) -> None:
-    said = SimpleNamespace(get_build_info=lambda device, what: LOG)
-    device = SimpleNamespace(extensions="cl_nv_compiler_options", name="x", driver_version="1")
-    asked = []
-
-    def build(context: Any, device: Any, source: str, words: Sequence[str]) -> Any:
-        asked.append(words)
-        if source == "wrong":
-            raise BuildError("no", "", None)
-        return said
-
-    monkeypatch.setattr(registers, "build", build)
-    of: Any = registers.of_program
-    assert of(None, device, "source", ("-DN=1",)) == {"one": 8, "two": 72}
-    assert asked == [("-DN=1", "-cl-nv-verbose")]
-    assert of(None, device, "wrong", ()) == {}
-    device.extensions = "cl_khr_fp64"
-    assert of(None, device, "source", ()) == {}
-    assert len(asked) == 2
 
 
 # ---- random programs -----------------------------------------------------------------------------

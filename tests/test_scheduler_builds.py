@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, time_ns
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -641,6 +642,17 @@ def test_the_interpreter_leaves_in_good_order(device: cl.Device, when: str) -> N
     assert "Traceback" not in done.stderr
 
 
+LOG = """
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'one' for 'sm_90'
+ptxas info    : Function properties for one
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 72 registers, 400 bytes cmem[0]
+ptxas info    : Compiling entry function 'two' for 'sm_90'
+ptxas info    : Used 8 registers, 328 bytes cmem[0]
+"""
+
+
 def test_registers_are_known_although_the_driver_has_the_program_in_its_cache(
     device: cl.Device, monkeypatch: pytest.MonkeyPatch, environment: Environment, tmp_path: Path
 ) -> None:
@@ -657,9 +669,11 @@ def test_registers_are_known_although_the_driver_has_the_program_in_its_cache(
             return self.log
 
     def fake_build(context: Any, device: Any, source: str, words: Any) -> Program:
-        log = "" if source in compiled else "ptxas info: Used 72 registers, 400 bytes"
+        log = "" if source in compiled else LOG
         compiled.add(source)
         builds.append(source)
+        if source == "wrong":
+            raise BuildError("no", "", None)
         return Program(log)
 
     monkeypatch.setattr(registers, "build", fake_build)
@@ -676,6 +690,13 @@ def test_registers_are_known_although_the_driver_has_the_program_in_its_cache(
     assert builds[3].startswith("b\n/*")
     assert of("b") == 72
     assert len(builds) == 5
+    ask: Any = registers.of_program
+    there = SimpleNamespace(extensions="cl_nv_compiler_options", name="it", driver_version="1")
+    assert ask(None, there, "c", ("-DN=1",)) == {"one": 72, "two": 8}
+    assert ask(None, there, "wrong", ()) == {}
+    there.extensions = "cl_khr_fp64"
+    assert ask(None, there, "c", ()) == {}
+    assert builds[5:] == ["c", "wrong"]
 
 
 @pytest.mark.parametrize(

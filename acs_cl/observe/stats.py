@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyopencl as cl
 
 from .. import core
-from ..opencl_c import registers
+from ..kernel import registers_of
 from ..records import Report
 from .about import About, Needs
 
@@ -81,7 +81,7 @@ def about(engine: Engine, kernels: tuple[Needs, ...]) -> About:
         local_bytes=engine.device.local_mem_size,
         most_items=engine.device.max_work_group_size,
         kernels=kernels,
-        registers=registers.of_unit(engine.device),
+        registers=_registers(engine.device),
     )
 
 
@@ -90,11 +90,7 @@ def needs(engine: Engine) -> tuple[Needs, ...]:
     each program, so that the runtime's lock has to be free."""
     asked = cl.kernel_work_group_info
     found: dict[str, Needs] = {}
-    compiled: dict[tuple[str, tuple[str, ...]], dict[str, int]] = {}
     for kernel in list(engine.kernels):
-        text = kernel.source, kernel.options
-        if text not in compiled:
-            compiled[text] = registers.of_program(engine.context, engine.device, *text)
         told = []
         for what in (asked.LOCAL_MEM_SIZE, asked.PRIVATE_MEM_SIZE, asked.WORK_GROUP_SIZE):
             told.append(0)
@@ -106,9 +102,17 @@ def needs(engine: Engine) -> tuple[Needs, ...]:
             max(told[0], before.local_bytes),
             max(told[1], before.private_bytes),
             min(told[2] or before.most_items, before.most_items or told[2]),
-            max(compiled[text].get(kernel.name, 0), before.registers),
+            max(registers_of(kernel), before.registers),
         )
     return tuple(sorted(found.values()))
+
+
+def _registers(device: cl.Device) -> int:
+    """How many a compute unit has; 0: that is not told."""
+    try:
+        return int(device.registers_per_block_nv)
+    except (cl.Error, AttributeError):
+        return 0
 
 
 def traced(engine: Engine) -> Traced:

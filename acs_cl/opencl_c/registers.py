@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from secrets import token_hex
+from typing import Any
 
 import pyopencl as cl
 
@@ -34,14 +35,6 @@ def of_program(
         return {}
 
 
-def of_unit(device: cl.Device) -> int:
-    """How many a compute unit has; 0: that is not told."""
-    try:
-        return int(device.registers_per_block_nv)
-    except (cl.Error, AttributeError):
-        return 0
-
-
 def build_told(
     context: cl.Context, device: cl.Device, source: str, words: Sequence[str]
 ) -> tuple[cl.Program, dict[str, int]]:
@@ -62,9 +55,9 @@ def build_told(
     return program, found
 
 
-def _told(program: cl.Program, device: cl.Device) -> dict[str, int]:
+def _told(program: Any, device: cl.Device) -> dict[str, int]:
     kernel, found = "", {}
-    log = str(program.get_build_info(device, cl.program_build_info.LOG))
+    log: Any = program.get_build_info(device, cl.program_build_info.LOG)
     for name, count in _TOLD.findall(log):
         if count:
             found[kernel] = int(count)
