@@ -41,22 +41,18 @@ class Model:
 
     def task(self, needed: Sequence[Span], key: Key | None, times: Times) -> Task:
         """Say what a policy knows of a launch."""
-        devices = range(len(self.free_us))
-        named = {span.base for span in needed}
-        lacks = tuple(
-            tuple(
-                Lack(piece.nbytes, piece.devices)
-                for span in needed
-                for piece in self.coherence.missing(span, device)
-            )
-            for device in devices
-        )
-        ready = tuple(
-            max((self.ready_us.get((base, device), 0.0) for base in named), default=0.0)
-            for device in devices
-        )
-        took = tuple(times.took_us(key, device) for device in devices)
-        return Task(lacks, ready, took, sum(span.nbytes for span in needed))
+        lacks: list[tuple[Lack, ...]] = []
+        ready: list[float] = []
+        for device in range(len(self.free_us)):
+            there_us, missing = 0.0, list[Lack]()
+            for span in needed:
+                there_us = max(there_us, self.ready_us.get((span.base, device), 0.0))
+                for piece in self.coherence.missing(span, device):
+                    missing.append(Lack(piece.nbytes, piece.devices))
+            lacks.append(tuple(missing))
+            ready.append(there_us)
+        took = tuple(times.took_us(key, device) for device in range(len(lacks)))
+        return Task(tuple(lacks), tuple(ready), took, sum(span.nbytes for span in needed))
 
     def brings(
         self, command: Command, access: Access, device: int, links: Links, took_us: float
@@ -106,7 +102,7 @@ def needed(command: Command, access: Access) -> tuple[Span, ...]:
     """What has to be valid before a launch: all that it touches, but for what it overwrites. Of a
     kernel that is nothing: one that declares what it writes need not write all of that."""
     if isinstance(command, (KernelCommand, DecidedCommand)):
-        return (*access.reads, *access.writes)
+        return tuple(dict.fromkeys((*access.reads, *access.writes)))
     sure = {span for span in access.overwrites if not is_widened(span)}
     return (*access.reads, *(span for span in access.writes if span not in sure))
 

@@ -25,6 +25,7 @@ from ... import Runtime
 from ...records import HostArray, Report
 from ..workloads import catalogue
 from .device_programs import PROGRAMS, Step
+from .timing import interleave
 
 SMALLEST = "tiny"
 """The size of the suite's workloads for rehearsals."""
@@ -43,16 +44,6 @@ class How(NamedTuple):
     """Of workloads of the suite; empty for the programs of `device_programs`."""
 
 
-class Made(NamedTuple):
-    """What came of a program on some devices."""
-
-    ms: float
-    """A step, in the median of the later half."""
-    best_ms: float
-    result: HostArray
-    stats: Report
-
-
 def _workload(name: str, runtime: Runtime, size: str) -> Step:
     one = catalogue()[name]
     made = one.make(runtime, one.presets[size], 1)
@@ -64,18 +55,20 @@ def _workload(name: str, runtime: Runtime, size: str) -> Step:
     return made.step, results
 
 
-def run(name: str, devices: Sequence[int], how: How) -> Made:
-    """Run a program on some devices."""
-    several = {"devices": list(devices), "spread": how.spread} if len(devices) > 1 else {}
-    only = devices[0] if len(devices) == 1 else None
-    with Runtime(only, **several) as runtime:  # type: ignore[arg-type]
-        if not how.size:
-            step, result = PROGRAMS[name](runtime, how.scale)
-        else:
-            step, result = _workload(name, runtime, how.size)
-        times = [_step_ms(runtime, step, how.each) for _ in range(how.steps)]
-        late = times[how.steps // 2 :]
-        return Made(median(late), min(late), result(), runtime.stats())
+class Made:
+    """A program on some devices, and how long its steps took."""
+
+    def __init__(self, name: str, devices: Sequence[int], how: How) -> None:
+        several = {"devices": list(devices), "spread": how.spread} if len(devices) > 1 else {}
+        only = devices[0] if len(devices) == 1 else None
+        self.runtime = Runtime(only, **several)  # type: ignore[arg-type]
+        program = _workload(name, self.runtime, how.size) if how.size else None
+        self._step, self.result = program or PROGRAMS[name](self.runtime, how.scale)
+        self._each = how.each
+
+    def step_ms(self) -> float:
+        """Run some steps, and say how long one took."""
+        return _step_ms(self.runtime, self._step, self._each)
 
 
 def _step_ms(runtime: Runtime, step: Callable[[], object], each: int) -> float:
@@ -88,20 +81,23 @@ def _step_ms(runtime: Runtime, step: Callable[[], object], each: int) -> float:
 
 
 def line(name: str, how: How) -> Report:
-    """Compare one device with all: the results have to be the same."""
-    one = run(name, how.devices[:1], how)
-    every = run(name, how.devices, how)
-    np.testing.assert_allclose(every.result, one.result, rtol=1e-3, atol=1e-5)
-    links = [link for device in every.stats["devices"] for link in device["from"].values()]
+    """Compare one device with all, in turns: the results have to be the same."""
+    one, every = Made(name, how.devices[:1], how), Made(name, how.devices, how)
+    with one.runtime, every.runtime:
+        found = interleave({"one": one.step_ms, "all": every.step_ms}, how.steps)
+        np.testing.assert_allclose(every.result(), one.result(), rtol=1e-3, atol=1e-5)
+        stats = every.runtime.stats()
+    one_ms, all_ms = (found[name][how.steps // 2 :] for name in ("one", "all"))
+    links = [link for device in stats["devices"] for link in device["from"].values()]
     return {
         "program": name,
-        "one_ms": round(one.ms, 4),
-        "all_ms": round(every.ms, 4),
-        "times": round(one.ms / every.ms, 3),
-        "times_at_best": round(one.best_ms / every.best_ms, 3),
+        "one_ms": round(median(one_ms), 4),
+        "all_ms": round(median(all_ms), 4),
+        "times": round(median(one_ms) / median(all_ms), 3),
+        "times_at_best": round(min(one_ms) / min(all_ms), 3),
         "copies": sum(link["copies"] for link in links),
         "bytes": sum(link["bytes"] for link in links),
-        "launches": [device["launches"] for device in every.stats["devices"]],
+        "launches": [device["launches"] for device in stats["devices"]],
     }
 
 
