@@ -216,7 +216,7 @@ def test_bound_is_the_longer_of_path_and_work_with_launches_free() -> None:
 
 
 def test_a_bound_that_something_measured_goes_below_is_taken_back() -> None:
-    found = Bound(1, 0, 1, 2.0, 1.0, 2.0, 0.1, {}, None)
+    found = Bound(1, 0, 1, 2.0, 1.0, 0.0, 2.0, 0.1, {}, None)
     assert found.held(2.0)["least_ms"] == 2.0
     assert found.held(None)["least_ms"] == 2.0
     refuted = found.held(1.9)

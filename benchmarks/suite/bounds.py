@@ -17,6 +17,9 @@ What is left can be wrong: kernels may find more in caches beside each other tha
 compares a bound with what was measured, and who writes results takes it back where it does not
 hold.
 
+Transfers between host and device take nothing of the device's capacity, but each direction takes
+one at a time.
+
 Invariant: edges are those of the bytes in the slices, found by the library's own definition of a
 hazard, with nothing forgotten.
 """
@@ -30,6 +33,9 @@ from acs_cl import core
 from acs_cl.benchmarks.suite.statistics import quantile
 from acs_cl.observe.slices import Slice
 
+DIRECTIONS = ("write", "read")
+"""Names of transfers, to the device and from it."""
+
 
 class Bound(NamedTuple):
     """Milliseconds, but for the counts."""
@@ -40,6 +46,8 @@ class Bound(NamedTuple):
     """Launches on the longest chain."""
     critical_ms: float
     work_ms: float
+    moved_ms: float
+    """All transfers of the direction that takes longer, one after the other."""
     busy_ms: float
     """All kernels one after the other, as they are."""
     empty_us: float
@@ -52,11 +60,13 @@ class Bound(NamedTuple):
     @property
     def least_ms(self) -> float:
         """No schedule is faster."""
-        return max(self.critical_ms, self.work_ms)
+        return max(self.critical_ms, self.work_ms, self.moved_ms)
 
     @property
     def limit(self) -> str:
-        """Which of the two it is."""
+        """Which of the three it is."""
+        if self.moved_ms > max(self.critical_ms, self.work_ms):
+            return "transfers"
         return "critical path" if self.critical_ms >= self.work_ms else "work"
 
     def held(self, fastest_ms: float | None) -> dict[str, Any]:
@@ -84,6 +94,7 @@ def bound(slices: Sequence[Slice], device: Device, narrow: Sequence[Slice] = ())
     ends: dict[int, tuple[float, int]] = {}
     edges = 0
     work = 0.0
+    moved = dict.fromkeys(DIRECTIONS, 0.0)
     for place, one in enumerate(slices):
         took = max(0.0, _ms(one) - device.empty_us / 1e3)
         upstream = hazards.enter(one.number, one.reads, one.writes)
@@ -93,6 +104,9 @@ def bound(slices: Sequence[Slice], device: Device, narrow: Sequence[Slice] = ())
             took + max((end for end, _ in before), default=0.0),
             1 + max((depth for _, depth in before), default=0),
         )
+        if not one.groups and one.name in moved:
+            moved[one.name] += took
+            continue
         share = took * min(one.groups or 1, device.capacity) / device.capacity
         work += min(share, on_one[place] / device.units) if on_one else share
     kernels = [one.groups for one in slices if one.groups]
@@ -102,6 +116,7 @@ def bound(slices: Sequence[Slice], device: Device, narrow: Sequence[Slice] = ())
         depth=max((depth for _, depth in ends.values()), default=0),
         critical_ms=max((end for end, _ in ends.values()), default=0.0),
         work_ms=work,
+        moved_ms=max(moved.values()),
         busy_ms=sum(map(_ms, slices)),
         empty_us=device.empty_us,
         groups=_groups(kernels, device.units),

@@ -41,32 +41,34 @@ class Few:
 
     def build(self, source: str) -> Any:
         """The program, its kernels with loops."""
-        return _Program(self._platform.build(source, macros={"STRIDED": 1}), self._most)
+        return _Program(self, self._platform.build(source, macros={"STRIDED": 1}))
 
     def launch(self, kernel: Any, global_size: Any, local_size: Any, *args: Any, **how: Any) -> Any:
         """An expert's."""
         sizes = cut(global_size, local_size, self._most)
         return self._platform.launch(kernel.whole, sizes, local_size, *args, **how)
 
+    def call(self, whole: Any, global_size: Any, local_size: Any, args: tuple[Any, ...]) -> Any:
+        """A program's."""
+        return whole(cut(global_size, local_size, self._most), local_size, *args)
+
 
 class _Program:
-    def __init__(self, program: Any, most: int) -> None:
-        self._program = program
-        self._most = most
+    def __init__(self, few: Few, program: Any) -> None:
+        self._few, self._program = few, program
 
     def __getattr__(self, name: str) -> Any:
-        kernel = _Kernel(getattr(self._program, name), self._most)
+        kernel = _Kernel(self._few, getattr(self._program, name))
         setattr(self, name, kernel)
         return kernel
 
 
 class _Kernel:
-    def __init__(self, whole: Any, most: int) -> None:
-        self.whole = whole
-        self._most = most
+    def __init__(self, few: Few, whole: Any) -> None:
+        self._few, self.whole = few, whole
 
     def __call__(self, global_size: Any, local_size: Any, *args: Any) -> Any:
-        return self.whole(cut(global_size, local_size, self._most), local_size, *args)
+        return self._few.call(self.whole, global_size, local_size, args)
 
 
 def cut(global_size: Sequence[int], local_size: Sequence[int], most: int) -> tuple[int, ...]:

@@ -85,6 +85,10 @@ class Dl(Pipeline):
         )
         program.sum_of(one, one, self.partial, self.total, groups)
 
+    def outputs(self) -> list[Any]:
+        """The number."""
+        return [self.total]
+
     def results(self) -> Results:
         """The number, and what it was made from."""
         return {"total": self.total.get(), "features": self.features.get()}

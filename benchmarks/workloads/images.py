@@ -69,6 +69,10 @@ class Img(Pipeline):
         program.combine(flat, one, self.sharp, self.large, self.large_mask, self.inner, pixels)
         program.combine(flat, one, self.inner, self.small, self.small_mask, self.result, pixels)
 
+    def outputs(self) -> list[Any]:
+        """The image."""
+        return [self.result]
+
     def results(self) -> Results:
         """The image, and the mask that was stretched."""
         return {"image": self.result.get(), "mask": self.large_mask.get()}

@@ -55,6 +55,10 @@ class Ml(Pipeline):
         program.softmax(flat, one, bayes, rows)
         program.choose_class(flat, one, ridge, bayes, self.chosen, rows)
 
+    def outputs(self) -> list[Any]:
+        """The classes that were chosen."""
+        return [self.chosen]
+
     def results(self) -> Results:
         """Both scores, and the sum for the class chosen: where two are as good, either will do."""
         ridge, bayes = self.ridge.get(), self.bayes.get()

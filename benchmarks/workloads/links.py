@@ -65,6 +65,10 @@ class Hits(Pipeline):
             for a, _ in both:
                 program.divide_by_root(flat, one, a.raw, a.squares, a.values, nodes)
 
+    def outputs(self) -> list[Any]:
+        """Both."""
+        return [self.hubs.values, self.authorities.values]
+
     def results(self) -> Results:
         """Both, of length one."""
         return {"hubs": self.hubs.values.get(), "authorities": self.authorities.values.get()}

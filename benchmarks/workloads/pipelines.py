@@ -34,6 +34,10 @@ class Pipeline:
     def reset(self) -> None:
         """Nothing is changed that a step reads."""
 
+    def outputs(self) -> list[Any]:
+        """The arrays for whose values a step is run."""
+        raise NotImplementedError
+
 
 # ---- VEC: the sum of differences of squares ------------------------------------------------------
 
@@ -65,6 +69,10 @@ class Vec(Pipeline):
         program.square(across(length), (GROUP,), self.y, self.yy, length)
         program.partial_sums((groups * GROUP,), (GROUP,), self.xx, self.yy, self.partial, length)
         program.sum_of((GROUP,), (GROUP,), self.partial, self.total, groups)
+
+    def outputs(self) -> list[Any]:
+        """The sum."""
+        return [self.total]
 
     def results(self) -> Results:
         """The sum."""
@@ -125,6 +133,10 @@ class Bs(Pipeline):
             self.program.price(
                 across(length), (GROUP,), share, call, length, STRIKE, RATE, VOLATILITY, YEARS
             )
+
+    def outputs(self) -> list[Any]:
+        """All prices."""
+        return self.calls
 
     def results(self) -> Results:
         """All prices."""

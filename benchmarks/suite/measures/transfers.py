@@ -1,0 +1,192 @@
+"""What GrCUDA's six gain with their transfers in the timed part, beside queues and events by hand.
+
+In: a device. Out: for each workload, in GrCUDA's own groups, milliseconds of a step that uploads
+all inputs from pinned memory and reads an element of each output, as theirs do, or all of it: in
+one plain queue, by an expert in several queues, and here. Beside them stand the same from ordinary
+memory, which the program may change right behind `set`, and a bound that has the transfers in it.
+
+A step whose results are wrong is reported, and not timed; every step is checked from inputs of
+zeros, so that it has nothing but what it uploads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from time import perf_counter
+from typing import Any
+
+import acs_cl as acs
+from acs_cl.benchmarks.peers.published import GRCUDA
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.bounds import Bound
+from acs_cl.benchmarks.suite.moved import ALL, ELEMENT, FULL, Moved, MovedByHand, Moving
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import geomean, ratios, spread
+from acs_cl.benchmarks.suite.timing import Deadline, interleave
+from acs_cl.benchmarks.suite.traced_bounds import Program, bounded
+from acs_cl.benchmarks.workloads import catalogue
+from acs_cl.benchmarks.workloads.bare import InOrder
+from acs_cl.benchmarks.workloads.expert import Queues, overlaps_in_one
+from acs_cl.benchmarks.workloads.workload import Workload, differences
+from acs_cl.devices import kind
+
+PER_UNIT = 4
+"""Groups of a launch for a compute unit, but for the pricings, which fill the device: GrCUDA's."""
+LANES = (2, 4, 8)
+"""Queues that an expert tries; more of them come to the same for these graphs."""
+WARM, ROUNDS = 3, {False: 11, True: 3}  # by "is quick"
+WITHIN_S = 120.0
+
+LEAST_OF_EXPERT, LEAST_OVER_SERIAL, LEAST_OF_BOUND = 0.98, 1.62, 0.95
+PLAIN, SERIAL, EXPERT, ORDINARY = "plain queue", "serial", "expert", "ordinary memory"
+
+
+def growing(settings: Settings) -> Iterator[dict[str, Any]]:
+    """Every workload and both ways to read, as far as time allows."""
+    rows: dict[str, Any] = {}
+    deadline = Deadline(WITHIN_S)
+    for name in GRCUDA:
+        if not deadline.has_time():
+            break
+        rows |= _rows(settings, catalogue()[name])
+        yield {"rows": rows}
+
+
+def _rows(settings: Settings, workload: Workload) -> dict[str, Any]:
+    device = settings.device
+    preset = "tiny" if settings.quick else "small" if kind(device) == "CPU" else "paper"
+    most = FULL if workload.name == "bs" else PER_UNIT * int(device.max_compute_units)
+    size = workload.presets[preset]
+    if "groups" in size._fields:
+        size = size._replace(groups=min(size.groups, most))
+    expected = workload.reference(size, 0)
+    failed: dict[str, str] = {}
+    found = {}
+    with ExitStack() as stack:
+        ready = {}
+        for name, make in _contestants(settings, workload, size, most, stack):
+            platform, run = make()
+            for reads in (ELEMENT, ALL):
+                results = run.reading(reads).checked()
+                wrong = differences(workload, results, expected)
+                if wrong:
+                    failed[f"{name}, {reads}"] = wrong
+            if not failed:
+                ready[name] = platform, run
+        for reads in (ELEMENT, ALL):
+            steps = {name: (run.reading(reads).step, p.finish) for name, (p, run) in ready.items()}
+            samplers = {name: _timed(*both) for name, both in steps.items()}
+            interleave(samplers, WARM)
+            samples = interleave(samplers, ROUNDS[settings.quick])
+            program = Program(_with_transfers(workload, most, reads), size, 0)
+            found[f"{workload.name}, {reads}"] = _row(preset, size, failed, samples, bounded(
+                device, program)[0])  # fmt: skip
+    return found
+
+
+def _row(
+    preset: str, size: Any, failed: Mapping[str, str], samples: Mapping[str, Any], limits: Bound
+) -> dict[str, Any]:
+    times = {name: spread(taken, 4) for name, taken in samples.items()}
+    base = min((name for name in (PLAIN, SERIAL) if name in times), key=_by_median(times))
+    return {
+        "preset": preset,
+        "size": size._asdict(),
+        "failed": dict(failed),
+        "baseline": base,
+        "ms": times,
+        "over_serial": {n: spread(ratios(samples[base], s), 3) for n, s in samples.items()},
+        "bound": limits.held(min(one["median"] for one in times.values())),
+    }
+
+
+def _by_median(times: Mapping[str, Any]) -> Callable[[str], float]:
+    return lambda name: float(times[name]["median"])
+
+
+def _contestants(
+    settings: Settings, workload: Workload, size: Any, most: int, stack: ExitStack
+) -> Iterator[tuple[str, Callable[[], tuple[Any, Moving]]]]:
+    """Name, and what makes its platform and run."""
+    device = settings.device
+
+    def on(platform: Any, pinned: bool) -> tuple[Any, Moving]:
+        moved = Moved(platform, most, pinned)
+        return platform, Moving(moved, workload.make(moved, size, 0))
+
+    def by_hand(lanes: int | None, apart: bool) -> tuple[Any, Moving]:
+        platform = Queues(device, lanes=lanes and lanes + apart)
+        moved = MovedByHand(platform, most, True, lanes or 1, apart)
+        assert workload.expert is not None
+        return platform, Moving(moved, workload.expert(moved, size, 0))
+
+    def ours(backend: str, pinned: bool) -> tuple[Any, Moving]:
+        return on(stack.enter_context(acs.Runtime(device, backend=backend)), pinned)
+
+    host = "out_of_order" if overlaps_in_one(device) else "lanes"
+    backends = {SERIAL: SERIAL, host: host, "auto": "auto"}
+    for pinned, said in ((True, ""), (False, f", {ORDINARY}")):
+        yield PLAIN + said, lambda pinned=pinned: on(InOrder(device), pinned)
+        for backend in backends:
+            yield backend + said, lambda backend=backend, pinned=pinned: ours(backend, pinned)
+    for lanes in LANES:
+        yield f"{EXPERT}, {lanes} lanes", lambda lanes=lanes: by_hand(lanes, False)
+        yield f"{EXPERT}, {lanes} lanes, one for uploads", lambda lanes=lanes: by_hand(lanes, True)
+    if host == "out_of_order":
+        yield f"{EXPERT}, out of order", lambda: by_hand(None, False)
+
+
+def _with_transfers(workload: Workload, most: int, reads: str) -> Workload:
+    """The same, from pinned memory, for who traces it."""
+
+    def make(platform: Any, size: Any, seed: int) -> Any:
+        moved = Moved(platform, most, True)
+        return Moving(moved, workload.make(moved, size, seed), reads)
+
+    return workload._replace(make=make)
+
+
+def _timed(step: Callable[[], Any], finish: Callable[[], Any]) -> Callable[[], float]:
+    """Milliseconds from the first upload to the end of the last read."""
+
+    def sample() -> float:
+        start = perf_counter()
+        step()
+        finish()
+        return (perf_counter() - start) * 1e3
+
+    return sample
+
+
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Hold what was measured against what it has to reach: the mean over serial, or else most of
+    the bound; and each beside the best by hand."""
+    found = []
+    for reads in (ELEMENT, ALL):
+        gains, shares = [], []
+        for name, row in result["rows"].items():
+            if not name.endswith(f", {reads}"):
+                continue
+            ours, hand = _best(row["ms"], "lanes", "out_of_order", "auto"), _best(row["ms"], EXPERT)
+            if ours is None or hand is None:
+                continue
+            over = row["ms"][hand]["median"] / row["ms"][ours]["median"]
+            what = f"{name}: beside the best by hand ({hand}), {ours}"
+            found.append(target(what, over, "at least", LEAST_OF_EXPERT, "x"))
+            gains.append(row["over_serial"][ours]["median"])
+            if row["bound"]["least_ms"] is not None:
+                share = row["bound"]["least_ms"] / row["ms"][ours]["median"]
+                shares.append(share)
+                what = f"{name}: share of the bound ({row['bound']['limit']}), {ours}"
+                found.append(target(what, share, "at least", LEAST_OF_BOUND))
+        if gains:
+            what = f"mean over serial, {reads} read"
+            found.append(target(what, geomean(gains), "at least", LEAST_OVER_SERIAL, "x"))
+    return found
+
+
+def _best(times: Mapping[str, Any], *names: str) -> str | None:
+    """The fastest of those from pinned memory whose name begins so."""
+    some = [one for one in times if one.startswith(names) and ORDINARY not in one]
+    return min(some, key=_by_median(times), default=None)

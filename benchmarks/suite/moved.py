@@ -1,0 +1,172 @@
+"""GrCUDA's six with their transfers: a step writes all inputs and reads its outputs back.
+
+In: a workload of the pipelines, and where its program runs. Out: the same with transfers in each
+step. An input is uploaded right before the first launch that takes it; each output is read when all
+is launched, as GrCUDA's programs read theirs: one element, or all of it.
+
+Values are in pinned memory where the program has put them, which is what managed memory is to a
+program of GrCUDA, or in ordinary memory, which the program may change as soon as the upload was
+asked for. An expert uploads on the queue of the launch, or has a queue for all uploads.
+
+Invariant: the program, its sizes and its reference are the workload's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl.benchmarks.suite.few_groups import Few
+from acs_cl.benchmarks.workloads.expert import Queues, Token
+from acs_cl.benchmarks.workloads.workload import Results
+from acs_cl.devices.driver import wait_for_pinned
+
+FULL = 1 << 30
+"""Groups of a launch that is not cut."""
+ELEMENT, ALL = "element", "all"
+"""What is read of each output."""
+
+
+class Moved(Few):
+    """A platform that uploads the arrays made with values in each step."""
+
+    def __init__(self, platform: Any, most: int, pinned: bool) -> None:
+        super().__init__(platform, most)
+        self._pinned = pinned
+        self._inputs: dict[int, tuple[Any, Any]] = {}
+        self._left: dict[int, tuple[Any, Any]] = {}
+        self._landings: dict[str, list[tuple[Any, Any]]] = {}
+        self.is_ours = isinstance(platform, acs.Runtime)
+
+    def array(self, values: Any, dtype: Any = None) -> Any:
+        """An input."""
+        array = self._platform.array(values, dtype)
+        host = self._host(array.shape, array.dtype)
+        host[...] = values
+        self._inputs[id(array)] = array, host
+        return array
+
+    def begin(self) -> None:
+        """A step begins: nothing is there yet."""
+        self._left = dict(self._inputs)
+
+    def call(self, whole: Any, global_size: Any, local_size: Any, args: tuple[Any, ...]) -> Any:
+        """A launch, behind the uploads of what it is the first to take."""
+        for arg in args:
+            one = self._left.pop(id(arg), None)
+            if one is not None:
+                self._upload(*one)
+        return super().call(whole, global_size, local_size, args)
+
+    def read_back(self, outputs: Sequence[Any], reads: str) -> None:
+        """Read of each what the program wants."""
+        for array, host in self.landings(outputs, reads):
+            if self.is_ours:
+                array.get(host, wait=False)
+            else:
+                cl.enqueue_copy(self._platform.queue, host, array.buffer, is_blocking=False)
+
+    def wipe(self) -> None:
+        """Forget the values of all inputs, for a check that a step brings them."""
+        for array, _ in self._inputs.values():
+            array.fill(0)
+
+    def landings(self, outputs: Sequence[Any], reads: str) -> list[tuple[Any, Any]]:
+        """What is read of each output, and where to."""
+        if reads not in self._landings:
+            self._landings[reads] = found = []
+            for output in outputs:
+                flat = output.reshape(output.nbytes // output.dtype.itemsize)
+                shape = flat.shape if reads == ALL else (1,)
+                part = flat[:1] if self.is_ours and reads == ELEMENT else flat
+                found.append((part, self._host(shape, flat.dtype)))
+        return self._landings[reads]
+
+    def _upload(self, array: Any, host: Any) -> None:
+        if self.is_ours:
+            array.set(host, copy=not self._pinned)
+        else:
+            queue = self._platform.queue
+            cl.enqueue_copy(queue, array.buffer, host, is_blocking=not self._pinned)
+
+    def _host(self, shape: Any, dtype: Any) -> Any:
+        if not self._pinned:
+            return np.empty(shape, dtype)
+        if self.is_ours:
+            return self._platform.pinned(shape, dtype)
+        return wait_for_pinned(self._platform.queue, shape, dtype)
+
+
+class MovedByHand(Moved):
+    """The same for an expert. `lanes`: queues for launches; the platform may have one more, which
+    is for uploads."""
+
+    def __init__(self, platform: Queues, most: int, pinned: bool, lanes: int, apart: bool) -> None:
+        super().__init__(platform, most, pinned)
+        self._many, self._uploads_on = lanes, lanes if apart else None
+        self._tokens: dict[int, Token] = {}
+
+    def begin(self) -> None:
+        """A step begins."""
+        super().begin()
+        self._tokens.clear()
+
+    def launch(
+        self, kernel: Any, global_size: Any, local_size: Any, *args: Any,
+        after: Sequence[Token] = (), on: int = 0,
+    ) -> Token:  # fmt: skip
+        """A launch, behind those named and the uploads of all that it takes."""
+        on %= self._many
+        for arg in args:
+            one = self._left.pop(id(arg), None)
+            if one is not None:
+                where = on if self._uploads_on is None else self._uploads_on
+                self._tokens[id(arg)] = self._platform.write(*one, on=where)
+        uploads = [self._tokens[id(arg)] for arg in args if id(arg) in self._inputs]
+        behind = [*after, *uploads]
+        token: Token = super().launch(kernel, global_size, local_size, *args, after=behind, on=on)
+        self._tokens |= {id(arg): token for arg in args if id(arg) not in self._inputs}
+        return token
+
+    def read_back(self, outputs: Sequence[Any], reads: str) -> None:
+        """Each behind the last launch that has it."""
+        for output, (array, host) in zip(outputs, self.landings(outputs, reads), strict=True):
+            token = self._tokens[id(output)]
+            self._platform.read(array, host, after=[token], on=token.lane)
+
+
+class Moving:
+    """A run whose steps have transfers. `reads`: what they read of each output."""
+
+    def __init__(self, platform: Moved, run: Any, reads: str = ELEMENT) -> None:
+        self._platform, self._run, self._reads = platform, run, reads
+        self.reset, self.results = run.reset, run.results
+
+    def reading(self, reads: str) -> Moving:
+        """The same run that reads this."""
+        return Moving(self._platform, self._run, reads)
+
+    def step(self) -> None:
+        """Inputs, launches, outputs."""
+        self._platform.begin()
+        self._run.step()
+        self._platform.read_back(self._run.outputs(), self._reads)
+
+    def checked(self) -> Results:
+        """The results of a step that has nothing but what it uploads; none if it did not read
+        them."""
+        self.reset()
+        self._platform.wipe()
+        self._platform.finish()
+        self.step()
+        self._platform.finish()
+        outputs = self._run.outputs()
+        landed = self._platform.landings(outputs, self._reads)
+        for output, (_, host) in zip(outputs, landed, strict=True):
+            if not np.array_equal(host, output.get().reshape(-1)[: host.size]):
+                return {}
+        return self.results()
