@@ -980,6 +980,8 @@ class Queues:
         """Connect the lanes with the table of their runtime."""
     def time_on(self, queue: Any) -> None:
         """Take one queue more, in order, that keeps times: for launches that are to be timed."""
+    def upload_on(self, queue: Any) -> None:
+        """Take one queue more, in order, for long uploads that follow nothing in flight."""
     def submit(
         self, launch: Launch, behind: Iterable[Any] | None = None, timed: bool = False
     ) -> None:

@@ -26,7 +26,7 @@ from .access.bands import Groups
 from .access.binder import MOST_RUNS, Bound, binder
 from .access.called import Arguments
 from .access.cuts import Cut, Policy, asked
-from .access.signature import Parameter, Signature
+from .access.signature import Parameter, Signature, by_arguments
 from .conditions import Deciding, Guards, size
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, is_svm, own_clone
@@ -100,8 +100,9 @@ class Kernel(core.native.Caller):
         if self._signature is None:
             from .access.inference import signature_of
 
-            self._signature = signature_of(
-                self._native, self.source, self.options, self.engine.device
+            self._signature = by_arguments(
+                signature_of(self._native, self.source, self.options, self.engine.device),
+                self.engine.options.dependencies,
             )
             self._native.signature = self._signature
             self.engine.kernels.add(self)

@@ -10,10 +10,12 @@ program names none.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from warnings import warn
 
 from .access.cuts import asked as bands_asked
+from .access.signature import DEPENDENCIES
 from .check.modes import modes, together
 from .errors import UsageError
 from .factory import Settings
@@ -25,6 +27,7 @@ from .scheduler.orders import ORDERS
 
 ISSUE = ("eager", "ready_first")
 MEMORY = ("svm", "buffers")
+PREFETCH = ("auto", "on", "off")
 BACKLOG = 8192
 
 
@@ -41,26 +44,28 @@ def options(
     watchdog_s: float | None = None,
     predict: bool = True,
     bands: object = "off",
+    prefetch: str = "auto",
+    dependencies: str = "exact",
 ) -> Options:
     """Check the arguments and apply the environment."""
     bands_asked(bands)
     for said in misspelt():
         warn(said, stacklevel=3)
+    _known("prefetch", prefetch, PREFETCH)
+    _known("dependencies", dependencies, DEPENDENCIES)
     asked, backend = backend, variable("ACS_CL_BACKEND") or backend
     checks = modes(check)
     from_outside = variable("ACS_CL_CHECK")
     if from_outside:
         checks = together(checks, modes(from_outside, "ACS_CL_CHECK="))
     trace_file = variable("ACS_CL_TRACE") or None
-    if issue not in ISSUE:
-        raise UsageError(f"unknown issue policy {issue!r}; there are: {', '.join(ISSUE)}")
-    if memory is not None and memory not in MEMORY:
-        raise UsageError(f"unknown memory {memory!r}; there are: {', '.join(MEMORY)}")
+    _known("issue policy", issue, ISSUE)
+    if memory is not None:
+        _known("memory", memory, MEMORY)
     for name, value, least in (("window", window, 1), ("lanes", lanes, 1), ("backlog", backlog, 2)):
         if value is not None and (not isinstance(value, int) or value < least):
             raise UsageError(f"{name}={value!r}: expected an integer of at least {least}")
-    if order not in ORDERS:
-        raise UsageError(f"unknown order {order!r}; there are: {', '.join(ORDERS)}")
+    _known("order", order, ORDERS)
     said = f"watchdog_s={watchdog_s!r}"
     if from_outside := variable("ACS_CL_WATCHDOG"):
         said, watchdog_s = f"ACS_CL_WATCHDOG={from_outside!r}", _seconds(from_outside)
@@ -83,8 +88,15 @@ def options(
         watchdog_s,
         bool(predict),
         variable("ACS_CL_TUNE") or None,
+        prefetch,
+        dependencies,
         bands,
     )
+
+
+def _known(name: str, value: object, names: Collection[str]) -> None:
+    if value not in names:
+        raise UsageError(f"unknown {name} {value!r}; there are: {', '.join(names)}")
 
 
 def is_number(value: object) -> bool:
@@ -99,12 +111,16 @@ def _seconds(text: str) -> float:
         return 0.0
 
 
-def placing(after: str, new: str) -> Placing:
+def placing(after: str, new: str, uploads: bool = False) -> Placing:
     """How a runtime was asked to place launches on lanes."""
-    for name, value, names in (("lane_after", after, LANE_AFTER), ("lane_new", new, LANE_NEW)):
-        if value not in names:
-            raise UsageError(f"unknown {name} {value!r}; there are: {', '.join(names)}")
-    return Placing(after, new)
+    _known("lane_after", after, LANE_AFTER)
+    _known("lane_new", new, LANE_NEW)
+    return Placing(after, new, uploads)
+
+
+def prefetches(asked: str, on_cpu: bool) -> bool:
+    """Whether long uploads go ahead: what a processor copies takes the time of its kernels."""
+    return asked == "on" or (asked == "auto" and not on_cpu)
 
 
 def scheduler_settings(

@@ -229,6 +229,10 @@ class Options(NamedTuple):
     """Whether epochs may come as foreseen."""
     tune_file: str | None = None
     """Where graphs tell what was found when they were tuned, before their first replay."""
+    prefetch: str = "auto"
+    """Whether long uploads go ahead of launches that use their targets."""
+    dependencies: str = "exact"
+    """What a launch is taken to touch of its arguments."""
     bands: object = "off"
     """How recorded launches are cut into bands: a number, a word, or a policy of `access.cuts`."""
 
@@ -240,6 +244,8 @@ class Placing(NamedTuple):
     """Which lane of its upstream a launch takes."""
     new: str = "least"
     """Which one it takes where it takes none of these."""
+    uploads: bool = False
+    """Whether long uploads have one of their own."""
 
 
 LANE_AFTER = ("tail", "same", "disjoint")

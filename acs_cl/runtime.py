@@ -42,7 +42,7 @@ from .memory.array import Array
 from .memory.blocks import Store, store_for
 from .memory.views import normal_dtype, normal_shape
 from .observe import stats
-from .options import BACKLOG, options, placing, scheduler_settings, spawning
+from .options import BACKLOG, options, placing, prefetches, scheduler_settings, spawning
 from .program import Program, adopted_kernel, source_text
 from .records import HostArray, Options, Placing, Plan, Report
 from .scheduler.policy import Choice
@@ -78,6 +78,10 @@ class Runtime:
     - `watchdog_s`: seconds in which nothing ends, after which it says what runs.
     - `groups`, `slice_ms`, `order`: for the scheduler on the device.
     - `predict`: whether steps that repeat are recognised, and stay on the device.
+    - `prefetch`: whether long uploads go ahead of launches that use their targets, 'auto', 'on' or
+      'off'.
+    - `dependencies`: what a launch touches of its arguments: 'exact', or GrCUDA's 'with-const' and
+      'no-const'.
     - `bands`: into how many parts recorded launches are cut, 'auto', 'off', or how: `acs.Row()`,
       `acs.Tile(rows, columns)`, `acs.Strided(parts)`.
     - `spawn`: what becomes of items that kernels spawn: 'hungry', 'always', 'never' or 'ccqs', or
@@ -116,6 +120,8 @@ class Runtime:
         lane_after: str = "tail",
         lane_new: str = "least",
         predict: bool = True,
+        prefetch: str = "auto",
+        dependencies: str = "exact",
         bands: object = "off",
         spawn: object = "hungry",
         emulate: Mapping[str, object] | None = None,
@@ -126,7 +132,7 @@ class Runtime:
     ) -> None:
         asked = options(
             backend, issue, window, lanes, backlog, memory, trace, check, order, watchdog_s,
-            predict, bands,
+            predict, bands, prefetch, dependencies,
         )  # fmt: skip
         children = spawning(spawn)
         if devices is not None:
@@ -141,9 +147,10 @@ class Runtime:
         planned = plan(used_device, asked)
         store = store_for(used_context, used_device, planned.memory)
         table = core.native.Table()
+        uploads = prefetches(prefetch, kind(used_device) == "CPU")
         queues = partial(
             factory.create, planned.host, used_context, used_device, planned.lanes,
-            placing(lane_after, lane_new),
+            placing(lane_after, lane_new, uploads),
         )  # fmt: skip
         if planned.backend == "emulated":
             runs: Backend = factory.create_emulated(used_context, used_device, emulate)
@@ -162,6 +169,7 @@ class Runtime:
         )  # fmt: skip
         self._engine = Engine(parts, Calls())
         self._engine.owner = _Owner(self)
+        self._engine.prefetches = uploads and not runs.in_order
         if asked.check:
             from .check.checker import Checker
 

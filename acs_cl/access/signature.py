@@ -9,6 +9,10 @@ from typing import NamedTuple
 
 from acs_cl.opencl_c.outlines import Outline
 
+DEPENDENCIES = ("exact", "with-const", "no-const")
+"""What a launch touches of an argument: what its kernel reads and writes there; all of it, and a
+const one is only read; all of it, and any may be written. The last two are GrCUDA's."""
+
 
 class Parameter(NamedTuple):
     """One parameter of a kernel."""
@@ -38,3 +42,20 @@ class Signature(NamedTuple):
     outline: Outline | None = None  # what decides where it touches its arguments
     unclear: str = ""  # why there is no outline
     unsteady: str = ""  # '' or why launches may end otherwise from the same memory
+
+
+def by_arguments(signature: Signature, dependencies: str) -> Signature:
+    """The signature as a runtime takes it that knows kernels by their arguments alone."""
+    if dependencies == "exact":
+        return signature
+    why = f"dependencies={dependencies!r}"
+
+    def seen(one: Parameter) -> Parameter:
+        if not one.is_pointer or one.space not in ("global", "constant"):
+            return one
+        reads = dependencies == "with-const" and one.const
+        return one._replace(mode="r" if reads else "rw", why=why)
+
+    return signature._replace(
+        parameters=tuple(map(seen, signature.parameters)), outline=None, unclear=why
+    )

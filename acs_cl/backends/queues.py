@@ -62,6 +62,9 @@ class HostQueues(Backend):
         if not device.type & cl.device_type.CPU:
             self.use_pinned()
         self._core.place_by(LANE_AFTER.index(placing.after), LANE_NEW.index(placing.new))
+        if placing.uploads and name == "lanes":
+            queues += open_queues(context, device, 1, profiling)
+            self._core.upload_on(queues[-1])
         self._timed: list[CommandQueue] = []
         """A queue that keeps times, once a launch was to be timed."""
         self._open_timed = partial(open_queues, context, device, 1, True)

@@ -33,6 +33,7 @@ def take_back(books: Books) -> None:
         number, block = returned
         users = books.hazards.users(number)
         books.hazards.forget(number)
+        books.ahead.pop(number, None)
         books.failures.poison.forget(number)
         books.note_poison()
         if books.checker is None:

@@ -20,7 +20,7 @@ from .. import core
 from ..devices.driver import CommandQueue
 from ..errors import UsageError
 from ..host.threads import HostTasks, Progress
-from ..memory.blocks import Store
+from ..memory.blocks import Base, Store
 from ..records import Options, Plan
 from .backend import Backend, End
 from .failures import Failures
@@ -97,6 +97,10 @@ class Books:
         """What the backend has told of, and nobody has taken note of yet."""
         self.noted = 0
         """Launches that were over when somebody took note last."""
+        self.prefetches = False
+        """Whether long uploads go ahead of launches that use their targets."""
+        self.ahead: dict[int, Base] = {}
+        """{base: where uploads to it land while it is used}."""
         self.host_tasks = HostTasks()
         self.host_queue: CommandQueue | None = None
         """For the copies of host tasks, once there was one."""

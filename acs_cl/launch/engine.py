@@ -415,6 +415,7 @@ class Engine(Books):
             if attempt == 0 and not on_host_task():
                 self.drain(patience=Patience(f"an allocation of {nbytes:,} bytes"))
                 with self.lock:
+                    self.ahead.clear()
                     bases.take_back(self)
                     self.store.release_unused()
         raise bases.none_left(self, nbytes)

@@ -49,6 +49,9 @@ enum class Fresh : int { LEAST, REUSE, ALWAYS };
 // milliseconds, once for each launch.
 constexpr std::size_t CROWDED = 512;
 
+// Bytes from which on an upload goes to a lane of its own: it takes longer than to wait for another lane.
+constexpr std::size_t UPLOAD_BYTES = 1 << 20;
+
 // Bytes from which on a driver may copy for so long inside a call that others should run meanwhile.
 constexpr std::size_t MANY_BYTES = 64 << 10;
 
@@ -90,8 +93,14 @@ public:
 
     // A queue in order that keeps times, for launches that are to be timed.
     void time_on(nb::object queue) {
-        if (lanes_.size() > open_) throw std::logic_error("there is a queue that keeps times");
-        lanes_.push_back({address(queue.attr("int_ptr")), std::move(queue), {}});
+        if (timed_) throw std::logic_error("there is a queue that keeps times");
+        timed_ = add_lane(std::move(queue));
+    }
+
+    // A queue in order for uploads that follow nothing in flight.
+    void upload_on(nb::object queue) {
+        if (uploads_) throw std::logic_error("there is a queue for uploads");
+        uploads_ = add_lane(std::move(queue));
     }
 
     // A `records.Launch`, and events of other queues that it goes behind. `timed`: its time is wanted.
@@ -103,7 +112,7 @@ public:
         upstream_.clear();
         for (PyObject *other : Items(PyTuple_GET_ITEM(launch.ptr(), 3)))
             if (const Flying *one = find(whole_number(other))) upstream_.push_back(*one);
-        Lane &lane = place(timed);
+        Lane &lane = place(timed, behind.is_none() && uploaded(command) >= UPLOAD_BYTES);
         if (!behind.is_none())
             for (PyObject *event : Items(behind.ptr()))
                 wait_for_.push_back(address(nb::handle(event).attr("int_ptr")));
@@ -172,7 +181,9 @@ public:
             if (!failed && waited) driver.retain_event(waited->event = event);
             return failed;
         };
-        if (!launch_by(touched, name, nb::borrow(reason ? reason : a_transfer), command, enqueue_on)) return false;
+        if (!launch_by(touched, name, nb::borrow(reason ? reason : a_transfer), command, enqueue_on,
+                       transfer.is_upload && transfer.nbytes >= UPLOAD_BYTES))
+            return false;
         if (waited && waited->has_ended) end_newest(*on);
         else if (keeps) find(table_->number)->bytes = Py_NewRef(keeps);
         return true;
@@ -313,11 +324,11 @@ private:
     // The way of all of these. Whatever is raised: it is nowhere then, or a lane has it.
     template <typename Command, typename Enqueue>
     bool launch_by(const Touched &touched, PyObject *name, const nb::object &reason,
-                   Command &&command, Enqueue &&enqueue_on) {
+                   Command &&command, Enqueue &&enqueue_on, bool is_upload = false) {
         edges_ = &table_->enter(touched);
         const std::int64_t number = table_->number;
         try {
-            if (go_on(touched, name, reason, enqueue_on)) return true;
+            if (go_on(touched, name, reason, enqueue_on, is_upload)) return true;
             if constexpr (!std::is_null_pointer_v<std::decay_t<Command>>) table_->keep(command(), touched, *edges_);
         } catch (...) {
             if (!table_->has(number)) table_->hazards->retire(number);
@@ -328,12 +339,12 @@ private:
 
     template <typename Enqueue>
     bool go_on(const Touched &touched, PyObject *name, const nb::object &reason,
-               Enqueue &&enqueue_on) {
+               Enqueue &&enqueue_on, bool is_upload) {
         if (!follow_epochs()) return false;
         upstream_.clear();
         for (const Edge &edge : *edges_)
             if (const Flying *one = find(edge.upstream)) upstream_.push_back(*one);
-        Lane &lane = place();
+        Lane &lane = place(false, is_upload);
         void *event = nullptr;
         if (enqueue_on(lane, event)) return false;
         waits += std::int64_t(wait_for_.size());
@@ -367,13 +378,31 @@ private:
     // ---- lanes --------------------------------------------------------------------------------
 
 
-    bool is_timed(const Lane &lane) const { return &lane >= &lanes_[0] + open_; }
+    std::size_t add_lane(nb::object queue) {
+        lanes_.push_back({address(queue.attr("int_ptr")), std::move(queue), {}});
+        return lanes_.size() - 1;
+    }
 
-    bool has_timed() const { return lanes_.size() > open_ && !lanes_.back().queued.empty(); }
+    bool is_timed(const Lane &lane) const { return timed_ && &lane == &lanes_[timed_]; }
+
+    bool has_timed() const { return timed_ && !lanes_[timed_].queued.empty(); }
+
+    // Bytes that a command takes from the host to the device.
+    std::size_t uploaded(nb::handle command) const {
+        if (!uploads_ || !command.type().is(classes_.transfer)) return 0;
+        const nb::handle target = PyTuple_GET_ITEM(command.ptr(), 1), source = PyTuple_GET_ITEM(command.ptr(), 2);
+        if (!PyTuple_Check(target.ptr()) || PyTuple_Check(source.ptr())) return 0;
+        const Py_ssize_t nbytes = PyObject_Size(source.ptr());  // of bytes in one piece, or of a pattern
+        if (nbytes < 0) throw PythonError();
+        return std::size_t(nbytes);
+    }
 
     // Where a launch goes that follows `upstream_`, and what it waits for there.
-    Lane &place(bool timed = false) {
-        Lane &chosen = timed && lanes_.size() > open_ ? lanes_.back() : out_of_order_ ? lanes_[0] : choose();
+    Lane &place(bool timed = false, bool is_upload = false) {
+        Lane &chosen = timed && timed_ ? lanes_[timed_]
+                       : out_of_order_ ? lanes_[0]
+                       : is_upload && uploads_ && upstream_.empty() && wait_for_.empty() ? lanes_[uploads_]
+                                                                                         : choose();
         for (const Flying &other : upstream_) {
             Lane &lane = lanes_[other.lane];
             if (&lane == &chosen && (!out_of_order_ || is_timed(lane))) continue;
@@ -607,7 +636,8 @@ private:
 
     std::vector<Lane> lanes_;
     std::size_t in_flight_ = 0, latest_ = 0;
-    std::size_t open_ = 0;  // lanes that any launch may take: all but the one that keeps times
+    std::size_t open_ = 0;  // lanes that any launch may take: the first ones
+    std::size_t timed_ = 0, uploads_ = 0;  // which lane keeps times, which one has uploads; 0: none
     Spread spread_;
     After after_ = After::TAIL;
     Fresh fresh_ = Fresh::LEAST;

@@ -110,6 +110,7 @@ public:
     void finish() {
         const bool fills = !plain.pattern.empty();
         what_ = fills ? Transfer::FILL : !has_target_ ? Transfer::READ : has_source_ ? Transfer::COPY : Transfer::WRITE;
+        plain.is_upload = what_ == Transfer::WRITE;
         plain.kind = !is_svm_ ? what_ : fills ? Transfer::SVM_FILL : Transfer::SVM_COPY;
     }
 

@@ -251,6 +251,7 @@ NB_MODULE(_core, module) {
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
         .def("place_by", &Queues::place_by, "after"_a, "fresh"_a)
         .def("time_on", &Queues::time_on, "queue"_a)
+        .def("upload_on", &Queues::upload_on, "queue"_a)
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none(), "timed"_a = false)
         .def("join", &Queues::join, "table"_a)
         .def("read_now", &read_now, "engine"_a, "array"_a, "host"_a)
