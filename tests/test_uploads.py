@@ -63,14 +63,15 @@ def test_a_long_upload_does_not_wait_and_its_source_may_change(held: Any) -> Non
     values[:] = -1
     program.scale((N,), None, x, 2)
     after = x.get(wait=False)
-    assert landings(rt) == 1 and not upload.done
+    assert landings(rt) == 1
+    assert not upload.done
     event.set_status(cl.command_execution_status.COMPLETE)
     assert (before.wait() == 3).all()
     assert np.array_equal(after.wait(), 2 * np.arange(N))
 
 
 def test_parts_of_an_array_land_in_one_place(held: Any) -> None:
-    rt, program, x, event = held
+    rt, _, x, event = held
     for part in range(2):
         half = x[part * N // 2 : (part + 1) * N // 2]
         half.set(np.full(N // 2, part + 5, np.int32))
@@ -84,7 +85,7 @@ def test_parts_of_an_array_land_in_one_place(held: Any) -> None:
 
 
 def test_without_room_an_upload_waits(held: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    rt, program, x, event = held
+    rt, _, x, event = held
 
     def none(nbytes: int) -> Any:
         raise OutOfMemory("none left")
@@ -97,7 +98,7 @@ def test_without_room_an_upload_waits(held: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_where_uploads_landed_goes_with_the_array(held: Any) -> None:
-    rt, program, x, event = held
+    rt, _, x, event = held
     x.set(np.zeros(N, np.int32))
     in_use = rt.engine.store.in_use_bytes
     event.set_status(cl.command_execution_status.COMPLETE)
@@ -190,7 +191,8 @@ def test_long_uploads_have_a_lane_of_their_own(device: cl.Device) -> None:
 def test_off_a_cpu_keeps_uploads_where_they_are(device: cl.Device) -> None:
     for prefetch in ("off", *(["auto"] if device.type & cl.device_type.CPU else [])):
         with acs.Runtime(device, backend="lanes", lanes=2, prefetch=prefetch) as rt:
-            assert rt.engine.backend.lanes == 2 and not rt.engine.prefetches
+            assert rt.engine.backend.lanes == 2
+            assert not rt.engine.prefetches
 
 
 @pytest.mark.parametrize(

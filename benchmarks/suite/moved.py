@@ -157,16 +157,19 @@ class Moving:
         self._platform.read_back(self._run.outputs(), self._reads)
 
     def checked(self) -> Results:
-        """The results of a step that has nothing but what it uploads; none if it did not read
-        them."""
+        """The results of a step that has nothing but what it uploads; none if it has not read
+        them, however much of them."""
         self.reset()
         self._platform.wipe()
-        self._platform.finish()
-        self.step()
-        self._platform.finish()
         outputs = self._run.outputs()
-        landed = self._platform.landings(outputs, self._reads)
-        for output, (_, host) in zip(outputs, landed, strict=True):
-            if not np.array_equal(host, output.get().reshape(-1)[: host.size]):
-                return {}
-        return self.results()
+        for reads in (ELEMENT, ALL):
+            self.reset()
+            self._platform.finish()
+            self.reading(reads).step()
+            self._platform.finish()
+            landed = self._platform.landings(outputs, reads)
+            for output, (_, host) in zip(outputs, landed, strict=True):
+                if not np.array_equal(host, output.get().reshape(-1)[: host.size]):
+                    return {}
+        results: Results = self.results()
+        return results

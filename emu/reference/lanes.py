@@ -135,7 +135,7 @@ class Lanes:
         return self._least_used() if lane is None else lane
 
     def _by_policy(self, upstream: list[int]) -> int:
-        after, new = self._placing
+        after, new, _ = self._placing
         if after == "same" and upstream:
             return self.in_flight[upstream[0]]
         if after == "tail" and (lane := self._behind_tail(upstream)) is not None:
