@@ -44,7 +44,7 @@ def options(
     watchdog_s: float | None = None,
     predict: bool = True,
     bands: object = "off",
-    prefetch: str = "auto",
+    prefetch: str = "off",
     dependencies: str = "exact",
 ) -> Options:
     """Check the arguments and apply the environment."""

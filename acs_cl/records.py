@@ -229,7 +229,7 @@ class Options(NamedTuple):
     """Whether epochs may come as foreseen."""
     tune_file: str | None = None
     """Where graphs tell what was found when they were tuned, before their first replay."""
-    prefetch: str = "auto"
+    prefetch: str = "off"
     """Whether long uploads go ahead of launches that use their targets."""
     dependencies: str = "exact"
     """What a launch is taken to touch of its arguments."""

@@ -120,7 +120,7 @@ class Runtime:
         lane_after: str = "tail",
         lane_new: str = "least",
         predict: bool = True,
-        prefetch: str = "auto",
+        prefetch: str = "off",
         dependencies: str = "exact",
         bands: object = "off",
         spawn: object = "hungry",

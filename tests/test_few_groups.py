@@ -14,7 +14,7 @@ import acs_cl as acs
 from acs_cl import devices
 from acs_cl.benchmarks import compare
 from acs_cl.benchmarks.peers.published import GRCUDA
-from acs_cl.benchmarks.suite import contestants, few_groups
+from acs_cl.benchmarks.suite import contestants, few_groups, moved
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues
@@ -58,6 +58,25 @@ def test_results_are_those_of_the_reference(name: str, most: int, device: cl.Dev
             run.step()
             platform.finish()
             assert not differences(few, run.results(), expected)
+
+
+@pytest.mark.parametrize("name", GRCUDA)
+def test_steps_with_transfers_bring_all_that_they_need(name: str, device: cl.Device) -> None:
+    workload = CATALOGUE[name]
+    size = workload.presets["tiny"]
+    expected = workload.reference(size, 0)
+    with acs.Runtime(device, prefetch="on") as rt:
+        platforms = [
+            (moved.Moved(rt, 5, True), workload.make),
+            (moved.Moved(InOrder(device), 5, False), workload.make),
+            (moved.MovedByHand(Queues(device, lanes=3), 5, True, 2, True), workload.expert),
+        ]
+        for platform, make in platforms:
+            assert make is not None
+            run = moved.Moving(platform, make(platform, size, 0))
+            assert not differences(workload, run.checked(), expected)
+            platform.forget()
+            assert differences(workload, run.checked(), expected)
 
 
 @pytest.mark.parametrize("name", GRCUDA)

@@ -210,6 +210,12 @@ def test_bound_is_the_longer_of_path_and_work_with_launches_free() -> None:
     found = bound(chain, Device(units=2, capacity=2, empty_us=1500))
     assert (found.critical_ms, found.work_ms, found.busy_ms) == (2, 1, 5)
     assert bound([], cpu).least_ms == 0
+    moves = [slice_(number, 2, 0, 0, number) for number in (1, 2, 3)]
+    moves = [one._replace(name="write" if one.number < 3 else "read") for one in moves]
+    found = bound([*moves, slice_(4, 3, 1, 1, 4)], cpu)  # which follows the first one
+    assert (found.critical_ms, found.work_ms, found.moved_ms) == (5, 1.5, 4)
+    found = bound([*moves, moves[0]._replace(number=4, writes=())], cpu)
+    assert (found.least_ms, found.limit) == (6, "transfers")
     narrow = [slice_(1, 2.5, 8, 0, 1), slice_(2, 5, 8, 0, 2)]  # of the first, half a unit waited
     found = bound(wide, cpu, narrow)
     assert (found.work_ms, found.busy_ms, found.unit_ms) == (1.25 + 2, 4, 7.5)

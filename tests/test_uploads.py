@@ -186,6 +186,30 @@ def test_long_uploads_have_a_lane_of_their_own(device: cl.Device) -> None:
         assert np.array_equal(y.get(), expected)
         assert rt.engine.backend.used[2] == 2
         assert rt.engine.backend.lanes == 3
+        event = cl.UserEvent(rt.context)
+        program.scale((N,), None, x, 2, wait_for=[event])
+        with rt.record() as graph:
+            x.set(hosts[1], copy=False)
+            program.scale((N,), None, x, 2)
+        graph.replay()  # which follows a launch, so that others would wait behind it
+        y.set(hosts[0], copy=False)
+        assert rt.engine.backend.used[2] == 3
+        event.set_status(cl.command_execution_status.COMPLETE)
+        assert (x.get() == 4).all()
+        assert (y.get() == 1).all()
+        graph.replay()
+        assert (x.get() == 4).all()
+        assert rt.engine.backend.used[2] == 4
+
+
+def test_launches_that_are_timed_keep_their_lane(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes", lanes=2, prefetch="on") as rt:
+        x = rt.empty(N, np.int32)
+        with rt.measure() as measured:
+            x.set(rt.pinned((N,), np.int32), copy=False)
+            x.fill(3)
+        assert (x.get() == 3).all()
+        assert "fill" in str(measured)
 
 
 def test_off_a_cpu_keeps_uploads_where_they_are(device: cl.Device) -> None:

@@ -37,6 +37,7 @@ class Moved(Few):
     def __init__(self, platform: Any, most: int, pinned: bool) -> None:
         super().__init__(platform, most)
         self._pinned = pinned
+        self._wiped: list[Any] = []
         self._inputs: dict[int, tuple[Any, Any]] = {}
         self._left: dict[int, tuple[Any, Any]] = {}
         self._landings: dict[str, list[tuple[Any, Any]]] = {}
@@ -48,6 +49,7 @@ class Moved(Few):
         host = self._host(array.shape, array.dtype)
         host[...] = values
         self._inputs[id(array)] = array, host
+        self._wiped.append(array)
         return array
 
     def begin(self) -> None:
@@ -72,8 +74,12 @@ class Moved(Few):
 
     def wipe(self) -> None:
         """Forget the values of all inputs, for a check that a step brings them."""
-        for array, _ in self._inputs.values():
+        for array in self._wiped:
             array.fill(0)
+
+    def forget(self) -> None:
+        """Leave the first input out, for a test that this is noticed."""
+        self._inputs.pop(min(self._inputs, key=lambda one: -self._inputs[one][0].nbytes))
 
     def landings(self, outputs: Sequence[Any], reads: str) -> list[tuple[Any, Any]]:
         """What is read of each output, and where to."""
