@@ -19,9 +19,10 @@ import numpy as np
 from .access.arguments import declared, describe
 from .devices import driver
 from .devices.driver import Events, Place
-from .errors import OutOfMemory, UsageError
+from .errors import UsageError
 from .launch.commands import HostCommand, KernelCommand, TransferCommand
 from .launch.strided import element_kernel
+from .launch.uploads import beside, is_next
 from .memory.array import Array
 from .records import Access, DType, HostArray
 
@@ -36,9 +37,6 @@ NOWHERE = Place(None, 0, 0)
 
 PATTERNS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Sizes of fill patterns that OpenCL has."""
-
-AHEAD_BYTES = 1 << 20
-"""From here on an upload does not wait for launches that use its target."""
 
 UNCOPIED_BYTES = 1 << 20
 """From here on `write` waits for its transfer where nothing is ahead of it, to copy once only."""
@@ -116,52 +114,21 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
         packed = engine.new_array(array.shape, array.dtype)
         write(engine, packed, ready, copied and not own)
         return copy(engine, array, packed)
-    landing = _landing(engine, array) if ready.nbytes >= AHEAD_BYTES else None
-    if landing is not None:
-        _upload(engine, landing, ready, copied and not own)
-        return copy(engine, array, landing)
+    if (second := beside(engine, array)) is not None:
+        _upload(engine, second, ready, copied and not own)
+        return copy(engine, array, second)
     return _upload(engine, array, ready, copied and not own)
 
 
 def _upload(engine: Engine, array: Array, ready: HostArray, copied: bool) -> Handle:
     """Write to an array in one piece. `copied`: the program may change these values."""
-    waits = copied and ready.nbytes >= UNCOPIED_BYTES and _is_next(engine, array)
+    waits = copied and ready.nbytes >= UNCOPIED_BYTES and is_next(engine, array)
     if copied and not waits:
         ready = ready.copy()
     handle = _move(engine, "write", array, ready)
     if waits:
         engine.wait_quietly(handle.number)
     return handle
-
-
-def _landing(engine: Engine, array: Array) -> Array | None:
-    """Where an upload lands that should not wait for launches that use its target: a copy on the
-    device follows it then. Each base has one such place, so the next upload waits for that copy.
-    None: it goes to the array itself, since nothing uses that, or there is no room for another."""
-    base = array.base
-    if base is None or not engine.prefetches or engine.checker or engine.recorder() is not None:
-        return None
-    with engine.lock:
-        engine.pump()
-        if not engine.is_used(base.number):
-            return None
-    ahead = engine.ahead.get(base.number)
-    if ahead is None:
-        try:
-            ahead = engine.ahead[base.number] = engine.new_base(base.nbytes)
-        except OutOfMemory:
-            return None
-    return Array(engine, ahead, array.offset, array.shape, array.strides, array.dtype)
-
-
-def _is_next(engine: Engine, array: Array) -> bool:
-    """Whether a transfer to this array would start at once: one that is held, by an event that this
-    thread sets later for instance, must not be waited for."""
-    with engine.lock:
-        engine.pump()
-        if engine.backend.in_order or engine.options.window is not None:
-            return not len(engine.table)
-        return array.base is None or not engine.is_used(array.base.number)
 
 
 def fill(engine: Engine, array: Array, value: object) -> Handle:
