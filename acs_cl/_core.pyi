@@ -608,25 +608,21 @@ class Touches:
     def many(self) -> int:
         """Count the launches that were made."""
     @property
-    def error(self) -> BaseException | None:
-        """Return what the launch behind them was refused for."""
-    @property
     def reads(self) -> list[Span]: ...
     @property
     def writes(self) -> list[Span]: ...
 
 def launch_many(
     kernel: Caller,
-    global_size: Sizes,
-    local_size: Sizes | None,
+    sizes: list[tuple[Any, bool]],
     columns: list[tuple[Any, bool]],
-    first: int,
+    keywords: dict[str, tuple[Any, bool]],
     many: int,
-    when: tuple[Any, bool] | None = None,
-) -> Touches:
-    """Make launches `first` to `many` for the scheduler, until one needs Python.
+) -> tuple[list[Touches | Handle], int, BaseException | None]:
+    """Make launches in order: what they are, how many, and what the next one was refused for.
 
-    A column holds the values of one parameter, and whether there is one for each launch."""
+    A column holds the values of one parameter, and whether there is one for each launch. Those that
+    are not plain are calls of the kernel."""
 
 # ---- the scheduler on the device --------------------------------------------------------------
 

@@ -441,8 +441,11 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
                 else:
                     columns = [(x, False), ([y], True), (np.array([a], "f4"), True), ([n], True)]
                     decides = when and rng.choice(((when, False), ([when], True)))
-                    many = core.native.launch_many(kernel, (8,), None, columns, 0, 1, decides)
-                    assert many.many == 1
+                    keywords = {"when": decides} if decides else {}
+                    sizes = [((8,), False), (None, False)]
+                    parts = core.native.launch_many(kernel, sizes, columns, keywords, 1)
+                    (many,), at, error = parts
+                    assert (many.many, at, error) == (1, 1, None)
                     assert (many.reads, many.writes) == (list(read_by(x, y, when)), [y.span])
                 number = python.number = python.number + 1
                 assert native.number == number

@@ -1,8 +1,8 @@
 """Many launches of a kernel by one call.
 
 In: what a call of the kernel takes, each argument one value for all launches or a sequence with one
-for each. Out: one handle for all. The launches are those of a loop of calls, in order. Where
-nothing is unusual, the core runs the loop.
+for each. Out: one handle for all. The launches are those of a loop of calls, in order. The core
+runs the loop.
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ from .. import core
 from ..access.arguments import describe
 from ..devices.driver import Events
 from ..errors import UsageError
+from ..handle import Handle
 from ..launch.engine import Engine
 from ..launch.joint import SeveralHandle, numbers_of
 from ..records import Access
 
 if TYPE_CHECKING:
     from ..kernel import Kernel
-
-AT_ONCE = 64
-"""Launches that take the long way before the core is asked again."""
-
 
 Column: TypeAlias = tuple[Any, bool]
 """What a call of many launches gives for one place, and whether each launch has its own."""
@@ -63,67 +60,32 @@ def launch_many(
     when: object,
 ) -> Any:
     """See `Kernel.launch_many`."""
-    sizes = _sizes(global_size), _sizes(local_size)
+    sizes = [_sizes(global_size), _sizes(local_size)]
     columns = [(value, _is_each(value)) for value in args]
     many = _count(kernel, count, [*sizes, (when, _is_each(when))], columns)
     engine = kernel.engine
+    keywords: dict[str, Column] = {}
+    if wait_for is not None:
+        keywords["wait_for"] = wait_for, False
+    if when is not None:
+        keywords["when"] = when, _is_each(when)
+    made, at, error = core.native.launch_many(kernel, sizes, columns, keywords, many)
+    if isinstance(error, UsageError):
+        raise UsageError(f"{error} (launch {at} of {many} of one launch_many)") from error
+    if error is not None:
+        raise error
     if engine.recorder() is not None:
-        return [_one(kernel, sizes, columns, wait_for, when, at) for at in range(many)]
+        return made
     runs: list[Sequence[int]] = []
     parts: list[Any] = []  # what some of them touch
-    alike = wait_for is None and not (sizes[0][1] or sizes[1][1])
-    flags = None if when is None else (when, _is_each(when))
-    at = 0
-    while at < many:
-        if alike and engine.table.usable:
-            made = core.native.launch_many(
-                kernel, sizes[0][0], sizes[1][0], columns, at, many, flags
-            )
-            at += made.many
-            if made.error is not None:
-                raise _told(made.error, at, many)
-            if made.many:
-                runs.append(range(made.first, made.first + made.many))
-                parts.append(made)
-                engine.table.look(engine)
-                continue
-        for _ in range(1 if runs and alike else AT_ONCE):
-            if at == many:
-                break
-            try:
-                handle = _one(kernel, sizes, columns, wait_for, when, at)
-            except UsageError as error:
-                raise _told(error, at, many) from error
-            runs.append(numbers_of(handle))
-            parts.append(handle.access)
-            at += 1
+    for one in made:
+        if isinstance(one, Handle):
+            runs.append(numbers_of(one))
+            parts.append(one.access)
+        elif isinstance(one, core.native.Touches):
+            runs.append(range(one.first, one.first + one.many))
+            parts.append(one)
     return ManyHandle(engine, kernel.name, runs, parts)
-
-
-def _told(error: BaseException, at: int, many: int) -> BaseException:
-    """What launch `at` was refused for."""
-    if not isinstance(error, UsageError):
-        return error
-    return UsageError(f"{error} (launch {at} of {many} of one launch_many)")
-
-
-def _one(
-    kernel: Kernel,
-    sizes: tuple[Column, Column],
-    columns: list[Column],
-    wait_for: Events,
-    when: Any,
-    at: int,
-) -> Any:
-    """Launch `at`, as a call."""
-    global_size, local_size = (value[at] if each else value for value, each in sizes)
-    args = [value[at] if each else value for value, each in columns]
-    if wait_for is None and when is None:
-        return kernel(global_size, local_size, *args)
-    return kernel(
-        global_size, local_size, *args,
-        wait_for=wait_for, when=when[at] if _is_each(when) else when,
-    )  # fmt: skip
 
 
 def _is_each(value: object) -> bool:

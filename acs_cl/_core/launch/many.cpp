@@ -21,7 +21,7 @@ class Column {
 public:
     Column(nb::handle values, bool is_each, const Parameter &parameter) : same_(values.ptr()) {
         if (!is_each) return;
-        if (parameter.code != 'P' && PyObject_CheckBuffer(values.ptr()) &&
+        if (is_number(parameter.code) && PyObject_CheckBuffer(values.ptr()) &&
             !PyObject_GetBuffer(values.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT)) {
             bool native = buffer_.ndim == 1 && buffer_.format && !buffer_.format[1];
             format_ = native ? whole(buffer_.format[0]) : 0;
@@ -189,13 +189,11 @@ private:
 
 // As far as they are plain and nobody has to look, launches `first` and those after it: in the open epoch,
 // or on lanes.
-void launch_some(Caller *self, nb::handle global, nb::handle local, nb::list columns,
-                 Py_ssize_t first, Py_ssize_t many, nb::handle when, Touches &made) {
+void launch_some(Caller *self, nb::handle global, nb::handle local, const Columns &taken,
+                 Py_ssize_t first, Py_ssize_t many, Touches &made) {
     Bound bound(*self->plan, self->engine);
     LaunchPlan &plan = bound.plan;
     Table &table = bound.table;
-    const Columns taken(columns, when, plan.parameters, many);
-    // PyObject_GetBuffer and the like may have run code
     if (!taken.is_whole() || !bound.begin(global.ptr(), local.ptr(), taken.decide())) return;
     const bool in_epoch = bound.may_record() && !plan.has_local();
     std::optional<Taken> lock;
@@ -235,15 +233,77 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, nb::list col
     }
 }
 
-// Launches `first` and those after it of `many`, as far as they are plain and nobody has to look:
-// what they touch, and how many they are.
-std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::handle local,
-                                     nb::list columns, Py_ssize_t first, Py_ssize_t many,
-                                     nb::handle when) {
-    auto made = std::make_unique<Touches>();
+// What a call takes in one place: one value for all launches, or a sequence.
+struct Each {
+    nb::object value;
+    bool is_each;
+
+    explicit Each(nb::handle column) : value(column[0]), is_each(nb::cast<bool>(nb::object(column[1]))) {}
+    nb::object at(Py_ssize_t launch) const {
+        nb::object one = is_each ? nb::steal(PySequence_GetItem(value.ptr(), launch)) : value;
+        if (!one.is_valid()) throw nb::python_error();
+        return one;
+    }
+};
+
+// Launch `at`, as a call.
+nb::object launch_one(nb::handle kernel, const std::vector<Each> &given, nb::handle names, Py_ssize_t at) {
+    std::vector<nb::object> held;
+    std::vector<PyObject *> args;
+    for (const Each &one : given) args.push_back(held.emplace_back(one.at(at)).ptr());
+    nb::object handle = nb::steal(
+        PyObject_Vectorcall(kernel.ptr(), args.data(), args.size() - nb::len(names), names.ptr()));
+    if (!handle.is_valid()) throw nb::python_error();
+    return handle;
+}
+
+// All launches, in order; see acs_cl/graph/many.py. `sizes` and `columns`: of each value whether it is one for
+// each launch; `keywords`: the same by name. What they are (`Touches` of those that were plain, handles of all
+// others), how many, and what the next one was refused for, or None.
+nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::dict keywords, Py_ssize_t many) {
     Caller *self = caller(kernel);
-    if (self->plan) launch_some(self, global, local, columns, first, many, when, *made);
-    return made;
+    std::vector<Each> given;
+    for (nb::handle one : sizes) given.emplace_back(one);
+    const bool are_alike = !given[0].is_each && !given[1].is_each && !keywords.contains("wait_for");
+    for (nb::handle one : columns) given.emplace_back(one);
+    for (nb::handle one : keywords.values()) given.emplace_back(one);
+    const nb::tuple names(keywords.keys());
+    const nb::object when = keywords.contains("when") ? nb::object(keywords["when"]) : nb::none();
+    std::optional<Columns> taken;
+    std::shared_ptr<LaunchPlan *> plan;  // which they were taken by
+    nb::list parts;
+    Py_ssize_t at = 0;
+    try {
+        while (at < many) {
+            if (PyErr_CheckSignals()) throw nb::python_error();
+            if (self->plan && are_alike) {
+                if (plan != self->plan->place) {
+                    plan = self->plan->place;
+                    taken.emplace(columns, when, self->plan->parameters, many);
+                }
+                auto made = std::make_unique<Touches>();
+                // PyObject_GetBuffer and the like may have run code
+                if (self->plan && self->plan->place == plan)
+                    launch_some(self, given[0].value, given[1].value, *taken, at, many, *made);
+                at += made->many;
+                if (const nb::object error = made->error; error.is_valid())
+                    return nb::make_tuple(parts, at, error);
+                if (made->many) {
+                    parts.append(nb::cast(std::move(made)));
+                    if (!self->plan || !self->plan->table->look(self->engine)) throw nb::python_error();
+                    continue;
+                }
+            }
+            parts.append(launch_one(kernel, given, names, at));
+            at++;
+        }
+    } catch (const nb::python_error &error) {
+        return nb::make_tuple(parts, at, error.value());
+    } catch (const PythonError &) {  // which is set
+        const nb::python_error error;
+        return nb::make_tuple(parts, at, error.value());
+    }
+    return nb::make_tuple(parts, at, nb::none());
 }
 
 }  // namespace
@@ -252,14 +312,10 @@ void add_many(nb::module_ &module) {
     nb::class_<Touches>(module, "Touches")
         .def_ro("first", &Touches::first)
         .def_ro("many", &Touches::many)
-        .def_prop_ro("error", [](const Touches &self) {
-            return self.error.is_valid() ? self.error : nb::none();
-        })
         .def_prop_ro("reads", &Touches::reads)
         .def_prop_ro("writes", &Touches::writes);
-    module.def("launch_many", launch_many, nb::arg("kernel"), nb::arg("global_size"),
-               nb::arg("local_size").none(), nb::arg("columns"), nb::arg("first"), nb::arg("many"),
-               nb::arg("when").none() = nb::none());
+    module.def("launch_many", launch_many, nb::arg("kernel"), nb::arg("sizes"), nb::arg("columns"),
+               nb::arg("keywords"), nb::arg("many"));
 }
 
 }  // namespace acs_cl
