@@ -7,7 +7,6 @@ whatever the plan does not say comes here.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -15,8 +14,7 @@ import numpy as np
 import pyopencl as cl
 
 from . import core
-from .access import scalars
-from .access.binder import NUMBERS_KNOWN
+from .access.binder import parameter_of
 from .access.called import Called
 from .memory.array import Array
 from .records import Access, Sizes
@@ -222,19 +220,12 @@ def _parameters(kernel: Planned, given: Given | None = None) -> list[_Parameter]
 
 def _parameter(parameter: Parameter, index: int, given: Given | None) -> _Parameter:
     """One of them; no code where it is left to Python."""
-    mode = parameter.mode
-    if parameter.is_pointer:
-        code = {"global": "P", "constant": "P", "local": "L"}.get(parameter.space, "")
-        return code, mode, 4 if code == "L" else 8
-    number = scalars.code(parameter) or ""
-    nbytes = struct.calcsize(f"={number}")
-    value = None if given is None else given.values.get(index)
-    if number in NUMBERS_KNOWN and (given is None or (value and len(value) == nbytes)):
-        return number, mode, nbytes
-    if given is None:
-        return "", "", 0
+    code, mode, nbytes = parameter_of(parameter)
+    if given is None or code in "PL":
+        return (code, mode, nbytes) if code != "?" else ("", "", 0)
+    value = given.values.get(index)
     if value is not None:
-        return "v", "", len(value)
+        return (code, mode, nbytes) if len(value) == nbytes else ("v", "", len(value))
     is_memory = isinstance(given.pointers[index], (cl.MemoryObjectHolder, cl.SVMPointer))
     return ("M" if is_memory else "O"), mode or "rw", 8
 

@@ -31,7 +31,7 @@ MOST_RUNS = 1024
 wants all. To do that takes as long as many launches. So a kernel that is called with ever new
 numbers counts with all of its views in the end, for those. A network's kernel has hundreds."""
 
-NUMBERS_KNOWN = frozenset("bBhHiIqQfd")
+_NUMBERS = frozenset("bBhHiIqQfd")
 """What `struct` calls the numbers that the core packs."""
 
 
@@ -85,7 +85,7 @@ def binder(
     outline = signature.outline if ranges and _has_ranges(signature) else None
     functions = None if outline is None else outline["functions"]
     return core.native.Binder(
-        [_parameter(one) for one in signature.parameters],
+        [parameter_of(one) for one in signature.parameters],
         functions,
         [] if functions is None else sorted(needed(functions)),
         signature.group_size,
@@ -105,11 +105,12 @@ def _has_ranges(signature: Signature) -> bool:
     )
 
 
-def _parameter(one: Parameter) -> tuple[str, str, int]:
+def parameter_of(one: Parameter) -> tuple[str, str, int]:
     """What the core calls a parameter, how it is used, and its bytes; '?': what is given tells."""
     if one.is_pointer:
-        return {"global": "P", "constant": "P", "local": "L"}.get(one.space, "?"), one.mode, 8
+        code = {"global": "P", "constant": "P", "local": "L"}.get(one.space, "?")
+        return code, one.mode, 4 if code == "L" else 8
     number = scalars.code(one) or ""
-    if number in NUMBERS_KNOWN:
+    if number in _NUMBERS:
         return number, "", struct.calcsize(f"={number}")
     return "?", one.mode or "rw", 0

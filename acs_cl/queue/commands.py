@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from operator import mul
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyopencl as cl
@@ -52,17 +52,12 @@ class Unclear(Exception):  # noqa: N818  (an answer, not an error of the user)
 Described = tuple[KernelCommand, Access, bool]
 """A command, its access, and whether the host can look behind it."""
 
-KernelKey: TypeAlias = tuple[int, str]
-"""What a kernel has in common with others of the same program and name."""
-
 
 class Tracked(Ordered, Protocol):
     """A queue of ours, as its commands know it."""
 
     joining: core.native.Joining | None
     """What the core makes launches of its kernels with; None where Python makes all."""
-    kernels: dict[KernelKey, OurKernel]
-    """The runtime's own for those of the program."""
     unmaps: deque[tuple[HostArray, Span]]
     """Mapped memory that was dropped."""
     deferred: deque[tuple[Call, Access]]
@@ -90,8 +85,8 @@ class Tracked(Ordered, Protocol):
     def may_be_held(self, wait_for: Events) -> bool:
         """Say whether a command may have to wait on the host for its turn."""
 
-    def remember(self, key: KernelKey, kernel: OurKernel) -> None:
-        """Keep the runtime's own kernel for one of the program's."""
+    def look_anew(self) -> None:
+        """Begin another sample: what was done now is not how fast the program is."""
 
     def settle_host(self) -> None:
         """Wait for the commands in flight that use memory of the program."""
@@ -202,15 +197,15 @@ def described(
 
 def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
     """The runtime's own kernel for it; None if the driver tells too little to launch it anew."""
-    key = key_of(kernel)
-    known = queue.kernels.get(key)
-    if known is None:
-        try:
-            known = adopted_kernel(queue.runtime.engine, kernel)
-        except DeviceError:
-            return None
-        queue.remember(key, known)
-    return known
+    engine = queue.runtime.engine
+    is_new = key_of(kernel) not in engine.programs
+    try:
+        own = adopted_kernel(engine, kernel)
+    except DeviceError:
+        return None
+    if is_new and own.signature:
+        queue.look_anew()
+    return own
 
 
 def _unknown_kernel(

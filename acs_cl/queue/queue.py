@@ -34,7 +34,6 @@ from ..access.arguments import describe
 from ..access.called import Arguments
 from ..devices.driver import Events, status
 from ..errors import AcsError, OutOfMemory, UsageError
-from ..kernel import Kernel
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
 from ..launch.gates import all_held
@@ -49,16 +48,12 @@ from .commands import (
     HANDLERS,
     KINDS,
     NOTHING,
-    KernelKey,
     Unclear,
     anything,
     unmap,
 )
 from .events import QueueEvent, Timed, event_of, native_error
 from .sampling import Section, is_free, may_begin
-
-KERNELS = 1024
-"""Kernels that a queue remembers."""
 
 MANY = 256
 """Launches after which a queue looks which of those it remembers are still in flight."""
@@ -147,7 +142,6 @@ class Queue(cl.CommandQueue):
         else:
             self._runtime = _runtime_for(context, where, self._profiles)
         self._engine = self._runtime.engine
-        self.kernels: dict[KernelKey, Kernel] = {}
         self._numbers: list[int] = []
         """Launches of this queue, the ended ones among them now and then removed."""
         self._seen: list[int] = []
@@ -610,13 +604,10 @@ class Queue(cl.CommandQueue):
             self._odd.discard("exposed")
             super().finish()
 
-    def remember(self, key: KernelKey, kernel: Kernel) -> None:
-        """Keep the runtime's own kernel for one of the program's."""
-        if self.section is not None:  # what finding it out took is not how fast the program is
+    def look_anew(self) -> None:
+        """Begin another sample: what was done now is not how fast the program is."""
+        if self.section is not None:
             self.section.look_anew()
-        if len(self.kernels) >= KERNELS:
-            del self.kernels[next(iter(self.kernels))]
-        self.kernels[key] = kernel
 
 
 _MARK = _cl._enqueue_marker_with_wait_list
