@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from secrets import token_hex
 from typing import Any
 
 import pyopencl as cl
@@ -40,6 +39,8 @@ def build_told(
 ) -> tuple[cl.Program, dict[str, int]]:
     """Build a program with `VERBOSE` among its options; the registers of its kernels, in the
     order of the log, under an empty name where that has none."""
+    from secrets import token_hex  # which takes long to load, for what is rare
+
     program = build(context, device, source, words)
     found = _told(program, device)
     about = ["registers of kernels", source, *words, device.name, device.driver_version]
