@@ -74,7 +74,11 @@ def leave(engine: Engine, kind: type[BaseException] | None) -> None:
 
 def collected(engine: Engine) -> None:
     """Nobody has the engine any more. An exception would be lost in a finalizer: who interrupts it
-    is heard right after."""
+    is heard right after. One whose command was interrupted already gets a moment."""
+    if interrupted:
+        with contextlib.suppress(KeyboardInterrupt):  # which is noted
+            _close_soon(engine)
+        return
     try:
         waiting.close(engine, quiet=True)
     except StalledError:

@@ -31,7 +31,11 @@ def main() -> int:
         for one, (_, about) in COMMANDS.items():
             print(f"  {one:15} {about}", file=sys.stderr)
         return 0 if name in ("-h", "--help") else 2
-    code: int = import_module(f"acs_cl.benchmarks.{COMMANDS[name][0]}").main(words)
+    try:
+        code: int = import_module(f"acs_cl.benchmarks.{COMMANDS[name][0]}").main(words)
+    except KeyboardInterrupt:
+        print(f"\n{name}: interrupted, before anything was measured", file=sys.stderr)
+        code = import_module("acs_cl.benchmarks.suite.documents").INTERRUPTED
     return code
 
 

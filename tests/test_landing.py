@@ -76,6 +76,7 @@ def test_without_pinned_memory_it_lands_elsewhere(
     assert testing.Scheduler(rt).pinned_places == (0, 0)
 
 
+@pytest.mark.usefixtures("core_reads")
 @pytest.mark.parametrize("backend", ["serial", "out_of_order", "lanes"])
 def test_short_reads_land_in_pinned_memory(device: cl.Device, backend: Any) -> None:
     """As on a GPU; what is too long does not, and nothing is kept."""
@@ -92,6 +93,7 @@ def test_short_reads_land_in_pinned_memory(device: cl.Device, backend: Any) -> N
             assert queues.core_queues.places == (0, queues_module.PLACES)
 
 
+@pytest.mark.usefixtures("core_reads")
 def test_reads_of_threads_have_places_of_their_own(device: cl.Device) -> None:
     with acs.Runtime(device, backend="lanes") as rt:
         queues: Any = rt.engine.backend

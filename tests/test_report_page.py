@@ -211,7 +211,7 @@ def test_the_device_was_full_or_the_driver_chose(
         ((600, 0, 0, 57), "a unit holds 1 by local memory"),
         ((100,), "a group of each fits one unit"),
         ((600,), "no unit has room"),
-        ((0, 48, 640), "registers for 640 work-items at most: a unit holds 10 by registers"),
+        ((0, 48, 640), "registers that this driver does not tell, and 640 work-items at most."),
         ((0, 48, 1024), "48 bytes of a work-item in no register"),
         ((300, 0, 640), "a unit holds 3 by local memory"),
     ):

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from time import perf_counter
 
 import pyopencl as cl
@@ -61,7 +62,8 @@ def interrupt(seconds: float) -> Iterator[list[float]]:
     try:
         yield sent
     finally:
-        timer.join()
+        with suppress(KeyboardInterrupt):  # too late for the block, and nothing to end the suite by
+            timer.join()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -127,6 +129,14 @@ def test_a_program_that_catches_ctrl_c_ends_too() -> None:
     assert "still running" in said
 
 
+def test_a_command_that_runs_a_program_ends_too(tmp_path: Path) -> None:
+    """The program's runtime is collected while the command says that it was interrupted."""
+    code, said, _ = end_of("lanes", "x.get()", signals=2, path=tmp_path / "program.py")
+    assert code in (-signal.SIGINT, at_exit.INTERRUPTED)
+    assert said.startswith("acs-cl run: interrupted\n")
+    assert "still running: launch 5 (spin)" in said
+
+
 def test_ctrl_c_before_the_first_line_of_what_is_called_at_exit_is_not_lost() -> None:
     told = []
 
@@ -141,12 +151,20 @@ def test_ctrl_c_before_the_first_line_of_what_is_called_at_exit_is_not_lost() ->
         core.native.call_to_the_end(lambda again: 1 / 0)
 
 
-def end_of(backend: str, then: str, signals: int) -> tuple[int, str, float]:
+def end_of(
+    backend: str, then: str, signals: int, path: Path | None = None
+) -> tuple[int, str, float]:
     """How a program with an endless kernel ends that gets SIGINT: its status, what it says, and
-    after how long. Another signal is sent when it has shown that it heard the first one, and then
-    every few seconds: while an interpreter ends, code of others may drop one."""
+    after how long. `path`: where it is written, for `acs-cl run`. Another signal is sent when it
+    has shown that it heard the first one, and then every few seconds: while an interpreter ends,
+    code of others may drop one."""
+    text = ENDLESS.format(backend=backend, then=then)
+    command = ["-c", text]
+    if path is not None:
+        path.write_text(text, "utf-8")
+        command = ["-m", "acs_cl", "run", str(path)]
     process = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS.format(backend=backend, then=then)],
+        [sys.executable, *command],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env=os.environ | {"ACS_PLANTED": "(spin)"},  # a suite under a watchdog counts it apart
     )  # fmt: skip

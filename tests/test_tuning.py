@@ -5,6 +5,8 @@ What takes how long is said by the test: here nothing is measured but that it ca
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -194,6 +196,14 @@ def test_the_graphs_of_a_program_are_tuned_from_outside(
     assert 'acs-cl tune: for launches with bands="auto"\n' in said
     assert "[  0%] add in bands: Row(rows=1)\n" in said
     assert said.count("times as fast as without bands\nadd: ") == 1  # once, not the loop
+    stopped = PROGRAM.replace("sys.exit(int(sys.argv[1]))", "raise KeyboardInterrupt")
+    program.write_text(stopped)
+    done = subprocess.run(
+        [sys.executable, "-m", "acs_cl", "tune", "--backend", "device", program],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert "acs-cl tune: interrupted\nacs-cl tune: for launches" in done.stderr
     program.write_text("")
     assert cli.main(["tune", str(program)]) == 0
     assert "replayed no graph that can be tuned" in capfd.readouterr().err

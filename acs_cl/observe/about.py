@@ -19,7 +19,7 @@ class Needs(NamedTuple):
     private_bytes: int = 0
     """Memory of a work-item that is in no register."""
     most_items: int = 0
-    """Work-items of the largest group that its registers allow."""
+    """Work-items of the largest group that the driver lets it have."""
     registers: int = 0
     """Of a work-item, as the compiler tells."""
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from .. import devices
+from .. import at_exit, devices
 from ..errors import UsageError
 from ..host.environment import changed
 from ..host.pipes import LEFT, nobody_reads
@@ -176,14 +176,18 @@ def repair_devices() -> None:
 
 def told(args: argparse.Namespace, variable: str) -> tuple[int, str]:
     """Run a program with an environment variable that names a file for what the library has to say;
-    its exit code, and what was said."""
+    its exit code, and what was said, if need be until Ctrl-C."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "told")
         values = {variable: str(out)}
         if args.backend:
             values["ACS_CL_BACKEND"] = args.backend
-        with changed(values):
-            code = as_python_does(args.program, args.module, args.arguments)
+        try:
+            with changed(values):
+                code = as_python_does(args.program, args.module, args.arguments)
+        except KeyboardInterrupt:
+            print(f"acs-cl {args.command}: interrupted", file=sys.stderr)
+            at_exit.interrupted, code = True, at_exit.INTERRUPTED
         return code, out.read_text("utf-8") if out.exists() else ""
 
 

@@ -11,6 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from ..at_exit import INTERRUPTED
 from ..errors import UsageError
 from . import run_script
 
@@ -23,5 +24,8 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"there is no program {args.program!r}")
     run_script.repair_devices()
     code, found = run_script.told(args, "ACS_CL_TUNE")
-    sys.stderr.write(f'acs-cl tune: for launches with bands="auto"\n{found}' if found else NOTHING)
+    if found:
+        sys.stderr.write(f'acs-cl tune: for launches with bands="auto"\n{found}')
+    elif code != INTERRUPTED:
+        sys.stderr.write(NOTHING)
     return code

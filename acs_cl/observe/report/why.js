@@ -200,10 +200,9 @@ function needs(i) {
   // the compiler gives warps of 32 work-items registers by eights
   const registers = Math.ceil(one.registers / 8) * 8 * Math.ceil(items / 32) * 32;
   if (one.registers) said.push(`${plural(one.registers, "register")} for each work-item`);
-  else said.push(bounded ? `registers for ${plural(one.most, "work-item")} at most` : "registers that this driver does not tell");
+  else said.push(`registers that this driver does not tell${bounded ? `, and ${plural(one.most, "work-item")} at most` : ""}`);
   const held = [["local memory", one.local ? Math.floor(all.local_bytes / one.local) : Infinity]];
   if (registers && all.registers) held.push(["registers", Math.floor(all.registers / registers)]);
-  else if (bounded && items) held.push(["registers", Math.floor(one.most / items)]);
   const [by, resident] = held.reduce((x, y) => (y[1] < x[1] ? y : x));
   return { text: `A group of ${nameOf(i)} has ${said.join(", ")}`, resident, by, local: one.local, registers };
 }
