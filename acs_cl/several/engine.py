@@ -133,6 +133,8 @@ class SeveralEngine(Engine):
         self.store.freed = self._freed
         self.backend.timed, self.backend.asked = self.times.took, self.times.asked
         self.backend.staying = self._staying
+        self._has_core = False
+        """Whether the core makes short launches on the first device."""
         self._left: set[int] = set()
         """Bases whose launches the core leaves to this."""
 
@@ -147,7 +149,7 @@ class SeveralEngine(Engine):
         super().open()
         team = self.team
         stays = team.placement == "min_finish" and team.spread is not True and self.store.is_svm
-        self.table.usable = self.table.usable and stays
+        self._has_core = self.table.usable = self.table.usable and stays
         self.table.predict(False)
 
     def _staying(self, key: Key) -> int:
@@ -262,8 +264,7 @@ class SeveralEngine(Engine):
         if (graph := self.recorder()) is not None:
             return graph.take(command, access, wait_for, (source, access_of))
         key, many = key_of(command), len(self.placed_on)
-        took = [self.times.took_us(key, device) for device in range(many)]
-        whole_us = max((one for one in took if one is not None), default=0.0)
+        whole_us = self._took_us(key) or 0.0
         if self.spread is None and whole_us < LEAST_US:
             return None
         if hindrance(source, command):
@@ -321,8 +322,10 @@ class SeveralEngine(Engine):
 
     def _took_us(self, key: Key | None) -> float | None:
         """How long launches of a kernel take, on whichever device takes longest."""
-        took = (self.times.took_us(key, device) for device in range(len(self.placed_on)))
-        return max((one for one in took if one is not None), default=None)
+        return max((one for one in self._times_of(key) if one is not None), default=None)
+
+    def _times_of(self, key: Key | None) -> tuple[float | None, ...]:
+        return tuple(self.times.took_us(key, device) for device in range(len(self.placed_on)))
 
     def _tried(
         self, recorded: Sequence[Recorded], parts: Mapping[int, Sequence[PartOf]]
@@ -359,7 +362,7 @@ class SeveralEngine(Engine):
         """A run as a replay makes it. Short launches on the first device are the core's."""
         if isinstance(run, int):
             return [run]
-        if self.table.usable and not any(
+        if self._has_core and not any(
             one.device or one.took_us >= placement.STAYS_US for one in run
         ):
             return [one.turn for one in run]
@@ -485,7 +488,7 @@ class SeveralEngine(Engine):
             return 0, reason
         if isinstance(command, TransferCommand) and not access.reads:
             return self._place_of_write(access, model, states)
-        task = model.task(needed(command, access), key_of(command), self.times)
+        task = model.task(needed(command, access), self._times_of(key_of(command)))
         if isinstance(command, TransferCommand):
             return placement.at_home(task, states), AT_HOME
         chosen = self.policy(task, states, self.team.links, now_us)

@@ -15,8 +15,8 @@ from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
 from ..records import Access, Command, Span
 from .coherence import Coherence, is_widened
-from .placement import Lack, Links, Task, nearest
-from .times import Key, Times
+from .placement import Lack, Links, Task, arrives_us, nearest
+from .times import Key
 
 
 class Parcel(NamedTuple):
@@ -39,8 +39,8 @@ class Model:
         self.ready_us: dict[tuple[int, int], float] = {}
         """{base, device: when its last writer there will have ended}."""
 
-    def task(self, needed: Sequence[Span], key: Key | None, times: Times) -> Task:
-        """Say what a policy knows of a launch."""
+    def task(self, needed: Sequence[Span], took_us: tuple[float | None, ...] = ()) -> Task:
+        """Say what a policy knows of a launch, which is known to take so long on each device."""
         lacks: list[tuple[Lack, ...]] = []
         ready: list[float] = []
         for device in range(len(self.free_us)):
@@ -51,21 +51,17 @@ class Model:
                     missing.append(Lack(piece.nbytes, piece.devices))
             lacks.append(tuple(missing))
             ready.append(there_us)
-        took = tuple(times.took_us(key, device) for device in range(len(lacks)))
-        return Task(tuple(lacks), tuple(ready), took, sum(span.nbytes for span in needed))
+        return Task(tuple(lacks), tuple(ready), took_us, sum(span.nbytes for span in needed))
 
     def brings(
         self, command: Command, access: Access, device: int, links: Links, took_us: float
     ) -> None:
         """Note that a launch begins on a device, as soon as that is free and has its data."""
-        start_us, spans = self.free_us[device], needed(command, access)
+        spans = needed(command, access)
+        start_us = max(self.free_us[device], arrives_us(self.task(spans), device, links, 0.0))
         for span in spans:
-            ready_us = self.ready_us.get((span.base, device), 0.0)
-            for parcel in parcels(self.coherence, span, device, links, 0):
-                there_us = self.ready_us.get((parcel.base, parcel.source), 0.0)
-                took = links[parcel.source][device].took_us(parcel.end - parcel.start)
-                ready_us = max(ready_us, there_us) + took
-            start_us = max(start_us, ready_us)
+            for _ in parcels(self.coherence, span, device, links, 0):
+                pass
         self.runs(access.writes, device, start_us, took_us)
         for span in access.writes:
             if span.base > 0:
