@@ -322,8 +322,12 @@ def test_a_wait_with_a_lock_ends_by_a_signal_and_has_the_lock_again() -> None:
     ],
 )
 @pytest.mark.parametrize("backend", ["lanes", "out_of_order"])
-def test_what_ended_is_kept_when_noting_it_fails(backend: str, call: str, moment: str) -> None:
+def test_what_ended_is_kept_when_noting_it_fails(
+    backend: str, call: str, moment: str, request: pytest.FixtureRequest
+) -> None:
     """Python asks what has ended, or the core has seen it in a call of its own, and tells it."""
+    if moment == "before ends are told":
+        request.getfixturevalue("core_reads")
     with acs.Runtime(backend=backend) as rt:
         add, x = rt.build(SOURCE).add, rt.zeros(16, "i4")
         add((16,), None, x, 10)  # the first of its kind is made by Python, which is told of its end

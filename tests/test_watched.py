@@ -34,9 +34,9 @@ class Bench:
         self.watch = self.checker._watch
 
     def command(self, kernel: Any, sizes: Any, *args: Any, offset: Any = None) -> KernelCommand:
-        native, pointers, values, _ = kernel._convert(kernel, args)
+        native, bound = kernel._bind(args, *sizes, offset, False)
         self.checker._take_notes()
-        return KernelCommand(kernel.name, native, *sizes, pointers, values, offset)
+        return KernelCommand(kernel.name, native, *sizes, bound.pointers, bound.values, offset)
 
     def strays(self, command: KernelCommand, access: Access) -> bool | None:
         """Run a launch watched. Whether something was noted; None where it cannot be watched."""
