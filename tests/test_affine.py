@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import random
 from typing import Any
@@ -14,10 +16,12 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import core, devices, testing
+from acs_cl.access import arguments
 from acs_cl.access.bands import Groups, group_counts, rows
 from acs_cl.access.binder import MOST_RUNS, Reached, binder
 from acs_cl.access.inference import from_source
 from acs_cl.access.signature import Signature
+from acs_cl.records import Access, Span
 
 Sizes = tuple[int, ...]
 
@@ -550,3 +554,36 @@ def test_the_core_finds_ranges_of_new_numbers_by_itself(backend: str) -> None:
         assert testing.made_by_core(rt) - before >= 38
         found = x.get()
     assert np.array_equal(found[64:], expected[64:])
+
+
+def test_what_others_bind_meanwhile_changes_nothing() -> None:
+    """Making spans may run a finalizer, or let another thread come: so much that all is forgotten
+    which is kept of other sizes."""
+    source = "kernel void k(global int *x, int n) { x[get_global_id(0) + n] = 1; }"
+    made = binder(from_source(source, "k", None, None))
+    memory = arguments.Resolved(object(), (Span(1, 0, 1 << 20, 1, 1 << 20),), 0, True)
+    sizes = itertools.count(1)
+
+    def bind(size: int, n: int) -> Access:
+        value = n.to_bytes(4, "little")
+        found = made.bind(made, (size,), None, None, [memory, value], True, True)
+        assert found is not None
+        return found.access
+
+    def others(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            gc.callbacks.remove(others)
+            for _ in range(5000):
+                bind(next(sizes), 0)
+
+    before = gc.get_threshold()
+    for n in range(1, 5):
+        gc.callbacks.append(others)
+        gc.set_threshold(1)
+        try:
+            found = bind(16, n)
+        finally:
+            gc.set_threshold(*before)
+            if others in gc.callbacks:
+                gc.callbacks.remove(others)
+        assert found.writes == (Span(1, 4 * n, 64, 1, 64),)

@@ -89,7 +89,7 @@ bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual,
     View *view = view_of(value);
     if (view && one.code == 'P' && view->home == home.ptr()) {
         taken = {nb::borrow(view->argument), nb::borrow(view->spans), true};
-    } else if (is_usual && PyTuple_Check(value)) {
+    } else if (is_usual && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 4) {  // a `Resolved`
         taken = {nb::borrow(PyTuple_GET_ITEM(value, 0)), nb::borrow(PyTuple_GET_ITEM(value, 1)),
                  PyTuple_GET_ITEM(value, 3) == Py_True};
     } else if (is_usual || (one.code == 'L' && Py_TYPE(value) == local_type)) {
@@ -201,6 +201,17 @@ nb::object Binder::whole_of(const std::vector<nb::object> &spans) const {
     return new_access(reads, writes);
 }
 
+// Null where nobody knows. While spans are made for Python, other threads may come, and forget what is kept.
+nb::object Binder::narrowed(const access::Launched &launch, const Views &views) {
+    Known *found = reach(launch);
+    if (!found) return {};
+    if (const nb::object kept = found->access(Views(views)); kept.is_valid()) return kept;
+    const access::Outcome reached = found->reached;
+    nb::object made = access_of(reached, views);
+    if ((found = reach(launch))) found->access(Views(views)) = made;
+    return made;
+}
+
 nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb::handle offset, nb::handle args,
                         bool are_usual, bool narrows) {
     static const nb::handle type = class_of("acs_cl.access.binder", "Bound");
@@ -235,11 +246,9 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         placed = nb::tuple(all);
         counted = nb::tuple(needed);
     }
-    if (Known *found = is_known && narrows ? reach(launched(global, local, offset, counted, nb::none())) : nullptr) {
-        nb::object &kept = found->access(Views(views));
-        if (!kept.is_valid()) kept = access_of(found->reached, views);
-        access = kept;
-    }
+    if (is_known && narrows)
+        if (nb::object found = narrowed(launched(global, local, offset, counted, nb::none()), views); found.is_valid())
+            access = found;
     return record(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, whole, placed, counted));
 }
 
@@ -254,7 +263,8 @@ nb::dict Binder::reached(nb::handle global, nb::handle local, nb::handle offset,
                          nb::handle groups) {
     const access::Launched launch = launched(global, local, offset, values, groups);
     if (launch.groups) return dict_of(run(launch));
-    return dict_of(reach(launch, true)->reached);
+    const access::Outcome found = reach(launch, true)->reached;
+    return dict_of(found);
 }
 
 // The spans of an access that has one for each parameter in memory; nothing where it has not.
@@ -276,12 +286,11 @@ nb::list Binder::outcomes(nb::handle access) {
     static const nb::handle type = class_of("acs_cl.access.binder", "Outcome");
     const std::optional<Views> whole = views_of(access);
     nb::list made;
-    for (auto &[launch, one] : known) {
+    const std::map<access::Launched, Known> now = known;  // other threads may come meanwhile
+    for (const auto &[launch, one] : now) {
         std::optional<Views> of;
-        for (auto &[views, kept] : one.accesses) {
-            if (!kept.is_valid()) kept = access_of(one.reached, views);
-            if (kept.equal(access)) of = views;
-        }
+        for (const auto &[views, kept] : one.accesses)
+            if ((kept.is_valid() ? kept : access_of(one.reached, views)).equal(access)) of = views;
         if (!of && whole && access_of(one.reached, *whole).equal(access)) of = whole;
         if (!of) continue;
         const bool starts = launch.offset != access::Launched::Three{};

@@ -81,6 +81,7 @@ public:
 
 private:
     access::Outcome run(access::Launched launch);
+    nb::object narrowed(const access::Launched &launch, const Views &views);
     nb::object access_of(const access::Outcome &outcome, const Views &views) const;
     nb::object whole_of(const std::vector<nb::object> &spans) const;
     access::Launched launched(nb::handle global, nb::handle local, nb::handle offset, nb::handle numbers,
