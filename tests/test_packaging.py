@@ -80,3 +80,29 @@ def test_version_of_a_tag_is_read_as_the_workflow_reads_it() -> None:
     told = pattern[1].replace(r"\(", "(").replace(r"\)", ")")
     text = (ROOT / "acs_cl" / "_version.py").read_text("utf-8")
     assert re.findall(told, text, re.MULTILINE) == [acs_cl.__version__]
+
+
+def test_release_uses_the_pythons_and_commands_there_are() -> None:
+    jobs, package = parsed(".github/workflows/release.yml")["jobs"], project()
+    said = [re.search(r":: (3\.\d+)$", one) for one in package["project"]["classifiers"]]
+    versions = [one[1] for one in said if one]
+    assert f">={versions[0]}" == package["project"]["requires-python"]
+    wheels = package["tool"]["cibuildwheel"]
+    assert wheels["build"].split() == [f"cp{one.replace('.', '')}-*" for one in versions]
+    steps = [step for job in jobs.values() for step in job["steps"]]
+    used = [
+        step["with"]["python-version"] for step in steps if "python-version" in step.get("with", {})
+    ]
+    assert used
+    assert set(used) <= set(versions)
+    made = re.findall(
+        r"^(?:run: )?make (\w+)", "\n".join(step.get("run", "") for step in steps), re.M
+    )
+    assert made
+    rules = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.M)
+    assert set(made) <= set(rules)
+    tried = [word for word in wheels["test-command"].split() if word.endswith(".py")]
+    assert tried
+    assert all((ROOT / one.rstrip("'")).exists() for one in tried)
+    builder = next(step["uses"] for step in steps if "cibuildwheel" in step.get("uses", ""))
+    assert int(builder.partition("@v")[2].split(".")[0]) >= 3, "v2 knows no test-sources"
