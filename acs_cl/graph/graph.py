@@ -763,7 +763,8 @@ class Graph:
                 at = bisect_right(self._starts, turn) - 1
                 piece = self._pieces[at]
                 if not isinstance(piece, Segment | Single):
-                    fits = fits and move is None and piece.patch(turn, new.command)
+                    with self.engine.lock:
+                        fits = fits and move is None and piece.patch(turn, new.command)
                 if isinstance(piece, Segment) and cutter is not None and fits:
                     with self.engine.lock:
                         fits = cutter.patch(piece, turn, (new.command, new.access))

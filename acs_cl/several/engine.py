@@ -62,7 +62,7 @@ AT_HOME = "its data is there"
 WAITS_US = 500.0
 """A copy is made at once if what it copies will be there before long."""
 
-LOOKED_AT = 256
+LOOKED_AT = 1024
 """How many short launches the core makes before one is looked at again."""
 
 

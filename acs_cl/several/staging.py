@@ -51,11 +51,6 @@ class Staging:
         self._own: dict[int, tuple[HostArray, int]] = {}
         """What copies at once go through, by the size of its slots."""
 
-    @property
-    def reserved_bytes(self) -> int:
-        """How much there is."""
-        return sum(size * len(slots) for size, slots in self._slots.items())
-
     def take(self, nbytes: int, is_used: Callable[[int], bool]) -> tuple[Slot, bool]:
         """Staging memory for a chunk, and whether a launch that is under way still uses it: the
         next one has to wait for that."""
@@ -76,9 +71,3 @@ class Staging:
             memory = self._allocate(many * size)
             self._own[size] = memory, int(memory.ctypes.data)
         return self._own[size][1], size, many
-
-    def clear(self) -> None:
-        """Let go of all."""
-        for slots in self._slots.values():
-            slots.clear()
-        self._own.clear()

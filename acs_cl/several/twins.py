@@ -51,7 +51,3 @@ class Twins:
                 f"another device needs ({error})"
             ) from None
         return source, cut_at_blanks(words), kernel.function_name
-
-    def clear(self) -> None:
-        """Let all of them go."""
-        self._kernels.clear()
