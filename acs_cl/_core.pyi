@@ -992,10 +992,13 @@ class Queues:
 
         True: `host` has the values. False: the driver failed. None: Python has to make the launch.
         A number: that launch exists, and Python has to wait for it."""
-    def transfer(self, engine: Any, target: Any, source: Any) -> Any:
+    def transfer(self, engine: Any, target: Any, source: Any, copied: bool = False) -> Any:
         """Copy what is in one piece, to an array or from one; a source of fewer bytes is a pattern.
+        `copied`: only where the source may change when this returns.
 
         Returns a handle; None: Python has to make the launch."""
+    def stage_in(self, make: Callable[[], list[Any]]) -> None:
+        """Have long uploads go by way of memory that `make` gives, in pieces of one size."""
     def land_in(self, make: Callable[[], list[Any]] | None) -> None:
         """Have short reads that are waited for land in memory that `make` gives, in pieces of one
         size."""

@@ -24,13 +24,12 @@ from .launch.commands import HostCommand, KernelCommand, TransferCommand
 from .launch.strided import element_kernel
 from .launch.uploads import beside, is_next
 from .memory.array import Array
-from .records import Access, DType, HostArray
+from .records import Access, DType
+from .records import HostArray as HostArray
 
 if TYPE_CHECKING:
     from .handle import Handle
     from .launch.engine import Engine
-
-HostArray = HostArray
 
 NOWHERE = Place(None, 0, 0)
 """Where arrays without elements are."""
@@ -122,7 +121,10 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
 
 def _upload(engine: Engine, array: Array, ready: HostArray, copied: bool) -> Handle:
     """Write to an array in one piece. `copied`: the program may change these values."""
-    waits = copied and ready.nbytes >= UNCOPIED_BYTES and is_next(engine, array)
+    is_long, queues = copied and ready.nbytes >= UNCOPIED_BYTES, engine.backend.core_queues
+    if is_long and queues and (staged := queues.transfer(engine, array, ready, True)) is not None:
+        return staged  # type: ignore[no-any-return]
+    waits = is_long and is_next(engine, array)
     if copied and not waits:
         ready = ready.copy()
     handle = _move(engine, "write", array, ready)

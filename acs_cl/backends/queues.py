@@ -29,6 +29,9 @@ from ..records import LANE_AFTER, LANE_NEW, Launch, Placing
 PLACES, LONGEST = 4, 1 << 14
 """Pieces of pinned memory for reads, and bytes of each."""
 
+PIECES, PIECE = 16, 2 << 20
+"""The same for uploads, which some threads share."""
+
 HOST = ("serial", "out_of_order", "lanes")
 
 _CLASSES = (
@@ -65,6 +68,7 @@ class HostQueues(Backend):
         if placing.uploads and name == "lanes":
             queues += open_queues(context, device, 1, profiling)
             self._core.upload_on(queues[-1])
+            self._core.stage_in(partial(pinned_pieces, queues[-1], PIECES, PIECE))
         self._timed: list[CommandQueue] = []
         """A queue that keeps times, once a launch was to be timed."""
         self._open_timed = partial(open_queues, context, device, 1, True)

@@ -40,6 +40,8 @@ class Moved(Few):
         self._wiped: list[Any] = []
         self._inputs: dict[int, tuple[Any, Any]] = {}
         self._left: dict[int, tuple[Any, Any]] = {}
+        self._kept: list[Any] = []
+        """What PyOpenCL gave for transfers under way: who drops it waits for them."""
         self._landings: dict[str, list[tuple[Any, Any]]] = {}
         self.is_ours = isinstance(platform, acs.Runtime)
 
@@ -55,6 +57,7 @@ class Moved(Few):
     def begin(self) -> None:
         """A step begins: nothing is there yet."""
         self._left = dict(self._inputs)
+        self._kept.clear()
 
     def call(self, whole: Any, global_size: Any, local_size: Any, args: tuple[Any, ...]) -> Any:
         """A launch, behind the uploads of what it is the first to take."""
@@ -70,7 +73,8 @@ class Moved(Few):
             if self.is_ours:
                 array.get(host, wait=False)
             else:
-                cl.enqueue_copy(self._platform.queue, host, array.buffer, is_blocking=False)
+                queue = self._platform.queue
+                self._kept.append(cl.enqueue_copy(queue, host, array.buffer, is_blocking=False))
 
     def wipe(self) -> None:
         """Forget the values of all inputs, for a check that a step brings them."""
@@ -97,7 +101,8 @@ class Moved(Few):
             array.set(host, copy=not self._pinned)
         else:
             queue = self._platform.queue
-            cl.enqueue_copy(queue, array.buffer, host, is_blocking=not self._pinned)
+            how = not self._pinned
+            self._kept.append(cl.enqueue_copy(queue, array.buffer, host, is_blocking=how))
 
     def _host(self, shape: Any, dtype: Any) -> Any:
         if not self._pinned:
@@ -142,7 +147,7 @@ class MovedByHand(Moved):
         """Each behind the last launch that has it."""
         for output, (array, host) in zip(outputs, self.landings(outputs, reads), strict=True):
             token = self._tokens[id(output)]
-            self._platform.read(array, host, after=[token], on=token.lane)
+            self._kept.append(self._platform.read(array, host, after=[token], on=token.lane))
 
 
 class Moving:

@@ -29,6 +29,7 @@
 #include "driver/kernel.hpp"
 #include "driver/landing.hpp"
 #include "driver/spread.hpp"
+#include "driver/staging.hpp"
 #include "driver/transfer.hpp"
 #include "python/waiting.hpp"
 #include "table/ends.hpp"
@@ -88,6 +89,10 @@ public:
     std::int64_t bare = 0;  // launches without an event of their own
     int unasked_enough = UNASKED;
     Landings landings;  // of small reads that are waited for
+    Staging staging;    // of long uploads
+
+    // Whether a long upload may go by way of pinned memory; with the GIL.
+    bool may_stage() { return uploads_ && !profiling_ && staging.is_there(); }
 
     // ---- submitting ---------------------------------------------------------------------------
 
@@ -170,6 +175,11 @@ public:
                 return failed;
             }
             void **wanted = waited || wants_event(lane) ? &event : nullptr;
+            if (transfer.is_staged) {
+                if (&lane != &lanes_[uploads_]) return ELSEWHERE;
+                nb::gil_scoped_release others;
+                return staging.write(transfer, lane.queue, wanted);
+            }
             auto now = [&] { return transfer.enqueue(lane.queue, wait_for_, false, wanted); };
             std::int32_t failed;
             if (transfer.nbytes < MANY_BYTES && lane.queued.size() < CROWDED) {
@@ -321,6 +331,8 @@ public:
     }
 
 private:
+    static constexpr std::int32_t ELSEWHERE = -1;  // refused: its lane is none for it
+
     // The way of all of these. Whatever is raised: it is nowhere then, or a lane has it.
     template <typename Command, typename Enqueue>
     bool launch_by(const Touched &touched, PyObject *name, const nb::object &reason,

@@ -19,6 +19,7 @@ struct Transfer {
     std::size_t from = 0, to = 0, nbytes = 0;
     std::string_view pattern;
     bool is_upload = false;  // of the program's memory, which is read
+    bool is_staged = false;  // and which the program may change when the call returns
 
     // The driver's status. `blocks`: it returns when all is done, where one side is the program's.
     std::int32_t enqueue(void *queue, const std::vector<void *> &behind, bool blocks,

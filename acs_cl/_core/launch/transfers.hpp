@@ -143,13 +143,16 @@ private:
 // array. A source of fewer bytes than the target has is a pattern.
 class ArrayTransfer : public BoundTransfer {
 public:
-    ArrayTransfer(Queues &of, nb::handle engine, nb::object target, nb::object source)
+    // `copied`: the program may change a source of its own when the call returns.
+    ArrayTransfer(Queues &of, nb::handle engine, nb::object target, nb::object source, bool copied = false)
         : BoundTransfer(of), engine_(engine), target_(std::move(target)), source_(std::move(source)),
           to_(view_of(target_.ptr())), from_(view_of(source_.ptr())) {
         is_plain_ = (!from_ || take_view(from_, false)) && (!to_ || take_view(to_, true)) &&
                     ((to_ && from_) || take_host());
         touched.overwrites = to_;
         finish();
+        if (copied && is_plain_)
+            plain.is_staged = is_plain_ = plain.is_upload && plain.nbytes >= STAGED_BYTES && of.may_stage();
     }
 
     // Whether it is one that the core makes.
@@ -161,7 +164,9 @@ public:
         return BoundTransfer::launch(waited, [&]() -> nb::object {
             return queues.classes().transfer(nb::handle(name()),
                                              to_ ? nb::handle(to_->place) : nb::handle(target_),
-                                             from_ ? nb::handle(from_->place) : nb::handle(source_));
+                                             from_              ? nb::borrow(from_->place)
+                                             : plain.is_staged ? nb::object(source_.attr("copy")())
+                                                               : source_);
         });
     }
 
@@ -234,10 +239,11 @@ inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, 
 }
 
 // A transfer that nobody waits for now: a handle; or None, and nothing has changed.
-inline nb::object transfer(Queues &queues, nb::handle engine, nb::object target, nb::object source) {
+inline nb::object transfer(Queues &queues, nb::handle engine, nb::object target, nb::object source,
+                           bool copied) {
     Table *table = queues.table();
     if (!table || !table->is_plain()) return nb::none();
-    const ArrayTransfer bound(queues, engine, target, source);
+    const ArrayTransfer bound(queues, engine, target, source, copied);
     if (!bound.is_plain() || !table->is_plain()) return nb::none();
     const nb::object handle = nb::steal(
         new_handle(engine.ptr(), bound.name(), 0, bound.touched, bound.result()));
