@@ -17,7 +17,7 @@ from acs_cl.records import Access, Launch
 
 PROGRAM, NAME = 0x1194, 0x1190
 QUEUED, COMPLETE, FAILED, REFUSED = 3, 0, -9, -5
-TIMED = 99
+TIMED, UPLOADS = 99, 98
 """The queue that keeps times, where there is one. It is in order."""
 VOID, INT, SIZE, STATUS = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_size_t, ctypes.c_int32
 
@@ -278,6 +278,7 @@ class Program:
         self.queues = core.native.Queues(names, out_of_order, False, classes, Event)
         self.queues.unasked_enough = enough
         if times:
+            self.queues.upload_on(Object(UPLOADS))  # which has nothing here
             self.queues.time_on(Object(TIMED))
             with pytest.raises(RuntimeError, match="there is a queue that keeps times"):
                 self.queues.time_on(Object(TIMED))
@@ -371,7 +372,7 @@ class Program:
             assert status == own or (own == COMPLETE and status < 0 and event in self.driver.bare)
             assert all(other in self.reported for other in self.upstream[number])
             if number in self.timed:
-                assert end.lane == self.lanes
+                assert end.lane == self.lanes + 1  # behind that for uploads
                 assert end.event.int_ptr == event
             self.reported[number] = status
             self.table.end(number, status < 0)

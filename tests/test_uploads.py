@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -74,9 +75,11 @@ def test_parts_of_an_array_land_in_one_place(held: Any) -> None:
         half = x[part * N // 2 : (part + 1) * N // 2]
         half.set(np.full(N // 2, part + 5, np.int32))
     assert landings(rt) == 0, "half a mebibyte is short"
-    whole = x.reshape(2, N // 2)
-    whole.set(np.full((2, N // 2), 8, np.int32))
-    whole.set(np.full((2, N // 2), 9, np.int32))
+    values = np.empty((2, N // 2), np.int32)
+    for value in (8, 9):  # the second one has to wait for the copy of the first
+        values[:] = value
+        x.reshape(2, N // 2).set(values)
+    values[:] = -1
     assert landings(rt) == 1
     event.set_status(cl.command_execution_status.COMPLETE)
     assert (x.get() == 9).all()
@@ -204,14 +207,41 @@ def test_long_uploads_have_a_lane_of_their_own(device: cl.Device) -> None:
         assert rt.engine.backend.used[2] == 4
 
 
-def test_launches_that_are_timed_keep_their_lane(device: cl.Device) -> None:
-    with acs.Runtime(device, backend="lanes", lanes=2, prefetch="on") as rt:
-        x = rt.empty(N, np.int32)
-        with rt.measure() as measured:
-            x.set(rt.pinned((N,), np.int32), copy=False)
-            x.fill(3)
-        assert (x.get() == 3).all()
-        assert "fill" in str(measured)
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_long_uploads_are_copied_by_threads(device: cl.Device, memory: str) -> None:
+    """Pieces have 2 MiB: some are not full, and some are used again."""
+    with acs.Runtime(device, backend="lanes", memory=memory, prefetch="on") as rt:
+        uploads = rt.engine.backend.lanes - 1
+        base = rt.zeros(36 * N + 5, np.int32)
+        for turn, (start, length) in enumerate([(0, N), (3, 2 * N + 1), (5, 36 * N), (1, 5 * N)]):
+            rt.finish()
+            values = np.arange(turn, turn + length, dtype=np.int32)
+            upload = base[start : start + length].set(values)
+            values[:] = -1
+            upload.wait()
+            assert rt.engine.backend.used[uploads] == turn + 1
+            found = base[start : start + length].get()
+            assert np.array_equal(found, np.arange(turn, turn + length, dtype=np.int32))
+        assert base[0].get() == 0
+
+
+def test_threads_upload_at_the_same_time(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes", prefetch="on") as rt:
+        scale = rt.build(SOURCE).scale
+        arrays = [rt.empty(3 * N, np.int32) for _ in range(3)]
+
+        def rounds(which: int) -> bool:
+            host, right = np.empty(3 * N, np.int32), True
+            for turn in range(8):
+                host[:] = 100 * which + turn
+                arrays[which].set(host)
+                host[:] = -1
+                scale((3 * N,), None, arrays[which], 2)
+                right &= bool((arrays[which].get() == 2 * (100 * which + turn)).all())
+            return right
+
+        with ThreadPoolExecutor(3) as pool:
+            assert all(pool.map(rounds, range(3)))
 
 
 def test_off_a_cpu_keeps_uploads_where_they_are(device: cl.Device) -> None:
