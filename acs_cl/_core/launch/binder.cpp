@@ -1,3 +1,7 @@
+// Binding the arguments of a kernel for Python: what the driver takes, and the bytes that are touched.
+
+// Long because: what is said of a parameter, bound of an argument, and told to Python are one table.
+
 #include "launch/binder.hpp"
 
 #include <stdexcept>
