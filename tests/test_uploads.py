@@ -213,7 +213,7 @@ def test_long_uploads_are_copied_by_threads(device: cl.Device, memory: str) -> N
     with acs.Runtime(device, backend="lanes", memory=memory, prefetch="on") as rt:
         uploads = rt.engine.backend.lanes - 1
         base = rt.zeros(36 * N + 5, np.int32)
-        for turn, (start, length) in enumerate([(0, N), (3, 2 * N + 1), (5, 36 * N), (1, 5 * N)]):
+        for turn, (start, length) in enumerate([(0, N), (3, 16 * N + 1), (5, 36 * N), (1, 17 * N)]):
             rt.finish()
             values = np.arange(turn, turn + length, dtype=np.int32)
             upload = base[start : start + length].set(values)
@@ -228,15 +228,15 @@ def test_long_uploads_are_copied_by_threads(device: cl.Device, memory: str) -> N
 def test_threads_upload_at_the_same_time(device: cl.Device) -> None:
     with acs.Runtime(device, backend="lanes", prefetch="on") as rt:
         scale = rt.build(SOURCE).scale
-        arrays = [rt.empty(3 * N, np.int32) for _ in range(3)]
+        arrays = [rt.empty(17 * N, np.int32) for _ in range(3)]
 
         def rounds(which: int) -> bool:
-            host, right = np.empty(3 * N, np.int32), True
-            for turn in range(8):
+            host, right = np.empty(17 * N, np.int32), True
+            for turn in range(4):
                 host[:] = 100 * which + turn
                 arrays[which].set(host)
                 host[:] = -1
-                scale((3 * N,), None, arrays[which], 2)
+                scale((17 * N,), None, arrays[which], 2)
                 right &= bool((arrays[which].get() == 2 * (100 * which + turn)).all())
             return right
 

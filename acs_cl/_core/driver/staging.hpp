@@ -20,7 +20,7 @@
 namespace acs_cl {
 
 // Bytes from which on it is worth its threads, and what a thread should have at least.
-constexpr std::size_t STAGED_BYTES = 1 << 20, THREAD_BYTES = 2 << 20;
+constexpr std::size_t STAGED_BYTES = 16 << 20, THREAD_BYTES = 2 << 20;
 
 class Staging {
 public:
