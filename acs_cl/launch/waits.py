@@ -25,6 +25,10 @@ from .watchdog import under_way
 TICK_S = 0.01
 """How long a wait for something that is not on the device yet goes without looking."""
 
+FEW = 4
+"""Launches in flight of which one is waited for without a look at the others: of more, some have
+ended often, and to wake up for each takes longer than a look."""
+
 FORKED = "of another process: it cannot be used after a fork"
 
 
@@ -173,15 +177,18 @@ def _wait_for_any(
     """Let the lock go until something may have ended: launch `best`, for a thread that wakes up for
     each one takes time from a CPU's kernels, or the oldest while others are held and have to be
     moved along."""
-    backend = books.backend
-    event = None if books.table.held else backend.to_wait_for(best)
+    backend, table = books.backend, books.table
+    are_few = not table.held and len(table) <= FEW
+    event = backend.to_wait_for(best) if are_few else None
     if event is None:
         pump(books)
+        event = None if table.held else backend.to_wait_for(best)
+    if event is None:
         event = backend.oldest()
     if event is not None:
         backend.flush()
         _wait_for(books, event, seconds)
-    elif len(books.table):
+    elif len(table):
         if patience is not None:
             patience.spend(books, promised())
         _tick(books, began)
