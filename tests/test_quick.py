@@ -544,6 +544,35 @@ def test_a_failed_epoch_fails_all_of_it(program: acs.Program) -> None:
     for _ in range(4):
         program.add((8,), None, y, x, 1)
     assert x.get().tolist() == [16] * 8
+    rt.finish()
+    assert testing.is_at_rest(rt)
+
+
+def test_what_follows_a_failed_epoch_is_told_behind_it(program: acs.Program) -> None:
+    """The one behind it ends well, before anybody has looked at the first."""
+    rt = testing.runtime_of(program)
+    warm(program)
+    x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+    rt.finish()
+    program.put((8,), None, y, 1, 0, 0)
+    before = testing.made_by_core(rt)
+    scheduler = testing.Scheduler(rt)
+    with scheduler.refusing():
+        rt.flush()
+    program.add((8,), None, y, x, 1)
+    assert testing.made_by_core(rt) == before + 1
+    with rt.engine.lock:
+        scheduler.backend.send()
+    event = scheduler.last_epoch
+    assert event is not None
+    event.wait()
+    with pytest.raises(acs.PoisonedError, match="OUT_OF_RESOURCES"):
+        rt.finish()
+    with pytest.raises(acs.PoisonedError):
+        x.get()
+    x.fill(0)
+    y.fill(0)
+    rt.finish()
     assert testing.is_at_rest(rt)
 
 

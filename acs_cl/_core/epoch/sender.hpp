@@ -449,9 +449,9 @@ private:
         if (table_ && table_->sender == this) table_->sender = nullptr;
         table_ = nullptr;
     }
-    // Whether an epoch that has ended is over with that: all its launches are the core's, and ended well.
+    // Whether an epoch that has ended is over with that: it is the turn of its launches, all the core's, and went well.
     bool is_over(Epoch &epoch) {
-        if (!by_itself || !table_->is_of_core(epoch.number) || epoch.launcher->takes_notes || !has_ended_well(epoch))
+        if (!by_itself || !table_->comes_next(epoch.number) || epoch.launcher->takes_notes || !has_ended_well(epoch))
             return false;
         table_->leave(epoch.number, false);
         table_->end_epoch(epoch.number);

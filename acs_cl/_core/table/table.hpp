@@ -344,10 +344,18 @@ public:
         return names;
     }
 
-    // Whether the core made all launches of an epoch.
-    bool is_of_core(std::uint32_t epoch) const {
+    // Whether the core made all launches of an epoch, and no other is left up to the last of them: nothing that
+    // failed is still to be told of.
+    bool comes_next(std::uint32_t epoch) {
         auto found = batches_.find(epoch);
-        return found != batches_.end() && found->second.many == found->second.numbers.size();
+        if (found == batches_.end() || poisoned || !stand_ins_.empty()) return false;
+        const Batch &batch = found->second;
+        if (batch.numbers.empty() || batch.many != batch.numbers.size()) return false;
+        bool is_all = true;
+        rows_.each(-1, [&](std::int64_t number, Row &row) {
+            return number <= batch.numbers.back() && (is_all = row.epoch == epoch);
+        });
+        return is_all;
     }
 
     // The epoch has ended, or is given up: its launches are in none. Those that Python has to end one by
