@@ -338,6 +338,17 @@ def test_explain_says_why_nothing_was_inferred(environment: Environment) -> None
         assert "ACS_CL_RANGES" in str(rt.explain(other((16,), None, x, y, z, 10, 1)))
 
 
+@pytest.mark.parametrize("backend", ["lanes", "device"])
+def test_a_number_of_a_type_that_the_driver_does_not_name_may_be_anything(backend: str) -> None:
+    source = """typedef uchar index_t;
+    kernel void put(global int *y, index_t n) { n += 9; y[n] = 1; }"""
+    with acs.Runtime(backend=backend) as rt:
+        y = rt.zeros(300, "i4")
+        handle = rt.build(source).put((1,), None, y, np.uint8(250))
+        assert [one.nbytes for one in handle.access.writes] == [4 * 256]
+        assert np.flatnonzero(y.get()).tolist() == [3]
+
+
 def test_a_graph_that_is_updated_has_the_ranges_of_its_new_numbers() -> None:
     with acs.Runtime(backend="out_of_order") as rt:
         shift = rt.build(SHIFT).shift

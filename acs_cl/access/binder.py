@@ -84,10 +84,13 @@ def binder(
     is all that counts; `ranges`: whether any are wanted."""
     outline = signature.outline if ranges and _has_ranges(signature) else None
     functions = None if outline is None else outline["functions"]
+    parameters = [parameter_of(one) for one in signature.parameters]
+    # one of a type that the driver calls by another name may be anything
+    numbers = [one for one in sorted(needed(functions or ())) if parameters[one][0] in _NUMBERS]
     return core.native.Binder(
-        [parameter_of(one) for one in signature.parameters],
+        parameters,
         functions,
-        [] if functions is None else sorted(needed(functions)),
+        numbers,
         signature.group_size,
         tuple(more),
         everything,
