@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from conftest import Environment
@@ -13,7 +14,7 @@ from conftest import Environment
 from acs_cl import UsageError
 from acs_cl.benchmarks.figures import benchmark_tables, merge, report
 from acs_cl.benchmarks.suite import bars, documents, everything, provenance
-from acs_cl.benchmarks.suite.measures import overlap
+from acs_cl.benchmarks.suite.measures import first_second, overlap
 from acs_cl.benchmarks.suite.statistics import spread
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -187,6 +188,26 @@ def test_blocks_are_written_and_checked(site: Path, capsys: pytest.CaptureFixtur
     assert "old" not in text
     assert f"| {LAUNCH}: at most 1.30x | **7x** (missed) |" in text
     assert "Some GPU: 2026-01-02, commit abc, machine noise 2%." in text
+
+
+def test_a_picture_is_drawn_and_checked(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = first_second.compared([[0.1, 0.2, 0.3]], [[0.15, 0.25, 0.35]])
+    rows = {"ant": dict.fromkeys(first_second.STATES, row)}
+    document = run_document()
+    document["benchmarks"] = {"first_second": {"rows": rows}}
+    put(site, "results/one.json", document)
+    assert report.main(places(site)) == 0
+    (path,) = (site / name for name in report.PICTURES)
+    drawn = ElementTree.parse(path).getroot()
+    texts = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert "ant, cold; Some GPU" in texts
+    assert "ant, warm; Some GPU" in texts
+    lines = list(drawn.iter("{http://www.w3.org/2000/svg}polyline"))
+    assert len(lines) == 2 + 2 * len(first_second.STATES)
+    assert report.main(["--check", *places(site)]) == 0
+    path.write_text(path.read_text("utf-8").replace("ant, cold", "ant, warm"), encoding="utf-8")
+    assert report.main(["--check", *places(site)]) == 1
+    assert f"{path.name} is not what the results say" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Write the generated blocks of README.md and docs/ from committed results, or check them.
+"""Write the generated blocks and pictures of README.md and docs/ from results, or check them.
 
     python -m acs_cl.benchmarks report            # write them
     python -m acs_cl.benchmarks report --check    # write nothing; exit code 1 where one differs
@@ -21,6 +21,7 @@ from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
 
+from acs_cl.benchmarks.figures import first_seconds
 from acs_cl.benchmarks.suite.documents import ResultError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,12 +40,15 @@ BLOCKS = {
     "clients-speed": "figures.client_tables:speed",
     "gains": "figures.gains:gains",
     "bands": "figures.band_tables:block",
+    "first-seconds": "figures.first_seconds:block",
     "emulator-speed": "validation.emulator_speed:block",
     "emulator-results": "figures.paper_tables:block",
     "emulator-validation": "figures.validation_tables:block",
 }
 """What makes a block: a function of the folder of results, in a module of this package. It gives
 Markdown."""
+PICTURES = {f"docs/{first_seconds.FILE}": first_seconds.picture}
+"""What draws a file that a block shows: a function as those of blocks, which gives SVG."""
 
 BEGIN, END = "<!-- generated: ", "<!-- /generated -->"
 MARKED = re.compile(rf"{BEGIN}([\w-]+) -->\n(.*?){END}", re.DOTALL)
@@ -73,7 +77,10 @@ def updated(text: str, make: Callable[[str], str]) -> str:
 
 
 def regenerated(root: Path = ROOT, results: Path = RESULTS) -> Iterator[tuple[Path, str, str]]:
-    """Each page that has blocks: its text, and what it ought to be."""
+    """Each page that has blocks, and each picture: its text, and what it ought to be."""
+    for name, draw in PICTURES.items():
+        path = root / name
+        yield path, path.read_text(encoding="utf-8") if path.exists() else "", draw(results)
     for page in pages(root):
         text = page.read_text(encoding="utf-8")
         try:
@@ -88,6 +95,7 @@ def write(root: Path = ROOT, results: Path = RESULTS) -> list[Path]:
     """Write all pages whose blocks differ from the results; these."""
     changed = [(page, new) for page, text, new in regenerated(root, results) if new != text]
     for page, new in changed:
+        page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(new, encoding="utf-8")
     return [page for page, _ in changed]
 

@@ -34,7 +34,7 @@ from acs_cl.benchmarks.suite.statistics import quantile
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.bare import InOrder
 
-ROUNDS = {False: 5, True: 1}  # by "is quick"
+ROUNDS = {False: 3, True: 1}  # by "is quick"
 PRESET = {False: "small", True: "tiny"}
 NAMES = {False: ("chains", "stencil", "layers", "ant", "squeezenet", "vec"), True: ("chains",)}
 """One of each family."""
