@@ -1,16 +1,20 @@
-/* Kernels of neural networks, for one image at a time.
+/* Kernels of neural networks, for one image at a time or several.
  *
- * An image is channels x rows x columns of float. Weights of a convolution lie in blocks of four
- * output channels: [outputs / 4][inputs][size][size][4], so that one load serves four sums; those
- * of a depthwise one are [channels][size][size]. Every kernel loops over its outputs in steps of
- * the global size, so that any number of work-items will do, and none has a barrier: they all fit
- * into one scheduler. What normalisation does is folded into weights and biases. */
+ * Images are channels x images x rows x columns of float, so that parts of what is concatenated lie
+ * one behind the other. Sequences are channels x images x tokens. Where a kernel takes `to`, its
+ * output begins at that word: a part may begin where no sub-buffer does. Weights of a convolution
+ * lie in blocks of four output channels: [outputs / 4][inputs][high][size][4], so that one load
+ * serves four sums; those of a depthwise one are [channels][size][size]. Every kernel loops over
+ * its outputs in steps of the global size, so that any number of work-items will do, and none has a
+ * barrier: they all fit into one scheduler. What normalisation does to images is folded into
+ * weights and biases. */
 
 /* What follows a layer: nothing (0), or one of these. */
 #define RELU 1
 #define RELU6 2
 #define SIGMOID 3
 #define SWISH 4
+#define GELU 5
 
 #define MAXIMUM 0 /* of pooling; else the mean */
 
@@ -20,6 +24,9 @@ float activated(float value, int how)
     if (how == RELU6) return fmin(fmax(value, 0.0f), 6.0f);
     if (how == SIGMOID) return 1.0f / (1.0f + exp(-value));
     if (how == SWISH) return value / (1.0f + exp(-value));
+    if (how == GELU)
+        return 0.5f * value
+               * (1.0f + tanh(0.79788456f * (value + 0.044715f * value * value * value)));
     return value;
 }
 
@@ -38,27 +45,29 @@ void store_four(global float *out, int block, int at, int area, float4 sum, int 
     to[3 * area] = activated(sum.w, after);
 }
 
-/* Any convolution; `pad` may be negative, which begins that many pixels further in. */
+/* Any convolution, of `high` x `size`; `pad`, of columns, and `above` may be negative, which begins
+ * that many pixels further in. */
 kernel void convolve(global const float *x, global const float4 *weights,
                      global const float4 *bias, global float *out, int inputs, int height,
                      int width, int outputs, int rows, int columns, int size, int stride, int pad,
-                     int before, int after)
+                     int before, int after, int high, int above, int images, int to)
 {
-    int area = rows * columns;
+    int each = rows * columns, area = images * each;
     for (int i = get_global_id(0); i < outputs / 4 * area; i += get_global_size(0)) {
-        int block = i / area, at = i % area;
-        int top = at / columns * stride - pad, left = at % columns * stride - pad;
-        int first_y = max(0, -top), last_y = min(size, height - top);
+        int block = i / area, at = i % area, image = at / each;
+        int top = at % each / columns * stride - above, left = at % columns * stride - pad;
+        int first_y = max(0, -top), last_y = min(high, height - top);
         int first_x = max(0, -left), last_x = min(size, width - left);
         float4 sum = bias[block];
-        global const float4 *w = weights + block * inputs * size * size;
+        global const float4 *w = weights + block * inputs * high * size;
         for (int c = 0; c < inputs; ++c)
             for (int y = first_y; y < last_y; ++y) {
-                global const float *from = x + (c * height + top + y) * width + left;
+                int row = (c * images + image) * height + top + y;
+                global const float *from = x + row * width + left;
                 for (int k = first_x; k < last_x; ++k)
-                    sum += before_it(from[k], before) * w[(c * size + y) * size + k];
+                    sum += before_it(from[k], before) * w[(c * high + y) * size + k];
             }
-        store_four(out, block, at, area, sum, after);
+        store_four(out + to, block, at, area, sum, after);
     }
 }
 
@@ -66,19 +75,19 @@ kernel void convolve(global const float *x, global const float4 *weights,
 kernel void convolve_four(global const float *x, global const float4 *weights,
                           global const float4 *bias, global float *out, int inputs, int height,
                           int width, int outputs, int rows, int columns, int size, int stride,
-                          int pad, int before, int after)
+                          int pad, int before, int after, int high, int above, int images, int to)
 {
-    int area = rows * columns, quarter = area / 4;
+    int each = rows * columns, area = images * each, quarter = area / 4;
     for (int i = get_global_id(0); i < outputs / 4 * quarter; i += get_global_size(0)) {
-        int block = i / quarter, at = i % quarter * 4;
-        int top = at / columns * stride - pad, left = at % columns * stride - pad;
-        int first_y = max(0, -top), last_y = min(size, height - top);
+        int block = i / quarter, at = i % quarter * 4, image = at / each;
+        int top = at % each / columns * stride - above, left = at % columns * stride - pad;
+        int first_y = max(0, -top), last_y = min(high, height - top);
         int inside = left >= 0 && left + 3 * stride + size <= width;
         float4 a = bias[block], b = a, c = a, d = a;
         for (int n = 0; n < inputs; ++n)
             for (int y = first_y; y < last_y; ++y) {
-                global const float *from = x + (n * height + top + y) * width;
-                global const float4 *w = weights + ((block * inputs + n) * size + y) * size;
+                global const float *from = x + ((n * images + image) * height + top + y) * width;
+                global const float4 *w = weights + ((block * inputs + n) * high + y) * size;
                 for (int k = 0; k < size; ++k) {
                     int p = left + k, q = p + stride, r = q + stride, s = r + stride;
                     float4 value = inside ? (float4)(from[p], from[q], from[r], from[s])
@@ -93,10 +102,10 @@ kernel void convolve_four(global const float *x, global const float4 *weights,
                     d += value.w * w[k];
                 }
             }
-        store_four(out, block, at, area, a, after);
-        store_four(out, block, at + 1, area, b, after);
-        store_four(out, block, at + 2, area, c, after);
-        store_four(out, block, at + 3, area, d, after);
+        store_four(out + to, block, at, area, a, after);
+        store_four(out + to, block, at + 1, area, b, after);
+        store_four(out + to, block, at + 2, area, c, after);
+        store_four(out + to, block, at + 3, area, d, after);
     }
 }
 
@@ -104,7 +113,7 @@ kernel void convolve_four(global const float *x, global const float4 *weights,
  * need not wait for each other. */
 kernel void pointwise(global const float *x, global const float4 *weights,
                       global const float4 *bias, global float *out, int inputs, int area,
-                      int outputs, int before, int after)
+                      int outputs, int before, int after, int to)
 {
     for (int i = get_global_id(0); i < outputs / 4 * area; i += get_global_size(0)) {
         int block = i / area, at = i % area, k = 0;
@@ -121,14 +130,14 @@ kernel void pointwise(global const float *x, global const float4 *weights,
             d += value.w * w[k + 3];
         }
         for (; k < inputs; ++k) a += before_it(from[k * area], before) * w[k];
-        store_four(out, block, at, area, (a + b) + (c + d), after);
+        store_four(out + to, block, at, area, (a + b) + (c + d), after);
     }
 }
 
 /* The same where a work-item has four pixels. */
 kernel void pointwise_four(global const float *x, global const float4 *weights,
                            global const float4 *bias, global float *out, int inputs, int area,
-                           int outputs, int before, int after)
+                           int outputs, int before, int after, int to)
 {
     int quarter = area / 4;
     global const float4 *fours = (global const float4 *)x;
@@ -144,27 +153,29 @@ kernel void pointwise_four(global const float *x, global const float4 *weights,
             c += value.z * w[k];
             d += value.w * w[k];
         }
-        store_four(out, block, 4 * at, area, a, after);
-        store_four(out, block, 4 * at + 1, area, b, after);
-        store_four(out, block, 4 * at + 2, area, c, after);
-        store_four(out, block, 4 * at + 3, area, d, after);
+        store_four(out + to, block, 4 * at, area, a, after);
+        store_four(out + to, block, 4 * at + 1, area, b, after);
+        store_four(out + to, block, 4 * at + 2, area, c, after);
+        store_four(out + to, block, 4 * at + 3, area, d, after);
     }
 }
 
 /* A work-item has up to four pixels of a row. */
 kernel void depthwise(global const float *x, global const float *weights, global const float *bias,
                       global float *out, int channels, int height, int width, int rows, int columns,
-                      int size, int stride, int pad, int before, int after)
+                      int size, int stride, int pad, int before, int after,
+                      int images)
 {
-    int strips = (columns + 3) / 4, of_channel = rows * strips;
+    int strips = (columns + 3) / 4, of_channel = images * rows * strips;
     for (int i = get_global_id(0); i < channels * of_channel; i += get_global_size(0)) {
-        int channel = i / of_channel, row = i % of_channel / strips, column = i % strips * 4;
+        int channel = i / of_channel, line = i / strips, column = i % strips * 4;
+        int image = line / rows, row = line % rows; /* of all channels' images */
         int top = row * stride - pad, left = column * stride - pad;
         int first_y = max(0, -top), last_y = min(size, height - top);
         int inside = left >= 0 && left + 3 * stride + size <= width;
         float4 sum = (float4)(bias[channel]);
         for (int y = first_y; y < last_y; ++y) {
-            global const float *from = x + (channel * height + top + y) * width;
+            global const float *from = x + (image * height + top + y) * width;
             global const float *w = weights + (channel * size + y) * size;
             for (int k = 0; k < size; ++k) {
                 int p = left + k, q = p + stride, r = q + stride, s = r + stride;
@@ -177,7 +188,7 @@ kernel void depthwise(global const float *x, global const float *weights, global
                 sum += value * w[k];
             }
         }
-        global float *to = out + (channel * rows + row) * columns + column;
+        global float *to = out + line * columns + column;
         to[0] = activated(sum.x, after);
         if (column + 1 < columns) to[1] = activated(sum.y, after);
         if (column + 2 < columns) to[2] = activated(sum.z, after);
@@ -187,10 +198,11 @@ kernel void depthwise(global const float *x, global const float *weights, global
 
 /* The largest or the mean of the pixels of a window that are inside of the image. */
 kernel void pool(global const float *x, global float *out, int channels, int height, int width,
-                 int rows, int columns, int size, int stride, int pad, int how)
+                 int rows, int columns, int size, int stride, int pad, int how,
+                 int images, int to)
 {
     int area = rows * columns;
-    for (int i = get_global_id(0); i < channels * area; i += get_global_size(0)) {
+    for (int i = get_global_id(0); i < channels * images * area; i += get_global_size(0)) {
         int c = i / area, at = i % area;
         int top = at / columns * stride - pad, left = at % columns * stride - pad;
         int first_y = max(0, -top), last_y = min(size, height - top);
@@ -202,7 +214,7 @@ kernel void pool(global const float *x, global float *out, int channels, int hei
                 sum += value;
                 most = fmax(most, value);
             }
-        out[i] = how == MAXIMUM ? most : sum / ((last_y - first_y) * (last_x - first_x));
+        out[to + i] = how == MAXIMUM ? most : sum / ((last_y - first_y) * (last_x - first_x));
     }
 }
 
@@ -230,13 +242,15 @@ kernel void means(global const float *x, global float *out, int runs, int length
     }
 }
 
-/* Every output from every input; weights are [inputs][outputs]. */
+/* Every output from every input, for each image; weights are [inputs][outputs]. */
 kernel void dense(global const float *x, global const float *weights, global const float *bias,
-                  global float *out, int inputs, int outputs, int after)
+                  global float *out, int inputs, int outputs, int after, int images)
 {
-    for (int i = get_global_id(0); i < outputs; i += get_global_size(0)) {
-        float sum = bias[i];
-        for (int k = 0; k < inputs; ++k) sum += x[k] * weights[k * outputs + i];
+    for (int i = get_global_id(0); i < outputs * images; i += get_global_size(0)) {
+        int at = i / images;
+        float sum = bias[at];
+        for (int k = 0; k < inputs; ++k)
+            sum += x[k * images + i % images] * weights[k * outputs + at];
         out[i] = activated(sum, after);
     }
 }
@@ -250,14 +264,106 @@ kernel void scale_channels(global const float *x, global const float *factors, g
 }
 
 /* Words as they are, whatever they mean. */
-kernel void keep(global const uint *from, global uint *to, int length)
+kernel void keep(global const uint *x, global uint *out, int length, int from, int to)
 {
-    for (int i = get_global_id(0); i < length; i += get_global_size(0)) to[i] = from[i];
+    for (int i = get_global_id(0); i < length; i += get_global_size(0)) out[to + i] = x[from + i];
 }
 
 kernel void clear(global uint *words, int length)
 {
     for (int i = get_global_id(0); i < length; i += get_global_size(0)) words[i] = 0;
+}
+
+/* ---- Sequences and tables -------------------------------------------------------------------- */
+
+/* Rows of a table, by number: a column of the output for each number, from word `from` on. */
+kernel void lookup(global const float *numbers, global const float *table, global float *out,
+                   int width, int many, int from, int to)
+{
+    for (int i = get_global_id(0); i < width * many; i += get_global_size(0))
+        out[to + i] = table[(int)numbers[from + i % many] * width + i / many];
+}
+
+/* Every column of channels x area has the same size afterwards, and where `centred` mean zero. */
+kernel void normalise(global const float *x, global const float *scale, global const float *shift,
+                      global float *out, int channels, int area, int centred)
+{
+    for (int i = get_global_id(0); i < area; i += get_global_size(0)) {
+        float sum = 0, squares = 0;
+        for (int c = 0; c < channels; ++c) {
+            sum += x[c * area + i];
+            squares += x[c * area + i] * x[c * area + i];
+        }
+        float mean = centred ? sum / channels : 0.0f;
+        float by = rsqrt(fmax(squares / channels - mean * mean, 0.0f) + 1e-6f);
+        for (int c = 0; c < channels; ++c)
+            out[c * area + i] = (x[c * area + i] - mean) * by * scale[c] + shift[c];
+    }
+}
+
+/* How much each token of `queries` has to do with each of `keys`: [heads][images][keys][queries].
+ * `bias` is [heads][keys][queries], where there is one. */
+kernel void scores(global const float *query, global const float *key, global const float *bias,
+                   global float *out, int heads, int width, int images, int queries, int keys,
+                   float scale, int biased)
+{
+    int each = keys * queries, wide = images * queries, far = images * keys;
+    for (int i = get_global_id(0); i < heads * images * each; i += get_global_size(0)) {
+        int head = i / (images * each), image = i / each % images;
+        int at = i % each, q = at % queries, k = at / queries;
+        global const float *a = query + head * width * wide + image * queries + q;
+        global const float *b = key + head * width * far + image * keys + k;
+        float sum = 0;
+        for (int d = 0; d < width; ++d) sum += a[d * wide] * b[d * far];
+        sum *= scale;
+        out[i] = biased ? sum + bias[head * each + at] : sum;
+    }
+}
+
+/* The share of each key in what a query gets; they sum to one. */
+kernel void shares(global const float *x, global float *out, int many, int queries, int keys)
+{
+    for (int i = get_global_id(0); i < many * queries; i += get_global_size(0)) {
+        int first = i / queries * keys * queries + i % queries;
+        float most = -INFINITY, sum = 0;
+        for (int k = 0; k < keys; ++k) most = fmax(most, x[first + k * queries]);
+        for (int k = 0; k < keys; ++k) sum += exp(x[first + k * queries] - most);
+        for (int k = 0; k < keys; ++k)
+            out[first + k * queries] = exp(x[first + k * queries] - most) / sum;
+    }
+}
+
+/* What each query gets of the values, by these shares. */
+kernel void gather(global const float *share, global const float *values, global float *out,
+                   int heads, int width, int images, int queries, int keys)
+{
+    int wide = images * queries;
+    for (int i = get_global_id(0); i < heads * width * wide; i += get_global_size(0)) {
+        int channel = i / wide, image = i % wide / queries;
+        int from = (channel / width * images + image) * keys * queries + i % queries;
+        int of = (channel * images + image) * keys;
+        float sum = 0;
+        for (int k = 0; k < keys; ++k) sum += share[from + k * queries] * values[of + k];
+        out[i] = sum;
+    }
+}
+
+/* Half of what the square of a sum of rows of a table has more than the sum of their squares. */
+kernel void interact(global const float *x, global float *out, int fields, int width, int images)
+{
+    for (int i = get_global_id(0); i < images; i += get_global_size(0)) {
+        float found = 0;
+        for (int d = 0; d < width; ++d) {
+            float sum = 0, squares = 0;
+            for (int f = 0; f < fields; ++f) {
+                float value = x[(f * width + d) * images + i];
+                sum += value;
+                squares += value * value;
+            }
+            found += sum * sum - squares;
+        }
+        out[i] = 0.5f * found;
+    }
 }
 
 /* ---- InstaNAS: branches that a controller picks ---------------------------------------------- */

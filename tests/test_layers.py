@@ -128,10 +128,10 @@ def test_twins_of_windows_are_what_loops_compute(size: int, stride: int, pad: in
             expected["mean"][:, y, x] = np.mean(seen, axis=0)
     sizes = (side, side, size, stride, pad)
     for name, kernel, args in (
-        ("full", "convolve", (full.ravel(), bias, None, 4, 6, 6, 4, *sizes, 0, 0)),
-        ("alone", "depthwise", (alone.ravel(), bias, None, 4, 6, 6, *sizes, 0, 0)),
-        ("most", "pool", (None, 4, 6, 6, *sizes, layers.MAXIMUM)),
-        ("mean", "pool", (None, 4, 6, 6, *sizes, layers.AVERAGE)),
+        ("full", "convolve", (full.ravel(), bias, None, 4, 6, 6, 4, *sizes, 0, 0, size, pad, 1, 0)),
+        ("alone", "depthwise", (alone.ravel(), bias, None, 4, 6, 6, *sizes, 0, 0, 1)),
+        ("most", "pool", (None, 4, 6, 6, *sizes, layers.MAXIMUM, 1, 0)),
+        ("mean", "pool", (None, 4, 6, 6, *sizes, layers.AVERAGE, 1, 0)),
     ):
         out = np.empty(4 * side * side)
         TWINS[kernel](image.ravel(), *[out if arg is None else arg for arg in args])
@@ -159,6 +159,6 @@ def test_wrong_layers_are_refused() -> None:
     with pytest.raises(acs.UsageError, match="a sum of"):
         net.combine([x, net.value(4, 4, 8)])
     with pytest.raises(acs.UsageError, match="multiple of 128"):
-        net.part(x, 1, 4)
+        net.means(net.part(x, 1, 4))
     with pytest.raises(acs.UsageError, match="rows 4 to 12"):
         net.part(x, 4, 8)

@@ -10,11 +10,13 @@ from widths import Watched, widest, width
 
 import acs_cl as acs
 from acs_cl.benchmarks.workloads.cells import AMOEBANET, NASNET, Cell, CellsSize, add_cell
+from acs_cl.benchmarks.workloads.described import Described
 from acs_cl.benchmarks.workloads.inference import Inference, Model, reference
 from acs_cl.benchmarks.workloads.layers import AVERAGE, Net
 from acs_cl.benchmarks.workloads.layers_by_hand import wiring
+from acs_cl.benchmarks.workloads.networks import ImagesSize
 from acs_cl.benchmarks.workloads.randwire import NEIGHBOURS, total, watts_strogatz
-from acs_cl.benchmarks.workloads.static import MODELS, WORKLOADS, SqueezeSize, fire
+from acs_cl.benchmarks.workloads.static import MODELS, WORKLOADS
 from acs_cl.benchmarks.workloads.values import Layer, Value
 
 TINY = {
@@ -34,7 +36,7 @@ def weights_of(model: Model) -> int:
 
 
 def test_networks_have_as_many_weights_as_published() -> None:
-    assert weights_of(MODELS["squeezenet"](SqueezeSize(1, 32), 0)) == 722_496  # 1.1
+    assert weights_of(MODELS["squeezenet"](ImagesSize(1, 32, 11), 0)) == 722_496  # 1.1
     nasnet = MODELS["nasnet"](CellsSize(6, 32, 32), 0)
     assert weights_of(nasnet) == pytest.approx(3.3e6, rel=0.02)  # 6 @ 768
 
@@ -52,7 +54,7 @@ def pairs_of(layers: list[Layer], states: list[Value]) -> list[list[tuple[str, i
             return "id", states.index(value)
         layer = makers[value]
         if layer.kernel == "pool":
-            name = "avg" if layer.args[-1] == AVERAGE else "max"
+            name = "avg" if layer.args[10] == AVERAGE else "max"
             return f"{name}{layer.args[7]}", states.index(layer.args[0])
         sizes = []
         for _ in range(2):  # twice the channels by themselves, then all of them together
@@ -94,7 +96,7 @@ def test_of_states_all_that_no_operation_reads_are_concatenated() -> None:
 def test_fire_modules_expand_what_was_squeezed() -> None:
     net = Net(1)
     x = net.value(8, 8, 8)
-    whole = fire(net, x, 4, 8)
+    whole = Described(net, {"x": x}).lines("y = x 4:1 [8:1 | 8:3]")
     model = Model(net, x, {"whole": whole}, np.random.default_rng(2).normal(size=(1, 8, 8, 8)))
     squeeze, narrow, wide = (
         [net.constants[arg.buffer].reshape(arg.shape).astype(float) for arg in layer.args[1:3]]

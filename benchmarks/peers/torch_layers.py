@@ -156,7 +156,8 @@ def function(torch: Any, model: Model, step: Step, device: str) -> Callable[...,
 def _convolution(functions: Any, constant: Callable[[Value], Any], layer: Layer) -> Any:
     """Any of the three; `before` and `after` are a ReLU or nothing."""
     x, weights, bias = layer.args[0], constant(layer.args[1]), constant(layer.args[2])
-    before, after = bool(layer.args[-2]), layer.args[-1]
+    at = {"convolve": 13, "depthwise": 12}.get(layer.kernel.removesuffix("_four"), 7)
+    before, after = bool(layer.args[at]), layer.args[at + 1]
     if after not in (LINEAR, RELU):
         raise UsageError(f"a convolution followed by {after}, expected ReLU or nothing")
     channels, size, stride, pad, groups = x.shape[0], 1, 1, 0, 1

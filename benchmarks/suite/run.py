@@ -41,6 +41,7 @@ BENCHMARKS = {
     "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
     "replay": "replays of recorded graphs, against bare PyOpenCL and launching anew",
     "orders": "recorded graphs in every order, beside one queue and queues by hand",
+    "networks": "recorded networks by batches, beside one lane for each branch and one queue",
     "transfers": "GrCUDA's six with their transfers, beside one queue and queues by hand",
     "tiles": "a wavefront and a factorisation of tiles by groups of the scheduler, beside CUDA",
     "native": "hazard checks, launches for the scheduler and on the host backends, from Python",

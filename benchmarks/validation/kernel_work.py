@@ -56,7 +56,7 @@ class _Loop(NamedTuple):
 def work(kernel: str, items: int, args: Sequence[Any]) -> Work:
     """Of one launch; arrays among the arguments have a length.
 
-    >>> work("dense", 64, [0, 0, 0, 0, 128, 10, 0])
+    >>> work("dense", 64, [0, 0, 0, 0, 128, 10, 0, 1])
     Work(flops=2560, steps=128, rounds=32)
     """
     if kernel in RIGID:
@@ -79,9 +79,10 @@ def _unrolled(length: int) -> int:
 
 def _convolve(args: Sequence[Any], pixels: int) -> _Loop:
     inputs, _, _, outputs, rows, columns, size = args[4:11]
-    loop = inputs * size * size
-    rounds = inputs * size * _unrolled(size)
-    return _Loop(outputs // 4 * rows * columns // pixels, 8 * pixels * loop, loop, rounds)
+    high, images = args[15], args[17]
+    loop = inputs * high * size
+    rounds = inputs * high * _unrolled(size)
+    return _Loop(outputs // 4 * images * rows * columns // pixels, 8 * pixels * loop, loop, rounds)
 
 
 def _pointwise(args: Sequence[Any], pixels: int) -> _Loop:
@@ -93,13 +94,14 @@ def _pointwise(args: Sequence[Any], pixels: int) -> _Loop:
 def _depthwise(args: Sequence[Any]) -> _Loop:
     channels, _, _, rows, columns, size = args[4:10]
     area = size * size
-    return _Loop(channels * rows * -(-columns // 4), 8 * area, area, size * _unrolled(size))
+    outputs = channels * args[14] * rows * -(-columns // 4)
+    return _Loop(outputs, 8 * area, area, size * _unrolled(size))
 
 
 def _pool(args: Sequence[Any]) -> _Loop:
     channels, _, _, rows, columns, size = args[2:8]
     area = size * size
-    return _Loop(channels * rows * columns, 2 * area, area, size * _unrolled(size))
+    return _Loop(channels * args[11] * rows * columns, 2 * area, area, size * _unrolled(size))
 
 
 def _row(inputs: int, outputs: int, sums: int = 1, more: int = 0) -> _Loop:
@@ -120,9 +122,15 @@ NETWORKS: Mapping[str, Callable[[Sequence[Any]], _Loop]] = {
     "pool": _pool,
     "combine": lambda args: _each(args[10], args[9], 1),
     "means": lambda args: _row(args[3], args[2]),
-    "dense": lambda args: _row(args[4], args[5]),
+    "dense": lambda args: _row(args[4], args[5] * args[7]),
     "scale_channels": lambda args: _each(args[3] * args[4], 1, 1),
     "keep": lambda args: _each(args[2], 0, 1),
+    "lookup": lambda args: _each(args[3] * args[4], 0, 2),
+    "normalise": lambda args: _row(2 * args[4], args[5]),
+    "scores": lambda args: _row(args[5], args[4] * args[6] * args[7] * args[8]),
+    "shares": lambda args: _row(3 * args[4], args[2] * args[3], 1, 8),
+    "gather": lambda args: _row(args[7], args[3] * args[4] * args[5] * args[6]),
+    "interact": lambda args: _row(args[2] * args[3], args[4], 2),
     "clear": lambda args: _each(args[1], 1, 0),
     "pick": lambda args: _each(args[5], 5 * args[6], 5 * _unrolled(args[6]) + 5),
     "mean_of_open": lambda args: _each(args[8], 5, 2),

@@ -13,7 +13,7 @@ from acs_cl.benchmarks.workloads.workload import Workload
 
 MODULES = (
     *("pipelines", "images", "links", "learning", "branches"),
-    *("rigid", "static", "dynamic", "pairs", "googlenet", "synthetic"),
+    *("rigid", "static", "dynamic", "pairs", "networks", "synthetic"),
 )
 
 

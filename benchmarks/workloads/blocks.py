@@ -17,11 +17,12 @@ STAGES = 3
 
 
 def linear(
-    net: Net, x: Value, channels: int, before: bool, gain: float = 1.0, out: Value | None = None
+    net: Net, x: Value, channels: int, before: bool, out: Value | None = None, after: int = LINEAR
 ) -> Value:
-    """A convolution of size 1, without anything after it."""
+    """A convolution of size 1, as a rule without anything after it."""
+    gain = 1.0 if after == LINEAR else 2.0
     weights = net.weights(channels // 4, x.shape[0], 4, inputs=x.shape[0], gain=gain)
-    return net.convolve(x, channels, 1, 1, LINEAR, before=before, weights=weights, out=out)
+    return net.convolve(x, channels, 1, 1, after, before=before, weights=weights, out=out)
 
 
 def separable(net: Net, x: Value, channels: int, size: int = 3, stride: int = 1) -> Value:

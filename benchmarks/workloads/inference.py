@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acs_cl.benchmarks.workloads.layer_twins import TWINS
-from acs_cl.benchmarks.workloads.layers import GROUP, MOST_GROUPS, Net
+from acs_cl.benchmarks.workloads.layers import GROUP, MOST_GROUPS, Net, place
 from acs_cl.benchmarks.workloads.values import Gate, Layer, Value
 from acs_cl.benchmarks.workloads.workload import Results, ready
 from acs_cl.opencl_c.kernel_files import kernel_source
@@ -98,7 +98,7 @@ class OnPlatform:
         }
 
     def _call(self, layer: Layer) -> Call:
-        groups = min(MOST_GROUPS, -(-layer.items // GROUP))
+        groups = min(MOST_GROUPS * self.model.net.images, -(-layer.items // GROUP))
         args = tuple(self._array(arg) if isinstance(arg, Value) else arg for arg in layer.args)
         when = self._array(layer.gate.flag) if layer.gate and self.decides else None
         kernel = getattr(self.program, layer.kernel)
@@ -109,14 +109,16 @@ class OnPlatform:
         items = (min(MOST_GROUPS, -(-length // GROUP)) * GROUP,)
         layer = Layer("keep", length, (), (), None, False)
         kernel = self.program.keep
-        return Call(ready(kernel, items, (GROUP,), source, target, length), None, layer, kernel)
+        launch = ready(kernel, items, (GROUP,), source, target, length, 0, 0)
+        return Call(launch, None, layer, kernel)
 
     def _array(self, value: Value) -> Any:
-        """The memory of a value: a flat array, or a view of one, made once."""
+        """The memory of a value: a flat array, or a view of one, made once. Of a part that begins
+        where no sub-buffer may it is all; the kernel is told where it begins."""
         found = self._views.get(value)
         if found is None:
             buffer = self.buffers[value.buffer]
-            if value.length != self.model.net.sizes[value.buffer][0]:
+            if value.length != self.model.net.sizes[value.buffer][0] and not place(value):
                 buffer = buffer[value.first : value.first + value.length]
             found = self._views[value] = buffer
         return found

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from acs_cl import UsageError
-from acs_cl.benchmarks.workloads.layers import MAXIMUM, RELU, RELU6, SIGMOID, SWISH
+from acs_cl.benchmarks.workloads.layers import GELU, MAXIMUM, RELU, RELU6, SIGMOID, SWISH
 
 Array = np.ndarray[Any, Any]
 
@@ -34,38 +34,41 @@ def activated(values: Array, how: int) -> Array:
         return np.asarray(1 / (1 + np.exp(-values)))
     if how == SWISH:
         return np.asarray(values / (1 + np.exp(-values)))
+    if how == GELU:
+        return np.asarray(values / 2 * (1 + np.tanh(0.79788456 * (values + 0.044715 * values**3))))
     return values
 
 
 def windows(
-    image: Array, rows: int, columns: int, size: int, stride: int, pad: int, fill: float
-) -> Array:
-    """The window of each output pixel: channels x rows x columns x size x size."""
-    _, height, width = image.shape
-    below = max(0, (rows - 1) * stride - pad + size - height)
-    right = max(0, (columns - 1) * stride - pad + size - width)
-    inner = max(0, pad)
-    padded = np.pad(image, ((0, 0), (inner, below), (inner, right)), constant_values=fill)
-    start = inner - pad
-    seen = np.lib.stride_tricks.sliding_window_view(padded, (size, size), axis=(1, 2))
-    return seen[:, start::stride, start::stride][:, :rows, :columns]
+    image: Array, rows: int, columns: int, size: tuple[int, int], stride: int, pad: tuple[int, int],
+    fill: float,
+) -> Array:  # fmt: skip
+    """The window of each output pixel: channels x rows x columns x size."""
+    padding, start = [(0, 0)], []
+    for side, count, wide, before in zip(image.shape[1:], (rows, columns), size, pad, strict=True):
+        padding.append((max(0, before), max(0, (count - 1) * stride - before + wide - side)))
+        start.append(max(0, -before))
+    padded = np.pad(image, padding, constant_values=fill)
+    seen = np.lib.stride_tricks.sliding_window_view(padded, size, axis=(1, 2))
+    return seen[:, start[0] :: stride, start[1] :: stride][:, :rows, :columns]
 
 
 def convolve(
     x: Array, weights: Array, bias: Array, out: Array, inputs: int, height: int, width: int,
     outputs: int, rows: int, columns: int, size: int, stride: int, pad: int, before: int,
-    after: int,
+    after: int, high: int, above: int, images: int, to: int,
 ) -> None:  # fmt: skip
     """As a product of matrices."""
-    image = activated(x.reshape(inputs, height, width), before)
-    seen = windows(image, rows, columns, size, stride, pad, 0)
-    columns_of = seen.transpose(0, 3, 4, 1, 2).reshape(inputs * size * size, rows * columns)
+    image = activated(x.reshape(inputs * images, height, width), before)
+    seen = windows(image, rows, columns, (high, size), stride, (above, pad), 0)
+    of_images = seen.reshape(inputs, images, rows, columns, high, size).transpose(0, 4, 5, 1, 2, 3)
+    columns_of = of_images.reshape(inputs * high * size, images * rows * columns)
     _product(columns_of, weights, bias, out, outputs, after)
 
 
 def pointwise(
     x: Array, weights: Array, bias: Array, out: Array, inputs: int, area: int, outputs: int,
-    before: int, after: int,
+    before: int, after: int, to: int,
 ) -> None:  # fmt: skip
     """A product of matrices."""
     _product(activated(x.reshape(inputs, area), before), weights, bias, out, outputs, after)
@@ -80,26 +83,27 @@ def _product(
 
 def depthwise(
     x: Array, weights: Array, bias: Array, out: Array, channels: int, height: int, width: int,
-    rows: int, columns: int, size: int, stride: int, pad: int, before: int, after: int,
+    rows: int, columns: int, size: int, stride: int, pad: int, before: int, after: int, images: int,
 ) -> None:  # fmt: skip
     """Each channel by itself."""
-    image = activated(x.reshape(channels, height, width), before)
-    seen = windows(image, rows, columns, size, stride, pad, 0)
+    image = activated(x.reshape(channels * images, height, width), before)
+    seen = windows(image, rows, columns, (size, size), stride, (pad, pad), 0)
+    seen = seen.reshape(channels, images * rows, columns, size, size)
     sums = np.einsum("cyxij,cij->cyx", seen, weights.reshape(channels, size, size))
     out[:] = activated(sums + bias[:, None, None], after).ravel()
 
 
 def pool(
     x: Array, out: Array, channels: int, height: int, width: int, rows: int, columns: int,
-    size: int, stride: int, pad: int, how: int,
+    size: int, stride: int, pad: int, how: int, images: int, to: int,
 ) -> None:  # fmt: skip
     """What is outside of the image is left out."""
-    image = x.reshape(channels, height, width)
+    image, sizes = x.reshape(-1, height, width), ((size, size), stride, (pad, pad))
     if how == MAXIMUM:
-        out[:] = windows(image, rows, columns, size, stride, pad, -np.inf).max((3, 4)).ravel()
+        out[:] = windows(image, rows, columns, *sizes, -np.inf).max((3, 4)).ravel()
         return
-    sums = windows(image, rows, columns, size, stride, pad, 0).sum((3, 4))
-    inside = windows(np.ones((1, height, width)), rows, columns, size, stride, pad, 0).sum((3, 4))
+    sums = windows(image, rows, columns, *sizes, 0).sum((3, 4))
+    inside = windows(np.ones((1, height, width)), rows, columns, *sizes, 0).sum((3, 4))
     out[:] = (sums / inside).ravel()
 
 
@@ -118,10 +122,12 @@ def means(x: Array, out: Array, runs: int, length: int) -> None:
 
 
 def dense(
-    x: Array, weights: Array, bias: Array, out: Array, inputs: int, outputs: int, after: int
-) -> None:
+    x: Array, weights: Array, bias: Array, out: Array, inputs: int, outputs: int, after: int,
+    images: int,
+) -> None:  # fmt: skip
     """Every output from every input."""
-    out[:] = activated(x @ weights.reshape(inputs, outputs) + bias, after)
+    sums = weights.reshape(inputs, outputs).T @ x.reshape(inputs, images) + bias[:, None]
+    out[:] = activated(sums, after).ravel()
 
 
 def scale_channels(x: Array, factors: Array, out: Array, channels: int, area: int) -> None:
@@ -129,9 +135,60 @@ def scale_channels(x: Array, factors: Array, out: Array, channels: int, area: in
     out[:] = (x.reshape(channels, area) * factors[:, None]).ravel()
 
 
-def keep(source: Array, out: Array, length: int) -> None:
+def keep(x: Array, out: Array, length: int, start: int, to: int) -> None:
     """A copy."""
-    out[:] = source
+    out[:] = x
+
+
+def lookup(
+    numbers: Array, table: Array, out: Array, width: int, many: int, start: int, to: int
+) -> None:
+    """Rows of a table, as columns."""
+    out[:] = table.reshape(-1, width)[numbers.astype(int)].T.ravel()
+
+
+def normalise(
+    x: Array, scale: Array, shift: Array, out: Array, channels: int, area: int, centred: int
+) -> None:
+    """Columns of one size."""
+    rows = x.reshape(channels, area)
+    mean = rows.mean(0) * centred
+    sizes = np.sqrt(np.maximum((rows**2).mean(0) - mean**2, 0) + 1e-6)
+    out[:] = ((rows - mean) / sizes * scale[:, None] + shift[:, None]).ravel()
+
+
+def scores(
+    query: Array, key: Array, bias: Array, out: Array, heads: int, width: int, images: int,
+    queries: int, keys: int, scale: float, biased: int,
+) -> None:  # fmt: skip
+    """Products of queries and keys."""
+    a, b = query.reshape(heads, width, images, -1), key.reshape(heads, width, images, -1)
+    found = scale * np.einsum("hdiq,hdik->hikq", a, b, optimize=True)
+    if biased:
+        found += bias.reshape(heads, 1, keys, queries)
+    out[:] = found.ravel()
+
+
+def shares(x: Array, out: Array, many: int, queries: int, keys: int) -> None:
+    """They sum to one for each query."""
+    found = x.reshape(many, keys, queries)
+    found = np.exp(found - found.max(1, keepdims=True))
+    out[:] = (found / found.sum(1, keepdims=True)).ravel()
+
+
+def gather(
+    share: Array, values: Array, out: Array, heads: int, width: int, images: int, queries: int,
+    keys: int,
+) -> None:  # fmt: skip
+    """Sums of values by shares."""
+    a, b = share.reshape(heads, images, keys, -1), values.reshape(heads, width, images, -1)
+    out[:] = np.einsum("hikq,hdik->hdiq", a, b, optimize=True).ravel()
+
+
+def interact(x: Array, out: Array, fields: int, width: int, images: int) -> None:
+    """Half of what the square of the sum has more than the sum of squares."""
+    rows = x.reshape(fields, width, images)
+    out[:] = (rows.sum(0) ** 2 - (rows**2).sum(0)).sum(0) / 2
 
 
 def clear(out: Array, length: int) -> None:
@@ -219,24 +276,13 @@ def _apart(values: Array, threshold: float) -> None:
         )
 
 
+_ALL: tuple[Callable[..., None], ...] = (
+    convolve, pointwise, depthwise, pool, combine, means, dense, scale_channels, keep, clear,
+    lookup, normalise, scores, shares, gather, interact,
+    pick, mean_of_open, decide, any_of, join, route, add_expert,
+)  # fmt: skip
 TWINS: dict[str, Callable[..., None]] = {
-    "convolve": convolve,
+    **{one.__name__: one for one in _ALL},
     "convolve_four": convolve,
-    "pointwise": pointwise,
     "pointwise_four": pointwise,
-    "depthwise": depthwise,
-    "pool": pool,
-    "combine": combine,
-    "means": means,
-    "dense": dense,
-    "scale_channels": scale_channels,
-    "keep": keep,
-    "clear": clear,
-    "pick": pick,
-    "mean_of_open": mean_of_open,
-    "decide": decide,
-    "any_of": any_of,
-    "join": join,
-    "route": route,
-    "add_expert": add_expert,
 }

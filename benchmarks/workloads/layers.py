@@ -5,7 +5,8 @@ of a kernel of `kernels_cl/networks.cl` on values, with the gate that decides wh
 `inference` runs them on a platform, `layer_twins` in NumPy.
 
 Invariant: a value is written by one layer, but for what a layer says that it updates. Parts of one
-buffer that are given to different layers do not overlap, and begin at multiples of `ALIGNED`.
+buffer that are given to different layers do not overlap. One that begins at no multiple of
+`ALIGNED` is given as the whole buffer and the word where it begins, to kernels that take that.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MOST_GROUPS = 192
 WIDE = 1024
 """Work-items that a convolution has to have left if each is to have four pixels."""
 
-LINEAR, RELU, RELU6, SIGMOID, SWISH = range(5)
+LINEAR, RELU, RELU6, SIGMOID, SWISH, GELU = range(6)
 MAXIMUM, AVERAGE = range(2)
 
 
@@ -33,13 +34,18 @@ class Net:
     """A network that is being put together. Every method that adds a layer gives the value that the
     layer writes: a new one, or `out`, a part of one. `gate` decides whether it runs."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, images: int = 1) -> None:
+        self.images = images
         self.random = np.random.default_rng(seed)
         self.layers: list[Layer] = []
         self.sizes: list[tuple[int, np.dtype[Any]]] = []
         self.constants: dict[int, np.ndarray[Any, Any]] = {}
 
     # ---- values ------------------------------------------------------------------------------
+
+    def image(self, channels: int, rows: int, columns: int) -> Value:
+        """As many as there are images, each with so many rows."""
+        return self.value(channels, self.images * rows, columns)
 
     def value(self, *shape: int, dtype: np.dtype[Any] = F4) -> Value:
         """A buffer of its own."""
@@ -63,10 +69,7 @@ class Net:
         row = prod(value.shape[1:])
         if not 0 <= first < first + count <= value.shape[0]:
             raise UsageError(f"rows {first} to {first + count} of a value of {value.shape}")
-        start = value.first + first * row
-        if start % ALIGNED:
-            raise UsageError(f"a part begins at word {start}, expected a multiple of {ALIGNED}")
-        return Value(value.buffer, start, (count, *value.shape[1:]))
+        return Value(value.buffer, value.first + first * row, (count, *value.shape[1:]))
 
     def weights(self, *shape: int, inputs: int, gain: float = 2.0) -> Value:
         """Random ones that keep the size of what comes from `inputs` sums; 2 is for ReLU."""
@@ -78,7 +81,7 @@ class Net:
 
     def first(self, count: int) -> Net:
         """A network of the first layers alone, over the same values."""
-        net = Net(0)
+        net = Net(0, self.images)
         net.layers, net.sizes, net.constants = self.layers[:count], self.sizes, self.constants
         return net
 
@@ -95,6 +98,13 @@ class Net:
     ) -> None:
         """Any kernel."""
         found = tuple(outputs)
+        for number, arg in enumerate(args):
+            apart = isinstance(arg, Value) and arg.first % ALIGNED
+            if apart and kernel not in PLACED.get(number, ()):
+                raise UsageError(
+                    f"{kernel} is given a part that begins at word {arg.first}, expected a "
+                    f"multiple of {ALIGNED}"
+                )
         self.layers.append(Layer(kernel, items, args, found, gate, on_device))
 
     def convolve(
@@ -105,6 +115,7 @@ class Net:
         stride: int = 1,
         after: int = RELU,
         *,
+        high: int | None = None,
         before: bool = False,
         pad: int | None = None,
         weights: Value | None = None,
@@ -112,30 +123,38 @@ class Net:
         out: Value | None = None,
         gate: Gate | None = None,
     ) -> Value:
-        """A convolution with bias; `before` is for a ReLU of what it reads. `channels` is a
-        multiple of four. `pad` below zero begins that many pixels further in."""
+        """A convolution of `high` x `size`, which are the same as a rule, with bias; `before`: of
+        what a ReLU makes of `x`. `channels` is a multiple of four. `pad` below zero begins so many
+        pixels further in."""
         inputs, height, width = x.shape
         if channels % 4:
             raise UsageError(f"a convolution to {channels} channels: have a multiple of four")
-        out = out or self.value(channels, *_side(x, size, stride, pad))
-        _expect(out, channels, *_side(x, size, stride, pad))
+        high = size if high is None else high
+        shape = self.shape(x, (high, size), stride, pad)
+        out = out or self.value(channels, *shape)
+        _expect(out, channels, *shape)
         weights = weights or self.weights(
-            channels // 4, inputs, size, size, 4, inputs=inputs * size * size
+            channels // 4, inputs, high, size, 4, inputs=inputs * high * size
         )
         bias = bias or self.bias(channels)
-        rows, columns = out.shape[1:]
-        area = rows * columns
+        rows, columns = shape[0] // self.images, shape[1]
+        area = self.images * rows * columns
         padded = size // 2 if pad is None else pad
         wide = columns % 4 == 0 and channels * area // 16 >= WIDE
         name, pixels = ("_four", 4) if wide else ("", 1)
-        if size == stride == 1 and not padded:
-            kernel, sizes = "pointwise", [inputs, area, channels]
+        args: tuple[int, ...]
+        if size == high == stride == 1 and not padded:
+            kernel, args = "pointwise", (inputs, area, channels, int(before), after)
         else:
+            above = high // 2 if pad is None else pad
             kernel = "convolve"
-            sizes = [inputs, height, width, channels, rows, columns, size, stride, padded]
+            args = (
+                inputs, height // self.images, width, channels, rows, columns, size, stride,
+                padded, int(before), after, high, above, self.images,
+            )  # fmt: skip
         self.layer(
             kernel + name, channels // 4 * (area // pixels),
-            x, weights, bias, out, *sizes, int(before), after, outputs=[3], gate=gate,
+            x, weights, bias, out, *args, place(out), outputs=[3], gate=gate,
         )  # fmt: skip
         return out
 
@@ -153,14 +172,15 @@ class Net:
     ) -> Value:
         """A convolution of each channel by itself, with bias."""
         channels, height, width = x.shape
-        out = out or self.value(channels, *_side(x, size, stride))
-        _expect(out, channels, *_side(x, size, stride))
+        shape = self.shape(x, (size, size), stride)
+        out = out or self.value(channels, *shape)
+        _expect(out, channels, *shape)
         weights = weights or self.weights(channels, size, size, inputs=size * size)
-        rows, columns = out.shape[1:]
+        many, (rows, columns) = self.images, shape
         self.layer(
             "depthwise", channels * rows * (-(-columns // 4)),
-            x, weights, self.bias(channels), out, channels, height, width, rows, columns,
-            size, stride, size // 2, int(before), after, outputs=[3], gate=gate,
+            x, weights, self.bias(channels), out, channels, height // many, width, rows // many,
+            columns, size, stride, size // 2, int(before), after, many, outputs=[3], gate=gate,
         )  # fmt: skip
         return out
 
@@ -177,14 +197,15 @@ class Net:
     ) -> Value:
         """The largest or the mean of a window; what is outside of the image does not count."""
         channels, height, width = x.shape
-        out = out or self.value(channels, *_side(x, size, stride, pad))
-        _expect(out, channels, *_side(x, size, stride, pad))
-        rows, columns = out.shape[1:]
+        shape = self.shape(x, (size, size), stride, pad)
+        out = out or self.value(channels, *shape)
+        _expect(out, channels, *shape)
+        many, (rows, columns) = self.images, shape
         padded = size // 2 if pad is None else pad
         self.layer(
             "pool", out.length,
-            x, out, channels, height, width, rows, columns, size, stride, padded, how,
-            outputs=[1], gate=gate,
+            x, out, channels, height // many, width, rows // many, columns, size, stride, padded,
+            how, many, place(out), outputs=[1], gate=gate,
         )  # fmt: skip
         return out
 
@@ -215,10 +236,11 @@ class Net:
         return out
 
     def means(self, x: Value, gate: Gate | None = None) -> Value:
-        """The mean of each channel: by rows first where there are many pixels."""
+        """The mean of each channel of each image: by rows first where there are many pixels."""
         channels, rows, columns = x.shape
-        runs = [(channels * rows, columns), (channels, rows)]
-        for count, length in runs if rows * columns > GROUP else [(channels, rows * columns)]:
+        area = rows * columns // self.images
+        runs = [(channels * rows, columns), (channels * self.images, rows // self.images)]
+        for count, length in runs if area > GROUP else [(channels * self.images, area)]:
             out = self.value(count)
             self.layer("means", count, x, out, count, length, outputs=[1], gate=gate)
             x = out
@@ -230,14 +252,16 @@ class Net:
         count: int,
         after: int = LINEAR,
         *,
+        weights: Value | None = None,
         out: Value | None = None,
         gate: Gate | None = None,
     ) -> Value:
-        """Every output from every input, with bias."""
-        out = out or self.value(count)
-        weights = self.weights(x.length, count, inputs=x.length, gain=1.0)
+        """Every output from every input of an image, with bias."""
+        many = self.images
+        out, inputs = out or self.value(count * many), x.length // many
+        weights = weights or self.weights(inputs, count, inputs=inputs, gain=1.0)
         self.layer(
-            "dense", count, x, weights, self.bias(count), out, x.length, count, after,
+            "dense", count * many, x, weights, self.bias(count), out, inputs, count, after, many,
             outputs=[3], gate=gate,
         )  # fmt: skip
         return out
@@ -253,20 +277,90 @@ class Net:
 
     def keep(self, x: Value, out: Value) -> None:
         """Copy words as they are."""
-        self.layer("keep", x.length, x, out, x.length, outputs=[1])
+        self.layer("keep", x.length, x, out, x.length, place(x), place(out), outputs=[1])
+
+    # ---- sequences ---------------------------------------------------------------------------
+
+    def lookup(self, numbers: Value, table: Value, out: Value | None = None) -> Value:
+        """A row of the table for each number, as a column."""
+        width, many = table.shape[1], numbers.length
+        shape = (width, self.images, many // self.images)
+        out = out or self.value(*shape)
+        _expect(out, *shape)
+        self.layer(
+            "lookup", out.length, numbers, table, out, width, many, place(numbers), place(out),
+            outputs=[2],
+        )  # fmt: skip
+        return out
+
+    def normalise(self, x: Value, centred: bool) -> Value:
+        """Every token of one size, and where `centred` of mean zero."""
+        channels, *rest = x.shape
+        area, out = prod(rest), self.value(*x.shape)
+        scale = self.constant(self.random.normal(1, 0.1, channels))
+        shift = self.constant(self.random.normal(0, 0.1 * centred, channels))
+        self.layer(
+            "normalise", area, x, scale, shift, out, channels, area, int(centred), outputs=[3]
+        )
+        return out
+
+    def attend(
+        self, query: Value, key: Value, values: Value, heads: int, bias: Value | None = None
+    ) -> Value:
+        """Attention of several heads: scores, shares, and what each token gets."""
+        channels, many = query.shape[0], self.images
+        width, queries, keys = channels // heads, query.shape[2], key.shape[2]
+        found, shared = (self.value(heads * many, keys, queries) for _ in range(2))
+        sizes = (heads, width, many, queries, keys)
+        self.layer(
+            "scores", found.length, query, key, bias or query, found, *sizes,
+            width**-0.5, int(bias is not None), outputs=[3],
+        )  # fmt: skip
+        self.layer(
+            "shares", heads * many * queries, found, shared, heads * many, queries, keys,
+            outputs=[1],
+        )  # fmt: skip
+        out = self.value(*query.shape)
+        self.layer("gather", out.length, shared, values, out, *sizes, outputs=[2])
+        return out
+
+    def interact(self, x: Value, fields: int) -> Value:
+        """What each two of the rows that were looked up have in common."""
+        width = x.shape[0] // fields
+        out = self.value(self.images)
+        self.layer("interact", self.images, x, out, fields, width, self.images, outputs=[1])
+        return out
+
+    def shape(
+        self, x: Value, size: tuple[int, int], stride: int, pad: int | None = None
+    ) -> tuple[int, int]:
+        """Rows, of all images, and columns of what comes out, as many as with the usual padding."""
+        _, rows, columns = x.shape
+        sides = (rows // self.images, columns)
+        if pad is None or pad < 0:
+            high, wide = (-(-side // stride) for side in sides)
+        else:
+            high, wide = ((s + 2 * pad - k) // stride + 1 for s, k in zip(sides, size, strict=True))
+        return self.images * high, wide
+
+
+PLACED = {
+    0: {"lookup", "keep"},
+    1: {"pool", "keep"},
+    2: {"lookup"},
+    3: {"convolve", "convolve_four", "pointwise", "pointwise_four"},
+}
+"""Kernels that are told where a part begins, by the position of what it is a part of."""
+
+
+def place(value: Value) -> int:
+    """The word where a part begins that is given as the whole buffer; else 0."""
+    return value.first if value.first % ALIGNED else 0
 
 
 def four(channels: float) -> int:
     """Channels at a reduced width: a multiple of four."""
     return max(4, 4 * round(channels / 4))
-
-
-def _side(x: Value, size: int, stride: int, pad: int | None = None) -> tuple[int, int]:
-    """Rows and columns of what comes out, as large as with the usual padding."""
-    _, rows, columns = x.shape
-    if pad is None or pad < 0:
-        return -(-rows // stride), -(-columns // stride)
-    return (rows + 2 * pad - size) // stride + 1, (columns + 2 * pad - size) // stride + 1
 
 
 def _expect(out: Value, *shape: int) -> None:

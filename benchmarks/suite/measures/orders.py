@@ -78,7 +78,7 @@ def _row(settings: Settings, workload: Workload) -> dict[str, Any]:
                 profiles[backend] = str(graph.profile())
                 graph.arrange(order)
                 name = backend if backend == "serial" else f"{backend}, {order}"
-                replay = _timed(graph.replay, runtime.finish)
+                replay = timed(graph.replay, runtime.finish)
                 replay()
                 wrong = differences(workload, run.results(), expected)
                 if wrong:
@@ -96,7 +96,7 @@ def _row(settings: Settings, workload: Workload) -> dict[str, Any]:
             with runtime.record() as graph:
                 run.step()
             name = f"lanes, {after} {new}"
-            samplers[name] = _timed(graph.replay, runtime.finish)
+            samplers[name] = timed(graph.replay, runtime.finish)
             samplers[name]()
             if wrong := differences(workload, run.results(), expected):
                 failed[name] = wrong
@@ -104,7 +104,7 @@ def _row(settings: Settings, workload: Workload) -> dict[str, Any]:
         for name, lanes in experts(device).items():
             platform = Queues(device, lanes=lanes)
             assert workload.expert is not None
-            samplers[name] = _timed(workload.expert(platform, size, 0).step, platform.finish)
+            samplers[name] = timed(workload.expert(platform, size, 0).step, platform.finish)
             samplers[name]()
         samples = interleave(samplers, ROUNDS[settings.quick])
     found = {
@@ -133,7 +133,7 @@ def _over_first_in(samples: Mapping[str, list[float]]) -> Iterator[tuple[str, An
             yield name, spread(ratios(base, times), 3)
 
 
-def _timed(step: Callable[[], Any], finish: Callable[[], Any]) -> Callable[[], float]:
+def timed(step: Callable[[], Any], finish: Callable[[], Any]) -> Callable[[], float]:
     """Milliseconds from the first launch to the end of all."""
 
     def sample() -> float:

@@ -1,0 +1,153 @@
+"""What networks gain by branches, policies of lanes and orders, batch by batch.
+
+In: a device. Out: for each network and batch milliseconds of one inference: a replay on one queue,
+a replay with one lane for each branch, in program order, as Nimble has it; then the same launches
+by our default and by Opara's order, on lanes and by `auto`; and the best of an expert's queues.
+
+Results of one image are compared with NumPy's. Those of more are compared with what one queue has
+found, since NumPy would take minutes. Who is wrong is reported, and not timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import acs_cl as acs
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.measures.orders import timed
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import ratios, spreads
+from acs_cl.benchmarks.suite.timing import Deadline, interleave
+from acs_cl.benchmarks.workloads import catalogue, networks
+from acs_cl.benchmarks.workloads.expert import Queues, overlaps_in_one
+from acs_cl.benchmarks.workloads.inference import Inference, Model, reference
+from acs_cl.benchmarks.workloads.layers_by_hand import ByHand
+from acs_cl.benchmarks.workloads.static import MODELS
+from acs_cl.benchmarks.workloads.workload import Results, Workload, building_once, differences
+from acs_cl.devices import kind
+
+BATCHES = (1, 8, 32)
+NAMES = ("squeezenet", "nasnet", "googlenet", "inception", "deepfm", "bert", "t5")
+LANES = (4, 16)
+"""Queues that an expert tries."""
+ROUNDS, WITHIN_S, ROW_S = 15, 80.0, 3.0
+
+SERIAL, BRANCHES, EXPERT = "serial", "one lane per branch", "expert"
+AUTO = "auto, opara_critical"
+OVER_BRANCHES, BEST_OVER_SERIAL, LEAST = 1.29, 1.68, 0.98
+
+
+def growing(settings: Settings) -> Iterator[dict[str, Any]]:
+    """All networks one image at a time, then more of them, as far as time allows."""
+    rows: dict[str, Any] = {}
+    deadline = Deadline(WITHIN_S)
+    preset = "tiny" if settings.quick else "small" if kind(settings.device) == "CPU" else "paper"
+    for batch in BATCHES:
+        for name in NAMES:
+            workload = catalogue()[name]
+            size = workload.presets[preset]
+            if batch > 1 and "batch" not in size._fields:
+                continue
+            if not deadline.has_time():
+                return
+            model = {**MODELS, **networks.MODELS}[name](
+                size if batch == 1 else size._replace(batch=batch), 0
+            )
+            rows[f"{name}, {batch}"] = {"preset": preset, **_row(settings, workload, model)}
+            yield {"rows": rows}
+
+
+def _row(settings: Settings, workload: Workload, model: Model) -> dict[str, Any]:
+    expected: Results | None = reference(model) if model.net.images == 1 else None
+    failed: dict[str, str] = {}
+    samplers: dict[str, Callable[[], float]] = {}
+    why: dict[str, str] = {}
+    with ExitStack() as stack:
+        for name, make in _contestants(settings.device, model, stack, why):
+            step, finish, results = make()
+            step()
+            finish()
+            found = results()
+            expected = found if expected is None else expected
+            if wrong := differences(workload, found, expected):
+                failed[name] = wrong
+            else:
+                samplers[name] = timed(step, finish)
+        turn_s = sum(sampler() for sampler in samplers.values()) * 1e-3
+        rounds = 3 if settings.quick else int(min(ROUNDS, max(5, ROW_S / turn_s)))
+        samples = interleave(samplers, rounds)
+    over = {
+        base: spreads({name: ratios(samples[base], s) for name, s in samples.items()})
+        for base in (SERIAL, BRANCHES)
+        if base in samples
+    }
+    return {
+        "launches": len(model.net.layers),
+        "failed": failed,
+        "why": why,
+        "ms": spreads(samples, 4),
+        "over": over,
+    }
+
+
+Made = tuple[Callable[[], Any], Callable[[], Any], Callable[[], Results]]
+
+
+def _contestants(
+    device: Any, model: Model, stack: ExitStack, why: dict[str, str]
+) -> Iterator[tuple[str, Callable[[], Made]]]:
+    """Name, and what makes a step, a wait for it, and its results."""
+    host = "out_of_order" if overlaps_in_one(device) else "lanes"
+
+    def replay(name: str, backend: str, order: str, **options: Any) -> Made:
+        runtime = stack.enter_context(acs.Runtime(device, backend=backend, **options))
+        run = Inference(building_once(runtime), model)
+        runtime.finish()
+        with runtime.record() as graph:
+            run.step()
+        if order != "first_in":
+            graph.profile()
+            graph.arrange(order)
+        why[name] = str(runtime.stats()["why"])
+        return graph.replay, runtime.finish, run.results
+
+    def by_hand(lanes: int | None) -> Made:
+        queues = Queues(device, lanes=lanes)
+        run = ByHand(queues, model)
+        return run.step, queues.finish, run.results
+
+    for name, backend, order, options in (
+        (SERIAL, SERIAL, "first_in", {}),
+        (BRANCHES, "lanes", "first_in",
+         {"lanes": 16, "lane_after": "disjoint", "lane_new": "always"}),
+        (host, host, "first_in", {}),
+        (f"{host}, opara_critical", host, "opara_critical", {}),
+        (AUTO, "auto", "opara_critical", {}),
+    ):  # fmt: skip
+        yield name, lambda n=name, b=backend, o=order, more=options: replay(n, b, o, **more)
+    for lanes in (None, *LANES) if host == "out_of_order" else LANES:
+        said = f"{lanes} lanes" if lanes else "out of order"
+        yield f"{EXPERT}, {said}", lambda many=lanes: by_hand(many)
+
+
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Hold `auto`, and the best of ours, against one lane for each branch and one queue."""
+    found = []
+    best: tuple[float, str, Any] = (0.0, "", None)
+    for name, row in result["rows"].items():
+        ours = [one for one in row["ms"] if not one.startswith((EXPERT, SERIAL, BRANCHES))]
+        for base, least in ((BRANCHES, OVER_BRANCHES), (SERIAL, LEAST)):
+            over = {one: row["over"][base][one] for one in ours if base in row["over"]}
+            fastest = max(over, key=lambda one: over[one]["median"], default=None)
+            for one in dict.fromkeys(one for one in (AUTO, fastest) if one in over):
+                what = f"{name}: over {base if base == BRANCHES else 'one queue'}, {one}"
+                found.append(target(what, over[one]["median"], "at least", least, "x", over[one]))
+            if base == SERIAL and fastest is not None:
+                best = max(best, (over[fastest]["median"], f"{name}, {fastest}", over[fastest]),
+                           key=lambda one: one[0])  # fmt: skip
+    if best[1]:
+        what = f"the best over one queue: {best[1]}"
+        found.append(target(what, best[0], "at least", BEST_OVER_SERIAL, "x", best[2]))
+    return found

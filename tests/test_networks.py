@@ -1,0 +1,83 @@
+"""Networks that are described as text: what they compute, who waits for whom, published sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_static import weights_of
+from widths import Watched
+
+import acs_cl as acs
+from acs_cl import devices
+from acs_cl.benchmarks.workloads import networks
+from acs_cl.benchmarks.workloads.described import Described
+from acs_cl.benchmarks.workloads.expert import Queues
+from acs_cl.benchmarks.workloads.inference import Inference, reference
+from acs_cl.benchmarks.workloads.layers import Net
+from acs_cl.benchmarks.workloads.layers_by_hand import ByHand, wiring
+from acs_cl.benchmarks.workloads.workload import building_once, differences
+
+WORKLOADS = {workload.name: workload for workload in networks.WORKLOADS}
+
+
+@pytest.fixture(scope="module")
+def runtime(device: Any) -> Any:
+    with acs.Runtime(device, backend="lanes") as rt:
+        yield building_once(rt)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_networks_compute_what_numpy_computes(runtime: Any, name: str, batch: int) -> None:
+    model = networks.MODELS[name](WORKLOADS[name].presets["tiny"]._replace(batch=batch), 0)
+    expected = reference(model)
+    for platform, made in ((runtime, Inference), (Queues(devices.choose(), lanes=3), ByHand)):
+        run = made(platform, model)
+        platform.finish()
+        run.step()
+        assert differences(WORKLOADS[name], run.results(), expected) == ""
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_the_runtime_finds_the_edges_of_networks(runtime: Any, name: str) -> None:
+    """Parts that begin where no sub-buffer may are told from one another."""
+    model = networks.MODELS[name](WORKLOADS[name].presets["tiny"], 0)
+    platform = Watched(runtime)
+    Inference(platform, model).step()
+    handles = platform.handles[1:-1]  # less the copies of image and result
+    for later, earlier in enumerate(wiring(model.net.layers)):
+        found = [a for a in range(later) if runtime.explain(handles[a], handles[later]).ordered]
+        assert found == earlier, f"layer {later}"
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("googlenet", 5.97e6),  # without the classifier of 1.02 million
+        ("inception", 21.79e6),  # without that of 2.05 million
+    ],
+)
+def test_networks_have_the_published_weights(name: str, published: float) -> None:
+    model = networks.MODELS[name](WORKLOADS[name].presets["paper"], 0)
+    assert weights_of(model) == pytest.approx(published, rel=0.01)
+
+
+@pytest.mark.parametrize(("name", "published"), [("bert", 7_087_872), ("t5", 7.343e6)])
+def test_layers_of_sequences_have_the_published_weights(name: str, published: float) -> None:
+    size = WORKLOADS[name].presets["paper"]._replace(words=8, tokens=1)
+    one, two = (weights_of(networks.MODELS[name](size._replace(layers=n), 0)) for n in (1, 2))
+    assert two - one == pytest.approx(published, rel=0.005)
+
+
+def test_text_that_is_wrong_is_refused() -> None:
+    for text, said in (
+        ("y = z 4:1", "no value 'z'"),
+        ("y = x 4:1 [8:1", "do not match"),
+        ("y = x fold", "a step 'fold'"),
+        ("y = x [norm | 4:1]", "expected a convolution"),
+        ("\n", "without a line"),
+    ):
+        net = Net(0)
+        with pytest.raises(acs.UsageError, match=said):
+            Described(net, {"x": net.image(4, 8, 8)}).lines(text)
