@@ -140,4 +140,4 @@ class _Functional:
         one, _, height, width = x.shape
         assert one == 1
         rows, columns = ((side + 2 * pad - size) // stride + 1 for side in (height, width))
-        return windows(np.asarray(x[0]), rows, columns, size, stride, pad, fill)
+        return windows(np.asarray(x[0]), rows, columns, (size, size), stride, (pad, pad), fill)

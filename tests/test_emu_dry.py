@@ -154,8 +154,8 @@ def test_spans_are_those_of_the_memory_that_would_be_there() -> None:
 
 def test_a_work_item_goes_round_where_there_are_too_few() -> None:
     """256 outputs of a sum over 100, by 64 items."""
-    assert work("dense", 64, [0, 0, 0, 0, 100, 256, 0]) == Work(51_200, 400, 100)
-    assert work("dense", 256, [0, 0, 0, 0, 100, 256, 0]) == Work(51_200, 100, 25)
+    assert work("dense", 64, [0, 0, 0, 0, 100, 256, 0, 1]) == Work(51_200, 400, 100)
+    assert work("dense", 256, [0, 0, 0, 0, 100, 256, 0, 1]) == Work(51_200, 100, 25)
 
 
 def test_a_work_item_takes_the_time_of_its_chain() -> None:

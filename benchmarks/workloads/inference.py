@@ -99,7 +99,7 @@ class OnPlatform:
 
     def _call(self, layer: Layer) -> Call:
         groups = min(MOST_GROUPS * self.model.net.images, -(-layer.items // GROUP))
-        args = tuple(self._array(arg) if isinstance(arg, Value) else arg for arg in layer.args)
+        args = tuple(self._given(arg) if isinstance(arg, Value) else arg for arg in layer.args)
         when = self._array(layer.gate.flag) if layer.gate and self.decides else None
         kernel = getattr(self.program, layer.kernel)
         return Call(ready(kernel, (groups * GROUP,), (GROUP,), *args), when, layer, kernel)
@@ -112,13 +112,16 @@ class OnPlatform:
         launch = ready(kernel, items, (GROUP,), source, target, length, 0, 0)
         return Call(launch, None, layer, kernel)
 
+    def _given(self, value: Value) -> Any:
+        """What a kernel gets of a value: all of the buffer where it is told of a part's place."""
+        return self.buffers[value.buffer] if place(value) else self._array(value)
+
     def _array(self, value: Value) -> Any:
-        """The memory of a value: a flat array, or a view of one, made once. Of a part that begins
-        where no sub-buffer may it is all; the kernel is told where it begins."""
+        """The memory of a value: a flat array, or a view of one, made once."""
         found = self._views.get(value)
         if found is None:
             buffer = self.buffers[value.buffer]
-            if value.length != self.model.net.sizes[value.buffer][0] and not place(value):
+            if value.length != self.model.net.sizes[value.buffer][0]:
                 buffer = buffer[value.first : value.first + value.length]
             found = self._views[value] = buffer
         return found

@@ -9,6 +9,8 @@ buffer that are given to different layers do not overlap. One that begins at no 
 `ALIGNED` is given as the whole buffer and the word where it begins, to kernels that take that.
 """
 
+# Long because: a method for each kernel, and each needs little more than its arguments.
+
 from __future__ import annotations
 
 from collections.abc import Sequence

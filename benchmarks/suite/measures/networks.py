@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import acs_cl as acs
@@ -126,10 +127,10 @@ def _contestants(
         (f"{host}, opara_critical", host, "opara_critical", {}),
         (AUTO, "auto", "opara_critical", {}),
     ):  # fmt: skip
-        yield name, lambda n=name, b=backend, o=order, more=options: replay(n, b, o, **more)
+        yield name, partial(replay, name, backend, order, **options)
     for lanes in (None, *LANES) if host == "out_of_order" else LANES:
         said = f"{lanes} lanes" if lanes else "out of order"
-        yield f"{EXPERT}, {said}", lambda many=lanes: by_hand(many)
+        yield f"{EXPERT}, {said}", partial(by_hand, lanes)
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
