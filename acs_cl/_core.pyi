@@ -22,7 +22,7 @@ import numpy.typing as npt
 from .access.bands import Groups
 from .access.binder import Bound, Outcome, Reached
 from .errors import AcsError
-from .records import Access, Launch, Span
+from .records import Access, HostArray, Launch, Span
 
 Spans: TypeAlias = Iterable[Span]
 Sizes: TypeAlias = tuple[int, ...]
@@ -1147,6 +1147,18 @@ def use_kinds(
 ) -> None:
     """Say how PyOpenCL names what joins; which error a program expects for one of ours; and what
     makes the record of a transfer."""
+
+def bind_transfer(
+    joins: int,
+    original: Callable[..., Any],
+    args: tuple[Any, ...],
+    host: HostArray | None,
+    store: Reserved,
+    is_busy: bool,
+) -> tuple[Any, tuple[tuple[Span, ...], ...], int, bool, bool, Any, bool] | None:
+    """Bind a transfer of a queue: its record, what it reads, writes and overwrites, its kind,
+    whether the host can look behind it, whether the program waits, what its event keeps, and
+    whether the program's memory has to be copied first. None: nobody understands it."""
 
 def set_arguments(
     joining: Joining,

@@ -29,21 +29,13 @@ from ..plans import plan_commands
 from ..program import adopted_kernel, key_of
 from ..records import EVERYTHING as EVERY_BASE
 from ..records import Access, Command, HostArray, Sizes, Span, interval
-from .bypass import Arguments, arguments_of
+from .bypass import JOINS, Arguments, arguments_of
 from .calls import COMMANDS, Call, Given, Original
 from .events import Ordered, QueueEvent
 
 KINDS: Any = cl.command_type
 EVERYTHING = Access((), ALL)
 NOTHING = Access((), ())
-
-COPIED_BYTES = 1 << 20
-"""A blocking write of up to this much copies the program's memory and returns; a longer one waits
-until the device has it."""
-
-SHORT_BYTES = 64 << 10
-"""One of more than this waits, too, where nothing is in flight: to copy it takes longer."""
-
 
 class Unclear(Exception):  # noqa: N818  (an answer, not an error of the user)
     """A call that this module does not understand; PyOpenCL may, or says what is wrong with it."""
@@ -266,119 +258,34 @@ def host_span(host: HostArray) -> Span:
 # ---- copies and fills ----------------------------------------------------------------------------
 
 
-def read_buffer(
-    queue: Tracked, original: Original, mem: object, hostbuf: object, src_offset: int = 0,
-    wait_for: Events = None, is_blocking: bool = True,
-) -> QueueEvent:  # fmt: skip
-    """Device to host."""
-    host = host_array(hostbuf)
-    access = Access((part(queue, mem, src_offset, host.nbytes),), (host_span(host),))
-    given = {"mem": mem, "hostbuf": hostbuf, "src_offset": src_offset, "is_blocking": False}
-    command = Call("read", original, given, True)
-    return queue.submit(
-        command, access, wait_for, KINDS.READ_BUFFER, True, bool(is_blocking), hostbuf
-    )
-
-
-def write_buffer(
-    queue: Tracked, original: Original, mem: object, hostbuf: object, dst_offset: int = 0,
-    wait_for: Events = None, is_blocking: bool = True,
-) -> QueueEvent:  # fmt: skip
-    """Host to device. A short blocking one need not wait for the device: what has to be seen of it
-    is that the program's memory is its own again. Where nothing is in flight there is hardly a
-    wait, and a longer one takes less time than its copy."""
-    host = host_array(hostbuf)
-    target = part(queue, mem, dst_offset, host.nbytes)
-    given = {"mem": mem, "hostbuf": hostbuf, "dst_offset": dst_offset, "is_blocking": False}
-    is_copied = 0 < host.nbytes <= COPIED_BYTES
-    if is_copied and host.nbytes > SHORT_BYTES:
-        is_copied = len(queue.runtime.engine.table) > 0 or queue.may_be_held(wait_for)
-    if is_blocking and is_copied:
+def transfer(queue: Tracked, original: Original, **given: Any) -> QueueEvent:
+    """Reads, writes, copies and fills of buffers and of shared memory, bound by the core. A short
+    write that the program waits for need not wait for the device: what has to be seen of it is that
+    the program's memory is its own again."""
+    name = original.__name__
+    parameters = COMMANDS[name]
+    if not given.keys() <= {*parameters}:
+        raise Unclear
+    engine, wait_for = queue.runtime.engine, given.get("wait_for")
+    if "is_blocking" in parameters:
+        given.setdefault("is_blocking", True)
+    host = host_array(given["hostbuf"]) if "hostbuf" in given else None
+    is_busy = len(engine.table) > 0 or queue.may_be_held(wait_for)
+    bound = core.native.bind_transfer(
+        JOINS[name], original, tuple(map(given.get, parameters)), host, engine.store.reserved,
+        is_busy,
+    )  # fmt: skip
+    if bound is None:
+        raise Unclear
+    command, spans, kind, seen, blocks, keeps, is_copied = bound
+    if is_copied:
+        assert host is not None
         queue.settle_host()
-        given["hostbuf"] = host.copy()
-        access = Access((), (target,), (target,))
-        command = Call("write", original, given, True)
-        event = queue.submit(command, access, wait_for, KINDS.WRITE_BUFFER)
+        command.given["hostbuf"] = host.copy()
+    event = queue.submit(command, Access(*spans), wait_for, kind, seen, blocks, keeps)
+    if is_copied:
         queue.pretend(event.acs_number)
-        return event
-    access = Access((host_span(host),), (target,), (target,))
-    command = Call("write", original, given, True)
-    return queue.submit(
-        command, access, wait_for, KINDS.WRITE_BUFFER, True, bool(is_blocking), hostbuf
-    )
-
-
-def copy_buffer(
-    queue: Tracked, original: Original, src: object, dst: object, byte_count: int = -1,
-    src_offset: int = 0, dst_offset: int = 0, wait_for: Events = None,
-) -> QueueEvent:  # fmt: skip
-    """Device to device."""
-    if not isinstance(src, cl.MemoryObjectHolder) or not isinstance(dst, cl.MemoryObjectHolder):
-        raise Unclear
-    nbytes = int(min(src.size, dst.size)) if byte_count is None or byte_count < 0 else byte_count
-    target = part(queue, dst, dst_offset, nbytes)
-    access = Access((part(queue, src, src_offset, nbytes),), (target,), (target,))
-    given = {
-        "src": src, "dst": dst, "byte_count": -1 if byte_count is None else byte_count,
-        "src_offset": src_offset, "dst_offset": dst_offset,
-    }  # fmt: skip
-    return queue.submit(
-        Call("copy", original, given, True), access, wait_for, KINDS.COPY_BUFFER,
-        seen=_on_host(queue, dst),
-    )  # fmt: skip
-
-
-def fill_buffer(
-    queue: Tracked, original: Original, mem: object, pattern: object, offset: int, size: int,
-    wait_for: Events = None,
-) -> QueueEvent:  # fmt: skip
-    """Repeat a pattern."""
-    target = part(queue, mem, offset, size)
-    given = {"mem": mem, "pattern": _copied(pattern), "offset": offset, "size": size}
-    return queue.submit(
-        Call("fill", original, given, True), Access((), (target,), (target,)), wait_for,
-        KINDS.FILL_BUFFER, seen=_on_host(queue, mem),
-    )  # fmt: skip
-
-
-def svm_memcpy(
-    queue: Tracked, original: Original, is_blocking: object, dst: object, src: object,
-    wait_for: Events = None, byte_count: int | None = None,
-) -> QueueEvent:  # fmt: skip
-    """Between shared memory, or the host's, and shared memory."""
-    if not isinstance(src, cl.SVMPointer) or not isinstance(dst, cl.SVMPointer):
-        raise Unclear
-    sizes = [int(one.size) for one in (dst, src) if one.size is not None]
-    nbytes = byte_count if byte_count is not None else min(sizes, default=None)
-    access = Access((part(queue, src, 0, nbytes),), (part(queue, dst, 0, nbytes),))
-    given = {"is_blocking": False, "dst": dst, "src": src, "byte_count": byte_count}
-    return queue.submit(
-        Call("copy", original, given, True), access, wait_for, KINDS.SVM_MEMCPY, True,
-        bool(is_blocking), (dst, src),
-    )  # fmt: skip
-
-
-def svm_memfill(
-    queue: Tracked, original: Original, dst: object, pattern: object, byte_count: int | None = None,
-    wait_for: Events = None,
-) -> QueueEvent:  # fmt: skip
-    """Repeat a pattern over shared memory."""
-    target = part(queue, dst, 0, byte_count)
-    given = {"dst": dst, "pattern": _copied(pattern), "byte_count": byte_count}
-    return queue.submit(
-        Call("fill", original, given, True), Access((), (target,), (target,)), wait_for,
-        KINDS.SVM_MEMFILL, seen=_on_host(queue, dst),
-    )  # fmt: skip
-
-
-def _copied(pattern: object) -> object:
-    """A pattern as it is now."""
-    return np.array(pattern) if isinstance(pattern, np.ndarray) else pattern
-
-
-def _on_host(queue: Tracked, memory: object) -> bool:
-    found = memory_of(queue, memory)
-    return found is None or found.is_host
+    return event
 
 
 # ---- maps ----------------------------------------------------------------------------------------
@@ -558,11 +465,8 @@ def anything(queue: Tracked, original: Original, access: Access, given: Given) -
 
 
 HANDLERS: dict[str, Original] = {
+    **dict.fromkeys(JOINS, transfer),
     "enqueue_nd_range_kernel": kernel,
-    "_enqueue_read_buffer": read_buffer,
-    "_enqueue_write_buffer": write_buffer,
-    "_enqueue_copy_buffer": copy_buffer,
-    "_enqueue_fill_buffer": fill_buffer,
     "_enqueue_read_buffer_rect": between("mem", "hostbuf"),
     "_enqueue_write_buffer_rect": between("hostbuf", "mem"),
     "_enqueue_copy_buffer_rect": between("src", "dst"),
@@ -574,8 +478,6 @@ HANDLERS: dict[str, Original] = {
     "enqueue_fill_image": between("", "mem"),
     "enqueue_map_buffer": map_buffer,
     "enqueue_map_image": map_image,
-    "_enqueue_svm_memcpy": svm_memcpy,
-    "_enqueue_svm_memfill": svm_memfill,
     "_enqueue_svm_map": svm_map,
     "_enqueue_svm_unmap": svm_unmap,
     "enqueue_svm_free": svm_free,

@@ -114,12 +114,13 @@ public:
         plain.kind = !is_svm_ ? what_ : fills ? Transfer::SVM_FILL : Transfer::SVM_COPY;
     }
 
-    PyObject *name() const {
+    static PyObject *name_of(Transfer::Kind kind) {
         static PyObject *const all[] = {
             PyUnicode_InternFromString("read"), PyUnicode_InternFromString("write"),
             PyUnicode_InternFromString("copy"), PyUnicode_InternFromString("fill")};
-        return all[what_];
+        return all[kind < Transfer::SVM_COPY ? kind : kind - 2];
     }
+    PyObject *name() const { return name_of(what_); }
 
     // With the runtime's lock. `command` makes its record. False: no lane took it, and it is in the table.
     template <typename Command>

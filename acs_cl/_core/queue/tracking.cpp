@@ -49,13 +49,15 @@ bool waits_for_nothing(const Joining *self, PyObject *wait_for) {
     return true;
 }
 
+nb::handle kind_of_event(int joins) { return PyTuple_GET_ITEM(event_kinds, joins - KERNEL); }
+
 nb::object new_event(Joining *self, int joins, PyObject *keeps) {
     static PyObject *nothing = PyTuple_New(0);
     auto *type = reinterpret_cast<PyTypeObject *>(events.own);
     nb::object event = nb::steal(type->tp_new(type, nothing, nullptr));
     if (!event.is_valid()) throw PythonError();
     *events.slot(event.ptr(), QUEUE) = Py_NewRef(self->queue);
-    *events.slot(event.ptr(), KIND) = Py_NewRef(PyTuple_GET_ITEM(event_kinds, joins - KERNEL));
+    *events.slot(event.ptr(), KIND) = kind_of_event(joins).inc_ref().ptr();
     *events.slot(event.ptr(), KEEPS) = Py_NewRef(keeps);
     for (int which : {TIMED, SETTLED}) *events.slot(event.ptr(), which) = Py_NewRef(Py_None);
     return event;
@@ -206,7 +208,7 @@ void add_joining(nb::module_ &module) {
                    Py_XSETREF(error_of, native_error.release().ptr());
                    use_transfers(std::move(call));
                });
-    add_transfers();
+    add_transfers(module);
     add_kernels(module);
 }
 

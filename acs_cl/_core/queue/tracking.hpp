@@ -94,6 +94,7 @@ inline Memory *memory_in(const nb::object &known) { return reinterpret_cast<Memo
 bool is_plain(const Joining *self);
 // Whether nothing in a wait list says more than the order of the queue does.
 bool waits_for_nothing(const Joining *self, PyObject *wait_for);
+nb::handle kind_of_event(int joins);
 nb::object new_event(Joining *self, int joins, PyObject *keeps = Py_None);
 // The books of a launch; one that no lane took goes on from the table. The locks are taken. False with an
 // error.
@@ -105,7 +106,7 @@ PyObject *told(nb::object event, Launched &launched);
 
 // `call` makes the record of a transfer.
 void use_transfers(nb::object call);
-void add_transfers();
+void add_transfers(nb::module_ &module);
 void add_joining(nb::module_ &module);
 void add_kernels(nb::module_ &module);
 

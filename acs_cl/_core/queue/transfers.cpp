@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t MOST_COPIED = 1 << 20, SHORT = 64 << 10;
 
 constexpr std::size_t MOST_PATTERN = 128;
+constexpr int HOST_AT = 2;  // the program's memory, or the pattern, among the arguments
 constexpr int MOST_TURNS = 4;  // waits for what is ahead of a transfer
 
 PyObject *complete_name;
@@ -55,8 +56,10 @@ bool take_number(PyObject *object, std::int64_t otherwise, std::int64_t &to) {
 bool take_nbytes(PyObject *object, std::int64_t &to) { return take_number(object, ALL, to) || to == ALL; }
 
 bool take_truth(PyObject *object, bool &to) {
-    to = object == Py_True;
-    return to || object == Py_False;
+    const int truth = PyObject_IsTrue(object);
+    if (truth < 0) PyErr_Clear();
+    to = truth > 0;
+    return truth >= 0;
 }
 
 // False where it is not plain.
@@ -94,121 +97,138 @@ bool take(int joins, PyObject *const *args, Sides &to) {
 
 // ---- what it touches -------------------------------------------------------------------------------
 
-// A transfer of a queue. Other commands may use the program's memory meanwhile, so that its bytes count.
+// The bytes of a call, and what the program sees of it. Other commands may use the program's memory meanwhile,
+// so that its bytes count.
+struct Ranges {
+    struct Side {
+        nb::object known;  // its `Memory`
+        Span span{};
+    };
+
+    const Sides sides;
+    std::int64_t nbytes;
+    Side source, target;
+    Bytes program;          // the program's memory, or the pattern
+    bool is_exact = true;   // false: more than is meant, which the driver will refuse
+    bool is_seen = false;   // the host can look behind it
+    bool waits;             // and the program waits for it
+    bool is_copy = false;   // of memory that is the program's own again at once
+    bool uses_host = false; // the driver gets the program's memory itself
+
+    explicit Ranges(const Sides &of) : sides(of), nbytes(of.nbytes), waits(of.blocks) {}
+
+    // False: some of it is no memory. `host`: the bytes of the program's side. `is_busy`: something is ahead of it.
+    bool bind(nb::handle store, PyObject *host, int flags, bool is_busy) {
+        if (sides.host && !program.take(host, flags)) return false;
+        for (const auto &[memory, side] : {std::pair(sides.source, &source), std::pair(sides.target, &target)}) {
+            if (!memory) continue;
+            side->known = memory_of(memory, store);
+            if (side->known.is_none()) return false;
+            if (sides.nbytes != ALL || (sides.host && !sides.fills)) continue;
+            const std::int64_t width = memory_in(side->known)->span.width;
+            nbytes = nbytes == ALL ? width : std::min(nbytes, width);
+        }
+        if (sides.host && !sides.fills) nbytes = program.view.len;
+        if (sides.source) take(source, sides.from, false);
+        if (sides.target) take(target, sides.to, true);
+        is_seen |= sides.is_svm && !sides.fills;
+        if (sides.host && !sides.fills) {
+            is_copy = sides.target && waits && nbytes > 0 && nbytes <= MOST_COPIED && (nbytes <= SHORT || is_busy);
+            uses_host = !is_copy;
+            is_seen |= uses_host;
+            waits &= uses_host;
+        }
+        return true;
+    }
+
+    Span host_span() const {
+        const auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(program.view.buf));
+        const std::int64_t width = std::max<std::int64_t>(nbytes, 1);
+        return bounded({BY_ADDRESS, address, width, 1, width});
+    }
+
+    // What the event keeps: the program's memory, or both sides of a copy of shared memory.
+    nb::object kept() const {
+        if (uses_host) return nb::borrow(sides.host);
+        if (sides.is_svm && !sides.fills) return nb::make_tuple(nb::handle(sides.target), nb::handle(sides.source));
+        return nb::none();
+    }
+
+private:
+    // Some bytes of memory, or all of it.
+    void take(Side &side, std::int64_t offset, bool written) {
+        const Memory *known = memory_in(side.known);
+        side.span = known->span;
+        is_seen |= known->is_host && written;
+        if (side.span.base == EVERYTHING || side.span.rows != 1 || nbytes <= 0 || offset > side.span.width - nbytes)
+            is_exact = false;
+        else if (nbytes != side.span.width)
+            side.span = {side.span.base, side.span.start + offset, nbytes, 1, nbytes};
+    }
+};
+
+// A transfer of a queue as the core launches it.
 struct QueueTransfer : BoundTransfer {
-    bool is_seen = false;  // the host can look behind it
-    bool waits = false;    // and the program waits for it
-    bool is_copy = false;  // of memory that is the program's own again at once
-    PyObject *kept = Py_None;  // the program's memory, which the event keeps
     nb::object copied;
 
-    QueueTransfer(Joining *of, const Sides &sides)
-        : BoundTransfer(*of->queues), self_(of), sides_(sides), nbytes_(sides.nbytes) {}
+    QueueTransfer(Joining *of, const Ranges &ranges) : BoundTransfer(*of->queues), ranges_(ranges) {}
 
     // False where that is left to Python.
     bool bind() {
-        waits = sides_.blocks;
-        if (sides_.host && !take_host()) return false;
-        if (nbytes_ == ALL && !take_least()) return false;
-        if (sides_.source && !add(sides_.source, sides_.from, false)) return false;
-        if (sides_.target && !add(sides_.target, sides_.to, true)) return false;
-        if (sides_.is_svm) keep_both();
-        else if (sides_.host && !sides_.fills && !use_host()) return false;
+        const Sides &sides = ranges_.sides;
+        const Py_buffer &view = ranges_.program.view;
+        if (!ranges_.is_exact || (sides.host && view.len <= 0)) return false;
+        if (sides.fills) {
+            plain.pattern = {static_cast<const char *>(view.buf), std::size_t(view.len)};
+            if (plain.pattern.size() > MOST_PATTERN) return false;
+        }
+        if (sides.source && !add(sides.source, ranges_.source, sides.from, false)) return false;
+        if (sides.target && !add(sides.target, ranges_.target, sides.to, true)) return false;
+        if (sides.is_svm) keeps = sides.fills ? nb::borrow(sides.target) : ranges_.kept();
+        else if (sides.host && !sides.fills && !use_host()) return false;
         finish();
         return true;
     }
 
 private:
-    // The program's bytes, or the pattern, which the driver copies.
-    bool take_host() {
-        const int flags = PyBUF_ANY_CONTIGUOUS | (sides_.target ? 0 : PyBUF_WRITABLE);
-        if (!program.take(sides_.host, flags) || program.view.len <= 0) return false;
-        if (!sides_.fills) return nbytes_ = program.view.len, true;
-        take_pattern();
-        return plain.pattern.size() <= MOST_PATTERN;
-    }
-
-    // As many bytes as the shorter side has.
-    bool take_least() {
-        for (PyObject *memory : {sides_.source, sides_.target}) {
-            if (!memory) continue;
-            const nb::object known = known_memory(self_, memory);
-            if (!known.is_valid()) return false;
-            const std::int64_t width = memory_in(known)->span.width;
-            nbytes_ = nbytes_ == ALL ? width : std::min(nbytes_, width);
-        }
-        return true;
-    }
-
-    // Some bytes of memory.
-    bool add(PyObject *memory, std::int64_t offset, bool written) {
-        const nb::object kept = known_memory(self_, memory);
-        if (!kept.is_valid()) return false;
-        const Memory *known = memory_in(kept);
-        const Span all = known->span;
-        if (all.rows != 1) return false;
-        if (nbytes_ <= 0 || offset > all.width - nbytes_) return false;
+    bool add(PyObject *memory, const Ranges::Side &side, std::int64_t offset, bool written) {
+        Memory *known = memory_in(side.known);
+        Node *node = known->node_in(*table.hazards);
         const DriverMemory driven(queues.classes(), memory);
-        if (driven.is_svm != sides_.is_svm) return false;
-        is_seen |= known->is_host && written;
-        hold(nbytes_ == all.width
-                 ? known->node
-                 : table.hazards->node({all.base, all.start + offset, nbytes_, 1, nbytes_}));
-        return take(driven, nodes_[touched.many].get(), std::size_t(offset), std::size_t(nbytes_), written);
+        if (!node || driven.is_svm != ranges_.sides.is_svm) return false;
+        nodes_[touched.many] = side.span == known->span ? known->node : table.hazards->node(side.span);
+        return take(driven, nodes_[touched.many].get(), std::size_t(offset), std::size_t(ranges_.nbytes), written);
     }
 
     // The program's memory as it is, or a copy of it.
     bool use_host() {
-        const bool writes = sides_.target;
-        is_copy = writes && waits && nbytes_ <= MOST_COPIED && (nbytes_ <= SHORT || table.in_flight());
-        if (is_copy) {
-            keeps = copied = nb::bytes(program.view.buf, std::size_t(nbytes_));
-            waits = false;
+        const bool writes = ranges_.sides.target;
+        if (ranges_.is_copy) {
+            keeps = copied = nb::bytes(ranges_.program.view.buf, std::size_t(ranges_.nbytes));
             take_program(PyBytes_AS_STRING(copied.ptr()));
             return true;
         }
-        const auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(program.view.buf));
-        hold(table.hazards->node(bounded({BY_ADDRESS, address, nbytes_, 1, nbytes_})));
+        nodes_[touched.many] = table.hazards->node(ranges_.host_span());
         touched.add(nodes_[touched.many].get(), writes, !writes);
-        is_seen = true;
-        take_program();
-        kept = sides_.host;
-        if (!waits) keeps = nb::steal(PyMemoryView_FromObject(sides_.host));
+        take_program(ranges_.program.view.buf);
+        if (!ranges_.waits) keeps = nb::steal(PyMemoryView_FromObject(ranges_.sides.host));
         return !PyErr_Occurred() || (PyErr_Clear(), false);
     }
 
-    // Shared memory is Python's objects, which the event of a copy keeps, too.
-    void keep_both() {
-        if (sides_.fills) {
-            keeps = nb::borrow(sides_.target);
-            return;
-        }
-        keeps = nb::make_tuple(nb::handle(sides_.target), nb::handle(sides_.source));
-        kept = keeps.ptr();
-        is_seen = true;
-    }
-
-    void hold(NodePointer node) { nodes_[touched.many] = std::move(node); }
-
-    Joining *self_;
-    const Sides &sides_;
-    std::int64_t nbytes_;
+    const Ranges &ranges_;
     NodePointer nodes_[2];  // of what it touches
 };
 
 // The record of a transfer: a call of `original`, which the driver gets when its turn comes.
-nb::object record_of(int joins, PyObject *original, PyObject *const *args, const Sides &sides,
-                     const QueueTransfer &bound) {
+nb::object record_of(int joins, PyObject *original, PyObject *const *args, const Ranges &ranges,
+                     const nb::object &copied = {}) {
     nb::list all;
-    for (int at = 0; at < FORMS[joins].all; at++) {
-        nb::object one = args[at] ? nb::borrow(args[at]) : nb::none();
-        if (sides.host && one.is(sides.host)) {
-            if (bound.copied.is_valid()) one = bound.copied;
-            else if (sides.fills) one = nb::bytes(bound.plain.pattern.data(), bound.plain.pattern.size());
-        }
-        all.append(one);
-    }
-    return nb::borrow(make_call)(nb::handle(bound.name()), nb::handle(original), nb::tuple(all));
+    for (int at = 0; at < FORMS[joins].all; at++) all.append(args[at] ? nb::borrow(args[at]) : nb::none());
+    if (copied.is_valid()) all[HOST_AT] = copied;
+    else if (ranges.sides.fills)
+        all[HOST_AT] = nb::bytes(ranges.program.view.buf, std::size_t(ranges.program.view.len));
+    return nb::borrow(make_call)(nb::handle(BoundTransfer::name_of(Transfer::Kind(joins - READ))),
+                                  nb::handle(original), nb::tuple(all));
 }
 
 // The program believes from now on that everything up to this launch is complete: `Queue.pretend`.
@@ -275,12 +295,20 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     Sides sides;
     if (!take(joins, args, sides)) return nullptr;
-    QueueTransfer bound(self, sides);
+    Ranges ranges(sides);
+    try {
+        const int flags = PyBUF_ANY_CONTIGUOUS | (sides.target ? 0 : PyBUF_WRITABLE);
+        if (!ranges.bind(self->store, sides.host, flags, table.in_flight())) return nullptr;
+    } catch (nb::python_error &) {  // Python's way says what is wrong
+        return nullptr;
+    }
+    QueueTransfer bound(self, ranges);
     if (!bound.bind()) return nullptr;
-    const bool is_told = bound.waits || bound.is_copy;
+    const bool is_told = ranges.waits || ranges.is_copy;
     if (is_told && runs_host_task) return nullptr;
-    nb::object event = new_event(self, joins, bound.kept);
-    if (bound.waits && self->waits_first) wait_ahead(self, bound.touched);
+    const nb::object kept = ranges.kept();
+    nb::object event = new_event(self, joins, kept.ptr());
+    if (ranges.waits && self->waits_first) wait_ahead(self, bound.touched);
     Launched launched;
     UnderWay under_way;
     bool has_others = false;
@@ -291,14 +319,14 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
         if (!self->books->try_take()) return nullptr;
         Taken books(self->books);
         has_others = is_told && has_seen(self);
-        if (bound.is_copy && has_others) return nullptr;  // which are waited for first
-        const bool is_on_lane = bound.launch(bound.waits ? &under_way : nullptr, [&] {
-            return record_of(joins, original, args, sides, bound);
+        if (ranges.is_copy && has_others) return nullptr;  // which are waited for first
+        const bool is_on_lane = bound.launch(ranges.waits ? &under_way : nullptr, [&] {
+            return record_of(joins, original, args, ranges, bound.copied);
         });
-        if (!note(self, is_on_lane, bound.is_seen, launched)) return nullptr;
+        if (!note(self, is_on_lane, ranges.is_seen, launched)) return nullptr;
     }
-    if (bound.waits) {
-        const bool is_well = settle(self, launched, under_way, bound.kept);
+    if (ranges.waits) {
+        const bool is_well = settle(self, launched, under_way, kept.ptr());
         launched.settles = !is_well || has_others;
         launched.waited = self->section && self->section->ends_stretch();
     }
@@ -306,8 +334,35 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
     return told(std::move(event), launched);
 }
 
+// The same for Python, bound: its record, what it reads, writes and overwrites, its kind, whether the host can
+// look behind it, whether the program waits, what its event keeps, and whether the program's memory has to be
+// copied first. `host`: the bytes of that, or none. None: it is no transfer that anybody understands.
+nb::object bind_transfer(int joins, nb::handle original, nb::tuple args, nb::handle host, nb::handle store,
+                         bool is_busy) {
+    if (joins <= KERNEL || joins > SVM_FILL || Py_ssize_t(nb::len(args)) != FORMS[joins].all) return nb::none();
+    PyObject *given[MOST_PLACED];
+    for (int at = 0; at < FORMS[joins].all; at++) given[at] = PyTuple_GET_ITEM(args.ptr(), at);
+    Sides sides;
+    if (!take(joins, given, sides)) return nb::none();
+    Ranges ranges(sides);
+    if (!ranges.bind(store, host.is_none() ? sides.host : host.ptr(), PyBUF_ANY_CONTIGUOUS, is_busy))
+        return nb::none();
+    nb::list reads, writes, overwrites;
+    if (sides.source) reads.append(object_of(ranges.source.span));
+    if (sides.target) writes.append(object_of(ranges.target.span));
+    if (sides.target && ranges.is_exact) overwrites.append(object_of(ranges.target.span));
+    if (ranges.uses_host) (sides.target ? reads : writes).append(object_of(ranges.host_span()));
+    return nb::make_tuple(record_of(joins, original.ptr(), given, ranges),
+                          nb::make_tuple(nb::tuple(reads), nb::tuple(writes), nb::tuple(overwrites)),
+                          kind_of_event(joins), ranges.is_seen, ranges.waits, ranges.kept(), ranges.is_copy);
+}
+
 void use_transfers(nb::object call) { Py_XSETREF(make_call, call.release().ptr()); }
 
-void add_transfers() { complete_name = PyUnicode_InternFromString("complete"); }
+void add_transfers(nb::module_ &module) {
+    complete_name = PyUnicode_InternFromString("complete");
+    module.def("bind_transfer", bind_transfer, nb::arg("joins"), nb::arg("original"), nb::arg("args"),
+               nb::arg("host").none(), nb::arg("store"), nb::arg("is_busy"));
+}
 
 }  // namespace acs_cl
