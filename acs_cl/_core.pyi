@@ -23,6 +23,7 @@ from .access.bands import Groups
 from .access.binder import Bound, Outcome, Reached
 from .errors import AcsError
 from .records import Access, HostArray, Launch, Span
+from .records import Command as Launchable
 
 Spans: TypeAlias = Iterable[Span]
 Sizes: TypeAlias = tuple[int, ...]
@@ -35,6 +36,9 @@ on a lane are over already."""
 
 INTERFACE: Final[int]
 """Counts the versions of this border. `core.py` refuses a module with another number."""
+
+UPLOAD_BYTES: Final[int]
+"""Says from how many bytes on an upload takes a lane of its own."""
 
 SOURCES: Final[str]
 """Tells the sources that it was built from: a digest."""
@@ -352,6 +356,21 @@ class Table:
         """Whether there are any."""
 
     # -- from one state to the next
+    def take(
+        self,
+        command: Launchable,
+        access: Access,
+        footprint: Footprint | None,
+        after: Sequence[int],
+        holds: bool,
+        gated: bool,
+        patient: bool,
+        counted: bool,
+    ) -> tuple[int, bool]:
+        """Enter a launch of Python's: into the hazards and the window. `after`: launches that it
+        follows whatever it touches; the rest as for `insert`. Its number, and whether it is
+        ready."""
+
     def insert(
         self,
         launch: Launch,

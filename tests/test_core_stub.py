@@ -22,6 +22,7 @@ ATTRIBUTES = {"acs_span", "acs_arguments", "complete"}
 OF_OTHERS = {
     *(
         "INTERFACE",
+        "UPLOAD_BYTES",
         "SOURCES",
         "STEPS",
         "Caller",

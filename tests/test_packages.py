@@ -64,7 +64,7 @@ FOLDERS_MAY_IMPORT = {
 BENCHMARKS = ("workloads", "peers", "suite", "validation", "figures")
 
 # Pure: values in, values out. Nothing here may reach a driver, a thread or a clock.
-PURE = {"host.intervals", "records", "ranges", "launch.poison", "errors", "scheduler.proof"}
+PURE = {"host.intervals", "records", "ranges", "launch.failures", "errors", "scheduler.proof"}
 PURE |= {
     f"emu.reference.{name}"
     for name in ("hazards", "footprints", "lanes", "ranges", "table", "window")

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from acs_cl.emu.reference.hazards import Hazards
 from acs_cl.errors import PoisonedError
-from acs_cl.launch.failures import Failure, Failures
-from acs_cl.launch.poison import Poison
+from acs_cl.launch.failures import Failure, Failures, Poison
 from acs_cl.records import EVERYTHING, Access, Launch, Span
 
 

@@ -6,7 +6,8 @@ In: what came, and what there is. Out: text that begins with '; ', or nothing. P
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+
+from ..host.environment import nearest
 
 KEYWORDS = ("reads", "writes", "wait_for", "offset", "when")
 """Those of a launch."""
@@ -17,8 +18,8 @@ BUILT_IN = "_cl_"
 
 def closest(name: str, names: Iterable[str]) -> str:
     """Which of some names was meant."""
-    found = get_close_matches(name, list(names), 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    found = nearest(name, names)
+    return f"; did you mean {found!r}?" if found else ""
 
 
 def of_kernels(name: str, names: Sequence[str]) -> str:

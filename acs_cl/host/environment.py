@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import NamedTuple
 
 
@@ -80,18 +81,20 @@ def variable(name: str) -> str:
     return os.environ.get(name, "").strip()
 
 
+def nearest(name: str, names: Iterable[str], alike: float = 0.6) -> str:
+    """Find which of some names was meant; nothing if none is that near."""
+    return next(iter(get_close_matches(name, list(names), 1, alike)), "")
+
+
 def misspelt() -> list[str]:
     """Say which variables nearly have a name of the table, and which name that is."""
-    from difflib import get_close_matches
-
     known = [name.removeprefix(PREFIX) for name in _NAMES if name.startswith(PREFIX)]
-    found = []
-    for name in os.environ.keys() - _NAMES:
-        if not name.startswith(PREFIX):
-            continue
-        if near := get_close_matches(name.removeprefix(PREFIX), known, 1, ALIKE):
-            found.append(f"{name} is set, and means nothing; did you mean {PREFIX}{near[0]}?")
-    return found
+    ours = [name for name in os.environ.keys() - _NAMES if name.startswith(PREFIX)]
+    return [
+        f"{name} is set, and means nothing; did you mean {PREFIX}{near}?"
+        for name in ours
+        if (near := nearest(name.removeprefix(PREFIX), known, ALIKE))
+    ]
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ from ..host.threads import Progress, on_host_task
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..memory.views import contiguous_strides
-from ..records import Access, Command, DType, HostArray, Launch, Span
+from ..records import Access, Command, DType, HostArray, Span
 from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, Gates, Parts
@@ -41,9 +41,6 @@ from .ends import pump, retire
 from .gates import Patience, open_events
 from .observers import Recorder, Together, Unplaced
 from .poisoning import came_through, meet_poison
-
-_new = tuple.__new__
-"""Makes a named tuple without the Python-level call that its constructor is."""
 
 POLL_EVERY = 32
 """Launches between two looks at what has ended."""
@@ -181,53 +178,25 @@ class Engine(Books):
     ) -> Handle:
         """Give a launch its number, find what it follows, and hand it over. Called under the lock.
         `patient`: it is held until all that it follows has ended."""
-        number = self.table.number = self.table.number + 1
-        if footprint is None:
-            found = self.hazards.enter(number, access.reads, access.writes)
-        else:
-            found = self.hazards.enter_footprint(number, footprint)
-        if self.backend.in_order:
-            upstream: tuple[int, ...] = (number - 1,) if number > 1 else ()
-        else:
-            upstream = tuple(found) if found else ()
-            if after:
-                more = (n for n in after if self.table.state(n) is not None)
-                upstream = tuple(dict.fromkeys((*upstream, *more)))
-        tracer = self.tracer
+        table, tracer = self.table, self.tracer
+        on_host, counted = command.on_host, getattr(command, "is_counted", False)
+        patient = patient or on_host or self.ready_first
+        number, is_ready = table.take(
+            command, access, footprint, after, on_host, bool(gates), patient, counted
+        )
         entered_ns = tracer.entered(number, started_ns) if tracer is not None else 0
-        handle = self.hand_over(number, command, access, upstream, gates, result, patient)
+        if gates:
+            self.gates[number] = gates
+        if self.failures.any:
+            meet_poison(self, table.launch(number))
+        if is_ready:
+            dispatch(self, number, number)
+        # only now: what the driver refused overwrites nothing
+        if self.failures.any and not self.failures.knows(number):
+            came_through(self, table.launch(number))
+        self._came(number)
         if tracer is not None:
             tracer.launched(number, started_ns, entered_ns)
-        return handle
-
-    def hand_over(
-        self,
-        number: int,
-        command: Command,
-        access: Access,
-        upstream: tuple[int, ...],
-        gates: Gates | None = None,
-        result: object = None,
-        patient: bool = False,
-    ) -> Handle:
-        """A launch is in the hazards: into the window, and on to where it runs."""
-        with self.lock:
-            table = self.table
-            if table.has_stand_ins:
-                upstream = table.expand(upstream)
-            launch = _new(Launch, (number, command, access, upstream))
-            if self.failures.any:
-                meet_poison(self, launch)
-            on_host, counted = command.on_host, getattr(command, "is_counted", False)
-            patient = patient or on_host or self.ready_first
-            if gates:
-                self.gates[number] = gates
-            if table.insert(launch, on_host, bool(gates), patient, counted):
-                dispatch(self, number, number)
-            # only now: what the driver refused overwrites nothing
-            if self.failures.any and not self.failures.knows(number):
-                came_through(self, launch)
-            self._came(number)
         return Handle(self, number, command.name, access, result)
 
     def _came(self, number: int) -> None:

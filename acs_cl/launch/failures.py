@@ -1,24 +1,162 @@
 """What failed, whom it reached, and who has been told.
 
-In: failed launches. Out: the launches that must not run (`doomed`), the poisoned bytes, and the
-errors that `wait`, `get`, `finish` and `close` raise. The walk itself is pure (`poison`); this
-keeps the books.
+In: failed launches, and the later ones that are still live, in program order. Out: the launches
+that must not run (`doomed`), the poisoned bytes, and the errors that `wait`, `get`, `finish` and
+`close` raise. Pure, and slow: it runs only after a failure. Poison is followed in program order, so
+what completed in which order does not matter.
 
-Invariant: every failure surfaces at least once, at the first of: a wait on a launch it reached, a
-`get` of bytes it reached, `finish`, `close`.
+Invariants:
+- Every failure surfaces at least once, at the first of: a wait on a launch it reached, a `get` of
+  bytes it reached, `finish`, `close`.
+- A launch is poisoned exactly if it reads a byte whose last writer before it failed or is itself
+  poisoned. Only reads spread poison; only a complete overwrite, or `forget`, ends it. Memory that
+  is given to `keep` stays alive until then, so that its number does not come to mean another.
+- Copies between devices are the exception: they run, and their bytes are poisoned as at the source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import PoisonedError
-from ..records import Access, Launch, Span
-from .poison import Poison
+from ..ranges import intervals
+from ..records import EVERYTHING, Access, Launch, Span, interval
 
 REMEMBERED = 4096
 """Failed or poisoned launches whose handles can still tell why."""
+
+
+class Poison:
+    """Poisoned bytes: per base disjoint (start, end, failure) intervals, sorted."""
+
+    def __init__(self) -> None:
+        self.bases: dict[int, list[tuple[int, int, object]]] = {}
+        self.kept: list[tuple[Span, object]] = []
+        """Memory that is held while bytes of it are poisoned."""
+
+    def __bool__(self) -> bool:
+        return bool(self.bases)
+
+    def find(self, spans: Iterable[Span]) -> Any:
+        """The failure behind the first poisoned byte in `spans`, or None."""
+        for span in spans:
+            if span.base == EVERYTHING:
+                for poisoned in self.bases.values():
+                    return poisoned[0][2]
+                continue
+            poisoned_here = self.bases.get(span.base)
+            if poisoned_here:
+                for start, end in intervals(span):
+                    for low, high, failure in poisoned_here:
+                        if low < end and start < high:
+                            return failure
+        return None
+
+    def add(self, spans: Iterable[Span], failure: object) -> None:
+        """These bytes never came to be, because of `failure`."""
+        for span in spans:
+            if span.base == EVERYTHING:
+                continue
+            self._take_out(span)
+            here = self.bases.setdefault(span.base, [])
+            here.extend((start, end, failure) for start, end in intervals(span))
+            here.sort(key=lambda interval: interval[0])
+
+    def overwrite(self, spans: Iterable[Span]) -> None:
+        """These bytes are good again: something writes all of them without reading poison."""
+        for span in spans:
+            if span.base in self.bases:
+                self._remove(span)
+
+    def carry(self, access: Access) -> None:
+        """What is read was copied as it is: of what is written the same bytes are poisoned."""
+        (source,), (target,) = access.reads, access.writes
+        self.overwrite((target,))
+        there = target.start - source.start
+        for start, end, failure in list(self.bases.get(source.base, ())):
+            low, high = max(start, source.start), min(end, source.end)
+            if low < high:
+                self.add((interval(target.base, low + there, high - low),), failure)
+
+    def keep(self, span: Span, memory: object) -> None:
+        """Hold `memory`, which `span` is in, for as long as any of these bytes are poisoned."""
+        if self.find((span,)) is not None:
+            self.kept.append((span, memory))
+
+    def forget(self, base: int) -> None:
+        """The memory was given back."""
+        self.bases.pop(base, None)
+
+    def _remove(self, span: Span) -> None:
+        self._take_out(span)
+        if self.kept:
+            self.kept = [one for one in self.kept if self.find((one[0],)) is not None]
+
+    def _take_out(self, span: Span) -> None:
+        left = self.bases.get(span.base)
+        if left is None:
+            return
+        for start, end in intervals(span):
+            parts: list[tuple[int, int, object]] = []
+            for low, high, failure in left:
+                if high <= start or end <= low:
+                    parts.append((low, high, failure))
+                    continue
+                if low < start:
+                    parts.append((low, start, failure))
+                if end < high:
+                    parts.append((end, high, failure))
+            left = parts
+        if left:
+            self.bases[span.base] = left
+        else:
+            del self.bases[span.base]
+
+    def follow(
+        self,
+        later: Iterable[tuple[int, Access]],
+        failure: object,
+        written: Iterable[Span],
+        carriers: Container[int] = (),
+    ) -> list[int]:
+        """A live launch failed: the launches among `later` (in program order) that it poisons.
+        `carriers`: those that run whatever is poisoned, and carry it.
+
+        Afterwards the bytes still poisoned by it at the end of the program so far are added here.
+        """
+        spreading = Poison()
+        spreading.add(written, failure)
+        reached = []
+        for number, access in later:
+            if not spreading:
+                break
+            if number in carriers:
+                spreading.carry(access)
+            elif spreading.find(access.reads) is not None:
+                reached.append(number)
+                spreading.add(access.writes, failure)
+            else:
+                spreading.overwrite(access.overwrites)
+        for base, poisoned in spreading.bases.items():
+            self.add((interval(base, low, high - low) for low, high, _ in poisoned), failure)
+        return reached
+
+
+def lost(accesses: Iterable[Access], failed: Container[int]) -> tuple[Span, ...]:
+    """Launches with these accesses ran one after another, but for those that `failed`, by index:
+    the bytes that are poisoned at the end."""
+    poison = Poison()
+    for index, access in enumerate(accesses):
+        if index in failed or poison.find(access.reads) is not None:
+            poison.add(access.writes, True)
+        else:
+            poison.overwrite(access.overwrites)
+    return tuple(
+        interval(base, low, high - low)
+        for base, poisoned in poison.bases.items()
+        for low, high, _ in poisoned
+    )
 
 
 class Failure(NamedTuple):

@@ -18,8 +18,7 @@ from .. import core
 from ..records import Access, Launch
 from .books import Books
 from .commands import KernelCommand
-from .failures import Failure
-from .poison import lost
+from .failures import Failure, lost
 
 
 def fail(books: Books, launch: Launch, error: BaseException, site: str = "") -> Failure:

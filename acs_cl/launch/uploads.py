@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import core
 from ..memory.array import Array
 from . import bases
 
 if TYPE_CHECKING:
     from .engine import Engine
 
-
-AHEAD_BYTES = 1 << 20
+AHEAD_BYTES = core.native.UPLOAD_BYTES
 """From here on an upload does not wait for launches that use its target."""
 
 

@@ -27,7 +27,6 @@ from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
 from ..plans import plan_commands
 from ..program import adopted_kernel, key_of
-from ..records import EVERYTHING as EVERY_BASE
 from ..records import Access, Command, HostArray, Sizes, Span, interval
 from .bypass import JOINS, Arguments, arguments_of
 from .calls import COMMANDS, Call, Given, Original
@@ -36,6 +35,7 @@ from .events import Ordered, QueueEvent
 KINDS: Any = cl.command_type
 EVERYTHING = Access((), ALL)
 NOTHING = Access((), ())
+
 
 class Unclear(Exception):  # noqa: N818  (an answer, not an error of the user)
     """A call that this module does not understand; PyOpenCL may, or says what is wrong with it."""
@@ -224,18 +224,10 @@ def memory_of(queue: Tracked, memory: object) -> core.native.Memory | None:
     return core.native.memory_of(memory, queue.runtime.engine.store.reserved)
 
 
-def part(queue: Tracked, memory: object, offset: int, nbytes: int | None) -> Span:
-    """Some bytes of a buffer, or of SVM."""
+def whole(queue: Tracked, memory: object) -> Span:
+    """All bytes of a buffer, of an image, or of SVM."""
     found = memory_of(queue, memory)
-    if found is None:
-        return ALL[0]
-    whole = found.span
-    if whole.base == EVERY_BASE:
-        return whole
-    width = whole.width - offset if nbytes is None else nbytes
-    if width <= 0 or offset < 0 or offset + width > whole.width:
-        return whole  # the driver will refuse it
-    return interval(whole.base, whole.start + offset, width)
+    return ALL[0] if found is None else found.span
 
 
 def host_array(host: Any) -> HostArray:
@@ -338,7 +330,7 @@ def map_memory(
     """A buffer or an image; for the driver's answer the call has to be made now."""
     wait_for = given.pop("wait_for", None)
     is_blocking = given.pop("is_blocking", True)
-    span = part(queue, memory, 0, None)
+    span = whole(queue, memory)
     only_read = int(given["flags"]) == int(cl.map_flags.READ)
     access = Access((span,), ()) if only_read else Access((), (span,))
     command = Call("map", original, {**given, "is_blocking": False}, True)
@@ -355,14 +347,13 @@ def map_memory(
     return (np.asarray(mapped), event, *more)
 
 
-def map_buffer(queue: Tracked, original: Original, **given: Any) -> tuple[object, ...]:
-    """`enqueue_map_buffer`."""
-    return map_memory(queue, original, given["buf"], given, KINDS.MAP_BUFFER)
+def mapped(name: str, kind: int) -> Original:
+    """`enqueue_map_buffer` or `enqueue_map_image`, which call their memory by a name."""
 
+    def command(queue: Tracked, original: Original, **given: Any) -> tuple[object, ...]:
+        return map_memory(queue, original, given[name], given, kind)
 
-def map_image(queue: Tracked, original: Original, **given: Any) -> tuple[object, ...]:
-    """`enqueue_map_image`."""
-    return map_memory(queue, original, given["img"], given, KINDS.MAP_IMAGE)
+    return command
 
 
 def svm_map(
@@ -370,7 +361,7 @@ def svm_map(
     wait_for: Events = None, size: int | None = None,
 ) -> QueueEvent:  # fmt: skip
     """Let the host see shared memory."""
-    span = part(queue, svm, 0, None)
+    span = whole(queue, svm)
     access = Access((span,), ()) if int(flags) == int(cl.map_flags.READ) else Access((), (span,))
     given = {"is_blocking": False, "flags": flags, "svm": svm, "size": size}
     return queue.submit(
@@ -379,29 +370,22 @@ def svm_map(
     )  # fmt: skip
 
 
-def svm_unmap(
-    queue: Tracked, original: Original, svm: object, wait_for: Events = None
-) -> QueueEvent | None:
-    """The end of a map; also called by a finalizer, which may find this thread anywhere."""
-    access = Access((), (part(queue, svm, 0, None),))
-    command = Call("unmap", original, {"svm": svm}, True)
-    if queue.runtime.engine.lock.is_owned():
-        queue.deferred.append((command, access))
-        return None
-    return queue.submit(command, access, wait_for, KINDS.SVM_UNMAP, True, keeps=svm)
+def given_up(name: str, kind: int) -> Original:
+    """The end of a map, or of shared memory, behind whatever uses it. A finalizer may call this,
+    which may find this thread anywhere. Until then the object stays: PoCL 3.0 looks there for what
+    to free."""
 
+    def command(
+        queue: Tracked, original: Original, svm: object, wait_for: Events = None
+    ) -> QueueEvent | None:
+        access = Access((), (whole(queue, svm),))
+        call = Call(name, original, {"svm": svm}, True)
+        if queue.runtime.engine.lock.is_owned():
+            queue.deferred.append((call, access))
+            return None
+        return queue.submit(call, access, wait_for, kind, True, keeps=svm)
 
-def svm_free(
-    queue: Tracked, original: Original, svm: object, wait_for: Events = None
-) -> QueueEvent | None:
-    """Shared memory goes back behind whatever uses it; a finalizer may call this, too. Until then
-    the object stays: PoCL 3.0 looks there for what to free."""
-    access = Access((), (part(queue, svm, 0, None),))
-    command = Call("free", original, {"svm": svm}, True)
-    if queue.runtime.engine.lock.is_owned():
-        queue.deferred.append((command, access))
-        return None
-    return queue.submit(command, access, wait_for, KINDS.SVM_FREE, True, keeps=svm)
+    return command
 
 
 # ---- order ---------------------------------------------------------------------------------------
@@ -444,7 +428,7 @@ def _spans(queue: Tracked, given: Given, reads: str, writes: str) -> Access:
             if name == "hostbuf":
                 found.append(host_span(host_array(value)))
             elif name != "color":
-                found.append(part(queue, value, 0, None))
+                found.append(whole(queue, value))
         spans.append(tuple(found))
     return Access(spans[0], spans[1])
 
@@ -476,11 +460,11 @@ HANDLERS: dict[str, Original] = {
     "_enqueue_copy_image_to_buffer": between("src", "dest"),
     "_enqueue_copy_buffer_to_image": between("src", "dest"),
     "enqueue_fill_image": between("", "mem"),
-    "enqueue_map_buffer": map_buffer,
-    "enqueue_map_image": map_image,
+    "enqueue_map_buffer": mapped("buf", KINDS.MAP_BUFFER),
+    "enqueue_map_image": mapped("img", KINDS.MAP_IMAGE),
     "_enqueue_svm_map": svm_map,
-    "_enqueue_svm_unmap": svm_unmap,
-    "enqueue_svm_free": svm_free,
+    "_enqueue_svm_unmap": given_up("unmap", KINDS.SVM_UNMAP),
+    "enqueue_svm_free": given_up("free", KINDS.SVM_FREE),
     "_enqueue_marker": marker,
     "_enqueue_marker_with_wait_list": marker,
     "_enqueue_barrier": barrier,

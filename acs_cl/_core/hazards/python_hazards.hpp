@@ -38,7 +38,15 @@ public:
         return found;
     }
 
-    // The edges of a launch of the core's own.
+    // The edges of a launch of Python's, and of one of the core's own.
+    const std::vector<Edge> &check(std::int64_t number, nb::handle reads, nb::handle writes) {
+        read_.clear();
+        written_.clear();
+        if (take(reads, read_) && take(writes, written_))
+            return Hazards::enter(number, {read_.data(), read_.size()},
+                                  {written_.data(), written_.size()});
+        return enter_barrier(number);
+    }
     const std::vector<Edge> &check(std::int64_t number, const Touched &touched) {
         Node *reads[MOST_SPANS], *writes[MOST_SPANS];
         std::size_t many_read = 0, many_written = 0;
@@ -113,15 +121,6 @@ public:
     }
 
 private:
-    const std::vector<Edge> &check(std::int64_t number, nb::handle reads, nb::handle writes) {
-        read_.clear();
-        written_.clear();
-        if (take(reads, read_) && take(writes, written_))
-            return Hazards::enter(number, {read_.data(), read_.size()},
-                                  {written_.data(), written_.size()});
-        return enter_barrier(number);
-    }
-
     // The nodes of spans; false where one of them is all memory.
     bool take(nb::handle objects, std::vector<Node *> &nodes) {
         for (PyObject *object : Items(objects.ptr())) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -73,6 +74,32 @@ void refuse_step(std::int64_t number, State from, State to) {
                            ": it is " + name_of(from));
 }
 
+std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::object &access, Footprint *footprint,
+                                          const std::vector<std::int64_t> &after, bool holds, bool gated,
+                                          bool patient, bool counted) {
+    static const nb::handle type = nb::object(nb::module_::import_("acs_cl.records").attr("Launch")).release();
+    const std::int64_t launch = ++number;
+    const std::vector<Edge> &edges = footprint ? hazards->Hazards::enter_footprint(launch, *footprint)
+                                               : hazards->check(launch, PyTuple_GET_ITEM(access.ptr(), 0),
+                                                                PyTuple_GET_ITEM(access.ptr(), 1));
+    std::vector<std::int64_t> upstream;
+    if (in_order) {
+        if (launch > 1) upstream.push_back(launch - 1);
+    } else {
+        for (const Edge &edge : edges) upstream.push_back(edge.upstream);
+        for (std::int64_t other : after)
+            if (state(other) && std::find(upstream.begin(), upstream.end(), other) == upstream.end())
+                upstream.push_back(other);
+    }
+    nb::list follows;
+    for (std::int64_t other : expand(upstream)) follows.append(other);
+    const nb::tuple fields = nb::make_tuple(nb::make_tuple(launch, command, access, nb::tuple(follows)));
+    const nb::object record = nb::steal(
+        PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(type.ptr()), fields.ptr(), nullptr));
+    if (!record.is_valid()) throw PythonError();
+    return {launch, insert(record, holds, gated, patient, counted)};
+}
+
 bool Table::look(PyObject *engine) {
     const bool only_tells = wants_attention();
     if (!only_tells && !(sender && sender->by_itself && (is_due() || forecast.is_complete())))
@@ -137,6 +164,8 @@ void add_table(nb::module_ &module) {
         .def("give_back", &Table::give_back, "base"_a, "block"_a)
         .def("take_back", &Table::take_back)
         .def("bypassing", [](Table &self, int change) { self.bypassing += change; }, "change"_a)
+        .def("take", &Table::take, "command"_a, "access"_a, "footprint"_a.none(), "after"_a, "holds"_a, "gated"_a,
+             "patient"_a, "counted"_a)
         .def("insert", &Table::insert, "launch"_a, "holds"_a = false, "gated"_a = false,
              "patient"_a = false, "counted"_a = false)
         .def("start", &Table::start, "number"_a)

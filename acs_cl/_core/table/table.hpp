@@ -145,6 +145,12 @@ public:
         return enter(number, row, upstream, gated, patient);
     }
 
+    // A launch of Python's comes: into the hazards, behind what it follows, and into the window. `after`:
+    // launches that it follows whatever it touches. Its number, and whether it is ready: the caller has it then.
+    std::pair<std::int64_t, bool> take(const nb::object &command, const nb::object &access, Footprint *footprint,
+                                       const std::vector<std::int64_t> &after, bool holds, bool gated, bool patient,
+                                       bool counted);
+
     // Launch `number` of the core's own is in the hazards, behind `edges`, and no lane took it: what it is
     // goes into the window, and is dispatched as one that Python made.
     void keep(const nb::object &command, const Touched &touched, const std::vector<Edge> &edges) {
