@@ -17,7 +17,7 @@ from .kernel import Kernel
 from .launch.engine import Engine
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
-from .records import HostArray
+from .records import Access, Command, HostArray
 
 
 class Calls:
@@ -81,3 +81,9 @@ class Calls:
         """Launch a kernel many times."""
         kernel.engine.check_open()
         return launch_many(kernel, *how)
+
+    def as_tuned(self, engine: Engine, command: Command, access: Access) -> Command:
+        """A launch that is cut as the library likes, as it was tuned on this device."""
+        from .graph.tuning import as_tuned
+
+        return as_tuned(engine.device, command, access)

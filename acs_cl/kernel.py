@@ -22,11 +22,11 @@ import pyopencl as cl
 
 from . import core
 from .access import arguments, hints, scalars
-from .access.bands import Groups
 from .access.binder import MOST_RUNS, Bound, binder
 from .access.called import Arguments
-from .access.cuts import Cut, Policy, asked
+from .access.cuts import asked
 from .access.signature import Parameter, Signature, by_arguments
+from .banded import Bands, left_whole
 from .conditions import Deciding, Guards, size
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, is_svm, own_clone
@@ -80,6 +80,7 @@ class Kernel(core.native.Caller):
         self._sources: dict[tuple[int, ...], tuple[str, str]] = {(): (source, name)}
         self._variants: dict[tuple[int, ...], tuple[Any, str]] = {}
         self._clones: dict[tuple[tuple[int, ...], tuple[bool, ...]], Any] = {}
+        self._bands = Bands()
         self.guards: Guards | None = None
         self._offer: Any = None
         self._ranges: bool | None = None
@@ -156,7 +157,7 @@ class Kernel(core.native.Caller):
         """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
         takes events of other queues; `when=` is one uint32 or int32 on the device: the kernel runs
         only if that is not zero when its turn comes. The first global size may be `acs.size`.
-        `bands=`: into how many parts a recorded launch is cut, 'auto', 'off' or an
+        `bands=`: into how many parts the launch is cut, 'auto', 'off' or an
         `acs.Row()`, `acs.Tile(rows, columns)` or `acs.Strided(parts)`. `spawn=`: what becomes of
         items that it spawns, an `acs.Spawn` or the name of a controller."""
         if local_size is ...:
@@ -218,9 +219,9 @@ class Kernel(core.native.Caller):
         access = bound.access
         many = asked(self.engine.options.bands if bands is None else bands)
         cut = None
-        if many and graph is not None:
-            declared = deciding is not None, reads is not None or writes is not None
-            cut = self._cut(many, bound, global_size, offset, *declared)
+        if many:
+            how = deciding is not None, reads is not None or writes is not None
+            cut = self._bands.cut(self, many, native, bound, global_size, offset, *how)
         if self.standing is not None or reads is not None or writes is not None:
             access = self._declare(access, global_size, local_size, offset, args, reads, writes)
         command = _new(
@@ -231,6 +232,12 @@ class Kernel(core.native.Caller):
             ),
         )  # fmt: skip
         variant = None
+        whole = ""
+        if cut is not None and graph is None:
+            found = self._bands.launch(self.engine, command, access, wait_for)
+            if not isinstance(found, str):
+                return found
+            whole, command = found, command._replace(cut=None)
         if deciding is None:
             spread = None
             if plain and narrows and self.binder.has_ranges and self.engine.is_several:
@@ -245,27 +252,7 @@ class Kernel(core.native.Caller):
             plan_launches(
                 self, offer, global_size, local_size, access, args, handle.number, variant
             )
-        return handle
-
-    def _cut(
-        self, many: int | Policy, bound: Bound, global_size: Sizes, offset: Sizes | None,
-        decides: bool, is_declared: bool,
-    ) -> Cut:  # fmt: skip
-        """How a recorded launch is to be cut, with what any of its groups touch."""
-        if decides:
-            return Cut(many, None, "whether it runs, or how large it is, is found on the device")
-        if is_declared:
-            return Cut(many, None, "reads= or writes= say what it touches as a whole")
-        binder, views, numbers = self.binder, bound.views, bound.numbers
-        if self.standing is not None or not binder.has_ranges:
-            return Cut(many, None, "nobody knows what a part of it touches")
-        if views is None or numbers is None:
-            return Cut(many, None, "an argument of it is not one piece of memory")
-
-        def touched(groups: Groups, local_size: Sizes) -> Access:
-            return binder.touched(views, numbers, global_size, local_size, offset, groups)
-
-        return Cut(many, touched, "", (bound.whole, global_size, offset, *numbers))
+        return left_whole(self.engine, handle, whole) if whole else handle
 
     def _spread(
         self, command: KernelCommand, access: Access, bound: Bound, wait_for: Events

@@ -36,6 +36,7 @@ from .host.call_sites import caller
 from .kernel import Kernel, origin_of
 from .launch.books import Parts
 from .launch.engine import Engine
+from .launch.joint import CutHandle
 from .launch.registry import register
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
@@ -433,7 +434,10 @@ class Runtime:
             from .observe.reasons import reasons
 
             kernels = self._engine.kernels
-            return explain(self._engine, first, None, reasons(kernels, first.name, first.access))
+            told = reasons(kernels, first.name, first.access)
+            if isinstance(first, CutHandle):
+                told = "\n".join(filter(None, (told, first.bands)))
+            return explain(self._engine, first, None, told)
         return explain(self._engine, first, second)
 
     def _note_ends(self) -> None:

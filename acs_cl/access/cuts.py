@@ -11,10 +11,11 @@ Invariant: the parts of a launch are disjoint and are all of its groups.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
-from typing import NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 from ..errors import UsageError
 from ..records import Access
@@ -156,6 +157,31 @@ class Cut(NamedTuple):
     """Why nobody knows."""
     about: Hashable = None
     """Launches of a kernel with the same here, and the same local size, have the same bands."""
+    in_parts: Callable[[bool, bool], Any] | None = None
+    """Gives the OpenCL kernel for parts of it on lanes, or says why there is none. It is told
+    whether a local size is given, and whether there is an offset."""
+
+
+def touched_by(cut: Cut, boxes: Sequence[Groups], local_size: tuple[int, ...]) -> Access:
+    """What groups of a launch touch."""
+    assert cut.touched is not None
+    each = [cut.touched(box, local_size) for box in boxes]
+    if len(each) == 1:
+        return each[0]
+    reads, writes, overwrites = (
+        tuple(dict.fromkeys(span for one in each for span in one[at])) for at in range(3)
+    )
+    return Access(reads, writes, overwrites)
+
+
+def refusal(bands: Sequence[Access]) -> str:
+    """Why bands that touch this cannot run by themselves; "" if they can."""
+    if len(bands) < 2:
+        return "it has one band"
+    written = Counter(span for band in bands for span in dict.fromkeys(band.writes))
+    if any(times > 1 for times in written.values()):
+        return "its bands write the same bytes, or nobody knows which"
+    return ""
 
 
 def asked(value: object) -> int | Policy:

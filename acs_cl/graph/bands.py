@@ -1,10 +1,14 @@
 """What is told of the bands of a recorded launch.
 
-In: a segment and a launch of it. Out: text.
+In: a segment and a launch of it, or what launches on lanes touch. Out: text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from .. import core
+from ..records import Access
 from ..scheduler.laying import JOINT
 from ..scheduler.segment import Segment
 
@@ -18,16 +22,40 @@ def told(segment: Segment, launch: int) -> str:
     own = laid.tasks[launch]
     if not cuts.bands:
         return f"bands: off, since {cuts.reason}"
-    lines = [f"bands: {len(own)}"]
-    for number, (task, band) in enumerate(zip(own, cuts.bands, strict=True)):
-        if number == MOST_TOLD:
-            lines.append(f"  and {len(own) - number:,} more")
-            break
-        writes = "; ".join(map(str, band.access.writes)) or "nothing"
-        lines.append(
-            f"  band {number}, tiles {band.tiles}: {_waits(segment, task)}; writes {writes}"
-        )
-    return "\n".join(lines)
+    lines = [
+        (f"band {number}, tiles {band.tiles}", _waits(segment, task), band.access)
+        for number, (task, band) in enumerate(zip(own[:MOST_TOLD], cuts.bands, strict=False))
+    ]
+    return _listed(len(own), lines)
+
+
+def told_parts(touched: Sequence[Sequence[Access]], turn: int, places: Sequence[int]) -> str:
+    """Say the same of a launch on lanes, `turn` of a graph. `touched`: what it and those before it
+    touch, by their parts; `places`: where those of each turn are in the graph."""
+    hazards = core.native.Hazards()
+    of: list[tuple[int, int]] = []  # the launch of each number of the hazards, and its part there
+    for number, parts in enumerate(touched):
+        edges = hazards.enter_many(len(of) + 1, list(parts))
+        of += [(number, part) for part in range(len(parts))]
+    lines = []
+    for number, (access, above) in enumerate(zip(touched[turn][:MOST_TOLD], edges, strict=False)):
+        found: dict[int, list[int]] = {}
+        for one in above:
+            launch, part = of[one - 1]
+            found.setdefault(launch, []).append(part)
+        waits = _waiting((places[at], len(touched[at]), some) for at, some in sorted(found.items()))
+        lines.append((f"band {number}, a launch on a lane", waits, access))
+    return _listed(len(touched[turn]), lines)
+
+
+def _listed(many: int, lines: Sequence[tuple[str, str, Access]]) -> str:
+    text = [f"bands: {many}"]
+    for name, waits, access in lines:
+        writes = "; ".join(map(str, access.writes)) or "nothing"
+        text.append(f"  {name}: {waits}; writes {writes}")
+    if many > len(lines):
+        text.append(f"  and {many - len(lines):,} more")
+    return "\n".join(text)
 
 
 def _waits(segment: Segment, task: int) -> str:
@@ -36,13 +64,19 @@ def _waits(segment: Segment, task: int) -> str:
     for above in laid.upstream[task]:
         joined = laid.upstream[above] if laid.launches[above] == JOINT else (above,)
         for one in joined:
-            of.setdefault(laid.launches[one], []).append(one)
-    found = []
-    for launch, tasks in sorted(of.items()):
-        theirs = laid.tasks[launch]
-        bands = _runs([task - theirs.start for task in tasks]) if len(theirs) > 1 else ""
-        found.append(f"{bands}launch {segment.places[launch] + 1}")
-    return f"waits for {', '.join(found)}" if found else "waits for nothing"
+            of.setdefault(laid.launches[one], []).append(one - laid.tasks[laid.launches[one]].start)
+    return _waiting(
+        (segment.places[launch], len(laid.tasks[launch]), bands)
+        for launch, bands in sorted(of.items())
+    )
+
+
+def _waiting(found: Iterable[tuple[int, int, list[int]]]) -> str:
+    """For which bands of which launches it waits: places, how many bands each has, and which."""
+    waits = [
+        f"{_runs(bands) if many > 1 else ''}launch {place + 1}" for place, many, bands in found
+    ]
+    return f"waits for {', '.join(waits)}" if waits else "waits for nothing"
 
 
 def _runs(bands: list[int]) -> str:

@@ -53,10 +53,11 @@ from ..scheduler.orders import ORDERS
 from ..scheduler.segment import Segment
 from . import verify
 from .arranging import arranged, keeps_order
-from .bands import told
+from .bands import told, told_parts
 from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
 from .loops import Launched, Loop, Rounds, Run, check_written, checked, drive
+from .parted import Parted, parted
 from .verify import Verified
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ class Graph:
         self._pieces: list[Segment | Single | Together] = []
         self._replays = -1
         """How often it was replayed with launches that have no device yet; -1: they have one."""
+        self._uncut: dict[int, str] = {}
+        """Why launches that go by themselves have no parts, by turn."""
         self._starts: list[int] = []
         """The first turn of each piece."""
         self._order = engine.options.order
@@ -289,6 +292,8 @@ class Graph:
             self._pieces = cutter.pieces(launches, self._borders())
         else:
             self._pieces = [Single(turn, "") for turn in range(len(launches))]
+        self._uncut = {}
+        self._pieces = [self._in_parts(piece, launches) for piece in self._pieces]
         self._replays = 0 if self.engine.is_several and self.engine.checker is None else -1
         self._lay_out()
         self._footprints = {
@@ -297,6 +302,18 @@ class Graph:
             if isinstance(piece, Segment)
         }
         self._access = union([one.access for one in self._launches])
+
+    def _in_parts(
+        self, piece: Segment | Single | Together, launches: Sequence[tuple[Command, Access]]
+    ) -> Segment | Single | Together:
+        """The same; parts of a launch that goes by itself, if it is to be cut."""
+        if not isinstance(piece, Single):
+            return piece
+        found = parted(self.engine, piece.place, *launches[piece.place])
+        if not isinstance(found, str):
+            return found
+        self._uncut[piece.place] = found
+        return piece
 
     def _lay_out(self) -> None:
         """Note where the pieces begin, and which launches they have."""
@@ -897,17 +914,22 @@ class Graph:
         cut = getattr(self._launches[place].command, "cut", None) if not self._state else None
         if cut is None:
             return ""
-        if cut.touched is None:
-            return f"\nbands: off, since {cut.reason}"
-        if self.engine.cutter() is None:
-            return "\nbands: off, since only the scheduler on the device has them"
         turn = self._turn_of[place]
         piece = self._pieces[bisect_right(self._starts, turn) - 1]
-        if isinstance(piece, Single):
-            return f"\nbands: off, since it runs by itself: {piece.reason}"
-        if not isinstance(piece, Segment):
-            return "\nbands: off, since only one device has them"
-        return "\n" + told(piece, turn - piece.first)
+        if isinstance(piece, Segment):
+            return "\n" + told(piece, turn - piece.first)
+        if isinstance(piece, Parted):
+            return "\n" + told_parts(self._touched(turn), turn, self._turns)
+        return f"\nbands: off, since {self._uncut.get(turn, 'it has several devices')}"
+
+    def _touched(self, turn: int) -> list[list[Access]]:
+        """What launches touch up to one of them, those on lanes by their parts."""
+        found: list[list[Access]] = []
+        for place, own in enumerate(self._turns[: turn + 1]):
+            piece = self._pieces[bisect_right(self._starts, place) - 1]
+            parts = [one.access for one in piece.parts] if isinstance(piece, Parted) else []
+            found.append(parts or [self._launches[own].access])
+        return found
 
 
 def _same(array: Array) -> Array:

@@ -165,6 +165,7 @@ def tuned(
     for kind, said in cuts.items():
         files.replace(_KIND, kind.file, json.dumps({"format": FORMAT, "bands": said}))
     files.trim(_KIND, MOST_KEPT)
+    engine.tunings += 1
     if interrupted is not None:
         raise interrupted
     by_name = {kind.name: said for kind, said in cuts.items()}

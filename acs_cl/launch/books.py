@@ -75,6 +75,8 @@ class Books:
         self.backlog = parts.options.backlog
         """Launches in flight at which the next one waits."""
         self.sizes = Sizes(parts.device)
+        self.tunings = 0
+        """How often graphs were tuned, which changes what is best."""
         self.store = parts.store
         self.backend = parts.backend
         self.timed_queues = parts.timed_queues

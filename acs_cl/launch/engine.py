@@ -40,7 +40,8 @@ from .dispatch import dispatch, send_what_there_is
 from .ends import pump, retire
 from .gates import Patience, open_events
 from .observers import Recorder, Together, Unplaced
-from .poisoning import came_through, meet_poison
+from .parts import Part
+from .poisoning import came_through, may_be_poisoned, meet_poison
 
 POLL_EVERY = 32
 """Launches between two looks at what has ended."""
@@ -83,6 +84,9 @@ class Calls(Protocol):
 
     def launch_many(self, kernel: Any, *how: object) -> Any:
         """Launch a kernel many times."""
+
+    def as_tuned(self, engine: Engine, command: Command, access: Access) -> Command:
+        """A launch that is cut as the library likes, as it was tuned on this device."""
 
 
 class Engine(Books):
@@ -156,6 +160,40 @@ class Engine(Books):
             self.make_room()
             gates = open_events(wait_for) if wait_for else None
             return self.enter(command, access, gates, result, footprint, after, started_ns)
+
+    def launch_parts(
+        self, parts: Sequence[Part], access: Access, wait_for: Sequence[cl.Event] | None = None
+    ) -> list[int] | None:
+        """Launch the parts of a launch that touches what `access` says; give their numbers. None:
+        it has to be launched whole, since it fails as a whole where bytes are poisoned."""
+        with self.lock:
+            if self.state:
+                self.check_open()
+            if self.sections:
+                self.end_sections()
+            self.make_room()
+            if may_be_poisoned(self, access):
+                return None
+            numbers: list[int] = []
+            for command, touched in parts:
+                if self.tracer is not None and numbers:
+                    self.tracer.goes_on()
+                started_ns = perf_counter_ns() if self.tracer is not None else 0
+                gates = open_events(wait_for) if wait_for else None
+                handle = self.enter(command, touched, gates, started_ns=started_ns)
+                numbers.append(handle.number)
+            return numbers
+
+    @property
+    def uncut(self) -> str:
+        """Why lanes have no parts of launches; empty if they do."""
+        if self.is_several:
+            return "only one device has them"
+        if self.checker is not None:
+            return "checks look at whole launches"
+        if self.backend.in_order:
+            return f"backend {self.plan.backend!r} runs one launch after another"
+        return ""
 
     def make_room(self) -> None:
         """Wait until one more launch may come. Called under the lock."""

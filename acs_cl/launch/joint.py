@@ -77,6 +77,18 @@ class SeveralHandle(Handle):
         return [number for number in self.numbers if number in launches]
 
 
+class CutHandle(SeveralHandle):
+    """The parts of one launch. `bands`: what is told of them, or why there are none."""
+
+    __slots__ = ("bands",)
+
+    def __init__(
+        self, engine: Engine, numbers: Sequence[int], name: str, access: Access, bands: str
+    ) -> None:
+        super().__init__(engine, (numbers,), name, access)
+        self.bands = bands
+
+
 def numbers_of(handle: Handle) -> tuple[int, ...]:
     """The launches that a handle stands for."""
     return handle.numbers if isinstance(handle, SeveralHandle) else (handle.number,)

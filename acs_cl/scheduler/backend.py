@@ -679,7 +679,7 @@ class Device(Backend):
 
     def cutter(self) -> Cutter:
         """What cuts recorded launches into segments for this backend. Graphs arrange them."""
-        from .cutting import Cutter, asks_for_bands
+        from .cutting import Cutter
 
         settings, choice = self.settings, self._choice
         how = SegmentSettings(
@@ -690,7 +690,7 @@ class Device(Backend):
         def refusal(command: Command, task: Task, groups: int) -> str | None:
             if choice is None:
                 return None
-            if task.cuts.bands and (choice.on_cpu or asks_for_bands(command)):
+            if task.cuts.bands and choice.on_cpu:
                 return None  # on a CPU they gain more than lanes
             return choice.refusal(self._table.number, _key(command), task.tiles, groups)
 

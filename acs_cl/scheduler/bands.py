@@ -8,11 +8,9 @@ Invariant: the bands of a launch have all of its tiles, each once.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..access.cuts import AUTO, Cut, Shares, in_runs
+from ..access.cuts import AUTO, Cut, Shares, in_runs, touched_by
 from ..records import Access, Span
 from . import layout
 
@@ -100,30 +98,10 @@ def bands_of(sizes: Sizes, cut: Cut, shares: Shares, tile_items: int) -> tuple[B
             -(-groups * sizes.local_items // tile_items)
             for groups in (part.first, part.run, part.stride)
         )
-        access = _union([cut.touched(box, sizes.local) for box in part.boxes])
+        access = touched_by(cut, part.boxes, sizes.local)
         spread = (run, stride) if part.many > 1 else (0, 0)
         found.append(Band(first, run * part.many, access, *spread))
     return tuple(found)
-
-
-def _union(of: Sequence[Access]) -> Access:
-    """What all of them touch."""
-    if len(of) == 1:
-        return of[0]
-    reads, writes, overwrites = (
-        tuple(dict.fromkeys(span for one in of for span in one[at])) for at in range(3)
-    )
-    return Access(reads, writes, overwrites)
-
-
-def refusal(bands: Sequence[Band]) -> str:
-    """Why bands with these bytes cannot be tasks of their own; "" if they can."""
-    if len(bands) < 2:
-        return "it has one band"
-    written = Counter(span for band in bands for span in dict.fromkeys(band.access.writes))
-    if any(times > 1 for times in written.values()):
-        return "its bands write the same bytes, or nobody knows which"
-    return ""
 
 
 def alike(one: Cuts, other: Cuts, access: Access, new: Access) -> bool:

@@ -56,18 +56,8 @@ ENOUGH_GROUPS = 2
 fewer than there were: with two, not six, it ran rigid bodies on an H200 three to four times as fast
 as lanes did."""
 
-APART = "-DACS_APART=1"
-"""An option that changes nothing: kernels with it have schedulers of their own, in which nobody
-pays for what they need."""
-
-APART_GROUPS = 2
-"""Groups on each compute unit that such a scheduler has room for, by its registers."""
-
 UNIT_BYTES, UNIT_REGISTERS = 64 << 10, 65536
 """Local memory and registers of a compute unit, at least."""
-
-OWN_BYTES = 4096
-"""Local memory that a scheduler itself takes at most."""
 
 ARENA_BYTES = 4096
 """Local memory that a scheduler has at least, so that the next kernel needs no new one."""
@@ -86,12 +76,6 @@ TICK_S = 0.1
 
 Origin = tuple[str, tuple[str, ...], str]
 """A kernel: source, options, name."""
-
-
-def apart(origin: Origin) -> Origin:
-    """The same kernel for a scheduler that has only such as are too heavy for the others'."""
-    source, options, name = origin
-    return source, (*options, APART), name
 
 
 def _too_late() -> str:
@@ -230,8 +214,6 @@ class Schedulers:
         self._translated: dict[Origin, tuple[Function, str, tuple[str, ...]]] = {}
         self._reasons: dict[Origin | tuple[Origin, int], str] = {}
         """Of kernels, or of kernels in groups of a size."""
-        self.heavy: set[Origin] = set()
-        """Kernels that were refused since others would have paid for them."""
         self._asked: dict[tuple[Origin, int], None] = {}
         self._pending: set[tuple[Origin, int]] = set()
         """What was asked for and is neither built nor refused."""
@@ -315,7 +297,7 @@ class Schedulers:
     def enlarge(self, scheduler: Scheduler, nbytes: int) -> None:
         """A launch needs more local memory than a scheduler has. Raises `Unfit` for good if that is
         too much."""
-        most = self._most_arena(scheduler.limits.group)
+        most = self._most_arena()
         if nbytes > most:
             raise Unfit(
                 f"it needs {nbytes:,} bytes of local memory; more than {most:,} would halve the "
@@ -477,8 +459,7 @@ class Schedulers:
         if origin not in self._translated:
             self._translate(origin)
         function, text, options = self._translated[origin]
-        if function.local_bytes > self._most_arena(group, APART in options):
-            self.heavy.add(origin)
+        if function.local_bytes > self._most_arena():
             raise Unfit(
                 f"its __local variables take {function.local_bytes:,} bytes, which would halve the "
                 "groups that run at the same time"
@@ -538,8 +519,7 @@ class Schedulers:
             self._programs[source, options] = found
         if name not in found.functions:
             raise Unfit(found.reasons.get(name, "its source has no such kernel"))
-        more = (APART,) if APART in options else ()  # macros are gone from the text
-        self._translated[origin] = found.functions[name], found.text, (*found.options, *more)
+        self._translated[origin] = found.functions[name], found.text, found.options
 
     def _renew(self, there: _Set, group: int, options: tuple[str, ...]) -> None:
         """Build the scheduler of a set; where that fails, without the kernel that is to blame. A
@@ -570,8 +550,7 @@ class Schedulers:
                     self._refuse(newest, group, f"its scheduler does not build: {said}")
                 continue
             groups = built.limits.groups
-            is_light = APART in options or groups >= enough
-            if not is_light and before is not None and 2 * groups <= before.limits.groups:
+            if groups < enough and before is not None and 2 * groups <= before.limits.groups:
                 fresh = [origin for origin in there.functions if origin not in before.bodies]
                 if fresh:  # the newest, or one before it
                     aside[fresh[-1]] = there.functions.pop(fresh[-1])
@@ -586,7 +565,6 @@ class Schedulers:
                 return
             heavy, (function, _) = aside.popitem()
             if not function.tiled or group == self.tiled_group:
-                self.heavy.add(heavy)
                 self._refuse(
                     heavy, group, f"with its registers fewer than {built.limits.groups} groups "
                     "would run at the same time: half of them at most",
@@ -618,8 +596,7 @@ class Schedulers:
             words.append("-DACS_WATCHED=1")
         if self._timed and self.tier != "levels":
             words.append(TIMED)
-        most = UNIT_REGISTERS // (APART_GROUPS * group) if APART in options else 0
-        native, notes, registers = self._form(source, words, group, most)
+        native, notes, registers = self._form(source, words, group)
         limits = self._limits(group, registers, there)
         if children:
             limits = limits._replace(spawn=spawn, child_slots=self._room.slots)
@@ -641,18 +618,13 @@ class Schedulers:
         return Scheduler(native, limits, bodies, facts, pool, text, notes)
 
     def _form(
-        self, source: str, words: Sequence[str], group: int, most: int = 0
+        self, source: str, words: Sequence[str], group: int
     ) -> tuple[OwnKernel, Notes | None, int | None]:
-        """Build a kernel that can be launched; what it notes, if that is asked for; registers, of
-        which it has so many at most, if not 0."""
+        """Build a kernel that can be launched; what it notes, if that is asked for; registers."""
         if self._apart and (self.tier == "ptx" or not self._waiting):
             self._compile_apart(source, words, group)
         self._began = perf_counter()
-        told = build_told(self._context, self._device, source, words, self.tier)
-        if most and (told[1] or 0) > most:
-            words = (*words, f"-cl-nv-maxrregcount={most}")
-            told = build_told(self._context, self._device, source, words, self.tier)
-        program, registers = told
+        program, registers = build_told(self._context, self._device, source, words, self.tier)
         native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
         notes = None
         if TIMED in words:
@@ -689,7 +661,7 @@ class Schedulers:
             each = min(2048 // group, 16)
             if registers:
                 each = min(each, UNIT_REGISTERS // (-(-registers // 8) * 8 * group))
-            if there.arena_bytes > self._most_arena(group):
+            if there.arena_bytes > self._most_arena():
                 each = min(each, UNIT_BYTES // there.arena_bytes)
             groups = max(1, each) * units
         if self._cap is not None:
@@ -700,7 +672,6 @@ class Schedulers:
     def _most_bodies(self, group: int) -> int:
         return MOST_LOOPED_BODIES if self._loops and group > 1 else MOST_BODIES
 
-    def _most_arena(self, group: int, is_apart: bool = False) -> int:
-        """Local memory of a group, so that four groups share a compute unit; or what there is."""
-        whole = int(self._device.local_mem_size)
-        return whole - OWN_BYTES if is_apart else whole // (2 if self._loops else 4)
+    def _most_arena(self) -> int:
+        """Local memory of a group, so that four groups share a compute unit."""
+        return int(self._device.local_mem_size) // (2 if self._loops else 4)

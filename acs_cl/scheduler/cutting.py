@@ -24,7 +24,7 @@ from ..memory.blocks import Store
 from ..records import EVERYTHING, Access, Command
 from . import layout
 from .alone import Run, alone
-from .builds import Scheduler, Schedulers, apart
+from .builds import Scheduler, Schedulers
 from .segment import Recorded, Segment, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 
@@ -198,31 +198,18 @@ class Cutter:
         if any(span.base == EVERYTHING for span in (*access.reads, *access.writes)):
             raise Unfit("it may touch any memory")
         tasks = {}
-        for scheduler, body in self._homes(command, *found):
+        for scheduler, body in self._schedulers.homes(*found):
             try:
                 tasks[scheduler] = self.task(command, body)
             except NeedsArena as more:
                 self._schedulers.enlarge(scheduler, more.nbytes)
                 self._schedulers.wait()
-                scheduler, body = self._homes(command, *found)[0]
+                scheduler, body = self._schedulers.homes(*found)[0]
                 tasks[scheduler] = self.task(command, body)
             reason = self._refusal(command, tasks[scheduler], scheduler.limits.groups)
             if reason is not None and not is_wide_fine:
                 raise Unfit(reason)
         return tasks
-
-    def _homes(self, command: Command, origin: Origin, group: int) -> list[tuple[Scheduler, Body]]:
-        """The schedulers that run a kernel; one of its own where it is too heavy for the others',
-        and somebody asked for bands. Raises `Unfit`."""
-        schedulers = self._schedulers
-        try:
-            return schedulers.homes(origin, group)
-        except Unfit:
-            if origin not in schedulers.heavy or not asks_for_bands(command):
-                raise
-        schedulers.ask(apart(origin), group)
-        schedulers.wait()
-        return schedulers.homes(apart(origin), group)
 
     def task(self, command: Command, body: Body) -> Task:
         """A launch as a record."""
@@ -237,8 +224,7 @@ class Cutter:
         found = _origin(command)
         if found is None:
             return False
-        bodies, origin = segment.scheduler.bodies, found[0]
-        body = bodies.get(origin) or bodies.get(apart(origin))
+        body = segment.scheduler.bodies.get(found[0])
         if body is None:
             return False
         try:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyopencl as cl
 
-from ..access.cuts import Cut
+from ..access.cuts import Cut, refusal
 from ..launch.commands import KernelCommand
 from ..launch.decision import Decision
 from . import layout
-from .bands import Cuts, Sizes, bands_of, refusal, shares, tiles_of
+from .bands import Cuts, Sizes, bands_of, shares, tiles_of
 
 if TYPE_CHECKING:
     from ..opencl_c.functions.translation import Field, Function
@@ -141,7 +141,7 @@ class Body:
         if tiles > layout.MOST_TILES:
             return Cuts((), f"it would have more than {layout.MOST_TILES:,} tiles"), 0, 0
         bands = bands_of(sizes, cut, shared, tile_items)
-        reason = refusal(bands)
+        reason = refusal([band.access for band in bands])
         return Cuts(() if reason else bands, reason), tiles, tile_items
 
     def made(

@@ -180,7 +180,7 @@ def _write(asked: _Asked) -> _Variants:
 
 def _one(unit: clang.Unit, kernel: str, when: bool, counted: bool) -> _Variants:
     """The variant of one kernel behind the others."""
-    functions = _reached(unit, kernel)
+    functions = reached(unit, kernel)
     extra = [part for part, wanted in ((WHEN, when), (COUNTED, counted)) if wanted]
     lines = [part for part, wanted in ((_WHEN, when), (_COUNTED, counted)) if wanted]
     asking = _asking(functions) if counted else set()
@@ -203,7 +203,7 @@ def _all(plain: Plain) -> _Variants:
         return _Variants("", {})
     for name in kernels:
         edits += _head(unit, unit.kernels[name], _name(name, True, False), WHEN, _WHEN)
-    collective = {name: _collective(_reached(unit, name)) for name in kernels}
+    collective = {name: _collective(reached(unit, name)) for name in kernels}
     return _Variants(_changed(unit.data, 0, len(unit.data), edits), collective)
 
 
@@ -212,7 +212,7 @@ def _collective(functions: dict[str, _Function]) -> str:
     return next((name for name in names if _COLLECTIVE.match(name)), "")
 
 
-def _reached(unit: clang.Unit, kernel: str) -> dict[str, _Function]:
+def reached(unit: clang.Unit, kernel: str) -> dict[str, _Function]:
     """The kernel and the functions it may call, those first that others call."""
     found: dict[str, _Function] = {}
     visited: set[str] = set()
