@@ -1,0 +1,152 @@
+"""Bands of a kernel's launches: how they are to be cut, and launches of parts on lanes.
+
+In: a call that asks for bands, with its arguments bound. Out: the `Cut` of a recorded launch, with
+which the scheduler or a replay goes on. A launch that is not recorded is made in parts here, where
+lanes have them; or there is a reason why it stays whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyopencl as cl
+
+from . import core
+from .access.bands import Groups
+from .access.binder import Bound
+from .access.called import Called
+from .access.cuts import AUTO, Cut, Policy
+from .devices.build import build
+from .devices.driver import OwnKernel
+from .launch.commands import KernelCommand
+from .launch.joint import CutHandle
+from .launch.parts import Part, parts_of
+from .records import Access, Sizes
+
+if TYPE_CHECKING:
+    from .handle import Handle
+    from .launch.engine import Engine
+    from .opencl_c.variants.parts import OfParts
+
+MOST_KNOWN = 256
+"""Launches of a kernel whose parts are kept."""
+
+POISONED = "bytes of it are poisoned, or may be: a launch fails as a whole"
+
+
+class Cuttable(Called, Protocol):
+    """A kernel, as far as its launches are cut."""
+
+    standing: Any
+    options: tuple[str, ...]
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of its runtime."""
+
+    @property
+    def binder(self) -> core.native.Binder:
+        """What binds the arguments of its launches."""
+
+    def offsets_of(self, native: Any) -> tuple[int, ...]:
+        """The parameters that take a byte offset in one of its OpenCL kernels."""
+
+    def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
+        """Source and name of the version that adds byte offsets; for none, its own."""
+
+
+class Bands:
+    """What is known of the bands of one kernel's launches."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[Any, tuple[OfParts, OwnKernel]] = {}
+        """What parts are launched with, by what the whole is."""
+        self._known: dict[Any, tuple[Part, ...] | str] = {}
+
+    def cut(
+        self, kernel: Cuttable, many: int | Policy, native: Any, bound: Bound,
+        global_size: Sizes, offset: Sizes | None, decides: bool, is_declared: bool,
+    ) -> Cut:  # fmt: skip
+        """How a launch is to be cut, with what any of its groups touch."""
+        if decides:
+            return Cut(many, None, "whether it runs, or how large it is, is found on the device")
+        if is_declared:
+            return Cut(many, None, "reads= or writes= say what it touches as a whole")
+        binder, views, numbers = kernel.binder, bound.views, bound.numbers
+        if kernel.standing is not None or not binder.has_ranges:
+            return Cut(many, None, "nobody knows what a part of it touches")
+        if views is None or numbers is None:
+            return Cut(many, None, "an argument of it is not one piece of memory")
+
+        def touched(groups: Groups, local_size: Sizes) -> Access:
+            return binder.touched(views, numbers, global_size, local_size, offset, groups)
+
+        about = bound.whole, global_size, offset, *numbers
+        return Cut(many, touched, "", about, partial(self._in_parts, kernel, native))
+
+    def launch(
+        self, engine: Engine, command: KernelCommand, access: Access,
+        wait_for: Sequence[cl.Event] | None,
+    ) -> Handle | str:  # fmt: skip
+        """Launch the parts of a launch that is not recorded; or say why it stays whole."""
+        cut = command.cut
+        assert cut is not None
+        if reason := engine.uncut or cut.reason:
+            return reason
+        key = engine.tunings, cut.bands, cut.about, command.kernel, command.local_size
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            if cut.bands == AUTO:
+                tuned = engine.calls.as_tuned(engine, command, access)
+                assert isinstance(tuned, KernelCommand)
+                command = tuned
+            found = parts_of(command)
+            if not isinstance(found, str):  # arguments are not kept
+                found = tuple(part.without_arguments() for part in found)
+            self._known[key] = found
+        if isinstance(found, str):
+            return found
+        numbers = engine.launch_parts([part.given(command) for part in found], access, wait_for)
+        if numbers is None:
+            return POISONED
+        text = f"bands: {len(found)}, launches {numbers[0]:,} to {numbers[-1]:,}"
+        return CutHandle(engine, numbers, command.name, access, text)
+
+    def _in_parts(
+        self, kernel: Cuttable, native: OwnKernel, has_local: bool, has_offset: bool
+    ) -> OwnKernel | str:
+        """What parts of a launch are launched with; or why there are none."""
+        if native not in self._kernels:
+            self._kernels[native] = _made(kernel, native)
+        asked, made = self._kernels[native]
+        if not has_local and asked.groups:
+            return f"it calls {asked.groups}, and no local size was given"
+        if has_offset and asked.source:
+            return "it has an offset, and asks for the numbers of its groups"
+        return asked.reason or made
+
+
+def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
+    """How parts of its launches know what the whole would, and what is launched for that."""
+    from .opencl_c.variants.parts import of_parts
+
+    engine = kernel.engine
+    source, name = kernel.variant_source(kernel.offsets_of(native))
+    asked = of_parts(source, kernel.options, engine.device, name)
+    if not asked.source:
+        return asked, native
+    if kernel.signature.program_globals:
+        return asked._replace(reason="its program has variables, of which there is one"), native
+    made = OwnKernel(build(engine.context, engine.device, asked.source, kernel.options), name)
+    made.signature = kernel.signature
+    return asked, made
+
+
+def left_whole(engine: Engine, handle: Handle, reason: str) -> Handle:
+    """A launch that was to be cut, and why it was not."""
+    text = f"bands: off, since {reason}"
+    return CutHandle(engine, (handle.number,), handle.name, handle.access, text)

@@ -1,0 +1,59 @@
+"""Launches of a graph that lanes run in parts: a replay makes a launch of each band.
+
+In: a launch that no segment has, and how it is to be cut. Out: `Parted`, a piece of the graph. A
+replay launches it whole where its bytes may be poisoned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..launch.commands import KernelCommand
+from ..launch.parts import Part, parts_of
+from ..records import Access, Command
+
+if TYPE_CHECKING:
+    from ..launch.engine import Engine
+
+
+class Parted:
+    """A launch in parts."""
+
+    copies = 0
+
+    def __init__(self, engine: Engine, turn: int, access: Access, parts: tuple[Part, ...]) -> None:
+        self.first = turn
+        self.places: Sequence[int] = (turn,)
+        self.parts = parts
+        self._engine, self._access = engine, access
+
+    def __len__(self) -> int:
+        return 1
+
+    def devices(self) -> list[tuple[int, int]]:
+        """None that was chosen: there is one."""
+        return []
+
+    def replay(self) -> list[int] | None:
+        """Launch its parts; None: it has to be launched whole."""
+        return self._engine.launch_parts(self.parts, self._access)
+
+    def patch(self, turn: int, command: Command) -> bool:
+        """Another launch, which touches the same, takes its place; whether that can be."""
+        found = parts_of(command) if isinstance(command, KernelCommand) else ""
+        if isinstance(found, str):
+            return False
+        self.parts = found
+        return True
+
+
+def parted(engine: Engine, turn: int, command: Command, access: Access) -> Parted | str:
+    """A launch that nothing else cuts, in parts; or why it stays whole, "" if nobody asked."""
+    cut = command.cut if isinstance(command, KernelCommand) else None
+    if cut is None or not isinstance(command, KernelCommand):
+        return ""
+    if reason := cut.reason or engine.uncut:
+        return reason
+    found = parts_of(command)
+    return found if isinstance(found, str) else Parted(engine, turn, access, found)

@@ -1,0 +1,80 @@
+"""Parts: the bands of a launch where lanes run it.
+
+In: a launch that is to be cut. Out: launches of the same kernel with a global offset, which have
+its groups between them, or why it stays whole. Pure, but for a kernel that has to be built.
+
+Invariant: the parts of a launch are all of its work-items, each once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..access.cuts import AUTO, in_runs, refusal, touched_by
+from ..records import Access
+from .commands import KernelCommand
+
+MOST = 256
+"""Parts that are launched without a look whether there is room for all."""
+
+UNIT = 64
+"""Without a local size a part has a multiple of so many work-items, as most devices like it."""
+
+
+class Part(NamedTuple):
+    """Some groups of a launch."""
+
+    command: KernelCommand
+    access: Access
+
+    def without_arguments(self) -> Part:
+        """The same, to be kept."""
+        return self._replace(command=self.command._replace(pointers=(), values=()))
+
+    def given(self, whole: KernelCommand) -> Part:
+        """The same part of a launch that differs in what it is given."""
+        given = self.command._replace(pointers=whole.pointers, values=whole.values)
+        return self._replace(command=given)
+
+
+def parts_of(command: KernelCommand) -> tuple[Part, ...] | str:
+    """The parts of a launch; or why it has none."""
+    cut, size = command.cut, command.global_size
+    if cut is None or cut.touched is None:
+        return cut.reason if cut is not None else "nobody asked"
+    if cut.bands == AUTO:
+        return "nobody has tuned it, and on lanes only that tells whether it pays"
+    local = command.local_size or _required(command.kernel, len(size))
+    if local and any(whole % part for whole, part in zip(size, local, strict=True)):
+        return "its global size is not a multiple of its local size"
+    unit = local or (UNIT, *[1] * (len(size) - 1))
+    counts = tuple(-(-whole // part) for whole, part in zip(size, unit, strict=True))
+    shares = in_runs(counts, cut.bands) if isinstance(cut.bands, int) else cut.bands.shares(counts)
+    if isinstance(shares, str):
+        return shares
+    boxes = [box for part in shares.parts for box in part.boxes]
+    if len(boxes) > MOST:
+        return f"lanes would get {len(boxes):,} launches, more than {MOST}"
+    accesses = [touched_by(cut, (box,), unit) for box in boxes]
+    if reason := refusal(accesses):
+        return reason
+    begins = command.offset or (0,) * len(size)
+    kernel = cut.in_parts(bool(local), any(begins)) if cut.in_parts else "nobody knows its source"
+    if isinstance(kernel, str):
+        return kernel
+    found = []
+    for box, access in zip(boxes, accesses, strict=True):
+        first = tuple(low * each for (low, _), each in zip(box, unit, strict=True))
+        ends = (high * each for (_, high), each in zip(box, unit, strict=True))
+        own = tuple(
+            min(end, whole) - low for low, end, whole in zip(first, ends, size, strict=True)
+        )
+        offset = tuple(begin + low for begin, low in zip(begins, first, strict=True))
+        part = command._replace(kernel=kernel, global_size=own, offset=offset, cut=None)
+        found.append(Part(part, access))
+    return tuple(found)
+
+
+def _required(kernel: Any, axes: int) -> tuple[int, ...]:
+    """The local size that a kernel was written for, if it was for one."""
+    return tuple(getattr(kernel.signature, "group_size", None) or ())[:axes]
