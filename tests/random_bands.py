@@ -61,10 +61,33 @@ kernel void team2(global const uint *x, global uint *y, uint w, uint h, uint by)
   uint l = get_local_id(1) * 4u + get_local_id(0);
   part[l] = c < w && r < h ? x[r * w + c] : 0u; barrier(CLK_LOCAL_MEM_FENCE);
   if (c < w && r < h) y[r * w + c] = part[15u - l] + by; }
+kernel void numbered(global const uint *x, global uint *y, uint n, uint by)
+{ uint g = get_group_id(0), i = g * 16u + get_local_id(0); if (i < n) y[i] = x[i] * 3u + g * by; }
+kernel void blocks(global const uint *x, global uint *y, uint w, uint h, uint by)
+{ uint c = get_group_id(0) * 4u + get_local_id(0), r = get_group_id(1) * 4u + get_local_id(1);
+  if (c < w && r < h) y[r * w + c] = x[r * w + c] + by * get_group_id(1) + get_group_id(0); }
+kernel void stride(global const uint *x, global uint *y, uint n, uint by)
+{ for (uint i = get_global_id(0); i < n; i += get_global_size(0)) y[i] = x[i] + by; }
 """
 
-LINES = ("scale", "halo", "mirror", "gather", "own", "count", "strip", "poses", "team")
-FIELDS = ("rows", "stencil", "turn", "sums", "team2")
+LINES = (
+    "scale",
+    "halo",
+    "mirror",
+    "gather",
+    "own",
+    "count",
+    "strip",
+    "poses",
+    "team",
+    "numbered",
+    "stride",
+)
+FIELDS = ("rows", "stencil", "turn", "sums", "team2", "blocks")
+IN_GROUPS = {"team": (16,), "numbered": (16,), "team2": (4, 4), "blocks": (4, 4)}
+"""Kernels that are written for groups of a size."""
+SHIFTED = ("scale", "mirror", "rows", "turn")
+"""Kernels that may be launched with an offset."""
 
 
 class Step(NamedTuple):
@@ -109,17 +132,19 @@ def _step(rng: random.Random, arrays: int, elements: int, kernel: str) -> Step:
     if kernel in LINES:
         numbers, groups = (n, by), (1, 4, 16)
         items = n if kernel != "strip" else -(-n // 4)
-        local: Any = (16,) if kernel == "team" else rng.choice((None, (rng.choice(groups),)))
+        local: Any = IN_GROUPS.get(kernel) or rng.choice((None, (rng.choice(groups),)))
         used = used[:1] if kernel == "own" else used
         unit = local[0] if local else 1
         size: tuple[int, ...] = (-(-items // unit) * unit + unit * rng.choice((0, 0, 1)),)
     else:
         w = rng.randint(1, max(1, min(n, 60)))
         numbers = (w, n // w, by)
-        local = (4, 4) if kernel == "team2" else rng.choice((None, (4, 2), (1, 8)))
+        local = IN_GROUPS.get(kernel) or rng.choice((None, (4, 2), (1, 8)))
         x, y = local or (1, 1)
         size = (-(-w // x) * x, -(-(n // w) // y) * y)
-    return Step(kernel, size, local, None, tuple(used), numbers, bands)
+    shift = tuple(rng.choice((0, rng.randrange(40))) for _ in size) if rng.random() < 0.2 else None
+    offset = shift if kernel in SHIFTED else None
+    return Step(kernel, size, local, offset, tuple(used), numbers, bands)
 
 
 class Machine:
@@ -131,9 +156,9 @@ class Machine:
 
     def prebuild(self) -> None:
         """Have all schedulers built before the first recording."""
-        names = (*LINES, *FIELDS)
-        self.rt.prebuild(*[getattr(self.kernels, name) for name in names if "team" not in name])
-        self.rt.prebuild((self.kernels.team, (16,)), (self.kernels.team2, (4, 4)))
+        for name in (*LINES, *FIELDS):
+            kernel, local = getattr(self.kernels, name), IN_GROUPS.get(name)
+            self.rt.prebuild((kernel, local) if local else kernel)
 
     def arrays(self, program: Program, seed: int) -> list[acs.Array]:
         """Random contents, the same for one seed."""
@@ -148,7 +173,7 @@ class Machine:
         kernel: Callable[..., Any] = getattr(self.kernels, step.kernel)
         views = [arrays[one][start:] for one, start in step.arrays]
         said = {"bands": step.bands} if is_cut else {}
-        return kernel(step.size, step.local, *views, *step.numbers, **said)
+        return kernel(step.size, step.local, *views, *step.numbers, offset=step.offset, **said)
 
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -163,6 +188,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "auto, bands auto": {"backend": "auto", "bands": "auto"},
     "emulated": {"backend": "emulated"},
     "lanes": {"backend": "lanes"},
+    "lanes, bands 3": {"backend": "lanes", "bands": 3},
+    "out_of_order": {"backend": "out_of_order"},
+    "out_of_order, ready first": {"backend": "out_of_order", "issue": "ready_first"},
 }
 """What runtimes are made with; the first one has every second seed."""
 
@@ -200,7 +228,9 @@ def check(machine: Machine, oracle: Machine, seed: int) -> Counter[str]:
             graph.swap(arrays[-1], arrays[at])
         graph.verify()
         graph.replay()
-        for step in steps:
+        anew = steps[: rng.choice((0, 0, 1, len(steps)))]  # once more, not recorded
+        handles += [machine.launch(step, arrays, True) for step in anew]
+        for step in (*steps, *anew):
             oracle.launch(step, wanted, False)
     for number, (got, want) in enumerate(zip(arrays, wanted, strict=True)):
         np.testing.assert_array_equal(

@@ -18,7 +18,7 @@ BASE = ("__init__", "_version", "errors", "records", "ranges", "core", "handle")
 # Modules at the top of the package belong to rooms too: a line each, with their names.
 TOP = {
     **dict.fromkeys(BASE, "base"),
-    **dict.fromkeys(("kernel", "program", "conditions", "plans", "transfers", "reading"), "kernel"),
+    **dict.fromkeys(("kernel", "program", "conditions", "plans", "transfers", "banded"), "kernel"),
     **dict.fromkeys(("waiting", "at_exit"), "waiting"),
     **dict.fromkeys(("options", "configuration", "factory"), "options"),
     **dict.fromkeys(("runtime", "calls"), "runtime"),

@@ -18,7 +18,8 @@ MOST = 256
 """Parts that are launched without a look whether there is room for all."""
 
 UNIT = 64
-"""Without a local size a part has a multiple of so many work-items, as most devices like it."""
+"""Without a local size, some number of parts have a multiple of so many work-items each, as most
+devices like it. Else a work-item counts as a group, as in the scheduler."""
 
 
 class Part(NamedTuple):
@@ -47,7 +48,8 @@ def parts_of(command: KernelCommand) -> tuple[Part, ...] | str:
     local = command.local_size or _required(command.kernel, len(size))
     if local and any(whole % part for whole, part in zip(size, local, strict=True)):
         return "its global size is not a multiple of its local size"
-    unit = local or (UNIT, *[1] * (len(size) - 1))
+    is_number = isinstance(cut.bands, int)
+    unit = local or (UNIT if is_number else 1, *[1] * (len(size) - 1))
     counts = tuple(-(-whole // part) for whole, part in zip(size, unit, strict=True))
     shares = in_runs(counts, cut.bands) if isinstance(cut.bands, int) else cut.bands.shares(counts)
     if isinstance(shares, str):
