@@ -19,12 +19,12 @@ from acs_cl.scheduler import layout
 from acs_cl.scheduler.segment import Segment
 from acs_cl.testing.scheduler import Scheduler, marked
 
-PROGRAMS = max(24, int(os.environ.get("ACS_CL_FUZZ", "300")) // 12)
+PROGRAMS = max(12, int(os.environ.get("ACS_CL_FUZZ", "300")) // 24)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["device", "lanes"])
 def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    made = Machine(backend="device")
+    made = Machine(backend=request.param)
     made.prebuild()
     yield made
     made.rt.close()
@@ -45,6 +45,82 @@ def test_random_programs_in_bands_give_what_whole_launches_give(
         counts = check(machine, oracle, seed)
         cut, launches = cut + counts["cut"], launches + counts["launches"]
     assert cut > launches // 3, (cut, launches)
+
+
+@pytest.mark.parametrize("backend", ["lanes", "device"])
+def test_launches_on_lanes_have_their_bands_there(device: cl.Device, backend: str) -> None:
+    """Recorded or not, and with ids of groups that are those of the whole launch."""
+    n, values = 1024, np.arange(1024, dtype="u4")
+    with acs.Runtime(device, backend=backend) as rt:
+        prog = rt.build(LANES, macros={"MUCH": int(device.local_mem_size) * 5 // 32})
+        x, y, z = rt.array(values), rt.zeros(n, "u4"), rt.zeros(n, "u4")
+        with rt.record() as graph:
+            first = prog.turned((n,), (16,), x, y, 7, bands=4)
+            second = prog.turned((n,), (16,), y, z, 8, bands=acs.Row(32))
+            prog.turned((n,), (16,), y, z, 9, bands=acs.Row(32))
+        graph.replay().wait()
+        expected = turned(values, 7)
+        np.testing.assert_array_equal(z.get(), turned(expected, 9))
+        lines = bands_of(rt.explain(second))
+        assert [line.split(";")[0] for line in lines] == [
+            f"  band {at}, a launch on a lane: waits for bands {2 * at} to {2 * at + 1} of launch 1"
+            for at in range(2)
+        ]
+        graph.update(first, a=3)
+        graph.swap(z, y2 := rt.zeros(n, "u4"))
+        graph.replay().wait()
+        np.testing.assert_array_equal(y2.get(), turned(turned(values, 3), 9))
+        handle = prog.turned((n,), (16,), x, y, 5, bands=4)
+        assert f"bands: 4, launches {handle.number - 3} to {handle.number}" in str(
+            rt.explain(handle)
+        )
+        handle.wait()
+        np.testing.assert_array_equal(y.get(), turned(values, 5))
+        why = {
+            "it calls get_global_size": prog.total((n,), (16,), x, z, bands=4),
+            "it calls barrier, and no local size": prog.turned((n,), None, x, z, 1, bands=4),
+            "nobody has tuned it": prog.turned((n,), (16,), x, z, 1, bands="auto"),
+            "it has an offset, and asks": prog.turned(
+                (n - 16,), (16,), x, z, 1, bands=4, offset=(16,)
+            ),
+        }
+        for reason, handle in why.items():
+            if backend == "lanes":
+                assert f"bands: off, since {reason}" in str(rt.explain(handle))
+
+
+def test_a_launch_in_parts_fails_as_a_whole(device: cl.Device) -> None:
+    """Where bytes of it are poisoned it is launched whole; what it should have written is lost."""
+    with acs.Runtime(device, backend="lanes") as rt:
+        prog = rt.build(SWEEP)
+        x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
+        with rt.record() as graph:
+            prog.sweep((N,), None, x, y, N, bands=4)
+        with pytest.raises(acs.AcsError, match="division by zero"):
+            rt.call(lambda _: 1 / 0, writes=[x[:4]]).wait()
+        handle = prog.sweep((N,), None, x, y, N, bands=4)
+        assert "bands: off, since bytes of it are poisoned" in str(rt.explain(handle))
+        for wrong in (handle, graph.replay()):
+            with pytest.raises(acs.AcsError):
+                wrong.wait()
+        with pytest.raises(acs.AcsError):
+            y[3000:].get()
+
+
+def turned(values: Any, a: int) -> Any:
+    """What the kernel makes."""
+    groups = values.reshape(-1, 16)
+    return (groups[:, ::-1] * 3 + a * np.arange(len(groups))[:, None]).astype("u4").ravel()
+
+
+LANES = """
+kernel void turned(global const uint *x, global uint *y, uint a)
+{ local uint part[MUCH]; uint g = get_group_id(0), l = get_local_id(0);
+  part[l] = x[g * 16u + l]; barrier(CLK_LOCAL_MEM_FENCE);
+  y[g * 16u + l] = part[(15u - l) & 15u] * 3u + a * g; }
+kernel void total(global const uint *x, global uint *y)
+{ uint i = get_global_id(0); y[i] = x[i] + (uint)get_global_size(0); }
+"""
 
 
 def test_bands_of_a_launch_like_one_before_are_those(
