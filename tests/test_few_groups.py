@@ -31,11 +31,13 @@ CATALOGUE = catalogue()
         ((256, 100), (64, 1), 8, (256, 2)),
         ((256, 100), (64, 1), 3, (192, 1)),
         ((256, 100, 8), (64, 1, 1), 16, (128, 1, 8)),
+        ((640,), (64,), (3, 8), (192,)),
+        ((256, 100), (64, 1), (3, 8), (256, 2)),
         ((256, 100, 8), (64, 1, 1), 4, (64, 1, 8)),
     ],
 )
 def test_rows_are_given_up_before_columns_and_planes_never(
-    sizes: Any, group: Any, most: int, expected: Any
+    sizes: Any, group: Any, most: few_groups.Most, expected: Any
 ) -> None:
     assert few_groups.cut(sizes, group, most) == expected
 

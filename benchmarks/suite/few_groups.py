@@ -28,11 +28,14 @@ VERSION = 1
 PER_UNIT = (1, 4, 16)
 """Groups of a launch for a compute unit. GrCUDA's are 4, but for its pricings, which fill it."""
 
+Most = int | tuple[int, int]
+
 
 class Few:
-    """A platform whose launches have `most` groups at most. Its kernels loop."""
+    """A platform whose launches have `most` groups at most, or so many of one dimension and so many
+    of others. Its kernels loop."""
 
-    def __init__(self, platform: Any, most: int) -> None:
+    def __init__(self, platform: Any, most: Most) -> None:
         self._platform = platform
         self._most = most
 
@@ -71,9 +74,11 @@ class _Kernel:
         return self._few.call(self.whole, global_size, local_size, args)
 
 
-def cut(global_size: Sequence[int], local_size: Sequence[int], most: int) -> tuple[int, ...]:
+def cut(global_size: Sequence[int], local_size: Sequence[int], most: Most) -> tuple[int, ...]:
     """The global size of a launch of `most` groups at most, as far as its first two dimensions
     allow: rows are given up before columns."""
+    if not isinstance(most, int):
+        most = most[len(global_size) > 1]
     groups = [size // group for size, group in zip(global_size, local_size, strict=True)]
     planes = groups[2] if len(groups) > 2 else 1
     groups[0] = min(groups[0], max(1, most // planes))

@@ -20,7 +20,7 @@ import numpy as np
 import pyopencl as cl
 
 import acs_cl as acs
-from acs_cl.benchmarks.suite.few_groups import Few
+from acs_cl.benchmarks.suite.few_groups import Few, Most
 from acs_cl.benchmarks.workloads.expert import Queues, Token
 from acs_cl.benchmarks.workloads.workload import Results
 from acs_cl.devices.driver import wait_for_pinned
@@ -34,7 +34,7 @@ ELEMENT, ALL = "element", "all"
 class Moved(Few):
     """A platform that uploads the arrays made with values in each step."""
 
-    def __init__(self, platform: Any, most: int, pinned: bool) -> None:
+    def __init__(self, platform: Any, most: Most, pinned: bool) -> None:
         super().__init__(platform, most)
         self._pinned = pinned
         self._wiped: list[Any] = []
@@ -116,7 +116,7 @@ class MovedByHand(Moved):
     """The same for an expert. `lanes`: queues for launches; the platform may have one more, which
     is for uploads."""
 
-    def __init__(self, platform: Queues, most: int, pinned: bool, lanes: int, apart: bool) -> None:
+    def __init__(self, platform: Queues, most: Most, pinned: bool, lanes: int, apart: bool) -> None:
         super().__init__(platform, most, pinned)
         self._many, self._uploads_on = lanes, lanes if apart else None
         self._tokens: dict[int, Token] = {}
