@@ -12,11 +12,13 @@ import pyopencl as cl
 from .devices import probe
 from .errors import UsageError
 from .factory import NAMES
-from .records import Options, Plan
+from .options import placing
+from .records import Options, Placing, Plan
 
 
-def plan(device: cl.Device, options: Options) -> Plan:
-    """Options where they are given, else what is known of the device."""
+def plan(device: cl.Device, options: Options, lanes_by: tuple[str, str]) -> Plan:
+    """Options where they are given, else what is known of the device. `lanes_by`: which lane a
+    launch takes, where it was asked for."""
     if options.backend != "auto" and options.backend not in NAMES:
         where = " in ACS_CL_BACKEND" if options.overruled else ""
         raise UsageError(
@@ -48,9 +50,13 @@ def plan(device: cl.Device, options: Options) -> Plan:
     if options.backend == "auto" and _mixes(options.issue, known, memory):
         scheduler = "mix"
         why += " Small kernels that are launched often go to a scheduler on the device."
+    placed = placing(*lanes_by, Placing(known.lane_after, known.lane_new))
+    if host == "lanes" and set(lanes_by) == {"auto"}:
+        why = f"{why.rstrip('.')}; {probe.about_policy(known)}."
     return Plan(
-        backend, lanes if host == "lanes" else 1, memory, why, host, known.memory_model, scheduler
-    )
+        backend, lanes if host == "lanes" else 1, memory, why, host, known.memory_model, scheduler,
+        placed,
+    )  # fmt: skip
 
 
 def _mixes(issue: str, known: probe.Probe, memory: str) -> bool:

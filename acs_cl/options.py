@@ -111,11 +111,14 @@ def _seconds(text: str) -> float:
         return 0.0
 
 
-def placing(after: str, new: str, uploads: bool = False) -> Placing:
-    """How a runtime was asked to place launches on lanes."""
-    _known("lane_after", after, LANE_AFTER)
-    _known("lane_new", new, LANE_NEW)
-    return Placing(after, new, uploads)
+def placing(after: str, new: str, known: Placing) -> Placing:
+    """How launches are placed on lanes: as was asked, or else as is known of the device."""
+    _known("lane_after", after, ("auto", *LANE_AFTER))
+    _known("lane_new", new, ("auto", *LANE_NEW))
+    if after == new == "auto":
+        return known
+    own = Placing()
+    return Placing(own.after if after == "auto" else after, own.new if new == "auto" else new)
 
 
 def prefetches(asked: str, on_cpu: bool) -> bool:

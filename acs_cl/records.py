@@ -266,3 +266,5 @@ class Plan(NamedTuple):
     scheduler: str
     """'all': everything that can goes to the scheduler on the device; 'mix': what gains by it;
     'no'."""
+    placing: Placing = Placing()
+    """How lanes are taken where nobody has said that."""

@@ -43,9 +43,9 @@ from .memory.array import Array
 from .memory.blocks import Store, store_for
 from .memory.views import normal_dtype, normal_shape
 from .observe import stats
-from .options import BACKLOG, options, placing, prefetches, scheduler_settings, spawning
+from .options import BACKLOG, options, prefetches, scheduler_settings, spawning
 from .program import Program, adopted_kernel, source_text
-from .records import HostArray, Options, Placing, Plan, Report
+from .records import HostArray, Options, Plan, Report
 from .scheduler.policy import Choice
 from .scheduler.sender import Settings
 
@@ -118,8 +118,8 @@ class Runtime:
         groups: int | None = None,
         slice_ms: float = 50.0,
         order: str = "first_in",
-        lane_after: str = "tail",
-        lane_new: str = "least",
+        lane_after: str = "auto",
+        lane_new: str = "auto",
         predict: bool = True,
         prefetch: str = "off",
         dependencies: str = "exact",
@@ -138,20 +138,19 @@ class Runtime:
         children = spawning(spawn)
         if devices is not None:
             given = {"device": device, "context": context, "emulate": emulate}
-            lanes_by = placing(lane_after, lane_new)
-            self._open_several(devices, placement, spread, asked, lanes_by, given)
+            self._open_several(devices, placement, spread, asked, (lane_after, lane_new), given)
             return
         for name, is_asked in (("placement", placement != "min_finish"), ("spread", spread)):
             if is_asked:
                 raise UsageError(f"{name}= is for several devices; name them in devices=")
         used_context, used_device = context_for(device, context)
-        planned = plan(used_device, asked)
+        planned = plan(used_device, asked, (lane_after, lane_new))
         store = store_for(used_context, used_device, planned.memory)
         table = core.native.Table()
         uploads = prefetches(prefetch, kind(used_device) == "CPU")
         queues = partial(
             factory.create, planned.host, used_context, used_device, planned.lanes,
-            placing(lane_after, lane_new, uploads),
+            planned.placing._replace(uploads=uploads),
         )  # fmt: skip
         if planned.backend == "emulated":
             runs: Backend = factory.create_emulated(used_context, used_device, emulate)
@@ -193,7 +192,7 @@ class Runtime:
         placement: str,
         spread: bool | None,
         asked: Options,
-        lanes: Placing,
+        lanes_by: tuple[str, str],
         given: Mapping[str, object],
     ) -> None:
         """Put the parts together for several devices."""
@@ -205,8 +204,8 @@ class Runtime:
                 raise UsageError(f"{name}= takes one device; name all of them in devices=")
         opening.check(asked, placement)
         chosen = opening.chosen(devices)
-        planned = opening.planned(plan(chosen[0], asked), len(chosen))
-        team = opening.team(chosen, planned, lanes, placement, spread, asked.trace)
+        planned = opening.planned(plan(chosen[0], asked, lanes_by), len(chosen))
+        team = opening.team(chosen, planned, placement, spread, asked.trace)
         parts = Parts(
             team.contexts[0], chosen[0], asked, planned, team.store, team.backend,
             core.native.Table(), _tracer() if asked.trace else None, team.backend.with_times,

@@ -14,13 +14,16 @@ import pyopencl as cl
 import pytest
 from conftest import Environment
 
+import acs_cl as acs
 from acs_cl import core, devices
 from acs_cl._version import __version__
 from acs_cl.devices import probe
-from acs_cl.devices.probe import choice, facts, overlap, store
-from acs_cl.devices.probe.record import Gain, Probe
+from acs_cl.devices.probe import choice, facts, overlap, policies, store
+from acs_cl.devices.probe.record import Gain, Probe, Suited
+from acs_cl.emu.reference.lanes import Lanes
 from acs_cl.errors import DeviceError
 from acs_cl.host.intervals import in_flight
+from acs_cl.records import Placing
 from acs_cl.tools import cli, doctor
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX matter")
@@ -262,6 +265,47 @@ def test_the_choice_follows_the_figures(
 
 
 @pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ((), ("tail", "least")),
+        ((("disjoint", "reuse", 1.04), ("same", "reuse", 0.4)), ("tail", "least")),
+        ((("disjoint", "reuse", 1.06), ("disjoint", "always", 1.2)), ("disjoint", "always")),
+    ],
+)
+def test_lanes_are_taken_by_what_was_clearly_faster(
+    figures: tuple[tuple[str, str, float], ...], expected: tuple[str, str], device: cl.Device
+) -> None:
+    suited = tuple(Suited(*one) for one in figures)
+    found = choice.decide(some_probe(lane_policies=suited))
+    assert (found.lane_after, found.lane_new) == expected
+    store.save(devices.key(device), found)
+    with acs.Runtime(device, backend="lanes") as rt:
+        assert rt.engine.plan.placing[:2] == expected
+        why = rt.stats()["why"]
+    assert f"lanes are taken by '{expected[0]}', '{expected[1]}'" in why
+    assert all(f"{after} {new} {gain:.2f}x" in why for after, new, gain in figures)
+    with acs.Runtime(device, backend="lanes", lane_after="same") as rt:
+        assert rt.engine.plan.placing[:2] == ("same", "least")
+        assert "lanes are taken" not in rt.stats()["why"]
+
+
+@pytest.mark.parametrize("policy", [("tail", "least"), *policies.POLICIES])
+@pytest.mark.parametrize("lanes", [1, 2, 8])
+def test_policies_are_measured_on_the_lanes_that_the_core_takes(
+    policy: policies.Policy, lanes: int
+) -> None:
+    upstream = policies.branching()
+    model = Lanes(lanes, lambda _: False, Placing(*policy))
+    expected = [
+        model.submit(number, [one + 1 for one in above]).lane
+        for number, above in enumerate(upstream, 1)
+    ]
+    assert policies.lanes_of(upstream, lanes, policy) == expected
+    assert len(upstream) == 32
+    assert {len(above) for above in upstream} == {0, 1, 4}
+
+
+@pytest.mark.parametrize(
     ("name", "kind", "units", "backend", "lanes", "memory"),
     [
         ("Portable Computing Language / x", "CPU", 2, "out_of_order", 1, "svm"),
@@ -312,6 +356,9 @@ def test_a_real_measurement_is_short_and_complete(device: cl.Device, measured: P
     assert measured.read_p99_us
     assert measured.read_p99_us >= measured.read_us
     assert measured.sentence.startswith(f"auto chooses {measured.backend}")
+    best = choice.enough(measured.lane_gains)
+    several = best is not None and best.lanes > 1
+    assert [one[:2] for one in measured.lane_policies] == list(policies.POLICIES) * several
     assert measured.may_poll == bool(device.type & cl.device_type.GPU)
 
 

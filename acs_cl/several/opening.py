@@ -23,7 +23,7 @@ from .memory import Everywhere
 from .placement import PLACEMENTS
 
 if TYPE_CHECKING:
-    from ..records import Options, Placing, Plan
+    from ..records import Options, Plan
 
 MOST = 16
 
@@ -78,7 +78,6 @@ def planned(one: Plan, many: int) -> Plan:
 def team(
     devices: Sequence[cl.Device],
     how: Plan,
-    placing: Placing,
     placement: str,
     spread: bool | None,
     is_traced: bool,
@@ -101,7 +100,7 @@ def team(
 
     def lanes(keep_times: bool) -> list[HostQueues]:
         return [
-            HostQueues(how.host, context, one, how.lanes, keep_times, placing)
+            HostQueues(how.host, context, one, how.lanes, keep_times, how.placing)
             for context, one in pairs
         ]
 

@@ -174,6 +174,7 @@ def _rows(found: probe.Probe) -> list[tuple[str, str]]:
         ("out of order", _single(found)),
         ("in-order queues", f"{lanes or 'not measured'}{_overlap(found.lane_overlap)}"),
         ("same, in a slab", slabs or "not measured"),
+        ("branches", probe.about_policy(found)),
         (
             "launch",
             f"{_us(found.launch_us)} in order, {_us(found.launch_with_event_us)} with an event, "

@@ -11,6 +11,7 @@ device, so that the default backend never costs a program its start-up.
     facts    what the driver declares, and test compiles
     bench    kernels of a known length, queues, a clock
     overlap  what runs together, on which queues and memory
+    policies which policy of lanes suits it
     cost     what a launch and a read take
     choice   figures to backend, lanes, memory and the sentence; pure
     store    the files in the user's cache folder
@@ -26,11 +27,12 @@ import pyopencl as cl
 
 from acs_cl.devices import advice, full_name, key, kind, repair
 from acs_cl.devices.probe import choice, facts, store
+from acs_cl.devices.probe.choice import about_policy
 from acs_cl.devices.probe.record import Gain, Probe
 from acs_cl.errors import DeviceError
 from acs_cl.records import Report
 
-__all__ = ["Gain", "Probe", "assume", "measure", "probe", "quick"]
+__all__ = ["Gain", "Probe", "about_policy", "assume", "measure", "probe", "quick"]
 
 
 Say = Callable[[str, float], None]
@@ -76,6 +78,7 @@ def measure(device: cl.Device, *, budget_s: float = 10.0, say: Say = _silent) ->
     from acs_cl.devices.probe.bench import Bench
     from acs_cl.devices.probe.cost import measure_cost
     from acs_cl.devices.probe.overlap import measure_overlap
+    from acs_cl.devices.probe.policies import measure_policies
 
     say("what it declares", 0.0)
     repair(device)
@@ -96,6 +99,9 @@ def measure(device: cl.Device, *, budget_s: float = 10.0, say: Say = _silent) ->
         figures |= measure_cost(bench, until=until, notes=notes)
         say("what overlaps", 0.5)
         figures |= measure_overlap(bench, svm=declared.svm != "none", until=until, notes=notes)
+        best = choice.enough(figures["lane_gains"])
+        if best is not None and best.lanes > 1:
+            figures["lane_policies"] = measure_policies(bench, best.lanes, until, notes)
     except cl.Error as error:
         said = f"{error}{advice(str(error))}"
         raise DeviceError(f"{full_name(device)} cannot be measured: {said}") from error

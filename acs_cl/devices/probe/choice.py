@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from acs_cl.devices import POCL_PLATFORM
 from acs_cl.devices.probe.facts import AMD, NVIDIA
 from acs_cl.devices.probe.record import Gain, Probe
+from acs_cl.records import Placing
 
 # One queue is the simplest road, but only worth it where it overlaps clearly and loses nothing
 # against lanes; lanes are worth their events a little earlier than that.
@@ -20,6 +21,7 @@ LANES_GAIN = 1.15
 ENOUGH = 0.95  # of the best number of lanes: fewer queues cost less
 SLABS_OF_BUFFERS = 0.9  # slabs make views cheap, and may cost that much of the overlap
 ASSUMED_LANES = 8
+POLICY_GAIN = 1.05  # one of another policy of lanes: below, machines differ more from run to run
 
 
 def decide(probe: Probe) -> Probe:
@@ -35,13 +37,29 @@ def decide(probe: Probe) -> Probe:
         backend = "serial"
     lanes = best.lanes if best and lanes_gain >= LANES_GAIN else 1
     memory, about_memory = _memory(probe, backend, lanes)
+    suited = max(probe.lane_policies, key=lambda one: one.gain, default=None)
+    if suited is None or suited.gain < POLICY_GAIN:
+        after, new = Placing()[:2]
+    else:
+        after, new = suited[:2]
     doubt = "" if probe.settled else " (a disturbed measurement, not kept)"
     return probe._replace(
         backend=backend,
         lanes=lanes,
+        lane_after=after,
+        lane_new=new,
         memory=memory,
         sentence=f"{_about_backend(probe, backend, best)}; {about_memory}{doubt}.",
     )
+
+
+def about_policy(probe: Probe) -> str:
+    """Why lanes are taken as they are."""
+    how = f"lanes are taken by {probe.lane_after!r}, {probe.lane_new!r}"
+    if not probe.lane_policies:
+        return f"{how}: other policies were not measured"
+    tried = ", ".join(f"{one.after} {one.new} {one.gain:.2f}x" for one in probe.lane_policies)
+    return f"{how}: branches ran by {tried} of the default"
 
 
 def guess(probe: Probe) -> Probe:

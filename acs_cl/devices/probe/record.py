@@ -9,13 +9,21 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, get_type_hints
 
-from ...records import Report
+from ...records import LANE_AFTER, LANE_NEW, Report
 
 
 class Gain(NamedTuple):
     """How many times faster than one in-order queue the same kernels ran on *lanes* of them."""
 
     lanes: int
+    gain: float
+
+
+class Suited(NamedTuple):
+    """How many times faster than by the default launches in branches ran by a policy of lanes."""
+
+    after: str
+    new: str
     gain: float
 
 
@@ -51,6 +59,7 @@ class Probe(NamedTuple):
     lane_gains: tuple[Gain, ...] = ()
     lane_overlap: float | None = None
     lane_slab_gains: tuple[Gain, ...] = ()
+    lane_policies: tuple[Suited, ...] = ()
     launch_us: float | None = None
     launch_with_event_us: float | None = None
     launch_out_of_order_us: float | None = None
@@ -60,14 +69,16 @@ class Probe(NamedTuple):
     # what follows
     backend: str = "serial"  # "serial" | "out_of_order" | "lanes"
     lanes: int = 1
+    lane_after: str = "tail"
+    lane_new: str = "least"
     memory: str = "buffers"  # "svm" | "buffers"
     sentence: str = ""
 
     def to_json(self) -> Report:
         """Plain values, one for each field."""
         document = self._asdict()
-        for name in _GAINS:
-            document[name] = [gain._asdict() for gain in document[name]]
+        for name in _LISTS:
+            document[name] = [entry._asdict() for entry in document[name]]
         document["notes"] = list(self.notes)
         return document
 
@@ -77,8 +88,8 @@ class Probe(NamedTuple):
         if not isinstance(document, dict) or set(document) != set(cls._fields):
             raise ValueError("not the fields of a probe")
         values = dict(document)
-        for name in _GAINS:
-            values[name] = tuple(_gain(entry) for entry in _entries(name, values[name]))
+        for name, kind in _LISTS.items():
+            values[name] = tuple(_entry(kind, one) for one in _entries(name, values[name]))
         values["notes"] = tuple(_entries("notes", values["notes"]))
         for name, hint in _PLAIN.items():
             _check(name, values[name], hint)
@@ -88,14 +99,18 @@ class Probe(NamedTuple):
             raise ValueError(f"backend: got {values['backend']!r}")
         if values["memory"] not in ("svm", "buffers") or values["lanes"] < 1:
             raise ValueError("memory or lanes out of range")
+        if values["lane_after"] not in LANE_AFTER or values["lane_new"] not in LANE_NEW:
+            raise ValueError(f"lanes: got {values['lane_after']!r}, {values['lane_new']!r}")
         return cls(**values)
 
 
-_GAINS = ("lane_gains", "lane_slab_gains")
+_LISTS: dict[str, type[Gain | Suited]] = {
+    "lane_gains": Gain, "lane_slab_gains": Gain, "lane_policies": Suited,
+}  # fmt: skip
 _PLAIN = {
     name: hint
     for name, hint in get_type_hints(Probe).items()
-    if name not in _GAINS and name != "notes"
+    if name not in _LISTS and name != "notes"
 }
 
 
@@ -105,12 +120,12 @@ def _entries(name: str, value: object) -> list[Any]:
     return value
 
 
-def _gain(entry: object) -> Gain:
-    if not isinstance(entry, dict) or set(entry) != set(Gain._fields):
-        raise ValueError("not the fields of a gain")
-    _check("lanes", entry["lanes"], int)
-    _check("gain", entry["gain"], float)
-    return Gain(entry["lanes"], entry["gain"])
+def _entry(kind: type[Gain | Suited], entry: object) -> Gain | Suited:
+    if not isinstance(entry, dict) or set(entry) != set(kind._fields):
+        raise ValueError(f"not the fields of a {kind.__name__}")
+    for name, hint in get_type_hints(kind).items():
+        _check(name, entry[name], hint)
+    return kind(**entry)
 
 
 def _check(name: str, value: object, hint: Any) -> None:

@@ -1,0 +1,118 @@
+"""Which policy of lanes suits a device: branches that part and meet, placed by each of them.
+
+In: a bench, and how many lanes.  Out: how many times faster than by the default the same launches
+ran by each policy.
+
+Invariant: `lanes_of` gives the lanes that the core gives while no launch has ended, so that what is
+measured is what a program gets that launches ahead of the device.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pyopencl as cl
+
+from acs_cl.devices.probe.bench import ITEMS, KERNELS, Bench
+from acs_cl.devices.probe.record import Suited
+from acs_cl.records import Placing
+
+POLICIES = (("disjoint", "reuse"), ("disjoint", "always"), ("same", "reuse"))
+"""Beside the default: Opara's allocation, with lanes that are idle or with the next one, and
+GrCUDA's `same-as-parent`."""
+
+BRANCHES = (1, 2, 2, 2)
+"""Launches in a row of each branch between two that meet all: a module of GoogLeNet."""
+
+_TURNS = 8
+Policy = tuple[str, str]
+
+
+def branching(kernels: int = KERNELS) -> list[tuple[int, ...]]:
+    """The upstream of each launch: modules of branches, and a launch behind all branches."""
+    found: list[tuple[int, ...]] = []
+    start: tuple[int, ...] = ()
+    while len(found) + sum(BRANCHES) < kernels:
+        ends = []
+        for length in BRANCHES:
+            above = start
+            for _ in range(length):
+                found.append(above)
+                above = (len(found) - 1,)
+            ends += above
+        found.append(tuple(ends))
+        start = (len(found) - 1,)
+    return found
+
+
+def lanes_of(upstream: Sequence[Sequence[int]], lanes: int, policy: Policy) -> list[int]:
+    """The lane of each launch, none of which has ended."""
+    after, new = policy
+    chosen: list[int] = []
+    queued: list[list[int]] = [[] for _ in range(lanes)]
+    continued: set[int] = set()
+    latest = 0
+    for number, above in enumerate(upstream):
+        if after == "tail":
+            behind = [one for one in reversed(above) if queued[chosen[one]][-1] == one]
+        else:
+            behind = [one for one in above if after == "same" or one not in continued]
+        if behind:
+            continued.add(behind[0])
+            lane = chosen[behind[0]]
+        else:
+            turns = [(latest + step) % lanes for step in range(lanes)]
+            idle = [one for one, launches in enumerate(queued) if not launches]
+            if new == "least":
+                latest = min(turns, key=lambda one: len(queued[one]))
+            else:
+                latest = idle[0] if new == "reuse" and idle else turns[1 % lanes]
+            lane = latest
+        chosen.append(lane)
+        queued[lane].append(number)
+    return chosen
+
+
+def measure_policies(
+    bench: Bench, lanes: int, until: float, notes: list[str]
+) -> tuple[Suited, ...]:
+    """How much faster than by the default each policy was, by the best of some turns."""
+    default: Policy = Placing()[:2]
+    upstream, queues = branching(), bench.lanes(lanes)
+    kernels = bench.work(bench.buffers[: len(upstream)])
+    best: dict[Policy, float] = {}
+    for turn in range(_TURNS):
+        for policy in (default, *POLICIES):
+            if time.monotonic() > until:
+                notes.append(f"out of time after {turn} turns of the policies of lanes")
+                return ()
+            took = _burst_us(kernels, queues, upstream, lanes_of(upstream, lanes, policy))
+            best[policy] = took if turn < 2 else min(best[policy], took)  # the first one is cold
+    return tuple(Suited(*one, round(best[default] / best[one], 3)) for one in POLICIES)
+
+
+def _burst_us(
+    kernels: Sequence[cl.Kernel],
+    queues: Sequence[cl.CommandQueue],
+    upstream: Sequence[Sequence[int]],
+    lanes: Sequence[int],
+) -> float:
+    """Host time until all have ended. Events are waited for across lanes only."""
+    events: list[cl.Event] = []
+    start = time.perf_counter()
+    for kernel, above, lane in zip(kernels, upstream, lanes, strict=True):
+        across = [one for one in above if lanes[one] != lane]
+        for one in across:
+            queues[lanes[one]].flush()
+        events.append(
+            cl.enqueue_nd_range_kernel(
+                queues[lane], kernel, (ITEMS,), (ITEMS,),
+                wait_for=[events[one] for one in across] or None,
+            )
+        )  # fmt: skip
+    for queue in queues:
+        queue.flush()
+    for queue in queues:
+        queue.finish()
+    return (time.perf_counter() - start) * 1e6
