@@ -34,7 +34,7 @@ def branching(kernels: int = KERNELS) -> list[tuple[int, ...]]:
     found: list[tuple[int, ...]] = []
     start: tuple[int, ...] = ()
     while len(found) + sum(BRANCHES) < kernels:
-        ends = []
+        ends: list[int] = []
         for length in BRANCHES:
             above = start
             for _ in range(length):
