@@ -59,8 +59,8 @@ constexpr std::size_t MANY_BYTES = 64 << 10;
 // On some drivers an event costs a third of an enqueue. Where nobody asked for one in the last
 // UNASKED launches, and the device keeps up, so that the host is what limits, only every SPARSE-th
 // launch of an in-order lane has its own. The next one stands for those before it, or a marker does.
-constexpr int UNASKED = 64, SPARSE = 4;
-constexpr std::size_t KEEPS_UP = 8;  // launches in flight on a lane, after a look at what has ended
+constexpr int UNASKED = 64, SPARSE = 16;
+constexpr std::size_t KEEPS_UP = 64;  // launches in flight on a lane, after a look at what has ended
 
 class Queues {
 public:
