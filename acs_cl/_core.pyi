@@ -590,29 +590,30 @@ def plan(
     parameters: Iterable[tuple[str, str, int, int]],
     binder: Binder,
     lanes: tuple[Queues, Any, bool] | None,
-    scheduler: tuple[Any, int, int, int] | None,
+    record: tuple[int, int] | tuple[()] | None,
 ) -> None:
     """Give a kernel its launch plan: code, mode, bytes and place in a record by parameter.
 
     `binder` tells which bytes it reaches. `lanes`: queues, kernel, whether memory goes there by
-    address. `scheduler`: itself, bytes of arguments, of local memory of the kernel's own, and of
-    local memory at most."""
+    address. `record`: bytes of arguments in records, and of local memory of the kernel's own;
+    empty where the arguments do not go there, None where no scheduler has the kernel."""
 
 def learn(
     kernel: Caller,
     global_size: Sizes,
     local_size: Sizes | None,
-    head: tuple[bytes, bytes | None] | None,
+    heads: Iterable[tuple[Any, int, bytes, bytes | None]],
     stay: tuple[int, int, str | None] | None,
 ) -> None:
-    """Add sizes to that plan. `head`: how records of these sizes begin, and their shape. `stay`: so
-    many launches up to this number go to lanes before Python decides again, for this reason."""
+    """Add sizes to that plan. `heads`: each scheduler that takes them, first the one where they
+    live, its local memory, how records of these sizes begin there, and their shape. `stay`: so many
+    launches up to this number go to lanes before Python decides again, for this reason."""
 
 def learn_gate(kernel: Caller, variant: Any) -> None:
     """Give a launch plan the kernel that looks at the flag of `when=` first."""
 
-def is_planned(kernel: Caller, /) -> bool:
-    """Say whether a kernel has a valid launch plan."""
+def is_planned(kernel: Caller, for_epochs: bool) -> bool:
+    """Say whether a kernel has a valid launch plan; one that knows of records, if asked for."""
 
 def forget(kernel: Caller, /) -> None:
     """Drop the launch plan of a kernel."""

@@ -82,7 +82,6 @@ class Kernel(core.native.Caller):
         self._clones: dict[tuple[tuple[int, ...], tuple[bool, ...]], Any] = {}
         self._bands = Bands()
         self.guards: Guards | None = None
-        self._offer: Any = None
         self._ranges: bool | None = None
         self._binder: core.native.Binder | None = None
         self.is_for_python = False
@@ -204,11 +203,6 @@ class Kernel(core.native.Caller):
             )  # fmt: skip
         plain = reads is None and writes is None and offset is None and self.standing is None
         items = None if spawn is None else spawns.asked(spawn)
-        # a graph keeps commands, and makes tasks of them
-        offer = self._native.offer if graph is None else None
-        if offer is not None and offer is not self._offer:
-            self._offer = offer
-            self._forget()
         if when is not None or (global_size and global_size[0].__class__ is size):
             deciding = Deciding(self, global_size, when)
             global_size = deciding.global_size
@@ -249,9 +243,8 @@ class Kernel(core.native.Caller):
                 return handle
             variant = deciding.variant
         if plain and items is None:
-            plan_launches(
-                self, offer, global_size, local_size, access, args, handle.number, variant
-            )
+            # a graph keeps commands, and makes tasks of them
+            plan_launches(self, command, graph is not None, args, handle.number, variant)
         return left_whole(self.engine, handle, whole) if whole else handle
 
     def _spread(

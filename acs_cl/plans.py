@@ -17,15 +17,16 @@ from . import core
 from .access.binder import parameter_of
 from .access.called import Called
 from .memory.array import Array
-from .records import Access, Sizes
+from .records import Sizes
 from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
 
 if TYPE_CHECKING:
     from .access.signature import Parameter
+    from .devices.driver import OwnKernel
     from .launch.commands import KernelCommand
     from .launch.engine import Engine
-    from .scheduler.builds import Scheduler
-    from .scheduler.task import Body
+    from .opencl_c.functions.translation import Function
+    from .scheduler.backend import Head
 
 _Parameter: TypeAlias = tuple[str, str, int]
 """What the core calls a parameter, how it is used, and its bytes."""
@@ -64,6 +65,10 @@ class Planned(Called, Protocol):
         """The engine of its runtime."""
 
     @property
+    def native(self) -> OwnKernel:
+        """The runtime's own kernel."""
+
+    @property
     def binder(self) -> core.native.Binder:
         """What binds the arguments of its launches."""
 
@@ -75,31 +80,32 @@ def use(handle: type) -> None:
 
 def plan_launches(
     kernel: Planned,
-    offer: tuple[Scheduler, Body] | None,
-    global_size: Sizes,
-    local_size: Sizes | None,
-    access: Access,
+    command: KernelCommand,
+    is_kept: bool,
     args: tuple[object, ...],
     number: int,
     variant: object = None,
 ) -> None:
     """Launch `number`, without keywords but for `when=`, went to a backend: the core makes those
     like it from now on, with `when=` or without, as far as nothing is unusual when they come.
-    `offer`: the scheduler that has the kernel, and its body there, if one has; `access`: what it
-    touches without `when=`; `variant`: the OpenCL kernel that looks at that first, if there is
-    one."""
+    `command`: what it is without `when=`; `is_kept`: a graph has it; `variant`: the OpenCL kernel
+    that looks at `when=` first, if there is one."""
     assert isinstance(kernel, core.native.Caller)
     native, engine = core.native, kernel.engine
     if kernel.is_for_python or not engine.table.usable:
         return
-    head = _head(kernel, offer, global_size, local_size)
-    stay = _stay(kernel, global_size, local_size, args, number)
-    if head is None and stay is None:
+    may_record = not is_kept and command.kernel is kernel.native
+    heads: list[Head] = engine.backend.heads(command) if may_record else []
+    stay = _stay(kernel, command.global_size, command.local_size, args, number)
+    if not heads and stay is None:
         return
-    if not native.is_planned(kernel) and not _plan(kernel, _parameters(kernel), offer):
-        kernel.is_for_python = True
-        return
-    native.learn(kernel, global_size, local_size, head, stay)
+    if not native.is_planned(kernel, bool(heads)):
+        origin: Any = kernel.native.origin
+        function = heads[0][0].bodies[origin].function if heads else None
+        if not _plan(kernel, _parameters(kernel), function):
+            kernel.is_for_python = True
+            return
+    native.learn(kernel, command.global_size, command.local_size, heads, stay)
     if variant is not None:
         native.learn_gate(kernel, variant)
 
@@ -121,28 +127,10 @@ def plan_commands(
     stay = engine.backend.stays(number, queued, (name, global_size, local_size))
     if not stay[0] or not engine.table.usable:
         return
-    if not native.is_planned(kernel) and not _plan(kernel, _parameters(kernel, given), None):
+    if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel, given), None):
         return
-    native.learn(kernel, global_size, local_size, None, stay)
+    native.learn(kernel, global_size, local_size, (), stay)
     native.set_arguments(joining, of_program, kernel, queued, given.pointers, given.values)
-
-
-def _head(
-    kernel: Planned,
-    offer: tuple[Scheduler, Body] | None,
-    global_size: Sizes,
-    local_size: Sizes | None,
-) -> tuple[bytes, bytes | None] | None:
-    """What records of these sizes begin with, where the scheduler takes such launches."""
-    if offer is None:
-        return None
-    scheduler, body = offer
-    head = body.heads.get((global_size, local_size, None, None))
-    if head is None:
-        return None
-    backend: Any = kernel.engine.backend
-    takes = backend.takes((kernel.name, global_size, local_size), head[2], scheduler)
-    return head[:2] if takes else None
 
 
 def _stay(
@@ -165,9 +153,7 @@ def _stay(
     return stay
 
 
-def _plan(
-    kernel: Planned, parameters: list[_Parameter] | None, offer: tuple[Scheduler, Body] | None
-) -> bool:
+def _plan(kernel: Planned, parameters: list[_Parameter] | None, function: Function | None) -> bool:
     """Give the core a plan for the kernel; false where it can have none."""
     assert isinstance(kernel, core.native.Caller)
     engine, signature = kernel.engine, kernel.signature
@@ -178,34 +164,32 @@ def _plan(
         or signature.program_globals
     ):
         return False
-    places, epoch = _places(kernel, parameters, offer)
+    places, record = _places(kernel, parameters, function)
     queues = engine.backend.core_queues
     lanes = None if queues is None else (queues, kernel.native, engine.plan.memory == "svm")
     core.native.plan(
         kernel, engine.table, kernel.name,
         [(*parameter, at) for parameter, at in zip(parameters, places, strict=True)],
-        kernel.binder, lanes, epoch,
+        kernel.binder, lanes, record,
     )  # fmt: skip
     return True
 
 
 def _places(
-    kernel: Planned, codes: list[_Parameter], offer: tuple[Scheduler, Body] | None
-) -> tuple[list[int], tuple[Scheduler, int, int, int] | None]:
-    """Where each argument is in a record, and what else the core has to know of the scheduler; None
-    where it cannot pack them."""
+    kernel: Planned, codes: list[_Parameter], function: Function | None
+) -> tuple[list[int], tuple[int, int] | tuple[()] | None]:
+    """Where each argument is in a record, and bytes of all arguments and of local memory; nothing
+    where it cannot pack them, None where there are no records."""
     nowhere = [0] * len(codes)
-    if offer is None:
+    if function is None:
         return nowhere, None
-    scheduler, body = offer
-    function = body.function
     parameters = kernel.signature.parameters
     for (code, *_), parameter, field in zip(codes, parameters, function.fields, strict=True):
         kind = {"P": "pointer", "L": "local"}.get(code, "value")
         if field.kind != kind or parameter.space == "constant":
-            return nowhere, None
+            return nowhere, ()
     places = [_HEAD_BYTES + field.offset for field in function.fields]
-    return places, (scheduler, function.blob_bytes, function.local_bytes, body.limits.arena_bytes)
+    return places, (function.blob_bytes, function.local_bytes)
 
 
 def _parameters(kernel: Planned, given: Given | None = None) -> list[_Parameter] | None:

@@ -404,8 +404,8 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
             (code, mode, struct.calcsize(f"={code}") if code != "P" else 8, at)
             for code, at, mode in LAYOUTS[nbytes][0]
         ]
-        core.native.plan(kernel, native, "fake", parameters, PLAIN, None, (scheduler, nbytes, 0, 0))
-        core.native.learn(kernel, (8,), None, (head, None), None)
+        core.native.plan(kernel, native, "fake", parameters, PLAIN, None, (nbytes, 0))
+        core.native.learn(kernel, (8,), None, [(scheduler, 0, head, None)], None)
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []
         made: dict[int, Access] = {}
@@ -511,11 +511,11 @@ def test_what_is_taught_has_to_fit() -> None:
         ("L", "", 4, 126),
     ):
         with pytest.raises(ValueError, match="does not fit"):
-            core.native.plan(kernel, table, "fake", [wrong], PLAIN, None, ("", 64, 0, 0))
+            core.native.plan(kernel, table, "fake", [wrong], PLAIN, None, (64, 0))
     body = core.native.Binder([("i", "", 4)], [([], [], [], [])], [0], None, (), False)
     with pytest.raises(ValueError, match="numbers only"):
         core.native.plan(kernel, table, "fake", [("P", "r", 8, 0)], body, None, None)
     with pytest.raises(TypeError):
         core.native.plan(object(), table, "fake", [], PLAIN, None, None)
-    assert not core.native.is_planned(kernel)
+    assert not core.native.is_planned(kernel, False)
     kernel.engine = None

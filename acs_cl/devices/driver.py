@@ -55,14 +55,16 @@ class OwnKernel(cl.Kernel):
 
     OpenCL does not retain what a kernel's arguments refer to. NVIDIA's driver (seen with 580) takes
     a new sub-buffer that got the handle of a released one for the argument already set, and runs on
-    the old memory. `origin`: source, options and name, where they are known; `offer`: the scheduler
-    on the device that runs it, and its body there, once there is one. `queued`: the native core's
-    own kernel for it, once it was launched there; `signature`: its signature, once that is known.
-    `token`: what stands for it in the books of checks, which are not to keep it alive.
+    the old memory. `origin`: source, options and name, where they are known; `offers`: by
+    sizes, the scheduler on the device that runs it, and its body there, once there is one.
+    `queued`: the native core's own kernel for it, once it was launched there; `signature`: its
+    signature, once that is known. `token`: what stands for it in the books of checks, which are not
+    to keep it alive.
     """
 
     __slots__ = (
-        "current", "launched", "offer", "origin", "queued", "reason", "signature", "stays", "token",
+        "current", "launched", "offers", "origin", "queued", "reason", "signature", "stays",
+        "token",
     )  # fmt: skip
 
     # as they are now: `interception` puts others in their place, for kernels of the program
@@ -80,7 +82,7 @@ class OwnKernel(cl.Kernel):
         self.reason = "its kernel was not launched often yet"
         self.stays = 32
         """For how many launches that is believed the next time."""
-        self.offer: Any = None
+        self.offers: dict[tuple[object, ...], Any] = {}
         self.origin: Origin | None = None
         self.queued: object = None
         self.signature: object = None

@@ -17,6 +17,7 @@ from .. import core
 from ..devices.driver import Origin, OwnKernel
 from ..errors import DeviceError
 from ..records import Found, Launch, Report, Sizes
+from .commands import KernelCommand
 
 End = core.native.End
 Ended = list[core.native.End]
@@ -87,6 +88,10 @@ class Backend:
         """Launch `number` came: how many like it, of `key`, will go to a queue without further
         thought (-1: all), up to which launch (0: any), and why if that is asked for."""
         return -1, 0, None
+
+    def heads(self, command: KernelCommand) -> list[Any]:
+        """How records of such launches begin, in each scheduler of its that may have them."""
+        return []
 
     def from_queues(self, ended: Ended) -> Ended:
         """What the core's queues have told of somebody else, as `poll` would tell it."""

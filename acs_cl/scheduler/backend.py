@@ -23,7 +23,7 @@ from functools import partial
 from itertools import islice
 from math import prod
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyopencl as cl
 
@@ -43,7 +43,7 @@ from .policy import FEW, HOT, LONGEST_REST, Choice, Key
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
-from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit, sizes_of
+from .task import MOST_HEADS, NO_ADDRESS, Body, NeedsArena, Task, Unfit, sizes_of
 
 if TYPE_CHECKING:
     from .cutting import Cutter
@@ -65,6 +65,10 @@ REMEMBERED = 8192
 """Launches on lanes whose reason is kept for `explain`."""
 
 ON_HOST = "it is a host task"
+
+
+Head: TypeAlias = tuple[Scheduler, int, bytes, bytes | None]
+"""A scheduler, its local memory, how records of a size begin there, and their shape."""
 
 
 class Device(Backend):
@@ -284,11 +288,9 @@ class Device(Backend):
         offer = _offer(command)
         try:
             scheduler, task = self._task(command, offer)
-            if choice is not None:
-                key, groups = _key(command), scheduler.limits.groups
-                refusal = choice.refusal(launch.number, key, task.tiles, groups)
-                if refusal is not None:
-                    raise Unfit(refusal)
+            refusal = self._refusal(_key(command), task.tiles, scheduler)
+            if refusal is not None:
+                raise Unfit(refusal)
         except Unfit as unfit:
             if choice is not None and offer is None and type(command) is KernelCommand:
                 _look_away(command.kernel, unfit.reason)
@@ -296,10 +298,12 @@ class Device(Backend):
             return
         epoch = self._sender.open
         if epoch is not None and epoch.scheduler is not scheduler:
-            home = None if offer is None else scheduler
-            found = self._as_guest(command, home, epoch.scheduler)
+            found = self._as_guest(command, scheduler, epoch.scheduler)
             if found is not None:
                 scheduler, task = epoch.scheduler, found
+                command, _ = parts_of(command)
+                assert type(command) is KernelCommand
+                self._keep_offer(command, scheduler, scheduler.bodies[command.kernel.origin])
         if epoch is None or epoch.scheduler is not scheduler:
             self._cut()
             trusted = self._choice is None or self._choice.trusts
@@ -321,24 +325,19 @@ class Device(Backend):
             self._commands.append(launch)
         self.send_if_due()
 
-    def _as_guest(self, command: Command, home: Scheduler | None, other: Scheduler) -> Task | None:
+    def _as_guest(self, command: Command, home: Scheduler, other: Scheduler) -> Task | None:
         """What a launch is in another scheduler, if it may as well run there: so that the epoch
-        needs no cut. From now on its kernel is at home there. One that fills the device has its
-        tiles as its own scheduler cuts them: on an H200 such a task took twice as long in groups of
-        64 as in groups of 256."""
+        needs no cut. One that fills the device has its tiles as its own scheduler cuts them: on an
+        H200 such a task took twice as long in groups of 64 as in groups of 256."""
         command, decision = parts_of(command)
         assert type(command) is KernelCommand
-        if decision is not None and (decision.count is not None or home is None):
+        origin = command.kernel.origin
+        if decision is not None and decision.count is not None:
             return None
-        native = command.kernel
-        if not self._schedulers.may_ride(native.origin, home, other):
+        if not self._schedulers.may_ride(origin, home, other):
             return None
-        body = other.bodies[native.origin]
-        task = body.made(command, decision, self._store.owns)
-        if 2 * task.tiles > other.limits.groups:
-            return None
-        native.offer = other, body  # in place of the one it has
-        return task
+        task = other.bodies[origin].made(command, decision, self._store.owns)
+        return None if 2 * task.tiles > other.limits.groups else task
 
     def attend(self) -> None:
         """Look at the open epoch now and then, though it has no tasks."""
@@ -346,13 +345,28 @@ class Device(Backend):
         if epoch is not None and not epoch.attended:
             self._sender.attend()
 
-    def takes(self, key: Key, tiles: int, scheduler: Scheduler) -> bool:
-        """Whether launches of a kernel and its sizes go to the scheduler without further thought.
-        `key`: its name and the sizes."""
-        choice = self._choice
-        if choice is None:
-            return True
-        return choice.refusal(self._table.number, key, tiles, scheduler.limits.groups) is None
+    def heads(self, command: KernelCommand) -> list[Head]:
+        """How records of launches like one that was a task of a scheduler begin, there and in all
+        others where they may as well run. None, if they do not go to it without further thought."""
+        offer = _offer(command)
+        if offer is None:
+            return []
+        scheduler, body = offer
+        found = body.heads.get(sizes_of(command))
+        if found is None or self._refusal(_key(command), found[2], scheduler) is not None:
+            return []
+        heads = [(scheduler, body.limits.arena_bytes, *found[:2])]
+        for other in self._schedulers.built():
+            task = None if other is scheduler else self._as_guest(command, scheduler, other)
+            if task is not None:
+                heads.append((other, other.limits.arena_bytes, task.head, task.shape))
+        return heads
+
+    def _refusal(self, key: Key | None, tiles: int, scheduler: Scheduler) -> str | None:
+        """Why the next launch of a kernel and its sizes should take a lane, if it should."""
+        if self._choice is None:
+            return None
+        return self._choice.refusal(self._table.number, key, tiles, scheduler.limits.groups)
 
     def _task(
         self, command: Command, offer: tuple[Scheduler, Body] | None
@@ -367,11 +381,18 @@ class Device(Backend):
         except NeedsArena as more:
             self._schedulers.enlarge(scheduler, more.nbytes)
             raise
-        native = command.kernel
-        if native.offer is None:
-            native.offer = scheduler, body
-            self._offered.append(native)
+        if offer is None:
+            self._keep_offer(command, scheduler, body)
         return scheduler, task
+
+    def _keep_offer(self, command: KernelCommand, scheduler: Scheduler, body: Body) -> None:
+        """From now on launches of a kernel at these sizes are at home there."""
+        offers = command.kernel.offers
+        if not offers:
+            self._offered.append(command.kernel)
+        elif len(offers) >= MOST_HEADS:  # a program whose sizes never repeat
+            offers.clear()
+        offers[sizes_of(command)] = scheduler, body
 
     def _body(self, command: KernelCommand) -> tuple[Scheduler, Body]:
         origin = getattr(command.kernel, "origin", None)
@@ -486,7 +507,7 @@ class Device(Backend):
         sends to lanes in one of them."""
         self._builds = self._schedulers.builds
         for native in self._offered:
-            native.offer = None
+            native.offers = {}
         self._offered.clear()
         self._table.generation += 1
         if self._choice is not None:
@@ -761,8 +782,8 @@ def _offer(command: Command) -> tuple[Scheduler, Body] | None:
     command, _ = parts_of(command)
     if type(command) is not KernelCommand:
         return None
-    offer: tuple[Scheduler, Body] | None = getattr(command.kernel, "offer", None)
-    return offer if offer is not None and sizes_of(command) in offer[1].heads else None
+    offers: dict[tuple[object, ...], tuple[Scheduler, Body]] = getattr(command.kernel, "offers", {})
+    return offers.get(sizes_of(command))
 
 
 def _look_away(kernel: OwnKernel, reason: str) -> None:

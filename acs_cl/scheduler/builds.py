@@ -269,14 +269,12 @@ class Schedulers:
                         found.append((built, body))
         return found
 
-    def may_ride(self, origin: Origin, home: Scheduler | None, other: Scheduler) -> bool:
+    def may_ride(self, origin: Origin, home: Scheduler, other: Scheduler) -> bool:
         """Whether a kernel that `home` runs may as well run in `other`: it may be cut anywhere, and
         as many of its work-items, or half of them at least, run there at the same time. Not where a
         group is one work-item: in others tasks take some 20 us longer there, with PoCL 3.0."""
         if self._loops or origin not in other.bodies or not other.bodies[origin].function.tiled:
             return False
-        if home is None:
-            home = self.find(origin, 0)[0]
         here, there = home.limits, other.limits
         return 2 * there.groups * there.group >= here.groups * here.group
 

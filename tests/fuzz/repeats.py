@@ -2,9 +2,10 @@
 
 In: a seed. Out: `Program`, steps of launches with what comes between them, and `run`, which makes
 them on a runtime and compares. From one step to the next anything may change: a number, an array, a
-view, a size, a launch. Arrays are dropped and made again, the host writes and reads in the middle
-of a step, handles are waited for in the middle of a step, launches are refused, and host tasks come
-between. Several programs may run at once, in threads on one runtime.
+view, a size, a launch. In half of the programs some kernels work in groups, of two sizes: these
+live in other schedulers than the rest. Arrays are dropped and made again, the host writes and reads
+in the middle of a step, handles are waited for in the middle of a step, launches are refused, and
+host tasks come between. Several programs may run at once, in threads on one runtime.
 """
 
 from __future__ import annotations
@@ -31,10 +32,18 @@ kernel void flat(global uint *x)
 kernel void wide(global uint *x, global const uint *y, ulong a, ulong b, ulong c, ulong d, ulong e,
                  ulong f, ulong g, uint h)
 { size_t i = get_global_id(0); x[i] += y[i] + (uint)(a + 2 * b + 3 * c + d + e + f + g) + h; }
+kernel void turn(global uint *x, uint a)
+{ local uint row[8]; size_t i = get_local_id(0); row[i] = x[get_global_id(0)] * 3 + a;
+  barrier(CLK_LOCAL_MEM_FENCE); x[get_global_id(0)] = row[get_local_size(0) - 1 - i]; }
+kernel void ends(global const uint *x, global uint *y)
+{ local uint row[8]; size_t i = get_local_id(0); row[i] = x[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE); y[get_global_id(0)] += row[0] + 2 * row[get_local_size(0) - 1]; }
 """
-KERNELS = {"add": 2, "put": 1, "blend": 3, "flat": 1, "wide": 2}
+KERNELS = {"add": 2, "put": 1, "blend": 3, "flat": 1, "wide": 2, "turn": 1, "ends": 2}
 """Arrays of each."""
-NUMBERS = {"add": 1, "put": 2, "blend": 2, "flat": 0, "wide": 8}
+NUMBERS = {"add": 1, "put": 2, "blend": 2, "flat": 0, "wide": 8, "turn": 1, "ends": 0}
+IN_GROUPS = ("turn", "ends")
+GROUPS = (4, 8)
 ROW, ARRAYS = 16, 6
 
 Values = np.ndarray[Any, np.dtype[np.uint32]]
@@ -55,6 +64,7 @@ class Launch(NamedTuple):
     views: tuple[View, ...]
     numbers: tuple[int, ...]
     items: int
+    group: int | None
     decides: int | None
     """An array whose first word decides."""
 
@@ -83,34 +93,42 @@ class Program(NamedTuple):
 def program(seed: object) -> Program:
     """Draw a program."""
     chance = random.Random(f"repeats {seed}")
-    step: Step = [_launch(chance) for _ in range(chance.choice([8, 9, 12, 20, 40]))]
+    in_groups = chance.random() < 0.5
+    step: Step = []
+    for _ in range(chance.choice([8, 9, 12, 20, 40])):
+        group = step[-1].group if step and chance.random() < 0.8 else _group(chance, in_groups)
+        step.append(_launch(chance, group))
     trouble = chance.choice([0.0, 0.1, 0.3, 0.6])
     steps = []
     for _ in range(chance.randrange(8, 20)):  # an epoch that comes thrice is kept
         now = [_with_numbers(chance, one) if chance.random() < 0.2 else one for one in step]
         if chance.random() < trouble:
             for _ in range(chance.choice([1, 1, 2])):
-                _change(chance, now)
+                _change(chance, now, in_groups)
             if chance.random() < 0.4:  # it stays so
                 step = [one for one in now if isinstance(one, Launch)] or step
         steps.append([*now, Other(chance.choice(("get", "finish", "get", "wait", "")), 0, 0)])
     return Program(steps)
 
 
-def _launch(chance: random.Random) -> Launch:
-    kernel = chance.choice(list(KERNELS))
+def _group(chance: random.Random, in_groups: bool) -> int | None:
+    return chance.choice((None, *GROUPS)) if in_groups else None
+
+
+def _launch(chance: random.Random, group: int | None) -> Launch:
+    kernel = chance.choice([one for one in KERNELS if (one in IN_GROUPS) is (group is not None)])
     views: list[View] = []
     rows = chance.choice([1, 1, 1, 2])
     while len(views) < KERNELS[kernel]:
         view = View(chance.randrange(ARRAYS), chance.randrange(4 - rows + 1), rows)
         if all(view.array != other.array for other in views):
             views.append(view)
-    items = chance.choice([ROW, ROW, 5]) * rows if kernel != "flat" else ROW * rows
+    items = ROW * rows if kernel == "flat" or group else chance.choice([ROW, ROW, 5]) * rows
     used = {view.array for view in views}
     free = [array for array in range(ARRAYS) if array not in used]
     decides = chance.choice(free) if chance.random() < 0.1 else None
     numbers = tuple(chance.randrange(50) for _ in range(NUMBERS[kernel]))
-    return Launch(kernel, tuple(views), numbers, items, decides)
+    return Launch(kernel, tuple(views), numbers, items, group, decides)
 
 
 def _with_numbers(chance: random.Random, one: Launch | Other) -> Launch | Other:
@@ -119,7 +137,7 @@ def _with_numbers(chance: random.Random, one: Launch | Other) -> Launch | Other:
     return one._replace(numbers=tuple(chance.randrange(50) for _ in one.numbers))
 
 
-def _change(chance: random.Random, step: Step) -> None:
+def _change(chance: random.Random, step: Step, in_groups: bool) -> None:
     """Change a step somewhere."""
     at = chance.randrange(len(step))
     how = chance.randrange(5)
@@ -127,9 +145,9 @@ def _change(chance: random.Random, step: Step) -> None:
         what, array, value = chance.choice(OTHERS), chance.randrange(ARRAYS), chance.randrange(99)
         step.insert(at, Other(what, array, value))
     elif how == 1:
-        step[at] = _launch(chance)
+        step[at] = _launch(chance, _group(chance, in_groups))
     elif how == 2:
-        step.insert(at, _launch(chance))
+        step.insert(at, _launch(chance, _group(chance, in_groups)))
     elif how == 3 and len(step) > 1:
         del step[at]
     else:
@@ -160,6 +178,11 @@ class Host:
             at[2][:] = at[2] * np.uint32(5) + more
         elif one.kernel == "flat":
             at[0][:] = at[0] * np.uint32(5) + i
+        elif one.kernel == "turn":
+            at[0][:] = (at[0] * np.uint32(3) + numbers[0]).reshape(-1, one.group)[:, ::-1].ravel()
+        elif one.kernel == "ends":
+            rows = at[0].reshape(-1, one.group)
+            at[1] += np.repeat(rows[:, 0] + np.uint32(2) * rows[:, -1], one.group)
         else:
             a, b, c, *others, h = one.numbers
             at[0] += at[1] + np.uint32(a + 2 * b + 3 * c + sum(others) + h)
@@ -182,7 +205,8 @@ class Device:
         more = {}
         if one.decides is not None:
             more = {"when": self._view(View(one.decides, 0, 1))[:1]}
-        self._handles.append(kernel(size, None, *views, *one.numbers, **more))
+        group = None if one.group is None else (one.group,)
+        self._handles.append(kernel(size, group, *views, *one.numbers, **more))
         assert self._handles[-1].name == one.kernel
 
     def _view(self, view: View) -> acs.Array:
@@ -299,7 +323,10 @@ class Ways:
         if name not in self._made:
             runtime = acs.Runtime(self._device, **CONFIGURATIONS[name])
             built = runtime.build(SOURCE)
-            runtime.prebuild(*(getattr(built, kernel) for kernel in KERNELS))
+            runtime.prebuild(*(
+                (getattr(built, kernel), (group,)) if kernel in IN_GROUPS
+                else getattr(built, kernel) for kernel in KERNELS for group in GROUPS
+            ))  # fmt: skip
             self._made[name] = runtime, built
         runtime, made = self._made[name]
         seeds = [f"{seed} {index}" for index in range(1 if seed % THREADED else 2 + seed % 2)]

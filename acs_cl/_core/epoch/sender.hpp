@@ -341,6 +341,21 @@ public:
         send_open(true);
     }
 
+    // Whether the core may have the open epoch be one of another scheduler.
+    bool may_change() const { return by_itself && is_plain; }
+
+    // The open epoch is sent before its time, and the next one is of another scheduler. Whoever looked at the one
+    // now and then does so for the other.
+    void change_to(const nb::object &scheduler) {
+        const double attended = open_ ? open_->attended : 0;
+        if (unsent()) {
+            cuts++;
+            send_open(false);
+        }
+        open_for(scheduler, true);
+        if (attended) attend();
+    }
+
     // The core's own look at it. False: Python has to.
     bool send_due() {
         if (!by_itself || !is_plain || !open_ || !open_->attended || !unsent()) return false;

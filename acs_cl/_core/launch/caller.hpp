@@ -50,8 +50,14 @@ public:
         are_views_ = false;
         return begin(global, local);
     }
-    bool may_record() const {
-        return size_->head && plan.epoch && table.takes(plan.epoch->scheduler.ptr());
+    // Whether it may be a task now: of the open epoch, or of one that is opened for it where it lives.
+    bool may_record() {
+        if (size_->heads.empty()) return false;
+        head_ = size_->in(table.scheduler.ptr());
+        if (head_) return table.takes_more();
+        if (!table.open_for(size_->heads.front().scheduler) || !look_up()) return false;
+        head_ = size_->in(table.scheduler.ptr());
+        return head_ && table.takes_more();
     }
     bool may_enqueue() const {
         return plan.is_current() && kernel_ && plan.lanes.stay.lasts(table);
@@ -65,13 +71,13 @@ public:
         in_epoch_ = in_epoch;
         if (!in_epoch) return look_up();
         const std::size_t nbytes = plan.epoch->blob_bytes;
-        arena_ = plan.epoch->arena;
-        char *record = table.recorder->place(size_->head->words);
+        arena_ = {plan.epoch->local_bytes, head_->arena_bytes};
+        char *record = table.recorder->place(head_->words);
         if (fits()) {
             bytes_ = record;
         } else {
             std::memset(own_, 0, HEAD_BYTES + nbytes);
-            std::memcpy(own_, size_->head->words.data(), HEAD_BYTES);
+            std::memcpy(own_, head_->words.data(), HEAD_BYTES);
         }
         return true;
     }
@@ -103,7 +109,7 @@ public:
 
     // Into the hazards, and into the open epoch.
     void record() const {
-        const Head &head = *size_->head;
+        const Head &head = *head_;
         const std::string_view blob{bytes_ + HEAD_BYTES, plan.epoch->blob_bytes};
         const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
         if (!fits()) std::memcpy(table.recorder->place({}), bytes_, HEAD_BYTES);
@@ -143,6 +149,7 @@ private:
     PyObject *global_ = nullptr, *local_ = nullptr;
     Sizes sizes_;
     Sized *size_ = nullptr;
+    const Head *head_ = nullptr;
     Arena arena_{};
     Flag flag_;
     bool decides_ = false, in_epoch_ = false, are_views_ = true, is_narrow_ = true;

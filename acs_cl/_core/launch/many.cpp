@@ -195,7 +195,7 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
     LaunchPlan &plan = bound.plan;
     Table &table = bound.table;
     if (!taken.is_whole() || !bound.begin(global.ptr(), local.ptr(), taken.decide())) return;
-    const bool in_epoch = bound.may_record() && !plan.has_local();
+    const bool in_epoch = !plan.has_local() && bound.may_record();
     std::optional<Taken> lock;
     if (!in_epoch) {
         if (!bound.is_on_lanes() || !table.is_plain() || !table.lock->try_take()) return;

@@ -25,19 +25,20 @@ void use(nb::handle handle, nb::handle array, nb::handle local, nb::handle numbe
 
 // Launches of `kernel` have parameters of some codes, modes and lengths, each with its place in a record.
 // `binder`: the kernel's, which tells which bytes they reach.
-// `lanes`: the queues, the kernel as they take it, and whether by address. `scheduler`: the one that has the
-// kernel, if one has, how many bytes the arguments take there, and of the most local memory what the kernel
-// has of its own.
+// `lanes`: the queues, the kernel as they take it, and whether by address. `record`: where a scheduler has
+// the kernel, how many bytes the arguments take there, and how much local memory the kernel has of its own; nothing
+// where these do not go into records.
 void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle parameters, nb::handle binder,
-          nb::handle lanes, nb::handle scheduler) {
+          nb::handle lanes, nb::handle record) {
     Caller *self = caller(kernel);
     auto made = std::make_unique<LaunchPlan>(table, std::move(name));
     std::size_t end = 0;  // of a record; 0: one is behind the other
-    if (!scheduler.is_none()) {
-        const auto number = [&](int at) { return nb::cast<std::size_t>(scheduler[at]); };
-        if (number(1) > MOST_BLOB) throw std::invalid_argument("these arguments are too many");
-        end = HEAD_BYTES + number(1);
-        made->epoch = ToEpoch{nb::object(scheduler[0]), number(1), {number(2), number(3)}, {}};
+    made->knows_records = !record.is_none();
+    if (made->knows_records && nb::len(record)) {
+        const auto blob_bytes = nb::cast<std::size_t>(record[0]);
+        if (blob_bytes > MOST_BLOB) throw std::invalid_argument("these arguments are too many");
+        end = HEAD_BYTES + blob_bytes;
+        made->epoch = ToEpoch{blob_bytes, nb::cast<std::uint64_t>(record[1]), {}};
     }
     std::size_t memory = 0;
     for (nb::handle item : parameters) {
@@ -74,21 +75,25 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
     LaunchPlan::forget(std::exchange(self->plan, made.release()));
 }
 
-// A size that its launches may have. `head`: what records begin with, and their shape, where a scheduler takes
-// such launches. `stay`: how many launches, up to which number, go to lanes before Python decides again, and
+// A size that its launches may have. `heads`: of each scheduler that takes such launches, the one where they live
+// first, itself, its local memory, what records begin with, and their shape. `stay`: how many launches, up to which number, go to lanes before Python decides again, and
 // for which reason, if that is asked for.
-void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle head, nb::handle stay) {
+void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle heads, nb::handle stay) {
     LaunchPlan *plan = caller(kernel)->plan;
     Sizes sizes;
     if (!plan || !take_sizes(global.ptr(), local.ptr(), sizes)) return;
     Sized &size = plan->sizes.make(sizes);
-    if (!head.is_none() && plan->epoch) {
-        const nb::bytes words = nb::cast<nb::bytes>(head[0]);
+    bool is_home = true;
+    for (nb::handle one : heads) {
+        const nb::bytes words = nb::cast<nb::bytes>(one[2]);
         if (words.size() != HEAD_BYTES) throw std::invalid_argument("a head has 64 bytes");
-        std::memcpy(size.head.emplace().words.data(), words.c_str(), HEAD_BYTES);
-        if (const nb::object given = head[1]; !given.is_none()) {
+        if (!plan->epoch) break;
+        Head &head = size.make(nb::object(one[0]), std::exchange(is_home, false));
+        head.arena_bytes = nb::cast<std::uint64_t>(one[1]);
+        std::memcpy(head.words.data(), words.c_str(), HEAD_BYTES);
+        if (const nb::object given = one[3]; !given.is_none()) {
             const nb::bytes shape = nb::cast<nb::bytes>(given);
-            size.head->shape.emplace(shape.c_str(), shape.size());
+            head.shape.emplace(shape.c_str(), shape.size());
         }
     }
     if (stay.is_none()) return;
@@ -111,14 +116,14 @@ void add_plans(nb::module_ &module) {
     module.def("use", use);
     module.def("plan", plan, nb::arg("kernel"), nb::arg("table"), nb::arg("name"),
                nb::arg("parameters"), nb::arg("binder"), nb::arg("lanes").none(),
-               nb::arg("scheduler").none());
+               nb::arg("record").none());
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
-               nb::arg("local_size").none(), nb::arg("head").none(), nb::arg("stay").none());
+               nb::arg("local_size").none(), nb::arg("heads"), nb::arg("stay").none());
     module.def("learn_gate", learn_gate, nb::arg("kernel"), nb::arg("variant"));
-    module.def("is_planned", [](nb::handle kernel) {
+    module.def("is_planned", [](nb::handle kernel, bool for_epochs) {
         const LaunchPlan *plan = caller(kernel)->plan;
-        return plan && plan->is_current();
-    });
+        return plan && plan->is_current() && (plan->knows_records || !for_epochs);
+    }, nb::arg("kernel"), nb::arg("for_epochs"));
     module.def("forget", [](nb::handle kernel) { caller(kernel)->forget(); });
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -75,8 +76,10 @@ private:
     std::pair<const Sizes, Value> *last_ = nullptr;
 };
 
-// What records of one size have in common; no arguments.
+// What records of one size have in common in one scheduler; no arguments.
 struct Head {
+    nb::object scheduler;
+    std::uint64_t arena_bytes = 0;  // of local memory that there is
     RecordWords words{};
     std::optional<std::string> shape;
 };
@@ -93,16 +96,32 @@ struct Stay {
 
 // What launches of one size are.
 struct Sized {
-    std::optional<Head> head;  // of their records, where a scheduler takes them
-    bool on_lanes = false;     // whether lanes do
+    std::list<Head> heads;  // in schedulers that take them: the first one is where they live
+    bool on_lanes = false;  // whether lanes do
     Reaches reaches;
+
+    const Head *in(PyObject *scheduler) const {
+        for (const Head &one : heads)
+            if (one.scheduler.ptr() == scheduler) return &one;
+        return nullptr;
+    }
+    // New or not, and the first one where it is at home there.
+    Head &make(nb::object scheduler, bool is_home) {
+        auto found = std::find_if(heads.begin(), heads.end(),
+                                  [&](const Head &one) { return one.scheduler.is(scheduler); });
+        if (found == heads.end()) {
+            found = heads.emplace(heads.end());
+            found->scheduler = std::move(scheduler);
+        }
+        if (is_home) heads.splice(heads.begin(), heads, found);  // which moves no head
+        return *found;
+    }
 };
 
-// The open epoch of a scheduler, as a place for launches of a kernel.
+// What records of a kernel have in common in all schedulers.
 struct ToEpoch {
-    nb::object scheduler;
-    std::size_t blob_bytes;  // of all arguments
-    Arena arena;
+    std::size_t blob_bytes;     // of all arguments
+    std::uint64_t local_bytes;  // of local memory of its own
     Addresses addresses;
 };
 
@@ -128,6 +147,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     nb::object binder_object;
     Binder *binder = nullptr;  // that it is, where that knows which bytes launches reach
     std::optional<ToEpoch> epoch;
+    bool knows_records = false;  // a scheduler has the kernel
     ToLanes lanes;
     BySizes<Sized> sizes;
 

@@ -113,6 +113,14 @@ bool Table::look(PyObject *engine) {
     return completed(engine, nullptr);
 }
 
+bool Table::open_for(nb::handle other) {
+    if (!sender || !sender->may_change() || !may_record() || !lock->try_take()) return false;
+    const Taken taken(lock);
+    const nb::object self = nb::find(sender);
+    sender->change_to(nb::borrow(other));
+    return true;
+}
+
 void *Table::event_of_epoch(std::uint32_t which) {
     if (!sender) return nullptr;
     if (which == open) sender->cut();

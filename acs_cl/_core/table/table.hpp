@@ -458,11 +458,13 @@ public:
     Sender *sender = nullptr;             // of epochs, where there are any
 
     // Whether the core may make a launch for it now.
-    bool takes(PyObject *for_scheduler) const {
-        return open && scheduler.ptr() == for_scheduler &&
-               recorder->tasks() + forecast.counted() >= least_tasks && !forecast.is_complete() &&
-               !ready_first && watched_.empty() && is_plain();
+    bool takes_more() const {
+        return open && recorder->tasks() + forecast.counted() >= least_tasks && may_record();
     }
+
+    // Has it be one of another scheduler: the one before is sent. False, and nothing has changed, where Python has
+    // to decide about that.
+    bool open_for(nb::handle other);
 
     // Launch `number + 1`: the task whose record is in its place, behind what it touches. Where the
     // epoch is expected to come as an earlier one did, it is only counted while it does.
@@ -735,6 +737,11 @@ private:
     };
 
     void keep_step(std::int64_t launch, State from, State to);
+
+    // Whether nothing keeps the core from making tasks, whatever epoch is open.
+    bool may_record() const {
+        return !forecast.is_complete() && !ready_first && watched_.empty() && is_plain();
+    }
 
     // ---- epochs that come as foreseen -----------------------------------------------------------
 
