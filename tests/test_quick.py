@@ -548,6 +548,38 @@ def test_a_failed_epoch_fails_all_of_it(program: acs.Program) -> None:
     assert testing.is_at_rest(rt)
 
 
+def test_what_follows_a_failed_epoch_of_another_scheduler_is_told_behind_it(
+    program: acs.Program,
+) -> None:
+    """The core goes from one scheduler to the other behind a failure that nobody has seen yet: what
+    follows it there is lost, and what does not is right."""
+    rt = testing.runtime_of(program)
+    x, y, z = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array(np.arange(8), "u4")
+    program.put((8,), None, y, 1, 0, 0)
+    program.add((8,), None, y, x, 1)
+    program.turn((8,), (4,), z)
+    rt.finish()
+    z.set(np.arange(8, dtype="u4"))
+    with testing.calls_by_python() as long_way:
+        program.put((8,), None, y, 1, 0, 0)
+        with testing.Scheduler(rt).refusing():
+            rt.flush()
+        for _ in range(3):
+            program.turn((8,), (4,), z)
+            program.add((8,), None, y, x, 1)
+            program.turn((8,), (4,), x)
+    assert not long_way
+    with pytest.raises(acs.PoisonedError, match="OUT_OF_RESOURCES"):
+        rt.finish()
+    with pytest.raises(acs.PoisonedError):
+        x.get()
+    assert z.get().tolist() == [3, 2, 1, 0, 7, 6, 5, 4]
+    x.fill(0)
+    y.fill(0)
+    rt.finish()
+    assert testing.is_at_rest(rt)
+
+
 def test_what_follows_a_failed_epoch_is_told_behind_it(program: acs.Program) -> None:
     """The one behind it ends well, before anybody has looked at the first."""
     rt = testing.runtime_of(program)
