@@ -22,16 +22,13 @@ from .devices.build import build
 from .devices.driver import OwnKernel
 from .launch.commands import KernelCommand
 from .launch.joint import CutHandle
-from .launch.parts import Part, parts_of
+from .launch.parts import MOST_KEPT, parts_of
 from .records import Access, Sizes
 
 if TYPE_CHECKING:
     from .handle import Handle
     from .launch.engine import Engine
     from .opencl_c.variants.parts import OfParts
-
-MOST_KNOWN = 256
-"""Launches of a kernel whose parts are kept."""
 
 POISONED = "bytes of it are poisoned, or may be: a launch fails as a whole"
 
@@ -63,7 +60,8 @@ class Bands:
     def __init__(self) -> None:
         self._kernels: dict[Any, tuple[OfParts, OwnKernel]] = {}
         """What parts are launched with, by what the whole is."""
-        self._known: dict[Any, tuple[Part, ...] | str] = {}
+        self._parts: dict[Any, Any] = {}
+        self._tuned: dict[Any, Cut] = {}
 
     def cut(
         self, kernel: Cuttable, many: int | Policy, native: Any, bound: Bound,
@@ -84,7 +82,8 @@ class Bands:
             return binder.touched(views, numbers, global_size, local_size, offset, groups)
 
         about = bound.whole, global_size, offset, *numbers
-        return Cut(many, touched, "", about, partial(self._in_parts, kernel, native))
+        made = partial(self._in_parts, kernel, native)
+        return Cut(many, touched, "", about, made, self._parts)
 
     def launch(
         self, engine: Engine, command: KernelCommand, access: Access,
@@ -95,22 +94,23 @@ class Bands:
         assert cut is not None
         if reason := engine.uncut or cut.reason:
             return reason
-        key = engine.tunings, cut.bands, cut.about, command.kernel, command.local_size
-        found = self._known.get(key)
-        if found is None:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            if cut.bands == AUTO:
+        if cut.bands == AUTO:
+            key = engine.tunings, cut.about, command.kernel, command.local_size
+            if key not in self._tuned:
+                if len(self._tuned) >= MOST_KEPT:
+                    self._tuned.clear()
                 tuned = engine.calls.as_tuned(engine, command, access)
                 assert isinstance(tuned, KernelCommand)
-                command = tuned
-            found = parts_of(command)
-            if not isinstance(found, str):  # arguments are not kept
-                found = tuple(part.without_arguments() for part in found)
-            self._known[key] = found
+                assert tuned.cut is not None
+                self._tuned[key] = tuned.cut._replace(in_parts=None, touched=None)
+            known = self._tuned[key]
+            if known.reason:
+                return known.reason
+            command = command._replace(cut=cut._replace(bands=known.bands))
+        found = parts_of(command)
         if isinstance(found, str):
             return found
-        numbers = engine.launch_parts([part.given(command) for part in found], access, wait_for)
+        numbers = engine.launch_parts(found, access, wait_for)
         if numbers is None:
             return POISONED
         text = f"bands: {len(found)}, launches {numbers[0]:,} to {numbers[-1]:,}"

@@ -231,7 +231,9 @@ class Kernel(core.native.Caller):
             found = self._bands.launch(self.engine, command, access, wait_for)
             if not isinstance(found, str):
                 return found
-            whole, command = found, command._replace(cut=None)
+            whole = found
+            if self.engine.checker is None:
+                command = command._replace(cut=None)
         if deciding is None:
             spread = None
             if plain and narrows and self.binder.has_ranges and self.engine.is_several:

@@ -19,6 +19,7 @@ N, W, H = 640, 32, 20
 LINES = ("scale", "halo", "mirror", "own", "strip", "poses", "team")
 FIELDS = ("rows", "turn", "sums")
 PLANTS = [*product((*LINES, *FIELDS), ("reads", "writes"), ("begin", "end"))]
+ON_LANES = [*product(("halo", "numbered", "blocks"), ("reads", "writes"), ("begin", "end"))]
 BANDS = 5
 RIGHT = 12
 """Random programs that are right."""
@@ -28,6 +29,13 @@ RIGHT = 12
 def checked() -> Iterator[Machine]:
     machine = Machine(backend="device", check="access")
     machine.prebuild()
+    yield machine
+    machine.rt.close()
+
+
+@pytest.fixture(scope="module")
+def on_lanes() -> Iterator[Machine]:
+    machine = Machine(backend="lanes", check="access")
     yield machine
     machine.rt.close()
 
@@ -53,10 +61,10 @@ def replay(machine: Machine, kernel: str) -> None:
     arrays: list[Any] = [rt.array(values), rt.array(values[::-1].copy())]
     arrays = arrays[:1] if kernel == "own" else arrays
     size: tuple[int, ...] = (N // {"strip": 4, "poses": 8}.get(kernel, 1),)
-    local: Any = (16,)
+    local: Any = (16,)  # of which groups are numbered
     numbers: tuple[int, ...] = (N, 1)
-    if kernel in FIELDS:
-        size, local, numbers = (W, H), (8, 2), (W, H, 1)
+    if kernel in (*FIELDS, "blocks"):
+        size, local, numbers = (W, H), (4, 4) if kernel == "blocks" else (8, 2), (W, H, 1)
     with rt.record() as graph:
         getattr(prog, kernel)(size, local, *arrays, *numbers, bands=BANDS)
     graph.replay().wait()
@@ -67,7 +75,7 @@ def replay(machine: Machine, kernel: str) -> None:
 def test_a_band_that_touches_more_than_was_worked_out_is_named(
     device: cl.Device, checked: Machine, kernel: str, what: str, where: str
 ) -> None:
-    band = PLANTS.index((kernel, what, where)) % BANDS
+    band = len(f"{kernel} {what} {where}") % BANDS
     seen = []
 
     def plant(number: int, access: Access) -> Access:
@@ -79,6 +87,15 @@ def test_a_band_that_touches_more_than_was_worked_out_is_named(
         replay(checked, kernel)
     assert f"band {band} of {max(seen) + 1} of launch" in str(caught.value)
     assert repr(kernel) in str(caught.value)
+
+
+@pytest.mark.parametrize(("kernel", "what", "where"), ON_LANES)
+def test_a_band_on_a_lane_is_named_too(
+    device: cl.Device, on_lanes: Machine, kernel: str, what: str, where: str
+) -> None:
+    test_a_band_that_touches_more_than_was_worked_out_is_named(
+        device, on_lanes, kernel, what, where
+    )
 
 
 def test_no_band_is_accused_that_touches_what_was_worked_out(

@@ -160,6 +160,8 @@ class Cut(NamedTuple):
     in_parts: Callable[[bool, bool], Any] | None = None
     """Gives the OpenCL kernel for parts of it on lanes, or says why there is none. It is told
     whether a local size is given, and whether there is an offset."""
+    parts: dict[Any, Any] | None = None
+    """What is kept of the parts of launches that are alike."""
 
 
 def touched_by(cut: Cut, boxes: Sequence[Groups], local_size: tuple[int, ...]) -> Access:

@@ -1,17 +1,19 @@
 """Bands under checks: parts of a recorded launch, each run alone beside what was worked out for it.
 
 In: a launch of a kernel that is to be cut. Out: its bands, with what each may touch and what runs
-it. Bands are where the device has a scheduler; elsewhere a launch has none, and nothing is there to
-be wrong. A launch of many bands has some of them looked at, others each time.
+it, in the scheduler or on a lane. A launch of many bands has some of them looked at, others each
+time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyopencl as cl
 
+from ..launch import parts
 from ..launch.commands import KernelCommand
 from ..records import Access
 
@@ -32,13 +34,21 @@ class Part(NamedTuple):
 
 def parts_of(engine: Engine, command: KernelCommand, access: Access, turn: int) -> list[Part]:
     """The bands to look at in a launch; `turn` says which, where it has many."""
-    cutter = engine.backend.cutter()
-    if command.cut is None or command.cut.touched is None or cutter is None:
+    if command.cut is None or command.cut.touched is None:
         return []
-    found = cutter.parts(command, access)
+    cutter = engine.backend.cutter()
+    found = cutter.parts(command, access) if cutter is not None else []
+    lanes = parts.parts_of(command) if not found and not engine.backend.in_order else ""
+    if not isinstance(lanes, str):
+        found = [(touched, partial(_run, own)) for own, touched in lanes]
     apart = -(-len(found) // MOST_LOOKED_AT)
     return [
         Part(f"band {number} of {len(found)}", *one)
         for number, one in enumerate(found)
         if (number + turn) % apart == 0
     ]
+
+
+def _run(command: KernelCommand, queue: cl.CommandQueue) -> cl.Event:
+    event: cl.Event = command.enqueue(queue, None)
+    return event

@@ -22,7 +22,7 @@ class Parted:
 
     copies = 0
 
-    def __init__(self, engine: Engine, turn: int, access: Access, parts: tuple[Part, ...]) -> None:
+    def __init__(self, engine: Engine, turn: int, access: Access, parts: Sequence[Part]) -> None:
         self.first = turn
         self.places: Sequence[int] = (turn,)
         self.parts = parts

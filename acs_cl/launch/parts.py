@@ -8,14 +8,19 @@ Invariant: the parts of a launch are all of its work-items, each once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..access.cuts import AUTO, in_runs, refusal, touched_by
+from ..access.bands import Groups
+from ..access.cuts import AUTO, Cut, in_runs, refusal, touched_by
 from ..records import Access
 from .commands import KernelCommand
 
 MOST = 256
 """Parts that are launched without a look whether there is room for all."""
+
+MOST_KEPT = 256
+"""Launches of a kernel whose parts are kept."""
 
 UNIT = 64
 """Without a local size, some number of parts have a multiple of so many work-items each, as most
@@ -28,23 +33,32 @@ class Part(NamedTuple):
     command: KernelCommand
     access: Access
 
-    def without_arguments(self) -> Part:
-        """The same, to be kept."""
-        return self._replace(command=self.command._replace(pointers=(), values=()))
 
-    def given(self, whole: KernelCommand) -> Part:
-        """The same part of a launch that differs in what it is given."""
-        given = self.command._replace(pointers=whole.pointers, values=whole.values)
-        return self._replace(command=given)
-
-
-def parts_of(command: KernelCommand) -> tuple[Part, ...] | str:
+def parts_of(command: KernelCommand) -> list[Part] | str:
     """The parts of a launch; or why it has none."""
-    cut, size = command.cut, command.global_size
+    cut = command.cut
     if cut is None or cut.touched is None:
         return cut.reason if cut is not None else "nobody asked"
     if cut.bands == AUTO:
         return "nobody has tuned it, and on lanes only that tells whether it pays"
+    kept = {} if cut.parts is None else cut.parts
+    key = cut.bands, cut.about, command.kernel, command.local_size
+    found = kept.get(key)
+    if found is None:
+        if len(kept) >= MOST_KEPT:
+            kept.clear()
+        found = kept[key] = _parts_of(command, cut)
+    if isinstance(found, str):
+        return found
+    return [
+        Part(one._replace(pointers=command.pointers, values=command.values), access)
+        for one, access in found
+    ]
+
+
+def _parts_of(command: KernelCommand, cut: Cut) -> tuple[Part, ...] | str:
+    """The same, without arguments."""
+    size = command.global_size
     local = command.local_size or _required(command.kernel, len(size))
     if local and any(whole % part for whole, part in zip(size, local, strict=True)):
         return "its global size is not a multiple of its local size"
@@ -57,7 +71,7 @@ def parts_of(command: KernelCommand) -> tuple[Part, ...] | str:
     boxes = [box for part in shares.parts for box in part.boxes]
     if len(boxes) > MOST:
         return f"lanes would get {len(boxes):,} launches, more than {MOST}"
-    accesses = [touched_by(cut, (box,), unit) for box in boxes]
+    accesses = touched_of(cut, boxes, unit)
     if reason := refusal(accesses):
         return reason
     begins = command.offset or (0,) * len(size)
@@ -72,9 +86,16 @@ def parts_of(command: KernelCommand) -> tuple[Part, ...] | str:
             min(end, whole) - low for low, end, whole in zip(first, ends, size, strict=True)
         )
         offset = tuple(begin + low for begin, low in zip(begins, first, strict=True))
-        part = command._replace(kernel=kernel, global_size=own, offset=offset, cut=None)
+        part = command._replace(
+            kernel=kernel, global_size=own, offset=offset, cut=None, pointers=(), values=()
+        )
         found.append(Part(part, access))
     return tuple(found)
+
+
+def touched_of(cut: Cut, boxes: Sequence[Groups], unit: tuple[int, ...]) -> list[Access]:
+    """What each part touches."""
+    return [touched_by(cut, (box,), unit) for box in boxes]
 
 
 def _required(kernel: Any, axes: int) -> tuple[int, ...]:

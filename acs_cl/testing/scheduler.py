@@ -18,6 +18,8 @@ from ..devices import driver
 from ..errors import UsageError
 from ..graph import tuning
 from ..graph.tuning import Gain, Replayed
+from ..launch import parts as parts_module
+from ..launch.parts import touched_of
 from ..records import Access
 from ..runtime import Runtime
 from ..scheduler import backend as scheduler_backend
@@ -91,7 +93,10 @@ def bands_touch(told: Callable[[int, Access], Access]) -> Iterator[None]:
             band._replace(access=told(number, band.access)) for number, band in enumerate(found)
         )
 
-    with changed(task_module, "bands_of", bands):
+    def touched(*args: Any) -> list[Access]:
+        return [told(number, access) for number, access in enumerate(touched_of(*args))]
+
+    with changed(task_module, "bands_of", bands), changed(parts_module, "touched_of", touched):
         yield
 
 
