@@ -720,6 +720,9 @@ def test_groups_stay_whole_and_sums_of_all_are_not_spread(device: cl.Device) -> 
         z = rt.zeros(200, "i4")
         groups.put((200,), (4,), z)
         assert (z.get() == 7).all()
+        said = "kernel void put(global int *x) { x[get_global_id(0)] = MANY; }"
+        rt.build(said, macros={"MANY": "get_global_size(0)"}).put((200,), (4,), z)
+        assert (z.get() == 200).all()  # what it asks for is in its options
         assert engine_of(rt).parts == 2
 
 

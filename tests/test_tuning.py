@@ -19,6 +19,7 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl.graph.tuning import Gain
+from acs_cl.scheduler.segment import Segment
 from acs_cl.testing.scheduler import compared_by
 from acs_cl.tools import cli
 
@@ -58,8 +59,11 @@ def says(environment: Environment, tmp_path: Any) -> Iterator[Says]:
 
 def cuts_of(graph: acs.Graph) -> str:
     """Into how many bands each launch is cut."""
-    (piece,) = graph.pieces
-    return " ".join(str(len(cuts.bands)) for cuts in piece.cuts)  # type: ignore[union-attr]
+    found: list[int] = []
+    for piece in graph.pieces:
+        found += [len(cuts.bands) for cuts in piece.cuts] if isinstance(piece, Segment) else []
+        found += [] if isinstance(piece, Segment) else [len(getattr(piece, "parts", ()))]
+    return " ".join(map(str, found))
 
 
 def record(made: tuple[acs.Runtime, acs.Program], **how: Any) -> tuple[acs.Graph, list[acs.Handle]]:
@@ -88,6 +92,23 @@ def test_the_fastest_cut_of_a_pair_stays_and_auto_takes_it_up(
     graph.verify()
     assert cuts_of(record(made, bands="auto")[0]) == "4 4 4"
     assert cuts_of(record(made)[0]) == "0 0 0"  # off, unless it is asked for
+
+
+def test_launches_on_lanes_are_tuned_too(device: cl.Device, says: Says) -> None:
+    """Recorded, from the next replay on, and those that are not recorded."""
+    with acs.Runtime(device, backend="lanes") as rt:
+        made = rt, rt.build(SOURCE)
+        says(lambda cuts: {"4 4 4": 1.5, "0 4 4": 1.2}.get(cuts, 1.0))
+        graph, _ = record(made)
+        graph.tune()
+        assert cuts_of(graph) == cuts_of(record(made, bands="auto")[0]) == "4 4 4"
+        x, y = (rt.array(np.arange(N), "i4") for _ in range(2))
+        for bands, told in (("auto", "bands: 4, launches"), ("off", "")):
+            handle = made[1].one((N,), (256,), x, y, bands=bands)
+            assert told in str(rt.explain(handle))
+            assert ("bands" in str(rt.explain(handle))) == bool(told)
+        graph.replay().wait()
+        assert y.get()[7] == 8
 
 
 def test_what_was_found_before_ctrl_c_is_kept(

@@ -68,6 +68,9 @@ if TYPE_CHECKING:
 Key = int | tuple[int, int]
 """What a segment is known by: its place among the pieces, or the calls in the loop."""
 
+Piece = Segment | Single | Parted | Together
+"""What a replay goes through."""
+
 TUNING_S = 60.0
 MOST_REASONS = 4
 """Reasons for cuts that `explain` lists."""
@@ -103,7 +106,7 @@ class Graph:
         self._users: dict[int, set[int]] = {}
         """{base: the calls that use it}."""
         self._launches: list[Recorded] = []
-        self._pieces: list[Segment | Single | Together] = []
+        self._pieces: list[Piece] = []
         self._replays = -1
         """How often it was replayed with launches that have no device yet; -1: they have one."""
         self._uncut: dict[int, str] = {}
@@ -135,7 +138,7 @@ class Graph:
         return len(self._launches)
 
     @property
-    def pieces(self) -> tuple[Segment | Single | Together, ...]:
+    def pieces(self) -> tuple[Piece, ...]:
         """Return what a replay runs: segments, launches with their devices, and launches by
         themselves."""
         return tuple(self._pieces)
@@ -293,7 +296,8 @@ class Graph:
         else:
             self._pieces = [Single(turn, "") for turn in range(len(launches))]
         self._uncut = {}
-        self._pieces = [self._in_parts(piece, launches) for piece in self._pieces]
+        numbered = dict(enumerate(launches))
+        self._pieces = [self._in_parts(piece, numbered) for piece in self._pieces]
         self._replays = 0 if self.engine.is_several and self.engine.checker is None else -1
         self._lay_out()
         self._footprints = {
@@ -303,9 +307,7 @@ class Graph:
         }
         self._access = union([one.access for one in self._launches])
 
-    def _in_parts(
-        self, piece: Segment | Single | Together, launches: Sequence[tuple[Command, Access]]
-    ) -> Segment | Single | Together:
+    def _in_parts(self, piece: Piece, launches: Mapping[int, tuple[Command, Access]]) -> Piece:
         """The same; parts of a launch that goes by itself, if it is to be cut."""
         if not isinstance(piece, Single):
             return piece
@@ -515,6 +517,8 @@ class Graph:
             if isinstance(piece, Segment):
                 for place in piece.places:
                     routes[place] = f"segment {number} of the scheduler"
+            elif isinstance(piece, Parted):
+                routes[self._turns[piece.first]] = f"lanes, {len(piece.parts)} bands"
             elif not isinstance(piece, Single):
                 for turn, device in piece.devices():
                     place = self._turns[turn]
@@ -779,7 +783,13 @@ class Graph:
                 turn = self._turn_of[place]
                 at = bisect_right(self._starts, turn) - 1
                 piece = self._pieces[at]
-                if not isinstance(piece, Segment | Single):
+                if isinstance(piece, Single | Parted):
+                    single = self._in_parts(Single(turn, ""), {turn: new[:2]})
+                    fits = fits and type(single) is type(piece)
+                    if isinstance(single, Parted):
+                        single.places = (place,)
+                        self._pieces[at] = single
+                elif not isinstance(piece, Segment):
                     with self.engine.lock:
                         fits = fits and move is None and piece.patch(turn, new.command)
                 if isinstance(piece, Segment) and cutter is not None and fits:
@@ -898,7 +908,7 @@ class Graph:
 
     def _told_devices(self) -> str:
         """Say where its launches run."""
-        runs = [one for one in self._pieces if not isinstance(one, Segment | Single)]
+        runs = [one for one in self._pieces if not isinstance(one, Segment | Single | Parted)]
         alone = len(self) - sum(map(len, runs))
         if not runs:
             return "each replay places them" + (

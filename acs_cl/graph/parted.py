@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 class Parted:
     """A launch in parts."""
 
-    copies = 0
-
     def __init__(self, engine: Engine, turn: int, access: Access, parts: Sequence[Part]) -> None:
         self.first = turn
         self.places: Sequence[int] = (turn,)
@@ -31,21 +29,9 @@ class Parted:
     def __len__(self) -> int:
         return 1
 
-    def devices(self) -> list[tuple[int, int]]:
-        """None that was chosen: there is one."""
-        return []
-
     def replay(self) -> list[int] | None:
         """Launch its parts; None: it has to be launched whole."""
         return self._engine.launch_parts(self.parts, self._access)
-
-    def patch(self, turn: int, command: Command) -> bool:
-        """Another launch, which touches the same, takes its place; whether that can be."""
-        found = parts_of(command) if isinstance(command, KernelCommand) else ""
-        if isinstance(found, str):
-            return False
-        self.parts = found
-        return True
 
 
 def parted(engine: Engine, turn: int, command: Command, access: Access) -> Parted | str:

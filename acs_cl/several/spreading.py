@@ -23,7 +23,7 @@ LEAST_US = 200.0
 """A launch that takes less is not worth two."""
 
 _CHANGED = re.compile(
-    r"get_(?:group_id|num_groups|global_size|global_offset|global_linear_id|enqueued_local_size)\b"
+    r"get_(?:group_id|num_groups|global_size|global_offset|enqueued_local_size|\w+_linear_id)\b"
     r"|\bprintf\b|#\s*include|##"
 )
 """What a global offset and a smaller size change, and what may hide such a word."""
@@ -45,7 +45,8 @@ def hindrance(source: str, command: KernelCommand) -> str:
     """Say why a launch cannot be cut, whatever it touches; empty if it can."""
     if command.offset is not None and any(command.offset):
         return "it has an offset"
-    if found := _CHANGED.search(source):
+    origin = command.kernel.origin
+    if found := _CHANGED.search(" ".join((source, *(origin[1] if origin else ())))):
         return f"its source has {found[0].strip()}"
     if command.local_size is None and (found := _LOCAL.search(source)):
         return f"its source has {found[0]}, and it has no local size"
