@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import numpy as np
 import pytest
 from test_static import weights_of
 from widths import Watched
 
 import acs_cl as acs
 from acs_cl import devices
+from acs_cl.benchmarks.peers import cuda_networks
 from acs_cl.benchmarks.workloads import networks
 from acs_cl.benchmarks.workloads.described import Described
 from acs_cl.benchmarks.workloads.expert import Queues
 from acs_cl.benchmarks.workloads.inference import Inference, reference
 from acs_cl.benchmarks.workloads.layers import Net
 from acs_cl.benchmarks.workloads.layers_by_hand import ByHand, wiring
+from acs_cl.benchmarks.workloads.values import ALIGNED, Value
 from acs_cl.benchmarks.workloads.workload import building_once, differences
 
 WORKLOADS = {workload.name: workload for workload in networks.WORKLOADS}
@@ -81,3 +85,37 @@ def test_text_that_is_wrong_is_refused() -> None:
         net = Net(0)
         with pytest.raises(acs.UsageError, match=said):
             Described(net, {"x": net.image(4, 8, 8)}).lines(text)
+
+
+def test_programs_for_cuda_have_the_same_launches() -> None:
+    model = networks.MODELS["inception"](WORKLOADS["inception"].presets["tiny"], 0)
+    layers = model.net.layers
+    rest = iter(cuda_networks.as_words(model).tolist())
+    names, text = cuda_networks.translated()
+    buffers = []
+    for _ in range(next(rest)):
+        size, filled = next(rest), next(rest)
+        buffers.append(np.array([next(rest) if filled else 0 for _ in range(size)], np.uint32))
+    for number, values in model.net.constants.items():
+        np.testing.assert_array_equal(buffers[number].view(np.float32), values)
+    np.testing.assert_allclose(buffers[-2].view(np.float32), model.images[0].ravel(), rtol=1e-6)
+    found = []
+    for _ in range(next(rest)):
+        name, groups, args = names[next(rest)], next(rest), []
+        for _ in range(next(rest)):
+            args.append((next(rest), next(rest)) if next(rest) else next(rest))
+        found.append((name, groups, args, [next(rest) for _ in range(next(rest))]))
+    assert [name for name, *_ in found] == ["keep", *(one.kernel for one in layers), "keep"]
+    for layer, earlier, (_, groups, args, upstream) in zip(
+        layers, wiring(layers), found[1:-1], strict=True
+    ):
+        assert set(upstream) - {0} == {one + 1 for one in earlier}  # the first brings the image
+        assert groups == min(192, -(-layer.items // 64))
+        for given, arg in zip(args, layer.args, strict=True):
+            if isinstance(arg, Value):
+                assert given == (arg.buffer, 0 if arg.first % ALIGNED else arg.first)
+            else:
+                kind = np.float32 if isinstance(arg, float) else np.int32
+                assert np.uint32(given).view(kind) == kind(arg)
+    assert (next(rest), next(rest), next(rest, None)) == (len(buffers) - 1, 10, None)
+    assert not re.search(r"\bglobal |\(float4\)|^kernel ", text, re.MULTILINE)

@@ -65,9 +65,9 @@ class Program:
         if words is None:
             raise UsageError(NO_COMPILER)
         self._folder = tempfile.TemporaryDirectory()
-        self._path = str(Path(self._folder.name, "graphs"))
+        self.path = str(Path(self._folder.name, "graphs"))
         try:
-            common = (words, "-O2", "-std=c++17", "-arch=native", "-o", self._path)
+            common = (words, "-O2", "-std=c++17", "-arch=native", "-o", self.path)
             _run([*common, *flags, str(source)])
         except BaseException:
             self._folder.cleanup()
@@ -81,7 +81,7 @@ class Program:
 
     def run(self, *arguments: object, **environment: str) -> str:
         """What the program prints."""
-        return _run([self._path, *map(str, arguments)], **environment)
+        return _run([self.path, *map(str, arguments)], **environment)
 
     def measure(
         self, graphs: Mapping[str, Graph], rounds: int = ROUNDS, group: int = GROUP

@@ -2,7 +2,8 @@
 
 In: a device. Out: for each network and batch milliseconds of one inference: a replay on one queue,
 a replay with one lane for each branch, in program order, as Nimble has it; then the same launches
-by our default and by Opara's order, on lanes and by `auto`; and the best of an expert's queues.
+by our default and by Opara's order, on lanes and by `auto`; and the best of an expert's queues. Of
+some networks there are CUDA Graphs of the same kernels, too, where there is a CUDA compiler.
 
 Results of one image are compared with NumPy's. Those of more are compared with what one queue has
 found, since NumPy would take minutes. Who is wrong is reported, and not timed.
@@ -16,6 +17,9 @@ from functools import partial
 from typing import Any
 
 import acs_cl as acs
+from acs_cl.benchmarks.peers.cuda_graphs import PeerError, compiler
+from acs_cl.benchmarks.peers.cuda_networks import BRANCHES as CUDA_BRANCHES
+from acs_cl.benchmarks.peers.cuda_networks import CHAIN, SameKernels
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.measures.orders import timed
 from acs_cl.benchmarks.suite.settings import Settings
@@ -31,13 +35,14 @@ from acs_cl.devices import kind
 
 BATCHES = (1, 8, 32)
 NAMES = ("squeezenet", "nasnet", "googlenet", "inception", "deepfm", "bert", "t5")
+IN_CUDA = ("squeezenet", "nasnet")
 LANES = (4, 16)
 """Queues that an expert tries."""
 ROUNDS, WITHIN_S, ROW_S = 15, 80.0, 3.0
 
 SERIAL, BRANCHES, EXPERT = "serial", "one lane per branch", "expert"
 AUTO = "auto, opara_critical"
-OVER_BRANCHES, BEST_OVER_SERIAL, LEAST = 1.29, 1.68, 0.98
+OVER_BRANCHES, BEST_OVER_SERIAL, LEAST, MOST_OF_CUDA = 1.29, 1.68, 0.98, 1.0
 
 
 def growing(settings: Settings) -> Iterator[dict[str, Any]]:
@@ -76,6 +81,17 @@ def _row(settings: Settings, workload: Workload, model: Model) -> dict[str, Any]
                 failed[name] = wrong
             else:
                 samplers[name] = timed(step, finish)
+        if workload.name in IN_CUDA and model.net.images == 1 and compiler() is not None:
+            try:
+                same = stack.enter_context(SameKernels(model))
+            except PeerError as error:
+                failed[CHAIN] = str(error)
+            else:
+                for name, sampler in same.samplers().items():
+                    if wrong := differences(workload, same.results[name], expected or {}):
+                        failed[name] = wrong
+                    else:
+                        samplers[name] = sampler
         turn_s = sum(sampler() for sampler in samplers.values()) * 1e-3
         rounds = 3 if settings.quick else int(min(ROUNDS, max(5, ROW_S / turn_s)))
         samples = interleave(samplers, rounds)
@@ -138,7 +154,14 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     found = []
     best: tuple[float, str, Any] = (0.0, "", None)
     for name, row in result["rows"].items():
-        ours = [one for one in row["ms"] if not one.startswith((EXPERT, SERIAL, BRANCHES))]
+        peers = [one for one in (CHAIN, CUDA_BRANCHES) if one in row["ms"]]
+        others = (EXPERT, SERIAL, BRANCHES, *peers)
+        ours = [one for one in row["ms"] if not one.startswith(others)]
+        for peer in peers:
+            fast = min(ours, key=lambda one: row["ms"][one]["median"])
+            over = row["ms"][fast]["median"] / row["ms"][peer]["median"]
+            what = f"{name}: a replay, {fast}, over {peer}"
+            found.append(target(what, over, "at most", MOST_OF_CUDA, "x"))
         for base, least in ((BRANCHES, OVER_BRANCHES), (SERIAL, LEAST)):
             over = {one: row["over"][base][one] for one in ours if base in row["over"]}
             fastest = max(over, key=lambda one: over[one]["median"], default=None)
