@@ -456,6 +456,18 @@ class Table:
         """Whether there are launches that never ran, and that something stands in for."""
 
     # -- epochs
+    def new_queue(self) -> int:
+        """Number another queue of the program's."""
+
+    def assign(self, number: int, queue: int, shown: bool) -> None:
+        """Say of which queue a launch is, and whether the host can look behind it."""
+
+    def newest_of(self, queue: int) -> int:
+        """Number the newest launch that a queue ever had; 0: none."""
+
+    def of_queue(self, queue: int, last: int, shown: bool) -> list[int]:
+        """List what a queue has in flight, up to a launch. `shown`: what the host can see behind."""
+
     def put(self, number: int, epoch: int, task: int) -> None:
         """Note that a launch is a task of an epoch. Epochs count from 1."""
     def epoch(self, number: int) -> int:
@@ -1132,9 +1144,7 @@ class Joining:
         table: Table,
         queues: Queues,
         store: Reserved,
-        numbers: list[int],
-        seen: list[int],
-        books: Lock,
+        number: int,
         section: Passing | None,
         empty: tuple[Any, ...],
         in_order: bool,

@@ -279,3 +279,20 @@ def test_an_epoch_gives_its_launches_back_one_by_one() -> None:
     assert table.live() == [1, 2, 3]
     table.put(2, 8, 0)  # it may come to another one
     assert table.task(2, 8) == 0
+
+
+def test_launches_of_a_queue_are_told_from_those_of_others() -> None:
+    table = new_table()
+    ours, others = table.new_queue(), table.new_queue()
+    for number in range(1, 9):
+        table.insert(launch(number, ()))
+        table.assign(number, ours if number % 2 else others, number in (3, 4, 7))
+    assert table.of_queue(ours, 8, False) == [1, 3, 5, 7]
+    assert table.of_queue(ours, 6, True) == [3]
+    table.start(3)
+    table.end(3, False)
+    assert table.of_queue(ours, 8, True) == [7]
+    assert table.of_queue(others, 8, True) == [4]
+    table.assign(3, ours, True)  # which has ended: it counts as the newest, and is not in flight
+    assert (table.newest_of(ours), table.newest_of(others)) == (3, 8)
+    assert table.of_queue(ours, 8, False) == [1, 5, 7]

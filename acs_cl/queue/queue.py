@@ -8,7 +8,7 @@ Invariants, which are what a program can tell of an in-order queue:
   others that share its runtime.
 - What the host is shown is in order: once a command was seen to be complete (`wait`, a status, a
   callback, a blocking call, another library's wait list), so are all before it. For that the queue
-  remembers which of its commands in flight the host can look behind (`_seen`).
+  has the launch table remember which of its commands in flight the host can look behind.
 - An event of another library in a wait list holds all later commands of the queue too.
 """
 
@@ -54,9 +54,6 @@ from .commands import (
 )
 from .events import QueueEvent, Timed, event_of, native_error
 from .sampling import Section, is_free, may_begin
-
-MANY = 256
-"""Launches after which a queue looks which of those it remembers are still in flight."""
 
 HELD_S = 2.0
 """How long a map, which has to give an address at once, is held back by user events before that is
@@ -142,14 +139,11 @@ class Queue(cl.CommandQueue):
         else:
             self._runtime = _runtime_for(context, where, self._profiles)
         self._engine = self._runtime.engine
-        self._numbers: list[int] = []
-        """Launches of this queue, the ended ones among them now and then removed."""
-        self._seen: list[int] = []
-        """Those that the host can look behind."""
+        self._number = self._engine.table.new_queue()
+        """Its own, in the launch table."""
         self.complete = self._kept_word = 0
         """The program was told that everything up to a launch is complete, and up to which one that
         was made sure of."""
-        self._books = core.native.Lock()
         self._behind: list[int] = []
         """Launches that all later ones follow."""
         self._foreign: list[cl.Event] = []
@@ -173,15 +167,7 @@ class Queue(cl.CommandQueue):
         may_bypass = bypass and runtime is None and self._in_order and not self._holds
         if may_bypass and is_free(self._engine):
             by_overlap = self._engine.options.backend != "device"
-            self.section = Section(
-                self,
-                self._engine,
-                self._pointer,
-                self._books,
-                self._numbers,
-                self._seen,
-                by_overlap,
-            )
+            self.section = Section(self, self._engine, self._pointer, self._number, by_overlap)
         self.joining = self._join()
         patch.enter(self)
         own = runtime is None
@@ -198,8 +184,8 @@ class Queue(cl.CommandQueue):
             return None
         empty = self._behind, self._foreign, self.unmaps, self.deferred, self._odd
         return core.native.Joining(
-            self, engine, engine.table, queues, engine.store.reserved, self._numbers, self._seen,
-            self._books, self.section, empty, self._in_order, engine.backend.in_order,
+            self, engine, engine.table, queues, engine.store.reserved, self._number, self.section,
+            empty, self._in_order, engine.backend.in_order,
         )  # fmt: skip
 
     # ---- what PyOpenCL's queues have -------------------------------------------------------------
@@ -334,7 +320,7 @@ class Queue(cl.CommandQueue):
             self._collect()
         self._warn_if_left()
         if self._behind:
-            after += tuple(self._behind)
+            after += tuple(self._still_behind())
         foreign: list[cl.Event] | None = None
         if wait_for:
             own, foreign = self._split(wait_for)
@@ -387,24 +373,18 @@ class Queue(cl.CommandQueue):
 
     def _note(self, number: int, seen: bool) -> None:
         """A launch of the queue."""
-        with self._books:
-            self._numbers.append(number)
-            if seen:
-                self._seen.append(number)
+        with self._engine.lock:
+            self._engine.table.assign(number, self._number, seen)
             if self.section is not None:
                 self.section.commands += 1
-            if len(self._numbers) % MANY == 0:
-                self._forget_ended()
 
     # ---- the way of a kernel that the core launches ----------------------------------------------
 
     def see_to(self, due: core.native.Due) -> None:
         """See to what is due behind a command of the core's: a launch has to be waited for, enough
-        launches were looked at, the host has waited for results, or lists are long."""
+        launches were looked at, or the host has waited for results."""
         if due.settles:
             self.settle(due.settles)
-        with self._books:
-            self._forget_ended()
         if due.is_sampled and self.section is not None and self.section.decides():
             self._pass_on(self.section)
         if due.has_waited:
@@ -415,11 +395,10 @@ class Queue(cl.CommandQueue):
         they may overlap with. A command of another queue, or of the runtime, ends that."""
         engine = self._engine
         with engine.lock:
-            with self._books:
-                self._forget_ended()
             self._foreign[:] = self._still_open()
-            busy = self._behind or self._foreign or self.unmaps or self.deferred or self._odd
-            if busy or not may_begin(engine) or not {*engine.table.live()} <= {*self._numbers}:
+            busy = self._still_behind() or self._foreign
+            busy = busy or self.unmaps or self.deferred or self._odd
+            if busy or not may_begin(engine) or engine.table.live() != self._live_up_to(self._last):
                 section.refuse()
             else:
                 section.begin(engine)
@@ -439,7 +418,7 @@ class Queue(cl.CommandQueue):
 
     @property
     def _last(self) -> int:
-        return self._numbers[-1] if self._numbers else 0
+        return self._engine.table.newest_of(self._number)
 
     def _split(self, wait_for: Sequence[cl.Event]) -> tuple[tuple[int, ...], list[cl.Event]]:
         """A wait list: launches of this runtime, and events of others."""
@@ -475,8 +454,7 @@ class Queue(cl.CommandQueue):
         """Launch a marker or a barrier. On an in-order queue it is behind everything before."""
         live: tuple[int, ...] = ()
         if self._in_order or not wait_for:
-            launches = self._engine.table
-            live = tuple(number for number in list(self._numbers) if number in launches)
+            live = tuple(self._live_up_to(self._last))
         command = Call("marker", _MARK, {}, True)
         event = self.submit(command, NOTHING, wait_for, kind, after=live)
         if for_all and (wait_for or not self._in_order):
@@ -495,21 +473,17 @@ class Queue(cl.CommandQueue):
 
     # ---- what is in flight -----------------------------------------------------------------------
 
-    def _forget_ended(self) -> None:
+    def _still_behind(self) -> list[int]:
+        """Launches in flight that all later ones follow."""
         launches = self._engine.table
-        self._numbers[:-1] = [number for number in self._numbers[:-1] if number in launches]
-        self._seen[:] = [number for number in self._seen if number in launches]
         self._behind[:] = [number for number in self._behind if number in launches]
+        return self._behind
 
     def seen_up_to(self, number: int) -> list[int]:
         """List what the host can look behind, of this queue, up to a launch."""
         if not self._in_order:
             return []
-        launches, seen = self._engine.table, self._seen
-        if seen and seen[0] not in launches:  # or every read would look at all of the last ones
-            with self._books:
-                seen[:] = [one for one in seen if one in launches]
-        return [one for one in list(seen) if one <= number and one in launches]
+        return self._engine.table.of_queue(self._number, number, True)
 
     def settle(self, number: int, everything: bool = False) -> None:
         """Wait for a launch, and for what the host may look at after it, or for all before it."""
@@ -526,8 +500,7 @@ class Queue(cl.CommandQueue):
             self._raise_failed(number)
 
     def _live_up_to(self, number: int) -> list[int]:
-        launches = self._engine.table
-        return [one for one in list(self._numbers) if one <= number and one in launches]
+        return self._engine.table.of_queue(self._number, number, False)
 
     def _raise_failed(self, number: int) -> None:
         try:

@@ -93,9 +93,7 @@ class Section(core.native.Passing):
         queue: cl.CommandQueue,
         engine: Engine,
         pointer: int,
-        books: core.native.Lock,
-        numbers: list[int],
-        seen: list[int],
+        number: int,
         by_overlap: bool,
     ) -> None:
         super().__init__(queue, engine, pointer, BEHIND)
@@ -103,7 +101,7 @@ class Section(core.native.Passing):
         self.least_commands = STRETCH
         self._by_overlap = by_overlap
         self.native = _cl.CommandQueue.from_int_ptr(pointer, True)
-        self._books, self._numbers, self._seen = books, numbers, seen
+        self._number = number
         self.open = False
         self.look = core.native.Look()
         self.wanted = LOOKED
@@ -171,7 +169,7 @@ class Section(core.native.Passing):
         live = tuple(engine.table.live())
         if live:
             mark = engine.launch(Call("marker", _MARK, {}, True), NOTHING, after=live)
-            self._note(mark.number)
+            engine.table.assign(mark.number, self._number, True)
             _BARRIER(self.native, [engine.event(mark.number)])
         engine.sections.append(self)
         engine.table.bypassing(1)
@@ -212,13 +210,7 @@ class Section(core.native.Passing):
 
         last_call = Straight(behind, self._began_ns, self.passed)
         handle = engine.launch(last_call, EVERYTHING)
-        self._note(handle.number)
-
-    def _note(self, number: int) -> None:
-        """A launch of the queue, which the host can look behind."""
-        with self._books:
-            self._numbers.append(number)
-            self._seen.append(number)
+        engine.table.assign(handle.number, self._number, True)
 
 
 def may_begin(engine: Engine) -> bool:

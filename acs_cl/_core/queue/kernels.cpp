@@ -148,8 +148,6 @@ bool launch(Joining *self, Given *given, SetArguments &set, LaunchPlan &plan, Py
     // again, for the memory of an event or of spans may have run code
     if (!plan.is_current() || !table.is_plain() || !is_plain(self) || !table.lock->try_take()) return false;
     Taken taken(table.lock);
-    if (!self->books->try_take()) return false;
-    Taken books(self->books);
     if (!bound.set()) return false;
     const Holding holding(bound.touched);
     return note(self, bound.enqueue(), is_seen, launched);

@@ -8,8 +8,6 @@ namespace acs_cl {
 
 namespace {
 
-constexpr Py_ssize_t TRIM_EVERY = 256;  // launches, as MANY in acs_cl/queue/queue.py
-
 PyObject *event_kinds;  // of what joins, in the order of `Joins`
 PyObject *error_of;  // the one of PyOpenCL's that a program expects for one of ours
 std::unordered_map<PyObject *, Joining *> joinings;
@@ -65,10 +63,6 @@ nb::object new_event(Joining *self, int joins, PyObject *keeps) {
 
 namespace {
 
-void append(PyObject *list, const nb::object &one) {
-    if (PyList_Append(list, one.ptr())) throw PythonError();
-}
-
 // Whether the program's launches overlap, as `Section.wants` looks at it. What has ended is told.
 void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &upstream,
           Launched &launched) {
@@ -114,9 +108,7 @@ bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched) {
     if (self->section && self->section->satisfied <= 0)
         for (const Edge &edge : self->queues->edges()) upstream.push_back(edge.upstream);
     if (self->chains) upstream.assign(1, number - 1);
-    append(self->numbers, launched.number_object);
-    if (is_seen) append(self->seen, launched.number_object);
-    launched.trims = PyList_GET_SIZE(self->numbers) % TRIM_EVERY == 0;
+    self->table->assign(number, self->number, is_seen);
     if (self->section) self->section->commands++;
     if (!is_on_lane) return go_on(self, number);
     if (self->section) look(self, number, upstream, launched);
@@ -125,7 +117,7 @@ bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched) {
 
 bool after(Joining *self, const Launched &launched) {
     if (self->table->should_look() && !completed(self->engine, nullptr)) return false;
-    if (!launched.settles && !launched.trims && !launched.looked && !launched.waited) return true;
+    if (!launched.settles && !launched.looked && !launched.waited) return true;
     const Due due{nb::borrow(self->queue), launched.settles ? launched.number : 0, launched.looked, launched.waited};
     return completed(self->engine, nullptr, 0, &due);
 }
@@ -138,16 +130,14 @@ PyObject *told(nb::object event, Launched &launched) {
 namespace {
 
 int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
-    static const char *names[] = {"queue", "engine", "table", "queues", "store", "numbers",
-                                  "seen", "books", "section", "empty", "in_order", "chains",
-                                  nullptr};
+    static const char *names[] = {"queue", "engine", "table", "queues", "store", "number",
+                                  "section", "empty", "in_order", "chains", nullptr};
     PyObject *queue;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOO!O!OOO!pp", const_cast<char **>(names),
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOIOO!pp", const_cast<char **>(names),
                                      &queue, &self->engine, &self->table_object,
-                                     &self->queues_object, &self->store, &PyList_Type,
-                                     &self->numbers, &PyList_Type, &self->seen,
-                                     &self->books_object, &self->section_object, &PyTuple_Type,
-                                     &self->empty, &self->in_order, &self->chains)) {
+                                     &self->queues_object, &self->store, &self->number,
+                                     &self->section_object, &PyTuple_Type, &self->empty,
+                                     &self->in_order, &self->chains)) {
         for (PyObject **one : self->objects()) *one = nullptr;
         return -1;
     }
@@ -159,11 +149,10 @@ int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
         PyErr_SetString(PyExc_TypeError, "these are not a table and queues of the core");
         return -1;
     }
-    if (Py_TYPE(self->books_object) != lock_type() || !self->table->lock) {
-        PyErr_SetString(PyExc_TypeError, "expected a lock, and a table that has one");
+    if (!self->table->lock) {
+        PyErr_SetString(PyExc_TypeError, "expected a table that has a lock");
         return -1;
     }
-    self->books = reinterpret_cast<Lock *>(self->books_object);
     self->section = self->section_object == Py_None
                         ? nullptr
                         : reinterpret_cast<Passing *>(self->section_object);

@@ -39,19 +39,17 @@ struct SetArguments : Forgettable<SetArguments> {
 struct Joining {
     PyObject_HEAD
     PyObject *queue;  // borrowed
-    PyObject *engine, *table_object, *queues_object, *store, *numbers, *seen, *books_object,
-        *section_object, *empty;
+    PyObject *engine, *table_object, *queues_object, *store, *section_object, *empty;
+    unsigned number;  // of the queue, in the table
     int in_order;  // as the program made it
     int chains;  // one behind the other whatever they touch, where the runtime has one queue
     bool waits_first;  // a transfer that the program waits for is quickest where nothing is ahead of it
     Table *table;
     Queues *queues;
-    Lock *books;
     Passing *section;  // null where it has none
 
     auto objects() {
-        return std::array{&engine, &table_object, &queues_object, &store, &numbers, &seen,
-                          &books_object, &section_object, &empty};
+        return std::array{&engine, &table_object, &queues_object, &store, &section_object, &empty};
     }
     void end();
 };
@@ -82,7 +80,7 @@ PyObject *join_transfer(Joining *joining, int joins, PyObject *original, PyObjec
 struct Launched {
     std::int64_t number = 0;
     nb::object number_object;
-    bool looked = false, trims = false;
+    bool looked = false;
     bool settles = false;  // the program waits for it, and for what the host can look behind, in Python
     bool waited = false;   // a stretch of commands has ended with a wait
 };
@@ -96,7 +94,7 @@ bool is_plain(const Joining *self);
 bool waits_for_nothing(const Joining *self, PyObject *wait_for);
 nb::handle kind_of_event(int joins);
 nb::object new_event(Joining *self, int joins, PyObject *keeps = Py_None);
-// The books of a launch; one that no lane took goes on from the table. The locks are taken. False with an
+// What a queue has to know of a launch; one that no lane took goes on from the table. The lock is taken. False with an
 // error.
 bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched);
 // What is due after a launch; false with an error.

@@ -22,15 +22,6 @@ constexpr int MOST_TURNS = 4;  // waits for what is ahead of a transfer
 PyObject *complete_name;
 PyObject *make_call;  // as `use_transfers` has it
 
-// Whether a launch that the host can look behind has not been seen to end; those that have are
-// forgotten.
-bool has_seen(Joining *self) {
-    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(self->seen); at++)
-        if (self->table->has(whole_number(PyList_GET_ITEM(self->seen, at)))) return true;
-    if (PyList_SetSlice(self->seen, 0, PyList_GET_SIZE(self->seen), nullptr)) throw PythonError();
-    return false;
-}
-
 // ---- what is asked for -----------------------------------------------------------------------------
 
 constexpr std::int64_t ALL = -1;
@@ -316,9 +307,7 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
         // again, for whoever made the event or the bytes may have run code
         if (!table.is_plain() || !is_plain(self) || !table.lock->try_take()) return nullptr;
         Taken taken(table.lock);
-        if (!self->books->try_take()) return nullptr;
-        Taken books(self->books);
-        has_others = is_told && has_seen(self);
+        has_others = is_told && table.shows(self->number);
         if (ranges.is_copy && has_others) return nullptr;  // which are waited for first
         const bool is_on_lane = bound.launch(ranges.waits ? &under_way : nullptr, [&] {
             return record_of(joins, original, args, ranges, bound.copied);

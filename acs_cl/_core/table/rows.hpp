@@ -22,15 +22,18 @@ struct Row {
     std::uint32_t first = 0;  // node of its epoch's, or its place where `has_place`
     State state = State::NONE;
     std::uint8_t many = 0;  // nodes
+    std::uint32_t owner = 0;  // queue of the program's that it is of; 0: none
     bool by_core : 1, is_left : 1, holds : 1, is_counted : 1, is_lost : 1, is_watched : 1,
         has_place : 1,    // among those that lanes have, or had
         is_foreseen : 1,  // the last of an epoch that came as foreseen, and stands for all of it
-        overwrites : 1;   // all that it writes, for sure
+        overwrites : 1,   // all that it writes, for sure
+        is_shown : 1;     // the host can look behind it, without another command
     std::uint32_t reads = 0, writes = 0;  // which of them, by bits
 
     Row()
         : by_core(false), is_left(false), holds(false), is_counted(false), is_lost(false),
-          is_watched(false), has_place(false), is_foreseen(false), overwrites(false) {}
+          is_watched(false), has_place(false), is_foreseen(false), overwrites(false),
+          is_shown(false) {}
 
     bool is_in_epoch() const { return epoch && !is_left; }
     bool is_on_lane_by_core() const { return by_core && !epoch; }

@@ -300,6 +300,43 @@ public:
     void log() { logs_ = true; }
     const std::vector<Transition> &transitions() const { return log_; }
 
+    // ---- queues of the program's ------------------------------------------------------------------
+
+    std::uint32_t new_queue() {
+        newest_of_queue_.push_back(0);
+        return std::uint32_t(newest_of_queue_.size());
+    }
+
+    // A launch is one of a queue. `shown`: the host can look behind it, without another command.
+    void assign(std::int64_t launch, std::uint32_t queue, bool shown) {
+        newest_of_queue_.at(queue - 1) = launch;
+        Row *row = rows_.find(launch);
+        if (!row) return;  // it has ended already
+        row->owner = queue;
+        shown_ += shown && !row->is_shown;
+        row->is_shown |= shown;
+    }
+
+    // The newest launch that a queue ever had; 0: none.
+    std::int64_t newest_of(std::uint32_t queue) const { return newest_of_queue_.at(queue - 1); }
+
+    // Those of a queue in flight, up to one of them: all, or those that the host can look behind.
+    std::vector<std::int64_t> of_queue(std::uint32_t queue, std::int64_t last, bool shown) {
+        std::vector<std::int64_t> found;
+        if (shown && !shown_) return found;
+        rows_.each(-1, [&](std::int64_t number, Row &row) {
+            if (number <= last && row.owner == queue && (row.is_shown || !shown)) found.push_back(number);
+            return number < last;
+        });
+        return found;
+    }
+    bool shows(std::uint32_t queue) {
+        bool found = false;
+        if (shown_)
+            rows_.each(-1, [&](std::int64_t, Row &row) { return !(found = row.is_shown && row.owner == queue); });
+        return found;
+    }
+
     // ---- epochs and tasks -----------------------------------------------------------------------
 
     // A launch that Python made is a task of an epoch.
@@ -976,6 +1013,7 @@ private:
         nb::object object = nb::steal(std::exchange(row.object, nullptr));
         if (row.has_place) give_place_up(row);
         counted_ -= row.is_counted;
+        shown_ -= row.is_shown;
         const bool was_watched = row.is_watched;
         const std::size_t many = weight(launch, row);
         if (row.is_foreseen) foreseen_.erase(launch);
@@ -1084,6 +1122,8 @@ private:
     std::deque<std::pair<std::int64_t, nb::object>> returned_;
     std::map<std::int64_t, Upstream> stand_ins_;  // of launches that never ran
     std::size_t in_flight_ = 0, inside_ = 0, pending_ = 0, counted_ = 0, in_epochs_ = 0;
+    std::size_t shown_ = 0;  // launches that the host can look behind
+    std::vector<std::int64_t> newest_of_queue_;
     std::map<std::uint32_t, Batch> batches_;
     std::pair<std::uint32_t, Batch *> newest_;
     Batch spare_;
