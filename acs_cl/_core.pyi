@@ -466,7 +466,7 @@ class Table:
         """Number the newest launch that a queue ever had; 0: none."""
 
     def of_queue(self, queue: int, last: int, shown: bool) -> list[int]:
-        """List what a queue has in flight, up to a launch. `shown`: what the host can see behind."""
+        """List what a queue has in flight, up to a launch. `shown`: what the host looks behind."""
 
     def put(self, number: int, epoch: int, task: int) -> None:
         """Note that a launch is a task of an epoch. Epochs count from 1."""
