@@ -396,8 +396,8 @@ class Queue(cl.CommandQueue):
         engine = self._engine
         with engine.lock:
             self._foreign[:] = self._still_open()
-            busy = self._still_behind() or self._foreign
-            busy = busy or self.unmaps or self.deferred or self._odd
+            waits = self._still_behind() or self._foreign
+            busy = waits or self.unmaps or self.deferred or self._odd
             if busy or not may_begin(engine) or engine.table.live() != self._live_up_to(self._last):
                 section.refuse()
             else:
