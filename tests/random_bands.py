@@ -132,19 +132,24 @@ def _step(rng: random.Random, arrays: int, elements: int, kernel: str) -> Step:
     if kernel in LINES:
         numbers, groups = (n, by), (1, 4, 16)
         items = n if kernel != "strip" else -(-n // 4)
-        local: Any = IN_GROUPS.get(kernel) or rng.choice((None, (rng.choice(groups),)))
+        local: Any = IN_GROUPS.get(kernel) or _local(rng, *[(one,) for one in groups])
         used = used[:1] if kernel == "own" else used
         unit = local[0] if local else 1
         size: tuple[int, ...] = (-(-items // unit) * unit + unit * rng.choice((0, 0, 1)),)
     else:
         w = rng.randint(1, max(1, min(n, 60)))
         numbers = (w, n // w, by)
-        local = IN_GROUPS.get(kernel) or rng.choice((None, (4, 2), (1, 8)))
+        local = IN_GROUPS.get(kernel) or _local(rng, (4, 2), (1, 8))
         x, y = local or (1, 1)
         size = (-(-w // x) * x, -(-(n // w) // y) * y)
     shift = tuple(rng.choice((0, rng.randrange(40))) for _ in size) if rng.random() < 0.2 else None
     offset = shift if kernel in SHIFTED else None
     return Step(kernel, size, local, offset, tuple(used), numbers, bands)
+
+
+def _local(rng: random.Random, *sizes: tuple[int, ...]) -> tuple[int, ...] | None:
+    """One of these, and seldom none: PoCL compiles a kernel for each local size that it chooses."""
+    return rng.choice(sizes) if rng.random() < 0.85 else None
 
 
 class Machine:
