@@ -107,6 +107,29 @@ def test_a_launch_in_parts_fails_as_a_whole(device: cl.Device) -> None:
             y[3000:].get()
 
 
+def test_a_part_that_the_driver_refuses_is_the_failure_of_the_launch(device: cl.Device) -> None:
+    """Those before it have run by then, so that it cannot be as if nothing had been."""
+    with acs.Runtime(device, backend="lanes") as rt:
+        prog = rt.build(SWEEP)
+        x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
+        backend, refused = rt.engine.backend, iter((False, False, True, False))
+        submit = backend.submit
+
+        def refuse(*launch: Any) -> None:
+            if next(refused):
+                raise cl.MemoryError("refused for the test")
+            submit(*launch)
+
+        backend.submit = refuse  # type: ignore[method-assign]
+        handle = prog.sweep((N,), None, x, y, N, bands=4)
+        backend.submit = submit  # type: ignore[method-assign]
+        with pytest.raises(acs.AcsError, match="refused for the test"):
+            handle.wait()
+        with pytest.raises(acs.PoisonedError):
+            y.get()
+        assert not y[: N // 2].get().any()
+
+
 def turned(values: Any, a: int) -> Any:
     """What the kernel makes."""
     groups = values.reshape(-1, 16)

@@ -180,7 +180,9 @@ class Engine(Books):
                     self.tracer.goes_on()
                 started_ns = perf_counter_ns() if self.tracer is not None else 0
                 gates = open_events(wait_for) if wait_for else None
-                handle = self.enter(command, touched, gates, started_ns=started_ns)
+                handle = self.enter(
+                    command, touched, gates, started_ns=started_ns, goes_on=bool(numbers)
+                )
                 numbers.append(handle.number)
             return numbers
 
@@ -213,9 +215,11 @@ class Engine(Books):
         after: Sequence[int] = (),
         started_ns: int = 0,
         patient: bool = False,
+        goes_on: bool = False,
     ) -> Handle:
         """Give a launch its number, find what it follows, and hand it over. Called under the lock.
-        `patient`: it is held until all that it follows has ended."""
+        `patient`: it is held until all that it follows has ended. `goes_on`: it goes on with what
+        the launches before it began, and so fails where the driver refuses it."""
         table, tracer = self.table, self.tracer
         on_host, counted = command.on_host, getattr(command, "is_counted", False)
         patient = patient or on_host or self.ready_first
@@ -228,7 +232,7 @@ class Engine(Books):
         if self.failures.any:
             meet_poison(self, table.launch(number))
         if is_ready:
-            dispatch(self, number, number)
+            dispatch(self, number, 0 if goes_on else number)
         # only now: what the driver refused overwrites nothing
         if self.failures.any and not self.failures.knows(number):
             came_through(self, table.launch(number))
