@@ -339,14 +339,18 @@ def test_explain_says_why_nothing_was_inferred(environment: Environment) -> None
 
 
 @pytest.mark.parametrize("backend", ["lanes", "device"])
-def test_a_number_of_a_type_that_the_driver_does_not_name_may_be_anything(backend: str) -> None:
+def test_a_number_behind_a_typedef_is_a_number(backend: str) -> None:
     source = """typedef uchar index_t;
     kernel void put(global int *y, index_t n) { n += 9; y[n] = 1; }"""
     with acs.Runtime(backend=backend) as rt:
         y = rt.zeros(300, "i4")
-        handle = rt.build(source).put((1,), None, y, np.uint8(250))
-        assert [one.nbytes for one in handle.access.writes] == [4 * 256]
-        assert np.flatnonzero(y.get()).tolist() == [3]
+        put = rt.build(source).put
+        for number in (np.uint8(250), 250):
+            handle = put((1,), None, y, number)
+            assert [one.nbytes for one in handle.access.writes] == [4]
+            assert np.flatnonzero(y.get()).tolist() == [3]
+        with pytest.raises(acs.UsageError, match=r"n.*256"):
+            put((1,), None, y, 256)
 
 
 def test_a_graph_that_is_updated_has_the_ranges_of_its_new_numbers() -> None:

@@ -343,7 +343,8 @@ def _declared(cursor: Cursor, mode: str, why: str) -> Parameter:
     shape = n.shape_of(spelled)
     if shape not in (n.POINTER, n.ARRAY):
         size = max(canonical.get_size(), 0)
-        type_name = _plain(spelled.spelling)
+        names = (_plain(spelled.spelling), _plain(text))
+        type_name = next(filter(scalar_bytes, names), names[0])  # behind a typedef, too
         return Parameter(name, type_name, "private", False, "", 0, size, False, "", "")
     if shape == n.ARRAY:  # shown as written, but a parameter is a pointer
         pointee = spelled.get_array_element_type()
