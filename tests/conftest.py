@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +152,18 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Environment:
                 monkeypatch.setenv(name, str(value))
 
     return change
+
+
+@pytest.fixture
+def imported_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], None]:
+    """Have a module stand in for another one, for a test; None: that cannot be imported."""
+    return partial(monkeypatch.setitem, sys.modules)
+
+
+@pytest.fixture
+def platforms(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
+    """Have a function say which platforms the machine has, for a test."""
+    return partial(monkeypatch.setattr, cl, "get_platforms")
 
 
 @pytest.fixture

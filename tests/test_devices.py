@@ -28,15 +28,16 @@ on_linux_x86 = pytest.mark.skipif(
 
 
 FakeHost = Callable[..., list[Any]]
+Platforms = Callable[[Callable[[], list[Any]]], None]
 
 
 @pytest.fixture
-def fake_host(monkeypatch: pytest.MonkeyPatch, environment: Environment) -> FakeHost:
+def fake_host(platforms: Platforms, environment: Environment) -> FakeHost:
     environment(PYOPENCL_CTX=None)
-    return partial(_fake_host, monkeypatch)
+    return partial(_fake_host, platforms)
 
 
-def _fake_host(monkeypatch: pytest.MonkeyPatch, **platforms: list[str]) -> list[Any]:
+def _fake_host(install: Platforms, **platforms: list[str]) -> list[Any]:
     """Platforms of the given names with devices of the given names; one with "GPU" in it is one."""
     made = []
     for platform_name, names in platforms.items():
@@ -55,7 +56,7 @@ def _fake_host(monkeypatch: pytest.MonkeyPatch, **platforms: list[str]) -> list[
         ]
         platform.get_devices = lambda there=there: there
         made.append(platform)
-    monkeypatch.setattr(cl, "get_platforms", lambda: made)
+    install(lambda: made)
     return [device for platform in made for device in platform.get_devices()]
 
 
@@ -155,11 +156,11 @@ def test_equal_names_in_the_environment_are_no_ambiguity(
     assert devices.choose() is there[0]
 
 
-def test_no_platform_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_platform_says_what_to_install(platforms: Platforms) -> None:
     def none() -> list[cl.Platform]:
         raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
 
-    monkeypatch.setattr(cl, "get_platforms", none)
+    platforms(none)
     assert devices.devices() == []
     with pytest.raises(DeviceError, match="install"):
         devices.choose()

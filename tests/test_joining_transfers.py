@@ -10,6 +10,7 @@ import random
 import threading
 import weakref
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import testing
+from acs_cl import core, testing
+from acs_cl.queue.bypass import JOINS
 from acs_cl.queue.events import QueueEvent
 from tests.test_joining import by_python
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, values_of
@@ -356,3 +358,20 @@ def test_nothing_is_kept(context: cl.Context) -> None:
     gc.collect()
     assert not any(one() is not None for one in gone)
     assert not testing.in_flight(queue.runtime)
+
+
+@pytest.mark.parametrize("flags", [0, cl.mem_flags.USE_HOST_PTR])
+def test_a_short_write_is_looked_behind_only_where_the_program_has_the_memory(
+    context: cl.Context, flags: int
+) -> None:
+    """Its values are copied, and it's not waited for; what the host sees is the target at most."""
+    memory = np.zeros(N, np.int32)
+    target = cl.Buffer(context, READ_WRITE | flags, memory.nbytes, memory if flags else None)
+    arguments = None, target, np.ones(N, np.int32), 0, None, True
+    store = acs.Queue(context).runtime.engine.store.reserved
+    write = JOINS["_enqueue_write_buffer"]
+    original = SimpleNamespace(__name__="_enqueue_write_buffer")
+    bound = core.native.bind_transfer(write, original, arguments, None, store, False)
+    assert bound is not None
+    *_, is_shown, waits, keeps, is_copied = bound
+    assert (is_shown, waits, keeps, is_copied) == (bool(flags), False, None, True)

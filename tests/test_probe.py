@@ -7,6 +7,8 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,8 +187,14 @@ def test_a_folder_that_cannot_be_written_only_means_no_cache(
     assert store.load("one") is None
 
 
+@pytest.fixture
+def measured_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Probe]], None]:
+    """Have a function measure devices, for a test."""
+    return partial(monkeypatch.setattr, probe, "measure")
+
+
 def test_probe_measures_once_then_reads(
-    device: cl.Device, measured: Probe, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, measured: Probe, measured_by: Callable[[Callable[..., Probe]], None]
 ) -> None:
     asked = []
 
@@ -194,7 +202,7 @@ def test_probe_measures_once_then_reads(
         asked.append(budget_s)
         return measured._replace(settled=True)
 
-    monkeypatch.setattr(probe, "measure", measure)
+    measured_by(measure)
     assert probe.quick(device) is None
     first = probe.probe(device)
     assert probe.probe(device) == first == probe.quick(device)
@@ -204,9 +212,9 @@ def test_probe_measures_once_then_reads(
 
 
 def test_a_doubtful_measurement_is_not_kept(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, measured_by: Callable[[Callable[..., Probe]], None]
 ) -> None:
-    monkeypatch.setattr(probe, "measure", lambda *_, **__: some_probe(settled=False))
+    measured_by(lambda *_, **__: some_probe(settled=False))
     assert not probe.probe(device).settled
     assert probe.quick(device) is None
 
@@ -424,29 +432,31 @@ def test_doctor_json_is_one_document(
 
 
 def test_doctor_measures_afresh_when_asked(
-    probed: None, measured: Probe, monkeypatch: pytest.MonkeyPatch
+    probed: None, measured: Probe, measured_by: Callable[[Callable[..., Probe]], None]
 ) -> None:
     fresh = measured._replace(sentence="fresh")
-    monkeypatch.setattr(probe, "measure", lambda *_, **__: fresh)
+    measured_by(lambda *_, **__: fresh)
     assert doctor.examine()["devices"][0]["probe"]["sentence"] == measured.sentence
     assert doctor.examine(fresh=True)["devices"][0]["probe"]["sentence"] == "fresh"
 
 
 def test_doctor_reports_a_device_that_fails_beside_the_others(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    device: cl.Device,
+    measured_by: Callable[[Callable[..., Probe]], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def fail(*_: object, **__: object) -> Probe:
         raise DeviceError("it is broken")
 
-    monkeypatch.setattr(probe, "measure", fail)
+    measured_by(fail)
     assert cli.main(["doctor"]) == 1
     assert "it is broken" in capsys.readouterr().out
 
 
 def test_doctor_without_a_device_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    platforms: Callable[[type], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cl, "get_platforms", list)
+    platforms(list)
     assert cli.main(["doctor"]) == 1
     assert "install" in capsys.readouterr().out
     assert cli.main(["doctor", "--json"]) == 1
@@ -462,7 +472,7 @@ def test_an_unknown_device_is_a_message_without_a_traceback(
     assert "Traceback" not in captured.err
 
 
-def test_demo_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_gets_its_options(imported_as: Callable[[str, object], None]) -> None:
     got: list[Any] = []
 
     class Demo:
@@ -471,7 +481,7 @@ def test_demo_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
             got.append(args)
             return 3
 
-    monkeypatch.setitem(sys.modules, "acs_cl.tools.demo", Demo)
+    imported_as("acs_cl.tools.demo", Demo)
     assert cli.main(["demo", "--quick", "--out", "a.png", "--backend", "lanes"]) == 3
     (args,) = got
     assert (args.quick, args.out, args.backend, args.device) == (True, "a.png", "lanes", None)

@@ -20,12 +20,11 @@ from acs_cl.benchmarks.workloads.synthetic import Synthetic
 SMALL = {"window": (1, 8), "lanes": (2, 3), "length": (0, 30), "groups": (1, 3)}
 
 
+EXTENT = sweeps.Extent(SMALL, width=4, rounds=3, pace=sweeps.Pace(5.0, 0.5))
+
+
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch, device: cl.Device) -> Settings:
-    monkeypatch.setattr(sweeps, "VALUES", SMALL)
-    monkeypatch.setattr(sweeps, "WIDTH", 4)
-    monkeypatch.setattr(sweeps, "ROUNDS", {False: 3, True: 3})
-    monkeypatch.setattr(sweeps, "measured_pace", lambda *_: sweeps.Pace(5.0, 0.5))
+def small(device: cl.Device) -> Settings:
     return Settings(device)
 
 
@@ -57,7 +56,7 @@ def test_pace_is_what_the_device_takes(context: cl.Context, device: cl.Device) -
 def test_a_sweep_has_a_row_for_each_value_and_contestant(
     name: str, small: Settings, tmp_path: Path
 ) -> None:
-    found = json.loads(json.dumps(sweeps.measure(small, [name], quick=False)))
+    found = json.loads(json.dumps(sweeps.measure(small, [name], quick=False, extent=EXTENT)))
     by_value = sweep_tables.grouped(found)[name]
     assert tuple(by_value) == SMALL[name]
     for value, rows in by_value.items():
@@ -88,7 +87,7 @@ def test_wrong_results_have_no_figures(
         return right(run, expected + np.uint32(wrong))
 
     monkeypatch.setattr(sweeps, "_is_right", not_on_two_lanes)
-    found = sweeps.measure(small, ["lanes"], quick=False)
+    found = sweeps.measure(small, ["lanes"], quick=False, extent=EXTENT)
     two, three = sweep_tables.grouped(found)["lanes"].values()
     assert "reference" in two["lanes"]["failed"]
     assert "speed_up" not in two["lanes"]
@@ -99,7 +98,7 @@ def test_wrong_results_have_no_figures(
 
 def test_values_without_time_are_left_out(small: Settings) -> None:
     names = ["lanes", "groups"]
-    *_, found = sweeps.growing(small, names, False, lambda text, share: None, within_s=1e-3)
+    *_, found = sweeps.growing(small, names, False, lambda text, share: None, 1e-3, EXTENT)
     assert [row["value"] for row in found["rows"][:1]] == [2]
     assert {row["parameter"] for row in found["rows"]} == {"lanes"}
     assert found["left_out"] == ["lanes 3", "groups 1", "groups 3"]
@@ -108,4 +107,4 @@ def test_values_without_time_are_left_out(small: Settings) -> None:
 
 def test_unknown_sweeps_are_refused(small: Settings) -> None:
     with pytest.raises(acs.UsageError, match="'weight'; there are window, lanes"):
-        sweeps.measure(small, ["window", "weight"], quick=True)
+        sweeps.measure(small, ["window", "weight"], quick=True, extent=EXTENT)

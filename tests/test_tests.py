@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 PRIVATE = 58
 """Accesses to `x._name`, but for those of `self` and of named tuples."""
-PATCHES = 111
+PATCHES = 99
 """Calls by which pytest's `MonkeyPatch` changes something for a test."""
 
 CHANGES = {"setattr", "delattr", "setitem", "delitem", "setenv", "delenv", "chdir"}

@@ -4,7 +4,7 @@ where it is installed."""
 from __future__ import annotations
 
 import importlib.util
-import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,9 +30,9 @@ TINY = {
 
 
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Torch:
+def stand_in(imported_as: Callable[[str, object], None]) -> Torch:
     torch = Torch()
-    monkeypatch.setitem(sys.modules, "torch", torch)
+    imported_as("torch", torch)
     return torch
 
 
@@ -121,15 +121,15 @@ def test_who_computes_something_else_is_not_timed(stand_in: Torch) -> None:
     assert not document["rows"]
 
 
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
+def test_what_is_missing_is_said(imported_as: Callable[[str, object], None]) -> None:
+    imported_as("torch", None)
     with pytest.raises(acs.UsageError, match="cannot be imported here"):
         measure("randwire", "tiny")
     with pytest.raises(acs.UsageError, match="expected one of"):
         measure("alexnet", "tiny")
     blind = Torch()
     blind.cuda.is_available = lambda: False  # type: ignore[method-assign]
-    monkeypatch.setitem(sys.modules, "torch", blind)
+    imported_as("torch", blind)
     with pytest.raises(acs.UsageError, match="sees no CUDA device"):
         measure("randwire", "tiny")
 

@@ -62,14 +62,25 @@ class Pace(NamedTuple):
         return max(0, min(MOST_ROUNDS, round((length_us - self.idle_us) / self.round_us)))
 
 
+class Extent(NamedTuple):
+    """What is swept, over graphs of how many kernels a step, and in how many rounds. `pace`: None
+    where it is measured."""
+
+    values: Mapping[str, tuple[int, ...]] = VALUES
+    width: int = WIDTH
+    rounds: int = 0
+    pace: Pace | None = None
+
+
 def measure(
     settings: Settings,
     which: Sequence[str],
     quick: bool,
     say: Callable[[str, float], None] = lambda text, share: None,
+    extent: Extent = Extent(),  # noqa: B008  (which nobody changes)
 ) -> dict[str, Any]:
     """The sweeps of these names; without any, all of them."""
-    *_, found = growing(settings, which, quick, say)
+    *_, found = growing(settings, which, quick, say, extent=extent)
     return found
 
 
@@ -79,21 +90,22 @@ def growing(
     quick: bool,
     say: Callable[[str, float], None],
     within_s: float = inf,
+    extent: Extent = Extent(),  # noqa: B008
 ) -> Iterator[dict[str, Any]]:
     """The same after each value, as long as there is time for another one. `say` hears what is done
     at the moment, and which share of all has been done."""
     deadline = Deadline(within_s)
     for name in which:
-        if name not in VALUES:
-            raise UsageError(f"no sweep is called {name!r}; there are {', '.join(VALUES)}")
+        if name not in extent.values:
+            raise UsageError(f"no sweep is called {name!r}; there are {', '.join(extent.values)}")
     devices.repair(settings.device)
     there = machine(settings.device)
     context = settings.context()
-    pace = measured_pace(context, settings.device)
+    pace = extent.pace or measured_pace(context, settings.device)
     there["noise"] = unrest = [noise()]
     rows: list[dict[str, Any]] = []
-    names, stride = list(dict.fromkeys(which or VALUES)), 3 if quick else 1
-    points = [(name, value) for name in names for value in VALUES[name][::stride]]
+    names, stride = list(dict.fromkeys(which or extent.values)), 3 if quick else 1
+    points = [(name, value) for name in names for value in extent.values[name][::stride]]
     left_out = [f"{name} {value}" for name, value in points]
     found = {
         "acs_cl_sweeps": VERSION,
@@ -109,8 +121,9 @@ def growing(
         if not deadline.has_time():
             return
         say(left_out[0], turn / len(points))
-        size = graph_of(name, value, pace, settings.on_cpu, quick)
-        rows += _rows(settings, context, name, value, size, ROUNDS[quick])
+        size = graph_of(name, value, pace, settings.on_cpu, quick)._replace(width=extent.width)
+        rounds = extent.rounds or ROUNDS[quick]
+        rows += _rows(settings, context, name, value, size, rounds)
         unrest.append(noise())
         left_out.pop(0)
         yield found
