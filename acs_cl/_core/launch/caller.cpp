@@ -70,8 +70,9 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         // nothing is on this stack that has to be let go, should the interpreter end
         if (kept) {
             Lock *lock = table->lock;  // of the engine, which the kernel holds
-            if (!completed(self->engine, nullptr, reinterpret_cast<Handle *>(handle)->number))
-                Py_CLEAR(handle);
+            const std::int64_t number = reinterpret_cast<Handle *>(handle)->number;
+            if (!completed(self->engine, nullptr, number)) Py_CLEAR(handle);
+            else if (self->plan) self->plan->is_back(number);
             lock->give_back();
         } else if (handle && table->should_look() && !table->look(self->engine)) {
             Py_CLEAR(handle);

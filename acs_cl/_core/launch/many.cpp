@@ -229,7 +229,8 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
             return;
         }
         made.add(table.number, bound.touched);
-        if (!is_on_lane) return;
+        if (is_on_lane) continue;
+        return plan.is_back(table.number);
     }
 }
 

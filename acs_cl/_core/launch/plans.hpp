@@ -157,6 +157,12 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
 
     bool is_current() const { return !is_forgotten() && generation == table->generation; }
 
+    // A launch for a lane went through Python. If a scheduler has it after all, the next one goes there as well, and
+    // the plan learns of that.
+    void is_back(std::int64_t launch) {
+        if (table->epoch(launch)) lanes.stay.left = 0;
+    }
+
     bool has_local() const {
         return std::any_of(parameters.begin(), parameters.end(),
                            [](const Parameter &one) { return one.code == 'L'; });
