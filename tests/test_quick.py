@@ -24,7 +24,7 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl import testing
+from acs_cl import core, testing
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "40"))
 PARTS = 4
@@ -921,3 +921,26 @@ def test_the_core_learns_at_once_how_long_an_epoch_is_kept_open(program: acs.Pro
         program.add((8,), None, x, y, 1)
     assert backend.counters["epochs"] == sent + 1
     assert y.get().tolist() == [made + 13] * 8
+
+
+def test_a_launch_that_goes_to_an_epoch_after_all_ends_the_stay_on_lanes(device: cl.Device) -> None:
+    """On `auto` a kernel has its lanes for a number of launches. One that follows tasks is decided
+    about by Python: where it becomes a task itself, the next ones are made by the core as tasks."""
+    with acs.Runtime(device, backend="auto") as rt:
+        made = rt.build(SOURCE)
+        if not hasattr(rt.engine.backend, "schedulers"):
+            pytest.skip("no scheduler beside the lanes")
+        rt.prebuild(made.add, made.put)
+        x, y = rt.zeros(ROW, "u4"), rt.zeros(ROW, "u4")
+        for kernel in (made.add, made.put):
+            kernel.native.launched = 1 << 20
+        made.put((8,), None, x, 1, 2, 3)
+        core.native.learn(made.put, (ROW,), None, (), (1 << 20, 0, None))
+        for _ in range(20):
+            made.add((ROW,), None, y, x, 1)
+        with testing.calls_by_python() as long_way:
+            for _ in range(6):
+                made.put((ROW,), None, x, 1, 2, 3)
+        assert long_way == ["put"]  # which learns where it is
+        assert rt.engine.backend.unsent
+        assert x.get().tolist() == [1 + 2 * 3 + 3] * ROW
