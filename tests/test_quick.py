@@ -934,13 +934,17 @@ def test_a_launch_that_goes_to_an_epoch_after_all_ends_the_stay_on_lanes(device:
         x, y = rt.zeros(ROW, "u4"), rt.zeros(ROW, "u4")
         for kernel in (made.add, made.put):
             kernel.native.launched = 1 << 20
-        made.put((8,), None, x, 1, 2, 3)
+        for _ in range(2):
+            for _ in range(20):
+                made.add((ROW,), None, y, x, 1)
+            made.put((8,), None, x, 1, 2, 3)
+            rt.finish()
         core.native.learn(made.put, (ROW,), None, (), (1 << 20, 0, None))
         for _ in range(20):
             made.add((ROW,), None, y, x, 1)
         with testing.calls_by_python() as long_way:
             for _ in range(6):
                 made.put((ROW,), None, x, 1, 2, 3)
-        assert long_way == ["put"]  # which learns where it is
+        assert long_way == ["put"]  # the second one, which learns where it is
         assert rt.engine.backend.unsent
         assert x.get().tolist() == [1 + 2 * 3 + 3] * ROW
