@@ -40,9 +40,9 @@ OWN: dict[str, Most] = {"bs": FULL, "ml": 32, "img": (16, 256)}
 ORDER = ("hits", "dl", "img", "ml", "vec", "bs")
 SHORTER = {
     "vec": {"length": 1 << 24}, "bs": {"length": 1 << 20}, "ml": {"rows": 1 << 17},
-    "img": {"side": 2048},
+    "img": {"side": 2048}, "hits": {"nodes": 1 << 20}, "dl": {"side": 3000},
 }  # fmt: skip
-"""Sizes of which a step uploads about as much as one of the others does."""
+"""Sizes of which a step uploads some ten mebibytes or a hundred: all six fit into the time."""
 ROUND, STREAM = 4, "stream"
 """Steps without a wait between them: an expert would have two arrays for each input, ours has one.
 """
