@@ -13,7 +13,9 @@ from acs_cl.emu.trace import Entry, Trace
 
 PLAIN = {"slower_few": 1_000, "slower_full": 1_000, "tile_ps": 0, "behind_ns": 0}
 H200 = machine("h200-acs_cl")
-H200 = H200._replace(scheduler=H200.scheduler._replace(**PLAIN))
+H200 = H200._replace(
+    scheduler=H200.scheduler._replace(groups=5, launched=5, begin_ns=3, gang_ns=1_600, **PLAIN)
+)
 SCHEDULER = machine("cpu2").scheduler._replace(
     record_ns=0, epoch_ns=0, queue_ns=100, fused_ns=10, task_ns=0, least_items=64, **PLAIN
 )
