@@ -20,6 +20,7 @@ from .access.called import Called
 from .access.cuts import AUTO, Cut, Policy
 from .devices.build import build
 from .devices.driver import OwnKernel
+from .devices.pocl import mixes_offsets
 from .launch.commands import KernelCommand
 from .launch.joint import CutHandle
 from .launch.parts import MOST_KEPT, parts_of
@@ -137,11 +138,14 @@ def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
     engine = kernel.engine
     source, name = kernel.variant_source(kernel.offsets_of(native))
     asked = of_parts(source, kernel.options, engine.device, name)
+    options = [*kernel.options]
     if not asked.source:
-        return asked, native
+        if not mixes_offsets(engine.device):
+            return asked, native
+        options.append("-DACS_CL_PARTS")  # machine code of its own
     if kernel.signature.program_globals:
         return asked._replace(reason="its program has variables, of which there is one"), native
-    made = OwnKernel(build(engine.context, engine.device, asked.source, kernel.options), name)
+    made = OwnKernel(build(engine.context, engine.device, asked.source or source, options), name)
     made.signature = kernel.signature
     return asked, made
 

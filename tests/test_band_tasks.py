@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Iterator
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,11 @@ import pytest
 from random_bands import Machine, check
 
 import acs_cl as acs
+from acs_cl.access.cuts import Cut
+from acs_cl.devices.pocl import mixes_offsets
+from acs_cl.launch.commands import KernelCommand
+from acs_cl.launch.parts import parts_of
+from acs_cl.records import Access
 from acs_cl.scheduler import layout
 from acs_cl.scheduler.segment import Segment
 from acs_cl.testing.scheduler import Scheduler, marked
@@ -45,6 +51,40 @@ def test_random_programs_in_bands_give_what_whole_launches_give(
         counts = check(machine, oracle, seed)
         cut, launches = cut + counts["cut"], launches + counts["launches"]
     assert cut > launches // 3, (cut, launches)
+
+
+@pytest.mark.parametrize(
+    ("platform", "driver", "mixes"),
+    [
+        ("Portable Computing Language", "3.0-rc2", True),
+        ("Portable Computing Language", "5.0", True),
+        ("Portable Computing Language", "6.0", False),
+        ("Portable Computing Language", "main", True),
+        ("NVIDIA CUDA", "580.159.04", False),
+    ],
+)
+def test_bands_have_machine_code_of_their_own_where_the_driver_mixes_offsets(
+    platform: str, driver: str, mixes: bool
+) -> None:
+    """The whole launch and the first band have no offset, the others have one."""
+    named = SimpleNamespace(name=platform)
+    assert mixes_offsets(SimpleNamespace(platform=named, driver_version=driver)) is mixes
+
+
+def test_the_first_band_is_launched_with_the_kernel_itself() -> None:
+    """The others have an offset, and perhaps a kernel that knows of it."""
+    nothing = Access((), ())
+    itself, other = object(), object()
+    cut = Cut(4, lambda groups, local: nothing, "", ("put",), lambda *has: other, {})
+    whole = KernelCommand("put", itself, (64,), (16,), (), (), None, cut)
+    found = parts_of(whole)
+    assert not isinstance(found, str)
+    assert [(one.command.kernel, one.command.offset) for one in found] == [
+        (itself, (0,)),
+        (other, (16,)),
+        (other, (32,)),
+        (other, (48,)),
+    ]
 
 
 @pytest.mark.parametrize("backend", ["lanes", "device"])

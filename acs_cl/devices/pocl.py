@@ -1,7 +1,6 @@
-"""PoCL on a CPU that its compiler does not know: make it build programs again, where that is asked
-for.
+"""PoCL's faults: a CPU that its compiler does not know, where help is asked for, and offsets.
 
-In: a device.  Out: a sentence that says what was done, or an empty one.
+In: a device.  Out: a sentence that says what was done, or an empty one; whether a fault is there.
 
 Invariant: nothing is done unless ``ACS_CL_POCL_CPU`` asks for it.  Memory is written only where the
 one thing that is looked for was found, and a failure leaves the driver as it was: this is a help,
@@ -12,6 +11,7 @@ from __future__ import annotations
 
 import os
 import platform as host_platform
+import re
 import struct
 import sys
 
@@ -27,6 +27,19 @@ _HASWELL_FLAGS = {"avx2", "bmi2", "fma", "f16c", "movbe", "abm"}
 
 # What `repair` did, by address of the driver's device record: the second call repeats the sentence.
 _repaired: dict[int, str] = {}
+
+
+def mixes_offsets(device: cl.Device) -> bool:
+    """Whether the driver may unload a kernel's machine code while launches of it wait, where some
+    of them have a global offset and others have none.
+
+    PoCL compiles a kernel for both, and keeps a number of such pieces loaded. Before 6.0 it does
+    not tell the two apart when a launch has ended, so that the wrong one seems to be free.
+    """
+    if device.platform.name.strip() != POCL_PLATFORM:
+        return False
+    major = re.match(r"\d+", device.driver_version.strip())
+    return major is None or int(major[0]) < 6
 
 
 def repair(device: cl.Device) -> str:

@@ -87,7 +87,12 @@ def _parts_of(command: KernelCommand, cut: Cut) -> tuple[Part, ...] | str:
         )
         offset = tuple(begin + low for begin, low in zip(begins, first, strict=True))
         part = command._replace(
-            kernel=kernel, global_size=own, offset=offset, cut=None, pointers=(), values=()
+            kernel=kernel if any(offset) else command.kernel,
+            global_size=own,
+            offset=offset,
+            cut=None,
+            pointers=(),
+            values=(),
         )
         found.append(Part(part, access))
     return tuple(found)
