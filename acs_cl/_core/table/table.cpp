@@ -82,22 +82,27 @@ std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::o
     const std::vector<Edge> &edges = footprint ? hazards->Hazards::enter_footprint(launch, *footprint)
                                                : hazards->check(launch, PyTuple_GET_ITEM(access.ptr(), 0),
                                                                 PyTuple_GET_ITEM(access.ptr(), 1));
-    std::vector<std::int64_t> upstream;
-    if (in_order) {
-        if (launch > 1) upstream.push_back(launch - 1);
-    } else {
-        for (const Edge &edge : edges) upstream.push_back(edge.upstream);
-        for (std::int64_t other : after)
-            if (state(other) && std::find(upstream.begin(), upstream.end(), other) == upstream.end())
-                upstream.push_back(other);
+    try {
+        std::vector<std::int64_t> upstream;
+        if (in_order) {
+            if (launch > 1) upstream.push_back(launch - 1);
+        } else {
+            for (const Edge &edge : edges) upstream.push_back(edge.upstream);
+            for (std::int64_t other : after)
+                if (state(other) && std::find(upstream.begin(), upstream.end(), other) == upstream.end())
+                    upstream.push_back(other);
+        }
+        nb::list follows;
+        for (std::int64_t other : expand(upstream)) follows.append(other);
+        const nb::tuple fields = nb::make_tuple(nb::make_tuple(launch, command, access, nb::tuple(follows)));
+        const nb::object record = nb::steal(
+            PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(type.ptr()), fields.ptr(), nullptr));
+        if (!record.is_valid()) throw PythonError();
+        return {launch, insert(record, holds, gated, patient, counted)};
+    } catch (...) {
+        if (!has(launch)) hazards->retire(launch);
+        throw;
     }
-    nb::list follows;
-    for (std::int64_t other : expand(upstream)) follows.append(other);
-    const nb::tuple fields = nb::make_tuple(nb::make_tuple(launch, command, access, nb::tuple(follows)));
-    const nb::object record = nb::steal(
-        PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(type.ptr()), fields.ptr(), nullptr));
-    if (!record.is_valid()) throw PythonError();
-    return {launch, insert(record, holds, gated, patient, counted)};
 }
 
 bool Table::look(PyObject *engine) {
