@@ -29,8 +29,9 @@ from acs_cl.kernel import origin_of
 from acs_cl.opencl_c import registers
 from acs_cl.opencl_c.functions import translation
 from acs_cl.scheduler import builds as schedulers
-from acs_cl.scheduler import compiling
+from acs_cl.scheduler import compiling, kernel_sets
 from acs_cl.scheduler.builds import Schedulers
+from acs_cl.scheduler.built import Facts
 from acs_cl.scheduler.compiling import warm_up_apart
 from acs_cl.scheduler.policy import HOT
 from acs_cl.testing import Scheduler
@@ -233,12 +234,8 @@ def test_what_schedulers_take_of_the_device_is_told(rt: acs.Runtime) -> None:
     assert {group: set(one["kernels"]) for group, one in told.items()} == kernels
     units = rt.device.max_compute_units
     for group, one in told.items():
-        assert set(one) == set(schedulers.Facts._fields)
-        native = next(
-            there.built.native
-            for (size, _), there in Scheduler(rt).builds._sets.items()
-            if size == group and there.built is not None
-        )
+        assert set(one) == set(Facts._fields)
+        native = next(one.native for one in Scheduler(rt).built if one.facts.group == group)
         field = cl.kernel_work_group_info.LOCAL_MEM_SIZE
         assert one["local_bytes"] == native.get_work_group_info(field, rt.device) > 0
         assert one["registers"] is None or 0 < one["registers"] < 256
@@ -246,33 +243,57 @@ def test_what_schedulers_take_of_the_device_is_told(rt: acs.Runtime) -> None:
         assert one["build_s"] > 0
 
 
-def test_more_kernels_than_a_scheduler_takes_share_the_work_with_lanes(rt: acs.Runtime) -> None:
+def test_more_kernels_than_a_scheduler_takes_have_a_second_one(rt: acs.Runtime) -> None:
     program = rt.build(many(20))
     rt.prebuild(*(getattr(program, f"k{i}") for i in range(20)))
     scheduler = Scheduler(rt)
-    (there,) = kernels_by_group(rt).values()
-    assert len(there) == schedulers.MOST_BODIES
+    assert [len(one.bodies) for one in scheduler.built] == [kernel_sets.MOST_BODIES, 4]
     x = rt.zeros(100, "u4")
     for _ in range(3):
         for i in range(20):
             getattr(program, f"k{i}")((100,), None, x)
     assert (x.get() == 3 * 210).all()
-    assert tasks(rt) == 3 * schedulers.MOST_BODIES
-    assert scheduler.reasons["its scheduler has 16 kernels already"] == 3 * 4
+    assert tasks(rt) == 3 * 20
+    assert not any("kernel" in reason for reason in scheduler.reasons)
+
+
+def test_kernels_launched_in_turn_come_to_be_in_one_scheduler(rt: acs.Runtime) -> None:
+    """Four are in a second one, and cut an epoch in each step."""
+    program = rt.build(many(20))
+    rt.prebuild(*(getattr(program, f"k{i}") for i in range(20)))
+    scheduler = Scheduler(rt)
+    x = rt.zeros(100, "u4")
+    used = sorted(["k0", "k1", *next(one.facts.kernels for one in scheduler.built[1:])])
+    steps, cuts = 0, []
+    while len(scheduler.built) < 3 and steps < 1000:
+        for name in used:
+            getattr(program, name)((100,), None, x)
+        rt.finish()
+        rt.prebuild()
+        steps += 1
+    assert [sorted(one.facts.kernels) for one in scheduler.built[2:]] == [used]
+    for _ in range(6):
+        for name in used:
+            getattr(program, name)((100,), None, x)
+        rt.finish()
+        cuts.append(scheduler.counters["cuts"])
+    assert cuts[1:] == cuts[1:2] * 5
+    weights = {f"k{i}": i + 1 for i in range(20)}
+    assert (x.get() == (steps + 6) * sum(weights[name] for name in used)).all()
 
 
 def test_a_scheduler_that_takes_long_to_build_takes_no_more_kernels(
     rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, x = rt.build(many(3)), rt.zeros(8, "u4")
-    rt.prebuild(program.k0, program.k1)
     monkeypatch.setattr(schedulers, "LONG_BUILD_S", 0.0)
+    rt.prebuild(program.k0, program.k1)
     rt.prebuild(program.k2)
-    assert kernels_by_group(rt) == {1: {"k0", "k1"}}
-    handles = [getattr(program, f"k{i}")((8,), None, x) for i in range(3)]
-    assert "took more than 0 s to build" in str(rt.explain(handles[2]))
+    assert [one.facts.kernels for one in Scheduler(rt).built] == [("k0", "k1"), ("k2",)]
+    for i in range(3):
+        getattr(program, f"k{i}")((8,), None, x)
     assert (x.get() == 6).all()
-    assert tasks(rt) == 2
+    assert tasks(rt) == 3
 
 
 def test_what_another_process_has_compiled_is_compiled_once(
@@ -374,10 +395,10 @@ def test_more_local_memory_than_there_is_room_for_builds_a_larger_scheduler(
     x = rt.array(np.arange(8, dtype="u4"))
     program.swap((8,), (4,), x, cl.LocalMemory(16))
     assert tasks(rt) == 1
-    program.swap((8,), (4,), x, cl.LocalMemory(schedulers.ARENA_BYTES + 1))
+    program.swap((8,), (4,), x, cl.LocalMemory(kernel_sets.ARENA_BYTES + 1))
     assert tasks(rt) == 1
     scheduler.builds.wait()
-    program.swap((8,), (4,), x, cl.LocalMemory(schedulers.ARENA_BYTES + 1))
+    program.swap((8,), (4,), x, cl.LocalMemory(kernel_sets.ARENA_BYTES + 1))
     assert tasks(rt) == 2
     program.swap((8,), (4,), x, cl.LocalMemory(int(rt.device.local_mem_size)))
     assert tasks(rt) == 2

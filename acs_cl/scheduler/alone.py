@@ -16,7 +16,7 @@ from .. import core
 from ..devices.driver import OwnKernel, declare_svm, set_arguments
 from . import layout
 from .bands import Band
-from .builds import Scheduler
+from .built import Scheduler
 from .children import POOL_INDEX
 from .compiling import launch_arguments
 from .notes import HEADER

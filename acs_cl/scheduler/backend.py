@@ -36,7 +36,9 @@ from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of
 from ..memory.blocks import Store
 from ..records import Command, Found, Launch, Report
-from .builds import Scheduler, Schedulers
+from .builds import Schedulers
+from .built import Scheduler
+from .kernel_sets import CutCount, Step
 from .notes import NOTED, Book, Noted
 from .orders import first_in
 from .policy import FEW, HOT, LONGEST_REST, Choice, Key
@@ -118,6 +120,7 @@ class Device(Backend):
         self._offered: list[OwnKernel] = []
         self._builds = 0
         self._together = False
+        self._cut_count = CutCount()
         self.reasons: dict[str, int] = {}
         """Why launches went to lanes, and how many."""
 
@@ -246,6 +249,7 @@ class Device(Backend):
     def look(self) -> None:
         """An epoch may be full."""
         self._come_together()
+        self._keep_together()
         self.send_if_due()
         forget_oldest(self._where)
 
@@ -336,8 +340,12 @@ class Device(Backend):
             return None
         if not self._schedulers.may_ride(origin, home, other):
             return None
-        task = other.bodies[origin].made(command, decision, self._store.owns)
-        return None if 2 * task.tiles > other.limits.groups else task
+        try:
+            task = other.bodies[origin].made(command, decision, self._store.owns)
+        except Unfit:  # it has less local memory
+            return None
+        is_alike = other.limits.group == home.limits.group
+        return task if is_alike or 2 * task.tiles <= other.limits.groups else None
 
     def attend(self) -> None:
         """Look at the open epoch now and then, though it has no tasks."""
@@ -400,6 +408,19 @@ class Device(Backend):
             raise Unfit(NO_ADDRESS)
         why = "" if self._come_together() else FEW_COME
         return self._schedulers.find(origin, prod(command.local_size or (0,)), why)
+
+    def _keep_together(self) -> None:
+        """Have kernels in one scheduler that are launched in turn and are in several: there epochs
+        are cut. For a while each kernel's next launch comes to Python, which tells what they
+        are."""
+        if self._builds != self._schedulers.builds:
+            self._look_again()
+        step = self._cut_count.look(self._sender.cuts, self._sender.epochs_sent)
+        if step is Step.WATCH:
+            self._schedulers.watch()
+            self._forget_offers()
+        elif step is Step.GATHER:
+            self._schedulers.gather()
 
     def _come_together(self) -> bool:
         """Whether so many launches were under way at a time that an epoch of them is worth being
@@ -506,12 +527,16 @@ class Device(Backend):
         """There are new schedulers: what was offered may be in a newer one now, and what the core
         sends to lanes in one of them."""
         self._builds = self._schedulers.builds
+        self._forget_offers()
+        if self._choice is not None:
+            self._choice.look_again(self._builds)
+
+    def _forget_offers(self) -> None:
+        """Have Python look for each kernel's scheduler again, at its next launch."""
         for native in self._offered:
             native.offers = {}
         self._offered.clear()
         self._table.generation += 1
-        if self._choice is not None:
-            self._choice.look_again(self._builds)
 
     def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
         """An epoch too small to be sent: its launches take lanes."""
@@ -556,6 +581,7 @@ class Device(Backend):
 
     def poll(self, most: int = 64) -> Ended:
         """Launches that have ended. An epoch that was open for long enough is sent."""
+        self._keep_together()
         epoch = self._sender.open
         if epoch is not None and epoch.recorder.tasks:
             most_s = OPEN_S if epoch.trusted and not self._table.follows else UNSURE_S

@@ -18,38 +18,29 @@ import threading
 from collections.abc import Sequence
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
 from .. import core, devices
-from ..devices.driver import OwnKernel
+from ..devices.driver import Origin, OwnKernel
 from ..errors import AcsError
 from ..host import isolated, threads
 from ..host.digest import digest
 from . import layout
-from .children import POOL_INDEX, ROOM, Room, give_pool
+from .built import Facts, Scheduler, Text
+from .children import ROOM, Room, give_pool
 from .compiling import NAME, build_told, warm_up, warm_up_apart
+from .kernel_sets import KernelSet, KernelSets, Options
 from .notes import MOST, TIMED, Notes
 from .task import Body, Limits, Unfit
 
 if TYPE_CHECKING:
     from ..opencl_c.functions.translation import Function, Functions
 
-MOST_BODIES = 16
-"""Kernels in one scheduler: drivers take long for big switches (an H200's 3 s for 16, 27 s for
-64)."""
-
-MOST_LOOPED_BODIES = 6
-"""The same where the compiler turns the work-items of a group into loops: with PoCL 3.0, barriers
-of 16 kernels in one switch crash the compiler."""
-
 LONG_BUILD_S = 20.0
 """A scheduler that took this long to build takes no more kernels: where a device's compiler is
 slower than those that the numbers above are from, there are fewer."""
-
-MOST_SCHEDULERS = 8
-"""Group sizes, and lists of build options, that have schedulers of their own."""
 
 ENOUGH_GROUPS = 2
 """Groups that run at the same time on each compute unit, with which a scheduler loses nothing by
@@ -58,9 +49,6 @@ as lanes did."""
 
 UNIT_BYTES, UNIT_REGISTERS = 64 << 10, 65536
 """Local memory and registers of a compute unit, at least."""
-
-ARENA_BYTES = 4096
-"""Local memory that a scheduler has at least, so that the next kernel needs no new one."""
 
 BATCH_S = 0.003
 """How long a build waits for more kernels to be asked for."""
@@ -74,110 +62,9 @@ IDLE_S = 5.0
 TICK_S = 0.1
 """How long a wait for a build goes without looking whether that is too late."""
 
-Origin = tuple[str, tuple[str, ...], str]
-"""A kernel: source, options, name."""
-
 
 def _too_late() -> str:
     return f"its scheduler was not built within {PATIENCE_S:g} s"
-
-
-class Scheduler:
-    """One built scheduler."""
-
-    def __init__(
-        self,
-        native: Any,
-        limits: Limits,
-        bodies: dict[Origin, Body],
-        facts: Facts,
-        pool: cl.Buffer | None,
-        text: Text,
-        notes: Notes | None,
-    ) -> None:
-        self.native = native
-        self.text = text
-        self.notes = notes
-        """Of its timed form, if that is in use."""
-        self._forms: dict[bool, Form] = {notes is not None: Form(native, notes)}
-        self.pool = pool
-        """Memory for what its tasks spawn, which is an argument of it; None: they spawn nothing."""
-        self.launcher = core.native.Launcher(
-            core.native.QueueKernel(native), limits.group, pool is not None
-        )
-        """The same, for the core, which sets all its arguments."""
-        self.launcher.takes_notes = notes is not None
-        self.limits = limits
-        self.bodies = bodies
-        self.facts = facts
-
-    def add_timed(self, native: Any, notes: Notes | None) -> None:
-        """Keep the timed form of it."""
-        if self.pool is not None:
-            native._set_arg_multi((POOL_INDEX, self.pool))
-        self._forms[True] = Form(native, notes)
-
-    @property
-    def has_timed(self) -> bool:
-        """Whether there is a timed form of it."""
-        return True in self._forms
-
-    def time(self, on: bool) -> None:
-        """Use the timed form from now on, or the usual one, if there is that."""
-        form = self._forms.get(on)
-        if form is not None and form.native is not self.native:
-            self.native, self.notes = form
-            self.launcher.use(core.native.QueueKernel(self.native))
-            self.launcher.takes_notes = self.notes is not None
-
-    @property
-    def limits(self) -> Limits:
-        """What it can take."""
-        return self._limits
-
-    @limits.setter
-    def limits(self, limits: Limits) -> None:
-        self._limits = limits
-        self.launcher.groups, self.launcher.child_slots = limits.groups, limits.child_slots
-
-
-class Text(NamedTuple):
-    """What a scheduler was built from."""
-
-    source: str
-    words: tuple[str, ...]
-    registers: int | None
-
-
-class Form(NamedTuple):
-    """A scheduler's kernel, and what it notes, if it does."""
-
-    native: Any
-    notes: Notes | None
-
-
-class Facts(NamedTuple):
-    """What is told of a scheduler."""
-
-    group: int
-    kernels: tuple[str, ...]
-    registers: int | None
-    local_bytes: int
-    resident_groups: int
-    build_s: float
-    loops: tuple[str, ...]
-    """Why functions whose items are spawned run in loops."""
-
-
-class _Set:
-    """The kernels of one group size and one list of options."""
-
-    def __init__(self) -> None:
-        self.functions: dict[Origin, tuple[Function, str]] = {}
-        """In the order of asking, with the program's text."""
-        self.arena_bytes = ARENA_BYTES
-        self.built: Scheduler | None = None
-        self.stale = False
 
 
 class Schedulers:
@@ -209,14 +96,18 @@ class Schedulers:
         self._loops = bool(device.type & cl.device_type.CPU)
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
         self._lock = core.native.Lock()
-        self._sets: dict[tuple[int, tuple[str, ...]], _Set] = {}
-        self._programs: dict[tuple[str, tuple[str, ...]], Functions] = {}
-        self._translated: dict[Origin, tuple[Function, str, tuple[str, ...]]] = {}
+        self._sets = KernelSets(self._loops)
+        self._programs: dict[tuple[str, Options], Functions] = {}
+        self._translated: dict[Origin, tuple[Function, str, Options]] = {}
         self._reasons: dict[Origin | tuple[Origin, int], str] = {}
         """Of kernels, or of kernels in groups of a size."""
         self._asked: dict[tuple[Origin, int], None] = {}
         self._pending: set[tuple[Origin, int]] = set()
         """What was asked for and is neither built nor refused."""
+        self._launched: dict[tuple[Origin, int, Options], None] | None = None
+        """While launches are watched: kernels that were looked for, with where they are at home."""
+        self._gathered: list[tuple[Origin, int, Options]] = []
+        """What is to be in one scheduler."""
         self._apart = tier == "ptx" or (
             tier != "levels" and device.platform.name.strip() == devices.POCL_PLATFORM
         )
@@ -244,11 +135,11 @@ class Schedulers:
             if not function.tiled and group < 1:
                 raise Unfit("it works in groups and no local size was given")
             size = self.tiled_group if function.tiled else group
-            there = self._sets.get((size, options))
-            if there is not None and there.built is not None:
-                body = there.built.bodies.get(origin)
-                if body is not None:
-                    return there.built, body
+            for there in self._sets.with_body(origin, options, size):
+                if there.built is not None:
+                    if self._launched is not None:
+                        self._launched[origin, size, options] = None
+                    return there.built, there.built.bodies[origin]
         if (origin, group) not in self._pending:
             if why:
                 raise Unfit(why)
@@ -260,23 +151,36 @@ class Schedulers:
         gives first. Raises `Unfit`."""
         found = [self.find(origin, group)]
         function, _, options = self._translated[origin]
-        if function.tiled:
-            for (_, same), there in list(self._sets.items()):
-                built = there.built
-                if same == options and built is not None and built is not found[0][0]:
-                    body = built.bodies.get(origin)
-                    if body is not None:
-                        found.append((built, body))
+        for there in self._sets.with_body(origin, options, None if function.tiled else group):
+            if there.built is not None and there.built is not found[0][0]:
+                found.append((there.built, there.built.bodies[origin]))
         return found
 
     def may_ride(self, origin: Origin, home: Scheduler, other: Scheduler) -> bool:
-        """Whether a kernel that `home` runs may as well run in `other`: it may be cut anywhere, and
-        as many of its work-items, or half of them at least, run there at the same time. Not where a
-        group is one work-item: in others tasks take some 20 us longer there, with PoCL 3.0."""
-        if self._loops or origin not in other.bodies or not other.bodies[origin].function.tiled:
+        """Whether a kernel that `home` runs may as well run in `other`, which has groups of the same
+        size, or takes it since it may be cut anywhere. Half of its work-items at least have to run
+        there at the same time. Where a group is one work-item it does not go to larger ones: there
+        tasks take some 20 us longer, with PoCL 3.0."""
+        if origin not in other.bodies or other not in self.built():
             return False
         here, there = home.limits, other.limits
+        is_cut_anywhere = not self._loops and other.bodies[origin].function.tiled
+        if here.group != there.group and not is_cut_anywhere:
+            return False
         return 2 * there.groups * there.group >= here.groups * here.group
+
+    def watch(self) -> None:
+        """Take note of the kernels that are looked for from now on."""
+        self._launched = {}
+
+    def gather(self) -> None:
+        """Have the kernels that were looked for since `watch` in one scheduler for each size of
+        groups, some time."""
+        with self._lock:
+            launched, self._launched = self._launched, None
+            if launched and not self._closed:
+                self._gathered = list(launched)
+                self._start()
 
     def ask(self, origin: Origin, group: int) -> None:
         """Have a kernel built into a scheduler, some time."""
@@ -302,7 +206,7 @@ class Schedulers:
                 "groups that run at the same time"
             )
         with self._lock:
-            for there in list(self._sets.values()):  # which the thread adds to
+            for there in self._sets:
                 if there.built is scheduler and there.arena_bytes < nbytes:
                     there.arena_bytes = min(most, max(nbytes, 2 * there.arena_bytes))
                     there.stale = True
@@ -315,7 +219,9 @@ class Schedulers:
         with self._lock:
             self._waiting += 1
             try:
-                while not (self._closed or self.is_late) and (self._asked or self.is_busy):
+                while not (self._closed or self.is_late) and (
+                    self._asked or self._gathered or self.is_busy
+                ):
                     self._lock.wait(0, TICK_S)
             finally:
                 self._waiting -= 1
@@ -337,7 +243,7 @@ class Schedulers:
 
     def built(self) -> list[Scheduler]:
         """The schedulers that are built."""
-        return [there.built for there in list(self._sets.values()) if there.built is not None]
+        return [there.built for there in self._sets if there.built is not None]
 
     def facts(self) -> list[Facts]:
         """What there is."""
@@ -401,20 +307,21 @@ class Schedulers:
     def _work(self) -> None:
         while True:
             with self._lock:
-                if not (self._asked or self._closed or self._lacking()):
+                if not (self._asked or self._gathered or self._closed or self._lacking()):
                     self._lock.wait(0, IDLE_S)
                 lacking = self._lacking()
-                if self._closed or not (self._asked or lacking):
+                if self._closed or not (self._asked or self._gathered or lacking):
                     self._thread = None
                     return
                 if not lacking:
                     self._lock.wait(0, BATCH_S)
                 asked, self._asked = list(self._asked), {}
+                gathered, self._gathered = self._gathered, []
                 self._began = perf_counter()
             try:
                 for scheduler in lacking:
                     self._add_timed(scheduler)
-                self._build_all(asked)
+                self._build_all(asked, gathered)
             except Exception as error:  # a fault of ours: these have lanes, others get their turn
                 for origin, group in asked:
                     self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
@@ -424,7 +331,9 @@ class Schedulers:
                     self._pending.difference_update(asked)
                     self._lock.notify()
 
-    def _build_all(self, asked: list[tuple[Origin, int]]) -> None:
+    def _build_all(
+        self, asked: list[tuple[Origin, int]], gathered: list[tuple[Origin, int, Options]]
+    ) -> None:
         # here, so that programs whose kernels never get hot do not load it
         from ..opencl_c.functions.translation import CannotTranslate
         from ..opencl_c.parse.clang import CannotParse
@@ -440,9 +349,10 @@ class Schedulers:
                 self._refuse(origin, group, f"its translation does not end: {late}")
             except Exception as error:  # whatever it is, the kernel has its lane
                 self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
-        for (group, options), there in list(self._sets.items()):
+        self._sets.gather(gathered)
+        for there in self._sets:
             if there.stale and not self._closed:
-                self._renew(there, group, options)
+                self._renew(there)
 
     def _refuse(self, origin: Origin, group: int, reason: str) -> None:
         """For good: a kernel that works in groups, in groups of this size."""
@@ -467,37 +377,7 @@ class Schedulers:
         if not function.tiled and not 1 <= group <= self._device.max_work_group_size:
             return  # nothing to build before a launch says how large its groups are
         size = self.tiled_group if function.tiled else group
-        if (size, options) not in self._sets and len(self._sets) >= MOST_SCHEDULERS:
-            raise Unfit(f"the program has {MOST_SCHEDULERS} schedulers already")
-        home = self._sets.setdefault((size, options), _Set())
-        # kernels that may be cut anywhere are in all schedulers, so that epochs need no cut for
-        # them
-        others = [there for (_, same), there in self._sets.items() if same == options]
-        if function.tiled:
-            homes = others
-        else:
-            homes = [home]
-            for other in others:
-                for known, pair in list(other.functions.items()):
-                    if pair[0].tiled and len(home.functions) < self._most_bodies(size) - 1:
-                        home.functions.setdefault(known, pair)
-        for there in homes:
-            if origin in there.functions:
-                continue
-            is_slow = there.built is not None and there.built.facts.build_s > LONG_BUILD_S
-            if is_slow or len(there.functions) >= self._most_bodies(size if there is home else 2):
-                if there is not home:
-                    continue
-                if is_slow:
-                    raise Unfit(f"its scheduler took more than {LONG_BUILD_S:.0f} s to build")
-                # who is at home elsewhere makes room for who is at home here
-                guests = [known for known, pair in there.functions.items() if pair[0].tiled]
-                if function.tiled or size == self.tiled_group or not guests:
-                    raise Unfit(f"its scheduler has {len(there.functions)} kernels already")
-                del there.functions[guests[-1]]
-            there.functions[origin] = function, text
-            there.arena_bytes = max(there.arena_bytes, function.local_bytes)
-            there.stale = True
+        self._sets.enter(origin, (function, text), size, options, function.tiled)
 
     def _translate(self, origin: Origin) -> None:
         from ..opencl_c.functions import worker
@@ -519,64 +399,76 @@ class Schedulers:
             raise Unfit(found.reasons.get(name, "its source has no such kernel"))
         self._translated[origin] = found.functions[name], found.text, found.options
 
-    def _renew(self, there: _Set, group: int, options: tuple[str, ...]) -> None:
+    def _renew(self, there: KernelSet) -> None:
         """Build the scheduler of a set; where that fails, without the kernel that is to blame. A
         kernel with which half of the groups would run at the same time, or less, than did without
         it, and fewer than are enough, stays on lanes: all others would pay for it."""
         there.stale = False
         enough = ENOUGH_GROUPS * int(self._device.max_compute_units)
         before = there.built
-        aside: dict[Origin, tuple[Function, str]] = {}
+        aside: list[Origin] = []
+        functions = dict(there.functions)
         while there.functions:
             try:
-                built = self._build(there, group, options)
+                built = self._build(there)
             except isolated.TooLate:  # which kernel is to blame cannot be told
                 fresh = [one for one in there.functions if not before or one not in before.bodies]
                 if not fresh:
                     return  # with what was built before
                 for origin in fresh:
-                    function = there.functions.pop(origin)[0]
-                    if not function.tiled or group == self.tiled_group:
-                        self._refuse(origin, group, _too_late())
+                    self._leave_out(there, origin, _too_late())
                 continue
             except Exception as error:  # of the compiler, of the driver: there are lanes
+                lines = str(error).splitlines()
+                said = " ".join(lines[1:3] if isinstance(error, AcsError) else lines[:2])
                 newest = next(reversed(there.functions))
-                function = there.functions.pop(newest)[0]
-                if not function.tiled or group == self.tiled_group:  # else it was a guest
-                    lines = str(error).splitlines()
-                    said = " ".join(lines[1:3] if isinstance(error, AcsError) else lines[:2])
-                    self._refuse(newest, group, f"its scheduler does not build: {said}")
+                self._leave_out(there, newest, f"its scheduler does not build: {said}")
                 continue
             groups = built.limits.groups
+            if groups < min(enough, there.enough_groups):
+                break  # each kernel has more where it is at home
             if groups < enough and before is not None and 2 * groups <= before.limits.groups:
                 fresh = [origin for origin in there.functions if origin not in before.bodies]
                 if fresh:  # the newest, or one before it
-                    aside[fresh[-1]] = there.functions.pop(fresh[-1])
+                    aside.append(fresh[-1])
+                    del there.functions[fresh[-1]]
                     continue
             if not aside:
-                if self._times and not built.has_timed:
-                    self._add_timed(built)
-                with self._lock:
-                    built.time(self._times)
-                    there.built = built
-                self.builds += 1
+                self._use(there, built)
                 return
-            heavy, (function, _) = aside.popitem()
-            if not function.tiled or group == self.tiled_group:
-                self._refuse(
-                    heavy, group, f"with its registers fewer than {built.limits.groups} groups "
-                    "would run at the same time: half of them at most",
-                )  # fmt: skip
+            self._leave_out(
+                there, aside.pop(), f"with its registers fewer than {groups} groups would run at "
+                "the same time: half of them at most",
+            )  # fmt: skip
             while aside:
-                origin, pair = aside.popitem()
-                there.functions[origin] = pair
-        there.built = None
+                origin = aside.pop()
+                there.functions[origin] = functions[origin]
+        self._sets.drop(there)
 
-    def _build(self, there: _Set, group: int, options: tuple[str, ...]) -> Scheduler:
+    def _use(self, there: KernelSet, built: Scheduler) -> None:
+        """A set has its scheduler."""
+        there.is_slow = built.facts.build_s > LONG_BUILD_S
+        if self._times and not built.has_timed:
+            self._add_timed(built)
+        with self._lock:
+            built.time(self._times)
+            there.built = built
+        self.builds += 1
+
+    def _leave_out(self, there: KernelSet, origin: Origin, reason: str) -> None:
+        """A set goes on without a kernel; where that is at home, it stays on lanes."""
+        there.functions.pop(origin, None)
+        if origin in there.guests:
+            there.guests.discard(origin)
+        else:
+            self._refuse(origin, there.group, reason)
+
+    def _build(self, there: KernelSet) -> Scheduler:
         from .source import Body as Case
         from .source import build_options, scheduler_source
 
         started = perf_counter()
+        group = there.group
         ordered = sorted(there.functions, key=repr)  # the same text whatever the order of asking
         functions = [there.functions[origin][0] for origin in ordered]
         texts = sorted({there.functions[origin][1] for origin in ordered})
@@ -589,7 +481,7 @@ class Schedulers:
             sorted(children), self._room,
             int(self._device.max_compute_units) if self._loops else layout.MOST_TASKS,
         )  # fmt: skip
-        words = build_options(self.tier, options)
+        words = build_options(self.tier, there.options)
         if self._watched:
             words.append("-DACS_WATCHED=1")
         if self._timed and self.tier != "levels":
@@ -651,7 +543,7 @@ class Schedulers:
         if warm_up_apart(self._device, source, words, group, self.tier):
             cache.store(name, {})
 
-    def _limits(self, group: int, registers: int | None, there: _Set) -> Limits:
+    def _limits(self, group: int, registers: int | None, there: KernelSet) -> Limits:
         units = int(self._device.max_compute_units)
         if self._loops:
             groups = 4 * units
@@ -666,9 +558,6 @@ class Schedulers:
             groups = min(groups, self._cap)
         tiles = 2 * groups if self._loops else 4 * groups
         return Limits(group, there.arena_bytes, groups, min(tiles, layout.MOST_TILES))
-
-    def _most_bodies(self, group: int) -> int:
-        return MOST_LOOPED_BODIES if self._loops and group > 1 else MOST_BODIES
 
     def _most_arena(self) -> int:
         """Local memory of a group, so that four groups share a compute unit."""

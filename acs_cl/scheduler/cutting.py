@@ -24,7 +24,8 @@ from ..memory.blocks import Store
 from ..records import EVERYTHING, Access, Command
 from . import layout
 from .alone import Run, alone
-from .builds import Scheduler, Schedulers
+from .builds import Schedulers
+from .built import Scheduler
 from .segment import Recorded, Segment, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 

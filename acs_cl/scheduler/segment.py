@@ -27,7 +27,7 @@ from ..errors import DeviceError
 from ..records import Access, Command, Part
 from . import layout, proof, rounds
 from .bands import alike
-from .builds import Scheduler
+from .built import Scheduler
 from .laying import JOINT, laid
 from .orders import Order
 from .rounds import LoopRun

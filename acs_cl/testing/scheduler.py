@@ -28,8 +28,8 @@ from ..scheduler import policy as choice
 from ..scheduler import sender as scheduler_sender
 from ..scheduler import task as task_module
 from ..scheduler.bands import Band, bands_of
-from ..scheduler.builds import Scheduler as BuiltScheduler
 from ..scheduler.builds import Schedulers
+from ..scheduler.built import Scheduler as BuiltScheduler
 from ..scheduler.compiling import launch_arguments
 from ..scheduler.sender import COMPANY_AT, Sender
 from .changing import changed

@@ -1,0 +1,100 @@
+"""One scheduler that is built: its kernel on the device, what it takes, and what is told of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pyopencl as cl
+
+from .. import core
+from ..devices.driver import Origin
+from .children import POOL_INDEX
+from .notes import Notes
+from .task import Body, Limits
+
+
+class Scheduler:
+    """One built scheduler."""
+
+    def __init__(
+        self,
+        native: Any,
+        limits: Limits,
+        bodies: dict[Origin, Body],
+        facts: Facts,
+        pool: cl.Buffer | None,
+        text: Text,
+        notes: Notes | None,
+    ) -> None:
+        self.native = native
+        self.text = text
+        self.notes = notes
+        """Of its timed form, if that is in use."""
+        self._forms: dict[bool, Form] = {notes is not None: Form(native, notes)}
+        self.pool = pool
+        """Memory for what its tasks spawn, which is an argument of it; None: they spawn nothing."""
+        self.launcher = core.native.Launcher(
+            core.native.QueueKernel(native), limits.group, pool is not None
+        )
+        """The same, for the core, which sets all its arguments."""
+        self.launcher.takes_notes = notes is not None
+        self.limits = limits
+        self.bodies = bodies
+        self.facts = facts
+
+    def add_timed(self, native: Any, notes: Notes | None) -> None:
+        """Keep the timed form of it."""
+        if self.pool is not None:
+            native._set_arg_multi((POOL_INDEX, self.pool))
+        self._forms[True] = Form(native, notes)
+
+    @property
+    def has_timed(self) -> bool:
+        """Whether there is a timed form of it."""
+        return True in self._forms
+
+    def time(self, on: bool) -> None:
+        """Use the timed form from now on, or the usual one, if there is that."""
+        form = self._forms.get(on)
+        if form is not None and form.native is not self.native:
+            self.native, self.notes = form
+            self.launcher.use(core.native.QueueKernel(self.native))
+            self.launcher.takes_notes = self.notes is not None
+
+    @property
+    def limits(self) -> Limits:
+        """What it can take."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self.launcher.groups, self.launcher.child_slots = limits.groups, limits.child_slots
+
+
+class Text(NamedTuple):
+    """What a scheduler was built from."""
+
+    source: str
+    words: tuple[str, ...]
+    registers: int | None
+
+
+class Form(NamedTuple):
+    """A scheduler's kernel, and what it notes, if it does."""
+
+    native: Any
+    notes: Notes | None
+
+
+class Facts(NamedTuple):
+    """What is told of a scheduler."""
+
+    group: int
+    kernels: tuple[str, ...]
+    registers: int | None
+    local_bytes: int
+    resident_groups: int
+    build_s: float
+    loops: tuple[str, ...]
+    """Why functions whose items are spawned run in loops."""
