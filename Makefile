@@ -16,7 +16,7 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test check lint signals alarms fuzz traps sanitize proofs wheels demo bench measure figures pictures stamp bundle clients drivers docs clean
+.PHONY: help venv test check lint signals alarms seeing fuzz traps sanitize proofs wheels demo bench measure figures pictures stamp bundle clients drivers docs recipe clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -25,6 +25,7 @@ help:
 	@echo "make lint    style and types only"
 	@echo "make signals  Ctrl-C at random moments, $(SIGNALS) for each call of each backend (SIGNALS=n)"
 	@echo "make alarms  all tests under a watchdog of $(ALARM_S) s, which has to stay quiet (ALARM_S=s)"
+	@echo "make seeing  hangs and bottlenecks that are planted, and a page, by Chromium (SEEING=file)"
 	@echo "make fuzz    $(FUZZ) random programs (FUZZ=n)"
 	@echo "make traps   hostile kernels in every form (TRAPS=file.json, ARGS=\"--device name\")"
 	@echo "make proofs  $(PROOFS) random graphs, each proven, and planted faults (PROOFS=n)"
@@ -40,6 +41,7 @@ help:
 	@echo "make clients  tests of PyOpenCL and of packages on it, on acs.Queue (ARGS=name)"
 	@echo "make drivers  the tests on Intel's runtime, Oclgrind, Rusticl and PoCL (ARGS=names)"
 	@echo "make docs    the documents as a site, in build/site"
+	@echo "make recipe  the recipe for conda-forge is rendered, and held against pyproject.toml"
 	@echo "make clean   removes what the other targets made"
 
 # A new installation is called for when pyproject.toml changes (dependencies, the mapping of
@@ -100,6 +102,10 @@ ALARM_S ?= 10
 ALARMS ?= benchmarks/results/alarms.json
 alarms: $(STAMP)
 	$(RUN) tests/alarms --out $(ALARMS) --seconds $(ALARM_S) $(ARGS)
+
+SEEING ?= build/seeing.json
+seeing: $(STAMP)
+	$(RUN) tests/seeing.py --out $(SEEING)
 
 fuzz: $(STAMP)
 	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k "random or word_by_word" tests/test_random_programs.py \
@@ -182,6 +188,10 @@ $(SITE): $(STAMP)
 docs: $(SITE)
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict -f docs/site/mkdocs.yml
 	@echo build/site/index.html
+
+recipe: $(STAMP)
+	$(RUN) -m pip --disable-pip-version-check install --quiet "py-rattler-build>=0.73"
+	$(PYTEST) tests/test_packaging.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import struct
 from collections.abc import Iterator
@@ -111,28 +110,9 @@ def test_backend_from_the_environment_is_refused(
     assert "unset ACS_CL_BACKEND" in capsys.readouterr().err
 
 
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_is_for_terminals_and_for_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr(demo.time, "monotonic", lambda: now)
-    plain, terminal = io.StringIO(), Terminal()
-    for stream in (plain, terminal):
-        now = 0.0
-        with demo.progress(stream, 4) as step:
-            now = 0.5
-            step("early")
-            now = 2.0
-            step("late")
-    assert plain.getvalue() == ""
-    assert "early" not in terminal.getvalue()
-    assert "late" in terminal.getvalue()
-    assert terminal.getvalue().endswith(" \r")
+def test_busy_machine_is_said() -> None:
+    assert "a load of 9.0 on 4 processors" in demo.busy(9.0, 4)
+    assert demo.busy(1.0, 4) == ""
 
 
 # ---- the pipeline --------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""The recipe and the release workflow say what pyproject.toml says. Neither was run yet."""
+"""The recipe and the release workflow say what pyproject.toml says. Neither was run yet; the recipe
+is rendered, where its builder is at hand (`make recipe`)."""
 
 from __future__ import annotations
 
@@ -52,6 +53,22 @@ def test_recipe_is_of_this_version_and_has_its_command() -> None:
     assert recipe["build"]["python"]["entry_points"] == scripts
     assert (ROOT / recipe["about"]["license_file"]).exists()
     assert (ROOT / "packaging/conda" / recipe["source"]["path"]).resolve() == ROOT
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.13"])
+@pytest.mark.parametrize("platform", ["linux-64", "osx-arm64", "win-64"])
+def test_recipe_renders(python: str, platform: str) -> None:
+    rattler = pytest.importorskip("rattler_build", reason="`make recipe` fetches rattler-build")
+    recipe = rattler.Stage0Recipe.from_file(str(ROOT / "packaging/conda/recipe.yaml"))
+    on = rattler.PlatformConfig(target_platform=platform, host_platform=platform)
+    variants = {"python": [f"{python}.*"], "cxx_compiler": ["cxx"], "c_stdlib": ["libc"]}
+    config = rattler.RenderConfig(platform=on)
+    (made,) = recipe.render(rattler.VariantConfig(variants), config)
+    found = made.recipe.to_dict()
+    assert found["package"] == {"name": "acs_cl", "version": acs_cl.__version__}
+    assert found["build"]["string"].startswith(f"py{python.replace('.', '')}")
+    assert "${{" not in str(found["requirements"]) + str(found["tests"])
+    assert ("pocl" in str(found["tests"])) == (platform != "win-64")
 
 
 def test_release_publishes_only_what_was_built_and_tried() -> None:

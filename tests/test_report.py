@@ -12,7 +12,7 @@ import pytest
 from conftest import Environment
 
 from acs_cl import UsageError
-from acs_cl.benchmarks.figures import benchmark_tables, merge, report
+from acs_cl.benchmarks.figures import benchmark_tables, merge, report, tried_tables
 from acs_cl.benchmarks.suite import bars, documents, everything, provenance
 from acs_cl.benchmarks.suite.measures import first_second, overlap
 from acs_cl.benchmarks.suite.statistics import spread
@@ -30,6 +30,29 @@ def test_every_generated_block_is_what_the_results_say() -> None:
 def test_every_block_is_shown() -> None:
     shown = [name for page in report.pages() for name, _ in report.MARKED.findall(page.read_text())]
     assert sorted(set(shown)) == sorted(report.BLOCKS)
+
+
+def test_what_was_tried_is_counted_and_what_was_wrong_stands_out(tmp_path: Path) -> None:
+    of = {"date": "2026-01-02", "commit": "abc", "device": "pthread-some CPU"}
+    alarms = {"seconds": 10.0, "tests": {"passed": 90, "skipped": 9}, "alarms": [{}]}
+    seeing = {
+        "hangs": {"lanes": {"planted": 20, "named": 20}, "device": {"planted": 20, "named": 18}},
+        "bottlenecks": {"all": {"planted": 6, "named": 6}},
+        "page": {"launches": 5000, "opened_s": [1.0, 3.0], "median_s": 2.0, "bytes": 700_000},
+    }
+    for name, found in (("alarms", alarms), ("seeing", seeing)):
+        documents.write(tmp_path / f"{name}.json", of | found)
+    text = tried_tables.block(tmp_path)
+    where = "PoCL, 2026-01-02, abc"
+    for row in (
+        f"| tests under a watchdog of 10 s | 90 | **1 false alarms** | {where} |",
+        f"| hangs planted on `lanes` | 20 | none | {where} |",
+        f"| hangs planted on `device` | 20 | **2 not named** | {where} |",
+        f"| programs with a bottleneck | 6 | none | {where} |",
+    ):
+        assert row in text.splitlines()
+    assert "5,000 launches opens in 2.00 s" in text
+    assert "**missed**" in text
 
 
 # ---- figures in prose ----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 PRIVATE = 55
 """Accesses to `x._name`, but for those of `self` and of named tuples."""
-PATCHES = 96
+PATCHES = 95
 """Calls by which pytest's `MonkeyPatch` changes something for a test."""
 
 CHANGES = {"setattr", "delattr", "setitem", "delitem", "setenv", "delenv", "chdir"}

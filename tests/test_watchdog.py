@@ -283,6 +283,18 @@ def test_twenty_are_planted() -> None:
     assert len(set(ENDLESS)) + len(set(HANGS)) == 20
 
 
+def test_what_is_named_is_counted_by_backend(tmp_path: Path) -> None:
+    """By the tool that counts for the documents."""
+    from seeing import counted
+
+    name, other = "test_what_hangs_is_named[lanes-alone]", "test_page[host-task]"
+    failed = f'<testcase name="{name}"><failure/></testcase>'
+    path = tmp_path / "ends.xml"
+    path.write_text(f'<t><testcase name="{name}"/>{failed}<testcase name="{other}"/></t>', "utf-8")
+    lanes, rest = {"planted": 2, "named": 1}, {"planted": 1, "named": 1}
+    assert counted(path) == {"lanes": lanes, "all": rest}
+
+
 def wait_to_the_end(rt: acs.Runtime) -> None:
     until = perf_counter() + 60
     while perf_counter() < until:

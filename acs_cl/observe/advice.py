@@ -117,6 +117,7 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
             "later what is not needed at once, or decide on the device (when=)",
             behind,
             change="no waits",
+            is_most=own > 0,
         )
     yield from _host_tasks(block)
     if nothing > (1 - MOST) * wall and kernels_there(record):

@@ -21,3 +21,5 @@ class Finding(NamedTuple):
     """The kernel that it is about."""
     edges: Edges | None = None
     """The edges that would be left."""
+    is_most: bool = False
+    """Whether that time is the most that could be had."""

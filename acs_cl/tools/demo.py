@@ -10,21 +10,24 @@ table says of edges and overlap, from runs of their own, since tracing costs tim
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import Runtime, __version__, devices
 from ..errors import AcsError, UsageError
 from ..host.environment import variable
+from ..host.progress import Progress
 from ..observe.pictures import Panel, Run, draw
 from ..observe.slices import Slice
 from .demo_filter import SCENES, TILE, Filter, Pixels, Treatment, Treatments, reference
@@ -85,7 +88,9 @@ def main(args: argparse.Namespace) -> int:
     panels: list[Panel] = []
     device = devices.choose(args.device)
     print(f"acs_cl {__version__} on {devices.describe(device)}")
-    with ExitStack() as stack, progress(sys.stderr, len(SCENES) * (2 * size.runs + 7)) as step:
+    others = busy(os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0, os.cpu_count() or 1)
+    with ExitStack() as stack:
+        step = _steps(stack, len(SCENES) * (2 * size.runs + 7))
         sides = [
             _side(stack, device, backend, size.tiles * TILE)
             for backend in ("serial", args.backend or "auto")
@@ -102,6 +107,7 @@ def main(args: argparse.Namespace) -> int:
     print("\nWhich kernels run on a tile of a picture depends on what is in it:", *said, sep="\n")
     print(f"\n{_table(rows)}")
     print("(in flight: launches that run at a time, on average, by the device's clock)")
+    print(others, end="")
     print(f"Every result is NumPy's, to within {TOLERANCE} of 255 grey levels.")
     if can_draw:
         draw(panels, out, f"acs-cl demo on {devices.full_name(device)}")
@@ -109,6 +115,27 @@ def main(args: argparse.Namespace) -> int:
     else:
         print("No picture: it needs matplotlib (pip install 'acs_cl[plots]').")
     return 0
+
+
+def busy(load: float, processors: int) -> str:
+    """Say what else runs, since a speed-up on processors that others use says little."""
+    if load < processors / 2:
+        return ""
+    return (
+        f"(other programs kept the machine busy, with a load of {load:.1f} on {processors} "
+        "processors: expect higher speed-ups without them)\n"
+    )
+
+
+Step = Callable[[str], None]
+"""Tells what begins."""
+
+
+def _steps(stack: ExitStack, total: int) -> Step:
+    """Draw a bar until the stack closes, if somebody looks: a demo is over soon."""
+    say, done = Progress(), count()
+    stack.callback(say.end)
+    return lambda what: say(what, next(done) / total) if sys.stderr.isatty() else None
 
 
 def _side(stack: ExitStack, device: devices.Spec, backend: str, pixels: int) -> Side:
@@ -215,40 +242,3 @@ def _panel(name: str, picture: Pixels, treatments: Treatments, outcomes: list[Ou
     letters = ", ".join(f"{letter} {kernel}" for kernel, letter in LETTERS.items())
     title = f"{name}: {outcomes[0].launches} launches, by what each tile needs ({letters})"
     return Panel(title, runs, picture, marks)
-
-
-class Step:
-    """One step of a progress bar. Drawn only on a terminal, and only after a second."""
-
-    def __init__(self, stream: TextIO, total: int) -> None:
-        self._stream = stream
-        self._total = total
-        self._count = 0
-        self._shown = False
-        self._from = time.monotonic() + 1 if stream.isatty() else float("inf")
-
-    def __call__(self, what: str) -> None:
-        """`what` begins now."""
-        if time.monotonic() >= self._from:
-            full = 30 * self._count // self._total
-            bar = "#" * full + "." * (30 - full)
-            self._stream.write(f"\r[{bar}] {what:<32}")
-            self._stream.flush()
-            self._shown = True
-        self._count += 1
-
-    def wipe(self) -> None:
-        """Leave the line empty."""
-        if self._shown:
-            self._stream.write("\r" + " " * 65 + "\r")
-            self._stream.flush()
-
-
-@contextmanager
-def progress(stream: TextIO, total: int) -> Iterator[Step]:
-    """A bar that is gone afterwards, whatever happens."""
-    step = Step(stream, total)
-    try:
-        yield step
-    finally:
-        step.wipe()

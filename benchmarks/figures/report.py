@@ -30,6 +30,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 BLOCKS = {
     "figures": "figures.benchmark_tables:figures",
     "drivers": "figures.driver_tables:drivers",
+    "tried": "figures.tried_tables:block",
     "workloads": "figures.workload_tables:workloads",
     "sweeps": "figures.sweep_tables:sweeps_block",
     "beside-cuda": "figures.comparison_tables:beside_cuda_block",

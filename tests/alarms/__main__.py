@@ -18,10 +18,12 @@ import sys
 import sysconfig
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from acs_cl import devices
 from acs_cl.benchmarks.suite import documents, provenance
 
 LISTENER = Path(__file__).with_name("listener.py")
@@ -48,7 +50,7 @@ def main() -> int:
     began = perf_counter()
     hook.write_text(LINE.format(path=str(LISTENER)), encoding="utf-8")
     tests: Counter[str] = Counter()
-    code = 2
+    device, code = devices.choose().name, 2
     try:
         code = max(_run(one, os.environ | environment, tests) for one in runs)
     finally:
@@ -58,6 +60,8 @@ def main() -> int:
         ours = [one for one in alarms if one["seconds"] == asked.seconds and not one.pop("planted")]
         found = {
             "what": "alarms of a watchdog in the test suite",
+            "date": datetime.now(timezone.utc).date().isoformat(),
+            "device": device,
             **provenance.sources().plain(),
             "seconds": asked.seconds,
             "runs": [" ".join(one) for one in runs],

@@ -57,7 +57,7 @@ def about_policy(probe: Probe) -> str:
     """Why lanes are taken as they are."""
     how = f"lanes are taken by {probe.lane_after!r}, {probe.lane_new!r}"
     if not probe.lane_policies:
-        return f"{how}: other policies were not measured"
+        return f"{how}, since no others were measured"
     tried = ", ".join(f"{one.after} {one.new} {one.gain:.2f}x" for one in probe.lane_policies)
     return f"{how}: branches ran by {tried} of the default"
 

@@ -71,6 +71,7 @@ def columns(
                 "kind": one.kind,
                 "text": one.text,
                 "cost_ns": one.cost_ns,
+                "is_most": one.is_most,
                 "launches": [places[number] for number in one.launches if number in places],
             }
             for one in findings

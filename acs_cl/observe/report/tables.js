@@ -35,7 +35,7 @@ function advice(show) {
   }
   D.findings.forEach((one, i) => {
     const [, text] = one.text.match(new RegExp(`^(?:${one.kind}: )?(.*)$`, "s"));
-    const cost = one.cost_ns > 0 ? `costs about ${time(one.cost_ns)} of ${time(D.whole_ns)} (${percent(one.cost_ns, D.whole_ns)})` : "";
+    const cost = one.cost_ns > 0 ? `costs ${one.is_most ? "up to" : "about"} ${time(one.cost_ns)} of ${time(D.whole_ns)} (${percent(one.cost_ns, D.whole_ns)})` : "";
     const tried = D.estimates.find((estimate) => estimate.finding === i);
     const gain = tried && el("span", { class: "badge", title: `${tried.change}: ${time(tried.before_ns)} without it, ${time(tried.after_ns)} with it, on the emulator's model` },
       `simulated: ${(tried.before_ns / Math.max(1, tried.after_ns)).toFixed(2)}×`);
@@ -73,7 +73,7 @@ function legend() {
 }
 
 function edgeTable(folded, show) {
-  $("kinds").append(...D.edges.kinds.map((kind) => el("span", { class: "key" }, swatch(KIND_COLOUR[kind] || "#7d868f"), kind, " ")));
+  $("kinds").append(...D.edges.kinds.map((kind) => el("span", { class: "key" }, swatch(KIND_COLOUR[kind] || "#7d868f"), kind, VERB[kind] ? `: ${VERB[kind]}` : "")));
   $("edge-table").append(table([
     { head: "from", value: (row) => row.names[0] },
     { head: "to", value: (row) => row.names[1] },
@@ -95,8 +95,8 @@ function estimates() {
     { head: "change", value: (row) => row.change },
     { head: "without it", number: true, value: (row) => row.before_ns, show: (row) => time(row.before_ns) },
     { head: "with it", number: true, value: (row) => row.after_ns, show: (row) => time(row.after_ns) },
-    { head: "speedup", number: true, value: (row) => row.before_ns / row.after_ns, show: (row) => `${(row.before_ns / Math.max(1, row.after_ns)).toFixed(2)}×` },
     { head: "", value: (row) => row.after_ns, show: (row) => el("span", { class: "bar", style: `width:${Math.max(2, (120 * row.after_ns) / most)}px` }) },
+    { head: "speedup", number: true, value: (row) => row.before_ns / row.after_ns, show: (row) => `${(row.before_ns / Math.max(1, row.after_ns)).toFixed(2)}×` },
     { head: "model of", value: (row) => row.policy },
   ], D.estimates));
 }
