@@ -16,7 +16,7 @@ A message says which launch, kernel and argument, what came, what was expected a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 
 class AcsError(Exception):
@@ -109,3 +109,31 @@ class PoisonedError(AcsError, RuntimeError):
 
 class InternalError(AcsError, AssertionError):
     """A promise of this library was broken. Please report it with the message."""
+
+
+INSTEAD = {
+    "Runtime": {
+        "synchronize": "finish()", "sync": "finish()", "wait": "finish(), or wait() of a handle",
+        "ones": "array(np.ones(…))", "full": "array(np.full(…))",
+        "zeros_like": "zeros(x.shape, x.dtype)", "empty_like": "empty(x.shape, x.dtype)",
+        "to_device": "array(…)", "asarray": "array(…)", "compile": "build(source)",
+        "report": "measure(), whose block has report(path)",
+        "queue": "pyopencl.CommandQueue(rt.context), or acs_cl.Queue(rt.context, runtime=rt)",
+    },
+    "Array": {
+        "numpy": "get()", "item": "get()", "tolist": "get().tolist()", "cpu": "get()",
+        "copy": "rt.empty(x.shape, x.dtype) and copy_from(x)", "astype": "rt.array(x.get(), dtype)",
+        "sum": "a kernel, or get().sum()", "max": "a kernel, or get().max()",
+        "min": "a kernel, or get().min()",
+    },
+    "Handle": {"get": "wait(), or get() of an array", "result": "wait()", "synchronize": "wait()"},
+}  # fmt: skip
+"""What to write for a name that others have and a class of ours does not."""
+
+
+def no_attribute(owner: object, name: str) -> NoReturn:
+    """Say that there is no such attribute, and what to write instead: a class's `__getattr__`."""
+    kind = type(owner).__name__
+    there = INSTEAD.get(kind, {}).get(name)
+    hint = f"; write {there}" if there else ""
+    raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}", name=name, obj=owner)

@@ -6,11 +6,12 @@ and access, not its event nor its arrays, so that keeping handles costs little.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyopencl as cl
 
 from . import core
+from .errors import no_attribute
 
 
 class Waits(Protocol):
@@ -49,6 +50,9 @@ class Handle(core.native.Handle):
         self.engine.wait(self.number, self.name)
         result = self._result
         return result() if callable(result) else result
+
+    if not TYPE_CHECKING:  # a checker would take any name then
+        __getattr__ = no_attribute
 
     @property
     def done(self) -> bool:

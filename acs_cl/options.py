@@ -66,6 +66,8 @@ def options(
         if value is not None and (not isinstance(value, int) or value < least):
             raise UsageError(f"{name}={value!r}: expected an integer of at least {least}")
     _known("order", order, ORDERS)
+    if trace not in (False, True):
+        raise UsageError(f"trace={trace!r}: expected True or False; ACS_CL_TRACE names a file")
     said = f"watchdog_s={watchdog_s!r}"
     if from_outside := variable("ACS_CL_WATCHDOG"):
         said, watchdog_s = f"ACS_CL_WATCHDOG={from_outside!r}", _seconds(from_outside)
@@ -78,7 +80,7 @@ def options(
         lanes,
         backlog,
         memory,
-        trace or trace_file is not None,
+        bool(trace) or trace_file is not None,
         trace_file,
         asked if asked != backend else None,
         checks,

@@ -30,7 +30,7 @@ from .configuration import plan
 from .devices import Spec, kind
 from .devices.build import build, driver_options, macro_options, words_of
 from .devices.contexts import context_for
-from .errors import UsageError
+from .errors import UsageError, no_attribute
 from .handle import Handle
 from .host.call_sites import caller
 from .kernel import Kernel, origin_of
@@ -218,6 +218,9 @@ class Runtime:
             engine.check(Checker(engine, asked.check))
         self._engine.open()
         self._watch(asked.watchdog_s)
+
+    if not TYPE_CHECKING:  # a checker would take any name then
+        __getattr__ = no_attribute
 
     @property
     def engine(self) -> Engine:

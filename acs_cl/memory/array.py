@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from .. import core
 from ..devices.driver import Place
-from ..errors import UsageError
+from ..errors import UsageError, no_attribute
 from ..records import DType, Span
 from ..records import HostArray as HostArray
 from .views import contiguous_strides, index_view, is_contiguous, normal_dtype, reshape_view
@@ -104,11 +104,8 @@ class Array(core.native.View):
         self.dtype = dtype
         self.size = prod(shape)
         self.nbytes = self.size * dtype.itemsize
-        self.home = None
-        self.address = 0
-        self.argument = None
-        self.place = None
-        self.lead = 0
+        self.home = self.argument = self.place = None
+        self.address = self.lead = 0
         self.spans = ()
         self.span: Span | None = None
         if base is None or not self.nbytes:
@@ -178,7 +175,19 @@ class Array(core.native.View):
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _compute
-    __rtruediv__ = __neg__ = __float__ = __int__ = _compute
+    __rtruediv__ = __neg__ = __float__ = __int__ = __bool__ = _compute
+    __lt__ = __le__ = __gt__ = __ge__ = _compute
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether it is the same array object. `if x[0] == 1` would never hold, so values are
+        refused."""
+        if isinstance(other, (int, float, complex, np.generic, np.ndarray)):
+            self._compute()
+        return self is other
+
+    if not TYPE_CHECKING:  # a checker would take any name then
+        __getattr__ = no_attribute
 
     def __getitem__(self, index: object) -> Array:
         """Make a view: integers, slices, `...`, `None`, as in NumPy. Out of bounds is an error."""
@@ -190,9 +199,7 @@ class Array(core.native.View):
         return map(self.__getitem__, range(len(self)))
 
     def __setitem__(self, index: object, value: Any) -> None:
-        """Overwrite a part: copy an array of this runtime, fill with a scalar, or set a NumPy
-        array.
-        """
+        """Overwrite a part with an array of this runtime, a scalar, or a NumPy array."""
         view = self[index]
         if isinstance(value, Array):
             view.copy_from(value)
@@ -263,12 +270,8 @@ class Array(core.native.View):
         """Give the memory back now; launches in flight still finish with it. Views stop working
         only as they are freed or dropped themselves.
         """
-        self.base = None
-        self.home = None
-        self.argument = None
-        self.place = None
+        self.base = self.home = self.argument = self.place = self.span = None
         self.spans = ()
-        self.span = None
 
     def where(self) -> Place:
         """Say where it is, for the driver; raise `UsageError` if it has no memory."""

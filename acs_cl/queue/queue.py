@@ -123,6 +123,11 @@ class Queue(cl.CommandQueue):
                 "rt.context, with runtime=rt"
             )
         wanted: Any = 0 if properties is None else properties
+        if isinstance(wanted, str):
+            raise UsageError(
+                f"properties={wanted!r}: expected pyopencl.command_queue_properties, such as "
+                "PROFILING_ENABLE"
+            )
         super().__init__(context, device, wanted)
         given: Any = self.get_info(cl.command_queue_info.PROPERTIES)
         modes = cl.command_queue_properties
