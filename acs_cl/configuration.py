@@ -16,14 +16,16 @@ from .options import placing
 from .records import Options, Placing, Plan
 
 
+def refuse_unknown(backend: str, where: str = "") -> None:
+    """Raise `UsageError` for what is no backend's name."""
+    if backend != "auto" and backend not in NAMES:
+        raise UsageError(f"unknown backend {backend!r}{where}; there are: auto, {', '.join(NAMES)}")
+
+
 def plan(device: cl.Device, options: Options, lanes_by: tuple[str, str]) -> Plan:
     """Options where they are given, else what is known of the device. `lanes_by`: which lane a
     launch takes, where it was asked for."""
-    if options.backend != "auto" and options.backend not in NAMES:
-        where = " in ACS_CL_BACKEND" if options.overruled else ""
-        raise UsageError(
-            f"unknown backend {options.backend!r}{where}; there are: auto, {', '.join(NAMES)}"
-        )
+    refuse_unknown(options.backend, " in ACS_CL_BACKEND" if options.overruled else "")
     known = probe.quick(device) or probe.assume(device)
     backend = known.backend if options.backend == "auto" else options.backend
     why = known.sentence if options.backend == "auto" else f"backend={backend!r} was asked for"

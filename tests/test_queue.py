@@ -29,6 +29,7 @@ from pyopencl import _cl
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.queue import bypass, patch
+from acs_cl.tools import cli
 
 pytestmark = pytest.mark.rotate("make", 4)
 
@@ -1206,7 +1207,7 @@ def test_run_from_outside(tmp_path: Path, device: cl.Device) -> None:
     assert done.returncode == 3, done.stderr
     assert done.stdout.split("\n")[0] == "__main__ ['3', '--backend', 'x'] 18.0"
     said = done.stderr
-    assert "1 queues, 3 launches" in said
+    assert "queues 1, launches 3, edges 0 (none)" in said
     assert "in flight on the device" in said
     assert "not being understood: nothing" in said
 
@@ -1252,7 +1253,26 @@ def test_run_takes_a_program_that_makes_our_queues_itself() -> None:
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "acs-cl run: 1 queues, " in done.stderr
+    assert "acs-cl run: queues 1, " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--report", "no/where/page.html"), "--report no/where/page.html: there is no folder"),
+        (("--out", "no/where/said"), "--out no/where/said: there is no folder"),
+        (("--backend", "lane"), "unknown backend 'lane'; there are: auto, serial"),
+    ],
+)
+def test_run_refuses_before_the_program_runs(
+    words: tuple[str, ...], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("print('ran')", "utf-8")
+    assert cli.main(["run", *words, str(program)]) == 1
+    out, err = capfd.readouterr()
+    assert said in err
+    assert not out
 
 
 def test_run_says_what_is_wrong(tmp_path: Path) -> None:

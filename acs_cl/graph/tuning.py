@@ -97,8 +97,9 @@ class Tuning(NamedTuple):
     def __str__(self) -> str:
         lines = [f"{self.gain.median:.2f} times as fast as without bands"]
         for names, gains, kept in self.tried:
-            said = ", ".join(f"{cut}: {gain.median:.2f}" for cut, gain in gains.items())
-            lines.append(f"{' and '.join(dict.fromkeys(names))}: {kept or OFF} ({said})")
+            said = ", ".join(f"{cut} {gain.median:.2f}x" for cut, gain in gains.items())
+            who = " and ".join(dict.fromkeys(names))
+            lines.append(f"{who}: {kept or OFF} (tried, over the best before: {said})")
         return "\n".join(lines)
 
 

@@ -28,6 +28,7 @@ from typing import Any
 import pyopencl as cl
 
 from .. import at_exit, devices
+from ..configuration import refuse_unknown
 from ..errors import UsageError
 from ..host.environment import changed
 from ..host.pipes import LEFT, nobody_reads
@@ -115,12 +116,10 @@ def replaced_queues(options: dict[str, Any]) -> Iterator[Account]:
 
 def main(args: argparse.Namespace) -> int:
     """Run it; its exit code."""
-    program = Path(args.program)
-    if not args.module and not program.exists():
-        raise UsageError(f"there is no program {args.program!r}")
-    if not args.module and program.is_dir() and not (program / "__main__.py").exists():
-        raise UsageError(f"there is no __main__.py in the folder {args.program!r}")
-    repair_devices()
+    ready(args)
+    for option, path in (("--report", args.report), ("--out", args.out)):
+        if path and not Path(path).resolve().parent.is_dir():
+            raise UsageError(f"{option} {path}: there is no folder {Path(path).parent}")
     if args.report and args.no_trace:
         raise UsageError("--report needs a trace: leave out --no-trace")
     if args.turns < 1:
@@ -133,7 +132,7 @@ def main(args: argparse.Namespace) -> int:
         code = as_python_does(args.program, args.module, args.arguments)
         text = report(account)
         if args.report:
-            text += _pages(account, Path(args.report), program.name)
+            text += _pages(account, Path(args.report), Path(args.program).name)
     if args.compare:
         times = turns.in_turns(args) if code == 0 else {}
         text = text.removesuffix(HOW_TO_COMPARE) + turns.compared(times)
@@ -142,6 +141,17 @@ def main(args: argparse.Namespace) -> int:
     else:
         print(text, end="", file=sys.stderr)
     return code
+
+
+def ready(args: argparse.Namespace) -> None:
+    """Refuse what would fail in the middle of the program, and have devices that build."""
+    program = Path(args.program)
+    if not args.module and not program.exists():
+        raise UsageError(f"there is no program {args.program!r}")
+    if not args.module and program.is_dir() and not (program / "__main__.py").exists():
+        raise UsageError(f"there is no __main__.py in the folder {args.program!r}")
+    refuse_unknown(args.backend or "auto")
+    repair_devices()
 
 
 def _pages(account: Account, path: Path, name: str) -> str:
@@ -229,8 +239,9 @@ def report(account: Account) -> str:
         where[one["backend"]] += one["launches"] - one.get("scheduler", {}).get("tasks", 0)
         where["scheduler on the device"] += one.get("scheduler", {}).get("tasks", 0)
     lines = [
-        f"acs-cl run: {account.queues} queues, {launches} launches, {sum(edges.values())} edges "
-        f"({_counts(edges)}), {sum(one['event_waits'] for one in stats)} events waited for",
+        f"acs-cl run: queues {account.queues}, launches {launches}, edges {sum(edges.values())} "
+        f"({_counts(edges) or 'none'}), "
+        f"events waited for {sum(one['event_waits'] for one in stats)}",
         f"  ran on: {_counts(where)}",
     ]
     straight = sum(one["straight"] for one in stats)

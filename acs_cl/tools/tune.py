@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from ..at_exit import INTERRUPTED
-from ..errors import UsageError
 from . import run_script
 
 NOTHING = "acs-cl tune: the program replayed no graph that can be tuned\n"
@@ -20,9 +18,7 @@ NOTHING = "acs-cl tune: the program replayed no graph that can be tuned\n"
 
 def main(args: argparse.Namespace) -> int:
     """Run the program; its exit code."""
-    if not args.module and not Path(args.program).exists():
-        raise UsageError(f"there is no program {args.program!r}")
-    run_script.repair_devices()
+    run_script.ready(args)
     code, found = run_script.told(args, "ACS_CL_TUNE")
     if found:
         sys.stderr.write(f'acs-cl tune: for launches with bands="auto"\n{found}')

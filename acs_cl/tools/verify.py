@@ -10,9 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import zipfile
-from pathlib import Path
 
-from ..errors import UsageError
 from ..runtime import Runtime
 from . import run_script
 
@@ -21,9 +19,7 @@ NOTHING = "acs-cl verify: the program recorded no graph (`with rt.record() as gr
 
 def main(args: argparse.Namespace) -> int:
     """Run the program; its exit code, or 1 where a graph is not proven."""
-    if not args.module and not Path(args.program).exists():
-        raise UsageError(f"there is no program {args.program!r}")
-    run_script.repair_devices()
+    run_script.ready(args)
     if not args.module and is_graph(args.program):
         with Runtime(backend=args.backend or "device") as rt:
             print(f"acs-cl verify: {rt.load(args.program).verify()}", file=sys.stderr)
@@ -49,7 +45,7 @@ def said(lines: list[str]) -> str:
     """What was proven, for people; graphs that are alike once."""
     if not lines:
         return NOTHING
-    text = f"acs-cl verify: {len(lines)} graphs recorded, and proven as far as they are segments\n"
+    text = f"acs-cl verify: graphs recorded {len(lines)}, and proven as far as they are segments\n"
     for line in dict.fromkeys(lines):
         count = lines.count(line)
         text += f"  {line}" + (f" ({count} times)\n" if count > 1 else "\n")
