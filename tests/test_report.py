@@ -465,6 +465,21 @@ def test_everything_is_measured_in_processes_of_their_own(
     assert [words[1] for words in measured if words[0] == "acs_cl"] == ["bench"]
 
 
+def test_only_what_is_named_is_measured_and_names_are_checked(
+    measured: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert everything.main(["--out", str(tmp_path), "--only", "prediction"]) == 0
+    assert [words[2] for words in measured] == ["prediction"]
+    assert everything.main(["--out", str(tmp_path), "--only", "predictions"]) == 1
+    assert "--only predictions: expected one of bands, bench," in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["nvidia-h200.json", "pocl.json"])
+def test_everything_that_is_shown_is_measured(name: str) -> None:
+    shown = json.loads((ROOT / "benchmarks/results" / name).read_text("utf-8"))["benchmarks"]
+    assert set(shown) <= set(everything.NAMES.split(", "))
+
+
 def test_what_would_end_too_late_is_not_begun(
     measured: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,13 +33,15 @@ FIRST = {"overlap": 10, "scheduler": 60, "latency": 5, "builds": 60, "overhead":
 FIRST |= {"native": 60, "startup": 60}
 """What nothing is without, and seconds that each takes at most, as far as is known."""
 LATER = {"bands": 30, "queue": 60, "tiles": 45, "replay": 25, "taskbench": 35, "reductions": 10}
-LATER |= {"memory": 35}
+LATER |= {"memory": 35, "prediction": 60}
 ON_CPU = {"checking": 45, "dask": 40, "first_second": 280}
-"""Whose figures are those of CPU devices."""
+ON_GPU = {"orders": 100, "transfers": 120, "networks": 200, "first_second": 280}
+"""Whose figures are those of CPU devices, and of GPUs."""
 
 PRESETS, RUNS = {True: "small", False: "paper"}, {True: 11, False: 7}  # by "is a CPU"
 BENCH = "bench"
 MARGIN_S, LEAST_S = 5.0, 20.0
+NAMES = ", ".join(sorted({BENCH, *FIRST, *LATER, *ON_CPU, *ON_GPU}))
 
 
 class Round(NamedTuple):
@@ -66,10 +68,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--out", type=Path, required=True, metavar="FOLDER")
     add("--within", type=float, default=540.0, metavar="S", help="seconds, at most (540)")
     add("--device", metavar="SPEC", help="index, or a part of 'platform name / device name'")
-    add("--only", action="append", metavar="NAME", help="of the benchmarks, or 'bench'")
+    add("--only", action="append", metavar="NAME", help="one of these, again and again: " + NAMES)
     args = parser.parse_args(argv)
     begin = perf_counter()
     try:
+        unknown = set(args.only or ()) - set(NAMES.split(", "))
+        if unknown:
+            raise UsageError(f"--only {', '.join(sorted(unknown))}: expected one of {NAMES}")
         found = provenance.sources()
         if found.changed:
             raise UsageError(f"figures need sources of a commit, these are {found.commit!r}")
@@ -121,7 +126,7 @@ def _all(asked: Round, only: Sequence[str] | None) -> list[str]:
     if asked.on_cpu:
         return figures(FIRST | LATER | ON_CPU) + bench("bench.json", list(catalogue()))
     failed = figures(FIRST) + bench("bench.json", TWELVE)
-    return failed + figures(LATER) + bench("bench-more.json", GRCUDA)
+    return failed + figures(LATER) + bench("bench-more.json", GRCUDA) + figures(ON_GPU)
 
 
 def _figure(asked: Round, name: str, seconds: int) -> Document | None:
