@@ -50,7 +50,8 @@ ROOMS = {
     "dask": "base memory access graph runtime",
     "testing": "base host devices opencl_c memory access launch scheduler waiting kernel graph"
     " options runtime queue",
-    "tools": "base host devices opencl_c memory waiting observe several runtime queue benchmarks",
+    "tools": "base host devices opencl_c memory waiting observe several options runtime queue"
+    " benchmarks",
 }
 
 # The emulator runs on the library's records and models; benchmarks look at what they measure.

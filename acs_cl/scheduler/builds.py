@@ -157,7 +157,7 @@ class Schedulers:
         return found
 
     def may_ride(self, origin: Origin, home: Scheduler, other: Scheduler) -> bool:
-        """Whether a kernel that `home` runs may as well run in `other`, which has groups of the same
+        """Whether a kernel that `home` runs may as well run in `other`, which has groups of that
         size, or takes it since it may be cut anywhere. Half of its work-items at least have to run
         there at the same time. Where a group is one work-item it does not go to larger ones: there
         tasks take some 20 us longer, with PoCL 3.0."""
