@@ -118,21 +118,23 @@ def test_rectangles_cover_every_work_item_and_are_exact_where_one_can_be(seed: i
     ("text", "column", "reason"),
     [
         ("q[gid]", 0, "expected r, w or rw"),
-        ("", 0, "expected r, w or rw, got 'nothing'"),
+        ("", 0, "expected r, w or rw"),
         ("w[4*foo:8]", 4, "unknown name 'foo'"),
         ("w[scale]", 2, "'scale' is not an integer"),
         ("w[x]", 2, "'x' is not an integer"),
         ("w[lid]", 2, "unknown name 'lid'"),
-        ("r[gid*gid]", 5, "affine"),
-        ("r[gid // 2]", 6, "//"),
-        ("r[n % gid]", 4, "%"),
+        ("r[gid*gid]", 2, "affine"),
+        ("r[gid // 2]", 2, "//"),
+        ("r[n % gid]", 2, "%"),
         ("r[min(gid, 2)]", 2, "min"),
-        ("r[gid", 5, r"expected ']', got 'the end'"),
-        ("r[2 +]", 5, "expected a number"),
-        ("r[gid] w", 7, "comma"),
-        ("r[gid], ", 7, "expected r, w or rw"),
-        ("r[gid & 1]", 6, "unexpected '&'"),
-        ("r[__import__('os')]", 2, "unknown name '__import__'|unexpected"),
+        ("r[gid", 1, "never closed"),
+        ("r[2 +]", 5, "invalid syntax"),
+        ("r[gid] w", 7, "invalid syntax"),
+        ("r[gid], 2", 8, "expected r, w or rw"),
+        ("r[gid:]", 0, "from:to"),
+        ("r[gid & 1]", 2, "unexpected operator"),
+        ("r['x']", 2, "expected a number"),
+        ("r[__import__('os')]", 2, "unknown name '__import__'"),
     ],
 )
 def test_mistakes_are_pointed_at(text: str, column: int, reason: str) -> None:
@@ -141,17 +143,9 @@ def test_mistakes_are_pointed_at(text: str, column: int, reason: str) -> None:
     message, shown, caret = str(caught.value).split("\n")
     assert re.search(reason, message), message
     assert shown == "  " + text
-    if "import" not in text:
-        assert caret.index("^") == column + 2
+    assert caret.index("^") == column + 2
 
 
 def test_a_mode_sums_up_the_clauses() -> None:
     assert parse("w[gid], r[gid + 1]", PARAMETERS).mode == "rw"
     assert parse("w", PARAMETERS).mode == "w"
-
-
-def test_programs_are_plain_integers() -> None:
-    declaration = parse("w[width*gid:width*gid + n]", PARAMETERS)
-    assert declaration.names == ("width", "n")
-    for clause in declaration.clauses:
-        assert all(type(word) is int for word in (*(clause.low or ()), *(clause.high or ())))

@@ -7,42 +7,41 @@ maybe `[index]` or `[from:to]` in elements; `gid` (`gid0`) to `gid2`, `gsize` (`
 `gsize2`, integer arguments, integers, + - * // %, min(), max(). An index is affine in the gids.
 
 Invariant: the rectangles cover what the clauses say for every work-item; they are exact where one
-rectangle can say it, else its hull. Text is compiled to postfix programs of integers, which other
-evaluators can run; nothing is handed to Python's own evaluator.
+rectangle can say it, else its hull. Python's parser reads the text, since all of it is Python's
+grammar, too; nothing is handed to Python's evaluator.
 """
-
-# Long because: the grammar and its evaluator define one small language.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from acs_cl.access.signature import Parameter
 from acs_cl.ranges import Rectangle, rectangle
 
 Affine = tuple[int, int, int, int]  # a constant and the factors of gid0, gid1, gid2
+Values = Mapping[str, int]
+Program = Callable[[Sequence[int], Values], Affine]
+"""Gives an index for the sizes and integer arguments of a launch."""
 
-# A program is a flat tuple: the first four operators are followed by their operand.
-PUSH, GID, GSIZE, SCALAR, ADD, SUB, MUL, DIV, MOD, MIN, MAX, NEG = range(12)
-
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*%()\[\],:]))")
 _INTEGERS = frozenset(
     f"{sign}{name}" for sign in ("", "u", "unsigned ") for name in ("char", "short", "int", "long")
 ) | {"unsigned", "size_t", "bool"}
-_WORK_ITEM = {
-    **{f"gid{i}": (GID, i) for i in range(3)}, "gid": (GID, 0),
-    **{f"gsize{i}": (GSIZE, i) for i in range(3)}, "gsize": (GSIZE, 0),
-}  # fmt: skip
+_GIDS = {"gid": 0, "gid0": 0, "gid1": 1, "gid2": 2}
+_SIZES = {"gsize": 0, "gsize0": 0, "gsize1": 1, "gsize2": 2}
+_SUMS = {ast.Add: operator.add, ast.Sub: operator.sub}
+_QUOTIENTS = {ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}
+_EXTREMES = {"min": min, "max": max}
 
 
 class Clause(NamedTuple):
     """One clause: a mode, and programs for the first and past the last element, if not all."""
 
     mode: str
-    low: tuple[int, ...] | None
-    high: tuple[int, ...] | None
+    low: Program | None
+    high: Program | None
     text: str
 
 
@@ -74,7 +73,7 @@ class Declaration(NamedTuple):
         reads: list[Rectangle] = []
         writes: list[Rectangle] = []
         offset = tuple(global_offset or ())
-        values = tuple(int(scalars[name]) for name in self.names)
+        values = {name: int(scalars[name]) for name in self.names}
         for clause in self.clauses:
             for found in _clause_ranges(
                 clause, tuple(global_size), offset, values, element_bytes, limit_bytes
@@ -91,56 +90,8 @@ def parse(text: str, parameters: Sequence[Parameter]) -> Declaration:
     return _Parser(text, parameters).declaration()
 
 
-# ---- evaluation ----
-
-
-def evaluate(program: tuple[int, ...], sizes: Sequence[int], values: Sequence[int]) -> Affine:
-    """Run a program for one launch."""
-    stack: list[Affine] = []
-    at = 0
-    while at < len(program):
-        operator = program[at]
-        at += 1
-        if operator <= SCALAR:
-            stack.append(_operand(operator, program[at], sizes, values))
-            at += 1
-        elif operator == NEG:
-            a = stack.pop()
-            stack.append((-a[0], -a[1], -a[2], -a[3]))
-        else:
-            b, a = stack.pop(), stack.pop()
-            stack.append(_apply(operator, a, b))
-    return stack[0]
-
-
-def _operand(operator: int, operand: int, sizes: Sequence[int], values: Sequence[int]) -> Affine:
-    if operator == GID:
-        return 0, int(operand == 0), int(operand == 1), int(operand == 2)
-    if operator == GSIZE:
-        return (sizes[operand] if operand < len(sizes) else 1), 0, 0, 0
-    return (operand if operator == PUSH else values[operand]), 0, 0, 0
-
-
-def _apply(operator: int, a: Affine, b: Affine) -> Affine:
-    if operator == ADD:
-        return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
-    if operator == SUB:
-        return a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]
-    if operator == MUL:
-        if any(a[1:]):
-            a, b = b, a
-        return a[0] * b[0], a[0] * b[1], a[0] * b[2], a[0] * b[3]
-    if operator == MIN:
-        return min(a[0], b[0]), 0, 0, 0
-    if operator == MAX:
-        return max(a[0], b[0]), 0, 0, 0
-    if b[0] == 0:
-        raise ValueError("division by zero")
-    return (a[0] // b[0] if operator == DIV else a[0] % b[0]), 0, 0, 0
-
-
 def _clause_ranges(
-    clause: Clause, sizes: tuple[int, ...], offset: tuple[int, ...], values: tuple[int, ...],
+    clause: Clause, sizes: tuple[int, ...], offset: tuple[int, ...], values: Values,
     element_bytes: int, limit_bytes: int,
 ) -> list[Rectangle]:  # fmt: skip
     if 0 in sizes or limit_bytes <= 0:
@@ -150,10 +101,9 @@ def _clause_ranges(
     if element_bytes <= 0:
         raise ValueError(f"{clause.text}: the size of an element is not known, use a bare mode")
     try:
-        low = evaluate(clause.low, sizes, values)
-        high = evaluate(clause.high, sizes, values)
-    except ValueError as error:
-        raise ValueError(f"{clause.text}: {error}") from None
+        low, high = clause.low(sizes, values), clause.high(sizes, values)
+    except ZeroDivisionError:
+        raise ValueError(f"{clause.text}: division by zero") from None
     found = _union(low, high, sizes, offset)
     if found is None:
         return []
@@ -205,165 +155,134 @@ def _clip(start: int, pitch: int, rows: int, width: int, limit: int) -> list[Rec
 # ---- parsing ----
 
 
-class _Token(NamedTuple):
-    kind: str  # 'number' 'name' 'sign' 'end'
-    text: str
-    at: int
-
-
 class _Code(NamedTuple):
-    program: tuple[int, ...]
+    program: Program
     constant: bool  # does not depend on the work-item
 
 
 class _Parser:
     def __init__(self, text: str, parameters: Sequence[Parameter]) -> None:
-        self.text = text
+        self.text = text.strip()
         self.parameters = parameters
         self.names: list[str] = []
-        self.tokens: list[_Token] = []
-        at = 0
-        end = len(text.rstrip())
-        while at < end:
-            match = _TOKEN.match(text, at)
-            if match is None:
-                at += len(text[at:]) - len(text[at:].lstrip())
-                self._fail(_Token("sign", text[at], at), f"unexpected {text[at]!r}")
-            group = match.lastindex or 1
-            kind = ("number", "name", "sign")[group - 1]
-            self.tokens.append(_Token(kind, match[group], match.start(group)))
-            at = match.end()
-        self.tokens.append(_Token("end", "", end))
-        self.position = 0
 
     def declaration(self) -> Declaration:
-        clauses = [self._clause()]
-        while self._accept(","):
-            clauses.append(self._clause())
-        if self._token.kind != "end":
-            self._fail(self._token, "expected a comma or the end")
-        return Declaration(self.text, tuple(clauses), tuple(self.names))
+        try:
+            tree = ast.parse(self.text, mode="eval").body
+        except (SyntaxError, ValueError) as error:
+            at = max(0, (getattr(error, "offset", None) or 1) - 1)
+            self._fail(getattr(error, "msg", error) if self.text else "expected r, w or rw", at)
+        clauses = tree.elts if isinstance(tree, ast.Tuple) else [tree]
+        return Declaration(self.text, tuple(map(self._clause, clauses)), tuple(self.names))
 
-    def _clause(self) -> Clause:
-        mode = self._next()
-        if mode.text not in ("r", "w", "rw"):
-            self._fail(mode, f"expected r, w or rw, got {mode.text or 'nothing'!r}")
-        if not self._accept("["):
-            return Clause(mode.text, None, None, mode.text)
-        low = self._sum()
-        if self._accept(":"):
-            high = self._sum()
-        else:
-            high = _Code((*low.program, PUSH, 1, ADD), low.constant)
-        close = self._expect("]")
-        return Clause(mode.text, low.program, high.program, self.text[mode.at : close.at + 1])
+    def _clause(self, node: ast.expr) -> Clause:
+        mode = node.value if isinstance(node, ast.Subscript) else node
+        if not isinstance(mode, ast.Name) or mode.id not in ("r", "w", "rw"):
+            self._refuse(mode, "expected r, w or rw")
+        text = ast.get_source_segment(self.text, node) or ""
+        if not isinstance(node, ast.Subscript):
+            return Clause(mode.id, None, None, text)
+        index = node.slice
+        if not isinstance(index, ast.Slice):
+            low = self._code(index).program
+            return Clause(mode.id, low, _sum(low, _number(1), operator.add), text)
+        if index.step is not None or index.lower is None or index.upper is None:
+            self._refuse(node, "expected [index] or [from:to]")
+        return Clause(
+            mode.id, self._code(index.lower).program, self._code(index.upper).program, text
+        )
 
-    def _sum(self) -> _Code:
-        left = self._product()
-        while self._token.text in ("+", "-"):
-            operator = ADD if self._next().text == "+" else SUB
-            right = self._product()
-            left = _Code(
-                (*left.program, *right.program, operator), left.constant and right.constant
-            )
-        return left
+    def _code(self, node: ast.expr) -> _Code:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return _Code(_number(node.value), True)
+        if isinstance(node, ast.Name):
+            return self._name(node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+            inner = self._code(node.operand)
+            if isinstance(node.op, ast.UAdd):
+                return inner
+            return _Code(_sum(_number(0), inner.program, operator.sub), inner.constant)
+        if isinstance(node, ast.BinOp):
+            return self._pair(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+            return self._extreme(node, node.func.id)
+        return self._refuse(node, "expected a number, a name, min(), max(), or + - * // % of these")
 
-    def _product(self) -> _Code:
-        left = self._factor()
-        while self._token.text in ("*", "//", "%"):
-            sign = self._next()
-            right = self._factor()
-            both = left.constant and right.constant
-            if sign.text == "*":
-                if not left.constant and not right.constant:
-                    self._fail(sign, "a product of two gids: an index must be affine in them")
-                left = _Code((*left.program, *right.program, MUL), both)
-            else:
-                if not both:
-                    self._fail(sign, f"{sign.text} is only for values that a launch fixes, not gid")
-                operator = DIV if sign.text == "//" else MOD
-                left = _Code((*left.program, *right.program, operator), True)
-        return left
+    def _pair(self, node: ast.BinOp) -> _Code:
+        left, right = self._code(node.left), self._code(node.right)
+        both, sign = left.constant and right.constant, type(node.op)
+        if sign in _SUMS:
+            return _Code(_sum(left.program, right.program, _SUMS[sign]), both)
+        if sign is ast.Mult:
+            if not left.constant and not right.constant:
+                self._refuse(node, "a product of two gids: an index must be affine in them")
+            one, other = (right, left) if left.constant else (left, right)
+            return _Code(_product(one.program, other.program), both)
+        if sign not in _QUOTIENTS:
+            self._refuse(node, "unexpected operator: there are + - * // %")
+        if not both:
+            self._refuse(node, "// and % are only for values that a launch fixes, not gid")
+        return _Code(_fixed([left, right], _QUOTIENTS[sign]), True)
 
-    def _factor(self) -> _Code:
-        token = self._next()
-        if token.text == "-":
-            inner = self._factor()
-            return _Code((*inner.program, NEG), inner.constant)
-        if token.text == "+":
-            return self._factor()
-        if token.text == "(":
-            inner = self._sum()
-            self._expect(")")
-            return inner
-        if token.kind == "number":
-            return _Code((PUSH, int(token.text)), True)
-        if token.kind == "name":
-            return self._name(token)
-        got = token.text or "the end"
-        return self._fail(token, f"expected a number, a name or '(', got {got!r}")
-
-    def _name(self, token: _Token) -> _Code:
-        if token.text in ("min", "max") and self._token.text == "(":
-            return self._extreme(token)
+    def _name(self, node: ast.Name) -> _Code:
         # An argument may be called like one of ours; then the argument is not reachable.
-        if token.text in _WORK_ITEM:
-            operator, axis = _WORK_ITEM[token.text]
-            return _Code((operator, axis), operator == GSIZE)
+        name = node.id
+        if name in _GIDS:
+            gid: Affine = (0, *(int(axis == _GIDS[name]) for axis in range(3)))  # type: ignore[assignment]
+            return _Code(lambda sizes, values: gid, False)
+        if name in _SIZES:
+            axis = _SIZES[name]
+            return _Code(lambda sizes, values: (*sizes, 1, 1, 1)[axis : axis + 1] + (0, 0, 0), True)
         integers = [
             p.name for p in self.parameters if not p.is_pointer and p.type_name in _INTEGERS
         ]
-        if token.text not in integers:
+        if name not in integers:
             known = ", ".join(integers) or "none here"
-            why = f"unknown name {token.text!r}"
-            if any(p.name == token.text for p in self.parameters):
-                why = f"argument {token.text!r} is not an integer"
-            self._fail(
-                token, f"{why}; expected gid, gid0-2, gsize, gsize0-2, min(), max() "
+            why = f"unknown name {name!r}"
+            if any(p.name == name for p in self.parameters):
+                why = f"argument {name!r} is not an integer"
+            self._refuse(
+                node, f"{why}; expected gid, gid0-2, gsize, gsize0-2, min(), max() "
                 f"or an integer argument ({known})",
             )  # fmt: skip
-        if token.text not in self.names:
-            self.names.append(token.text)
-        return _Code((SCALAR, self.names.index(token.text)), True)
+        if name not in self.names:
+            self.names.append(name)
+        return _Code(lambda sizes, values: (values[name], 0, 0, 0), True)
 
-    def _extreme(self, token: _Token) -> _Code:
-        operator = MIN if token.text == "min" else MAX
-        self._expect("(")
-        result = self._sum()
-        constant = result.constant
-        while self._accept(","):
-            value = self._sum()
-            constant = constant and value.constant
-            result = _Code((*result.program, *value.program, operator), True)
-        self._expect(")")
-        if not constant:
-            self._fail(token, f"{token.text}() only of values that a launch fixes, not gid")
-        return result
+    def _extreme(self, node: ast.Call, name: str) -> _Code:
+        if name not in _EXTREMES or not node.args:
+            self._refuse(node, f"unknown name {name!r}; there are min() and max()")
+        found = list(map(self._code, node.args))
+        if not all(one.constant for one in found):
+            self._refuse(node, f"{name}() only of values that a launch fixes, not gid")
+        return _Code(_fixed(found, lambda *all: _EXTREMES[name](all)), True)
 
-    # ---- tokens ----
+    def _refuse(self, node: ast.expr, why: str) -> NoReturn:
+        self._fail(why, node.col_offset, (node.end_col_offset or 0) - node.col_offset)
 
-    @property
-    def _token(self) -> _Token:
-        return self.tokens[self.position]
+    def _fail(self, why: object, at: int, many: int = 1) -> NoReturn:
+        raise ValueError(f"{why}\n  {self.text}\n  {' ' * at}{'^' * max(many, 1)}")
 
-    def _next(self) -> _Token:
-        token = self._token
-        if token.kind != "end":
-            self.position += 1
-        return token
 
-    def _accept(self, sign: str) -> bool:
-        if self._token.kind == "sign" and self._token.text == sign:
-            self.position += 1
-            return True
-        return False
+def _number(value: int) -> Program:
+    return lambda sizes, values: (value, 0, 0, 0)
 
-    def _expect(self, sign: str) -> _Token:
-        token = self._token
-        if not self._accept(sign):
-            self._fail(token, f"expected {sign!r}, got {token.text or 'the end'!r}")
-        return token
 
-    def _fail(self, token: _Token, why: str) -> NoReturn:
-        marks = "^" * max(len(token.text), 1)
-        raise ValueError(f"{why}\n  {self.text}\n  {' ' * token.at}{marks}")
+def _sum(one: Program, other: Program, sign: Callable[[int, int], int]) -> Program:
+    def summed(sizes: Sequence[int], values: Values) -> Affine:
+        a, b = one(sizes, values), other(sizes, values)
+        return sign(a[0], b[0]), sign(a[1], b[1]), sign(a[2], b[2]), sign(a[3], b[3])
+
+    return summed
+
+
+def _product(one: Program, constant: Program) -> Program:
+    def product(sizes: Sequence[int], values: Values) -> Affine:
+        a, by = one(sizes, values), constant(sizes, values)[0]
+        return a[0] * by, a[1] * by, a[2] * by, a[3] * by
+
+    return product
+
+
+def _fixed(of: Sequence[_Code], function: Callable[..., int]) -> Program:
+    return lambda sizes, values: (function(*(o.program(sizes, values)[0] for o in of)), 0, 0, 0)
