@@ -733,9 +733,7 @@ class Launcher:
 class Placed:
     """Say where the parts of an image are in its region, and what its tasks need."""
 
-    def __init__(
-        self, tasks: int, width: int, block: int, block_words: int, has_levels: bool
-    ) -> None:
+    def __init__(self, tasks: int, width: int, block: int, block_words: int) -> None:
         """Take note of it."""
     @property
     def tasks(self) -> int:
@@ -749,9 +747,6 @@ class Placed:
     @property
     def block_words(self) -> int:
         """Count the words of a block."""
-    @property
-    def has_levels(self) -> bool:
-        """Say whether each level of the graph has a launch."""
 
 class Resident:
     """An epoch that came often and stays on the device, in two blocks that take turns."""
@@ -759,15 +754,8 @@ class Resident:
     broken: bool
     """Whether a run of it ended as none should: nobody knows how its blocks are."""
 
-    def __init__(
-        self,
-        region: Any,
-        placed: Placed,
-        fresh: Any,
-        launches: list[tuple[int, tuple[int | bytes, ...]]] | None,
-    ) -> None:
-        """Keep an image in a region. By levels: `fresh`, the beginning of a block before a run, and
-        the groups and arguments of each launch."""
+    def __init__(self, region: Any, placed: Placed) -> None:
+        """Keep an image in a region."""
     def __len__(self) -> int:
         """Count the tasks."""
 
@@ -860,7 +848,6 @@ class Sender:
         constants: Any,
         classes: tuple[Any, Any, Any],
         on_cpu: bool,
-        by_levels: bool,
         units: int,
     ) -> None:
         """Send epochs of the table's launches. `classes`: of epochs, of recorders, and of memory

@@ -15,6 +15,9 @@ from .factory import NAMES
 from .options import placing
 from .records import Options, Placing, Plan
 
+ORDERED = ("c11", "ptx")
+"""Memory models by which groups of one launch see each other's writes."""
+
 
 def refuse_unknown(backend: str, where: str = "") -> None:
     """Raise `UsageError` for what is no backend's name."""
@@ -44,6 +47,11 @@ def plan(device: cl.Device, options: Options, lanes_by: tuple[str, str]) -> Plan
             if on_device
             else f"memory='svm': {device.name.strip()} has no shared virtual memory; use 'buffers'"
         )
+    if on_device and known.memory_model not in ORDERED:
+        raise UsageError(
+            f"backend='device': {device.name.strip()} orders nothing between the groups of a "
+            "launch, which a scheduler on it needs; use another backend"
+        )
     if on_device and memory != "svm":
         raise UsageError("backend='device' needs memory='svm': buffers have no addresses that last")
     lanes = options.lanes or max(known.lanes, 1)
@@ -65,4 +73,4 @@ def _mixes(issue: str, known: probe.Probe, memory: str) -> bool:
     """Whether 'auto' has a scheduler on the device beside its lanes: where there is order between
     groups and addresses last. `ready_first` is an order in which launches go to queues, which an
     epoch has no use for."""
-    return known.memory_model != "levels" and memory == "svm" and issue == "eager"
+    return known.memory_model in ORDERED and memory == "svm" and issue == "eager"

@@ -262,7 +262,7 @@ class Plan(NamedTuple):
     host: str
     """The host backend: the backend itself, or what goes beside the scheduler on the device."""
     tier: str
-    """What the device offers for order between groups: 'c11', 'ptx' or 'levels'."""
+    """What the device offers for order between groups: 'c11', 'ptx' or 'none'."""
     scheduler: str
     """'all': everything that can goes to the scheduler on the device; 'mix': what gains by it;
     'no'."""

@@ -3,7 +3,6 @@
    ACS_TIER_C11   atomics and fences of OpenCL C 2.0 and later at device scope
    ACS_TIER_PTX   the same orders in the hardware's own instructions, on NVIDIA, whose OpenCL declares
                   no device scope: outside the letter of OpenCL, inside that of PTX 6.0
-   ACS_TIER_LEVELS neither: only levels.cl is built, which needs no order inside a launch
 
    Names say the order: none is relaxed. A group barrier before a release, or after an acquire, makes
    it speak for the whole group: both models let order pass through barriers. */

@@ -78,7 +78,6 @@ def made(
     n: int = 0,
     *,
     window: int | None = None,
-    levels: bool | None = None,
     wide: float | None = None,
     order: str = "",
 ) -> Made:
@@ -97,14 +96,12 @@ def made(
         recorder.add(head, blob, shape, [other - 1 for other in upstream])
     if window is None:
         window = rng.choice((0, 0, 0, 3, 100))
-    if levels is None:
-        levels = window == 0 and rng.random() < 0.2
     order = order or rng.choice(("first_in", "first_in", "critical_path", "narrow_first"))
     image = recorder.image(
         2 * GROUPS * LAUNCHES, ORDERS[order], window, rng.choice((2, 1000)),
-        rng.choice((1, 2)), rng.random() < 0.8, levels,
+        rng.choice((1, 2)), rng.random() < 0.8,
     )  # fmt: skip
-    return Made(image.words.copy(), touched, proof.Sent(GROUPS, LAUNCHES, BODIES, 0, image.levels))
+    return Made(image.words.copy(), touched, proof.Sent(GROUPS, LAUNCHES, BODIES))
 
 
 def bytes_of(spans: tuple[Span, ...]) -> set[tuple[int, int]]:
@@ -215,7 +212,7 @@ def plants(kind: str, **how: object) -> Callable[[Planter], Planter]:
 HOW: dict[str, dict[str, object]] = {}
 
 
-@plants("order", window=0, levels=False)
+@plants("order", window=0)
 def an_edge_is_missing_and_nobody_counts_it(parts: Parts, rng: random.Random) -> bool:
     edges = parts.listed()
     rng.shuffle(edges)
@@ -230,7 +227,7 @@ def an_edge_is_missing_and_nobody_counts_it(parts: Parts, rng: random.Random) ->
     return False
 
 
-@plants("order", window=0, levels=False)
+@plants("order", window=0)
 def two_edges_lead_to_each_others_tasks(parts: Parts, rng: random.Random) -> bool:
     edges = parts.listed()
     rng.shuffle(edges)
@@ -257,13 +254,13 @@ def a_launch_writes_a_byte_more(parts: Parts, rng: random.Random) -> bool:
         more = (Span(999, 5, 1, 1, 1),)
         parts.accesses[task] = before[0]._replace(writes=before[0].writes + more)
         parts.accesses[other] = before[1]._replace(reads=before[1].reads + more)
-        if not parts.sent.levels and is_needed(parts, edges):
+        if is_needed(parts, edges):
             return True
         parts.accesses[task], parts.accesses[other] = before
     return False
 
 
-@plants("order", window=0, levels=False)
+@plants("order", window=0)
 def an_heir_does_not_wait(parts: Parts, rng: random.Random) -> bool:
     for task, heir in rng.sample(parts.heirs(), len(parts.heirs())):
         if int(parts.record(heir)[4]) != 1 or not is_needed(
@@ -286,46 +283,7 @@ def an_heir_does_not_wait(parts: Parts, rng: random.Random) -> bool:
     return False
 
 
-@plants("order", levels=True)
-def a_level_is_run_with_the_one_before(parts: Parts, rng: random.Random) -> bool:
-    levels = list(parts.sent.levels)
-    if len(levels) < 2:
-        return False
-    at = rng.randrange(len(levels) - 1)
-    (first, many), (_, more) = levels[at : at + 2]
-    levels[at : at + 2] = [(first, many + more)]
-    parts.sent = parts.sent._replace(levels=tuple(levels))
-    return True
-
-
-@plants("order", levels=True)
-def levels_are_run_the_other_way_round(parts: Parts, rng: random.Random) -> bool:
-    levels = parts.sent.levels
-    if len(levels) < 2:
-        return False
-    parts.sent = parts.sent._replace(levels=levels[::-1])
-    return True
-
-
-@plants("level", levels=True)
-def a_tile_is_in_no_level(parts: Parts, rng: random.Random) -> bool:
-    levels = list(parts.sent.levels)
-    at = rng.randrange(len(levels))
-    levels[at] = levels[at][0], levels[at][1] - 1
-    parts.sent = parts.sent._replace(levels=tuple(levels))
-    return True
-
-
-@plants("level", levels=True)
-def a_tile_is_run_twice(parts: Parts, rng: random.Random) -> bool:
-    first, many = parts.sent.levels[-1]
-    if many < 2:
-        return False
-    parts.words[first] = parts.words[first + many - 1]
-    return True
-
-
-@plants("count", window=0, levels=False)
+@plants("count", window=0)
 def a_count_is_too_high(parts: Parts, rng: random.Random) -> bool:
     tasks = [task for task in range(parts.n) if parts.count(task)]
     if tasks:
@@ -343,17 +301,17 @@ def lower_a_count(parts: Parts, rng: random.Random, first: int) -> bool:
     return bool(tasks)
 
 
-@plants("count", levels=False)
+@plants("count")
 def a_count_is_too_low(parts: Parts, rng: random.Random) -> bool:
     return lower_a_count(parts, rng, 0)
 
 
-@plants("count", window=3, levels=False)
+@plants("count", window=3)
 def a_task_does_not_wait_for_the_window(parts: Parts, rng: random.Random) -> bool:
     return lower_a_count(parts, rng, 3)
 
 
-@plants("heir", window=0, levels=False)
+@plants("heir", window=0)
 def an_heir_is_counted_too(parts: Parts, rng: random.Random) -> bool:
     heirs = parts.heirs()
     if heirs:
@@ -362,7 +320,7 @@ def an_heir_is_counted_too(parts: Parts, rng: random.Random) -> bool:
     return bool(heirs)
 
 
-@plants("heir", window=0, levels=False)
+@plants("heir", window=0)
 def two_tasks_have_one_heir(parts: Parts, rng: random.Random) -> bool:
     for task, heir in parts.heirs():
         for other in range(heir):
@@ -372,7 +330,7 @@ def two_tasks_have_one_heir(parts: Parts, rng: random.Random) -> bool:
     return False
 
 
-@plants("circle", levels=False)
+@plants("circle")
 def an_edge_leads_back(parts: Parts, rng: random.Random) -> bool:
     edges = [edge for edge in parts.listed() if edge[0] > 0]
     if edges:
@@ -381,7 +339,7 @@ def an_edge_leads_back(parts: Parts, rng: random.Random) -> bool:
     return bool(edges)
 
 
-@plants("circle", levels=False)
+@plants("circle")
 def a_task_waits_for_itself(parts: Parts, rng: random.Random) -> bool:
     edges = parts.listed()
     if edges:
@@ -390,7 +348,7 @@ def a_task_waits_for_itself(parts: Parts, rng: random.Random) -> bool:
     return bool(edges)
 
 
-@plants("circle", window=0, levels=False)
+@plants("circle", window=0)
 def an_heir_is_before_its_task(parts: Parts, rng: random.Random) -> bool:
     heirs = [task for task, _ in parts.heirs() if task]
     if heirs:
@@ -399,7 +357,7 @@ def an_heir_is_before_its_task(parts: Parts, rng: random.Random) -> bool:
     return bool(heirs)
 
 
-@plants("successor", levels=False)
+@plants("successor")
 def a_successor_is_no_task(parts: Parts, rng: random.Random) -> bool:
     edges = parts.listed()
     if edges:
@@ -407,7 +365,7 @@ def a_successor_is_no_task(parts: Parts, rng: random.Random) -> bool:
     return bool(edges)
 
 
-@plants("successor", wide=1.0, levels=False)
+@plants("successor", wide=1.0)
 def a_successor_is_published_in_part(parts: Parts, rng: random.Random) -> bool:
     edges = parts.listed()
     if edges:
@@ -416,7 +374,7 @@ def a_successor_is_published_in_part(parts: Parts, rng: random.Random) -> bool:
     return bool(edges)
 
 
-@plants("successor", levels=False)
+@plants("successor")
 def successors_of_two_tasks_are_the_same(parts: Parts, rng: random.Random) -> bool:
     having = [task for task in range(parts.n) if parts.record(task)[3]]
     for task, following in pairwise(having):
@@ -425,7 +383,7 @@ def successors_of_two_tasks_are_the_same(parts: Parts, rng: random.Random) -> bo
     return False
 
 
-@plants("successor", levels=False)
+@plants("successor")
 def a_list_of_successors_ends_behind_the_list(parts: Parts, rng: random.Random) -> bool:
     having = [task for task in range(parts.n) if parts.record(task)[3]]
     if having:
@@ -433,7 +391,7 @@ def a_list_of_successors_ends_behind_the_list(parts: Parts, rng: random.Random) 
     return bool(having)
 
 
-@plants("initial", wide=1.0, levels=False)
+@plants("initial", wide=1.0)
 def a_tile_is_not_in_the_ring(parts: Parts, rng: random.Random) -> bool:
     last = parts.at_initial + parts.n_initial - 1
     parts.words[parts.slot(parts.n_initial - 1)] = 0
@@ -444,7 +402,7 @@ def a_tile_is_not_in_the_ring(parts: Parts, rng: random.Random) -> bool:
     return True
 
 
-@plants("initial", wide=1.0, levels=False)
+@plants("initial", wide=1.0)
 def a_tile_is_in_the_ring_twice(parts: Parts, rng: random.Random) -> bool:
     one, other = rng.sample(range(parts.n_initial), 2)
     parts.words[parts.at_initial + one] = parts.words[parts.at_initial + other]
@@ -452,7 +410,7 @@ def a_tile_is_in_the_ring_twice(parts: Parts, rng: random.Random) -> bool:
     return True
 
 
-@plants("initial", levels=False)
+@plants("initial")
 def a_task_that_waits_is_in_the_ring(parts: Parts, rng: random.Random) -> bool:
     waiting = [task for task in range(parts.n) if parts.count(task)]
     if waiting:
@@ -462,7 +420,7 @@ def a_task_that_waits_is_in_the_ring(parts: Parts, rng: random.Random) -> bool:
     return bool(waiting)
 
 
-@plants("ring", levels=False)
+@plants("ring")
 def the_ring_is_half_as_large(parts: Parts, rng: random.Random) -> bool:
     entries = parts.words[parts.at_initial : parts.at_initial + parts.n_initial].copy()
     ring = parts.at_blocks + proof.B_STATE + 64 * parts.rows
@@ -482,7 +440,7 @@ def the_ring_is_half_as_large(parts: Parts, rng: random.Random) -> bool:
 @plants("ring")
 def more_groups_come_than_the_ring_is_for(parts: Parts, rng: random.Random) -> bool:
     parts.sent = parts.sent._replace(groups=parts.capacity)
-    return not parts.sent.levels
+    return True
 
 
 @plants("ring")
@@ -492,32 +450,32 @@ def the_ring_is_no_power_of_two(parts: Parts, rng: random.Random) -> bool:
     return True
 
 
-@plants("block", levels=False)
+@plants("block")
 def a_count_in_the_block_is_another(parts: Parts, rng: random.Random) -> bool:
     parts.words[parts.state(rng.randrange(parts.n))] += 1
     return True
 
 
-@plants("block", levels=False)
+@plants("block")
 def tiles_in_the_block_are_others(parts: Parts, rng: random.Random) -> bool:
     parts.words[parts.state(rng.randrange(parts.n)) + 32 * parts.rows] += 1
     return True
 
 
-@plants("block", levels=False)
+@plants("block")
 def the_block_is_of_another_run(parts: Parts, rng: random.Random) -> bool:
     """Of one that has ended: nothing is left to do."""
     parts.words[parts.at_blocks + proof.B_UNFINISHED] = 0
     return True
 
 
-@plants("block", levels=False)
+@plants("block")
 def a_slot_of_the_ring_was_given_up(parts: Parts, rng: random.Random) -> bool:
     parts.words[parts.slot(rng.randrange(parts.n_initial, parts.capacity))] = 0xFFFFFFFF
     return True
 
 
-@plants("hand-over", wide=0.0, window=0, levels=False)
+@plants("hand-over", wide=0.0, window=0)
 def a_fused_task_has_other_successors(parts: Parts, rng: random.Random) -> bool:
     tasks = [task for task, _ in parts.heirs() if parts.record(task)[3]]
     if tasks:
@@ -525,7 +483,7 @@ def a_fused_task_has_other_successors(parts: Parts, rng: random.Random) -> bool:
     return bool(tasks)
 
 
-@plants("hand-over", wide=0.0, window=0, levels=False)
+@plants("hand-over", wide=0.0, window=0)
 def a_task_is_marked_as_like_an_heir_of_another_function(parts: Parts, rng: random.Random) -> bool:
     pairs = [(t, h) for t, h in parts.heirs() if parts.record(t)[0] & np.uint32(proof.F_FUSED)]
     pairs = [(t, h) for t, h in pairs if (parts.record(t)[0] ^ parts.record(h)[0]) & 0xFF]
@@ -534,7 +492,7 @@ def a_task_is_marked_as_like_an_heir_of_another_function(parts: Parts, rng: rand
     return bool(pairs)
 
 
-@plants("hand-over", wide=0.5, window=0, levels=False)
+@plants("hand-over", wide=0.5, window=0)
 def finishers_wait_for_an_heir_of_one_tile(parts: Parts, rng: random.Random) -> bool:
     tasks = [t for t, h in parts.heirs() if parts.record(t)[4] > 1 and parts.record(h)[4] == 1]
     if tasks:

@@ -423,8 +423,6 @@ def test_a_group_gives_bands_away_where_fewer_wait_than_groups_run(
             { int i = get_global_id(0); y[i] = x[i] + 1; }"""
         )
         scheduler = Scheduler(rt)
-        if scheduler.builds.tier == "levels":
-            pytest.skip("level by level nothing is handed over")
         n = 3 * 256
         x, y = rt.zeros(n, "i4"), rt.zeros(n, "i4")
         with rt.record() as graph:

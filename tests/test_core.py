@@ -212,8 +212,8 @@ def test_epochs_are_the_same_word_by_word(seed: int) -> None:
     assert python.tasks == native.tasks
     critical = ORDERS["critical_path"]
     hows: tuple[dict[str, Any], ...] = (
-        {}, {"window": 16}, {"order": critical}, {"with_levels": True}, {"blocks": 2},
-        {"gang": False}, {"stale": 7},
+        {}, {"window": 16}, {"order": critical}, {"blocks": 2}, {"gang": False},
+        {"stale": 7},
     )  # fmt: skip
     for how in hows:
         ours, theirs = python.image(8, **how), native.image(8, **how)

@@ -846,26 +846,6 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(device: cl.Device) -> 
     assert "parent: 3" in done.stdout
 
 
-def test_level_by_level_gives_the_same(device: cl.Device) -> None:
-    with testing.level_by_level():
-        program = start(device)
-    with runtime_of(program) as rt:
-        assert Scheduler(rt).builds.tier == "levels"
-        for seed in range(3):
-            rng = random.Random(seed)
-            tasks = graph(rng, 150, kernels=CASES, locals_=(4, 16), lanes=0.05,
-                          sizes=(1, 5, 64, 700))  # fmt: skip
-            Run(program, tasks).launch_all().check()
-        x = rt.zeros(8, "u4")
-        count = rt.array(np.array([4, 9], "u4"))
-        program.inc((acs.size(count[:1], upto=8),), None, x, 1)
-        assert x.get().tolist() == [1] * 4 + [0] * 4
-        bad = program.inc((acs.size(count[1:], upto=8),), None, x, 1)
-        with pytest.raises(acs.PoisonedError, match=f"launch {bad.number} .*did not run"):
-            bad.wait()
-        x.fill(0)
-
-
 def test_expected_is_what_the_serial_backend_gives(device: cl.Device) -> None:
     tasks = graph(random.Random(1), 60, kernels=CASES, locals_=(4, 16), lanes=0.2)
     with acs.Runtime(device, backend="serial") as rt:

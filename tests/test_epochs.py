@@ -267,29 +267,6 @@ def test_places_of_tasks_are_distinct_and_neighbours_lie_apart() -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_levels_are_the_longest_ways_and_hold_every_tile_once(seed: int) -> None:
-    nodes = graph(seed)
-    image = record(nodes).image(SPARE, with_levels=True)
-    depths = depth(nodes)
-    assert len(image.levels) == max(depths) + 1
-    for level, (first, count) in enumerate(image.levels):
-        expected = [
-            tile << 20 | (task + 1)
-            for task, node in enumerate(nodes)
-            if depths[task] == level
-            for tile in range(node.tiles)
-        ]
-        assert image.words[first : first + count].tolist() == expected
-    # and nothing else of the words has moved
-    plain = record(nodes).image(SPARE)
-    assert plain.levels == ()
-    assert (
-        plain.words[32:].tolist()[: plain.words[10] - 32]
-        == (image.words[32:].tolist()[: plain.words[10] - 32])
-    )
-
-
-@pytest.mark.parametrize("seed", SEEDS)
 def test_width_is_no_less_than_what_can_be_ready_at_once(seed: int) -> None:
     nodes = graph(seed)
     image = record(nodes).image(SPARE)
@@ -358,7 +335,7 @@ def test_a_wide_task_goes_on_the_chain_of_a_wide_one() -> None:
 
 
 def test_an_epoch_of_nothing_is_whole() -> None:
-    read = Read(layout.Recorder().image(SPARE, with_levels=True))
+    read = Read(layout.Recorder().image(SPARE))
     assert (read.n, read.edges, read.n_initial) == (0, 0, 0)
     assert read.words[read.block + 64] == 0
 

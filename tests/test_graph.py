@@ -849,27 +849,6 @@ def test_local_memory_of_any_size_cuts_nothing(device: cl.Device) -> None:
         assert (y.get() == 4 * np.arange(64).reshape(8, 8).sum(1) + 8 * (0 + 1 + 2 + 3)).all()
 
 
-def test_levels_are_replayed_too(device: cl.Device) -> None:
-    with testing.level_by_level(), acs.Runtime(device, backend="device") as rt:
-        prog = rt.build(SOURCE)
-        n, x, y = rt.array([3], "u4"), rt.zeros(8, "u4"), rt.zeros(8, "u4")
-        with rt.record() as graph:
-            step = prog.count((acs.size(n, upto=8),), None, x)
-            prog.copy((8,), None, x, y)
-            prog.wide((1,), None, y, 1, 0, 0, 0, 0, 0, 0, 0)
-        for _ in range(3):
-            graph.replay()
-        assert y.get().tolist() == [4, 3, 3, 0, 0, 0, 0, 0]
-        n.fill(9)
-        with pytest.raises(acs.PoisonedError, match=f"launch {step.number} of kernel 'count'"):
-            graph.replay().wait()
-        n.fill(1)
-        x.fill(0)
-        y.fill(0)
-        graph.replay().wait()
-        assert y.get().tolist() == [2, 0, 0, 0, 0, 0, 0, 0]
-
-
 @pytest.mark.parametrize("length", [3, 40])
 def test_auto_makes_segments_of_what_is_long_enough(device: cl.Device, length: int) -> None:
     with acs.Runtime(device, trace=length == 3) as rt:

@@ -69,7 +69,7 @@ def test_neither_do_relative_entries_of_the_search_path_count(
 
 
 def test_a_process_that_compiles_runs_nothing_from_the_current_folder(planted: Path) -> None:
-    assert compiling.warm_up_apart(devices.choose(), SCHEDULER, [], 1, "levels")
+    assert compiling.warm_up_apart(devices.choose(), SCHEDULER, [], 1, "c11")
     assert not planted.exists()
 
 

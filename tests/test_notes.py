@@ -234,16 +234,6 @@ def test_a_timed_form_that_does_not_build_is_told(
     assert step.values() == plain.values()
 
 
-def test_level_by_level_no_task_has_times(device: cl.Device) -> None:
-    with acs.testing.level_by_level(), acs.Runtime(device, backend="device") as rt:
-        step = Step(rt)
-        with rt.measure() as m:
-            step.go()
-    noted = m.record().about.noted
-    assert not any(one.runs for one in m.slices)
-    assert {why for _, why in noted.untimed} == {"it runs level by level"}
-
-
 # ---- clocks --------------------------------------------------------------------------------------
 
 

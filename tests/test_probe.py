@@ -56,7 +56,7 @@ def some_probe(**changes: Any) -> Probe:
         driver="1.0",
         kind="GPU",
         compute_units=8,
-        memory_model="levels",
+        memory_model="none",
         may_poll=True,
         may_poll_note="",
         svm="coarse",
@@ -500,3 +500,12 @@ def test_the_module_is_the_command() -> None:
 
 
 # }}}
+
+
+def test_a_device_that_orders_nothing_has_no_scheduler(cache: Path, device: cl.Device) -> None:
+    """Groups of a launch must see each other's writes: such a device is left to its queues."""
+    store.save(devices.key(device), probe.assume(device)._replace(memory_model="none"))
+    with pytest.raises(acs.UsageError, match="orders nothing between the groups of a launch"):
+        acs.Runtime(device, backend="device")
+    with acs.Runtime(device) as rt:
+        assert rt.plan.scheduler == "no"

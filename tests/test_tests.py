@@ -14,7 +14,7 @@ from imports import is_private
 
 HERE = Path(__file__).parent
 
-PRIVATE = 55
+PRIVATE = 53
 """Accesses to `x._name`, but for those of `self` and of named tuples."""
 PATCHES = 95
 """Calls by which pytest's `MonkeyPatch` changes something for a test."""

@@ -232,7 +232,7 @@ class _Parser:
             return _Code(lambda sizes, values: gid, False)
         if name in _SIZES:
             axis = _SIZES[name]
-            return _Code(lambda sizes, values: (*sizes, 1, 1, 1)[axis : axis + 1] + (0, 0, 0), True)
+            return _Code(lambda sizes, values: ((*sizes, 1, 1, 1)[axis], 0, 0, 0), True)
         integers = [
             p.name for p in self.parameters if not p.is_pointer and p.type_name in _INTEGERS
         ]

@@ -7,7 +7,6 @@ beside the backend and as often as somebody likes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from struct import pack
 
 import numpy as np
 import pyopencl as cl
@@ -31,7 +30,6 @@ def alone(
     task: Task,
     band: Band,
     memory: core.native.Reserved,
-    levels: bool,
 ) -> Run:
     """Give what begins a run of a band, and the event of that. `memory`: what its arguments
     may point to."""
@@ -39,7 +37,7 @@ def alone(
     head = layout.band(task.head, band.first, band.tiles, band.run, band.stride)
     recorder.add(head, task.blob, task.shape, ())
     groups, group = min(scheduler.limits.groups, band.tiles), scheduler.limits.group
-    image = recorder.image(2 * groups + 64, with_levels=levels)
+    image = recorder.image(2 * groups + 64)
     # of its own: the core knows which arguments the scheduler's kernel has, and sets no others
     native = OwnKernel(scheduler.native.program, scheduler.native.function_name)
     if scheduler.pool is not None:
@@ -53,10 +51,8 @@ def alone(
     def run(queue: cl.CommandQueue) -> cl.Event:
         kept[:] = *unread, _filled(context, image.words)  # a run leaves its counts there
         declare_svm(native, list(memory.sizes))
-        first, many = image.levels[0] if levels else (0, groups)
-        how = (1, pack("<I", first)) if levels else launch_arguments()
-        set_arguments(native, (0, kept[-1]), how)
-        return cl.enqueue_nd_range_kernel(queue, native, (many * group,), (group,))
+        set_arguments(native, (0, kept[-1]), launch_arguments())
+        return cl.enqueue_nd_range_kernel(queue, native, (groups * group,), (group,))
 
     return run
 

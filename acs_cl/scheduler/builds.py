@@ -108,9 +108,7 @@ class Schedulers:
         """While launches are watched: kernels that were looked for, with where they are at home."""
         self._gathered: list[tuple[Origin, int, Options]] = []
         """What is to be in one scheduler."""
-        self._apart = tier == "ptx" or (
-            tier != "levels" and device.platform.name.strip() == devices.POCL_PLATFORM
-        )
+        self._apart = tier == "ptx" or device.platform.name.strip() == devices.POCL_PLATFORM
         """Whether compiling would keep the program from launching."""
         self._waiting = 0
         """Threads that wait for builds, and would rather have them soon."""
@@ -261,7 +259,7 @@ class Schedulers:
         """Have schedulers note when each group began and ended its tiles, from now on; or not any
         longer. Blocks until their timed forms are built, or building them takes too long: what has
         none goes on without."""
-        if self._timed or self.tier == "levels":
+        if self._timed:
             return
         with self._lock:
             self._times = on
@@ -275,7 +273,7 @@ class Schedulers:
 
     def untimed(self) -> tuple[tuple[str, str], ...]:
         """Kernels of schedulers that have no timed form, and why."""
-        late = "it runs level by level" if self.tier == "levels" else "its timed form is not built"
+        late = "its timed form is not built"
         return tuple(
             (", ".join(one.facts.kernels), self._untimed.get(one, late))
             for one in self.built() if not one.has_timed
@@ -484,7 +482,7 @@ class Schedulers:
         words = build_options(self.tier, there.options)
         if self._watched:
             words.append("-DACS_WATCHED=1")
-        if self._timed and self.tier != "levels":
+        if self._timed:
             words.append(TIMED)
         native, notes, registers = self._form(source, words, group)
         limits = self._limits(group, registers, there)
@@ -515,12 +513,12 @@ class Schedulers:
             self._compile_apart(source, words, group)
         self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)
-        native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
+        native = OwnKernel(program, NAME)
         notes = None
         if TIMED in words:
             notes = Notes(self._context, self._device, program, self.notes_room)
-        if self.tier != "levels":  # some drivers compile at the first launch: have that behind us
-            warm_up(self._context, self._device, native, group, notes)
+        # some drivers compile at the first launch: have that behind us
+        warm_up(self._context, self._device, native, group, notes)
         if notes is not None:
             notes.begin()
         return native, notes, registers
@@ -529,7 +527,7 @@ class Schedulers:
         """What is done with items that tasks spawn, in groups of a size; 0: they are run in loops.
         Where a compiler makes loops of work-items, there are no barriers for more than that."""
         is_loop = self._loops and group > 1
-        return 0 if is_loop or self.tier == "levels" else self._room.spawn.word
+        return 0 if is_loop else self._room.spawn.word
 
     def _compile_apart(self, source: str, words: Sequence[str], group: int) -> None:
         """Have another process compile, once: the driver keeps what it compiled on disk."""

@@ -97,8 +97,6 @@ class Cutter:
     def looped(self, launches: Sequence[Recorded], first: int) -> Segment | str:
         """The body of a loop, `first` and following of a graph, as one segment; or why it is none,
         so that the host has to read the word that decides."""
-        if self._schedulers.tier == "levels":
-            return "the device orders nothing inside a launch"
         if self._settings.window:
             return "a window has no loops"
         for command, _ in launches:
@@ -126,12 +124,8 @@ class Cutter:
             scheduler, task = next(iter(self._tasks(command, access).items()))
         except Unfit:
             return []
-        levels = self._schedulers.tier == "levels"
         return [
-            (
-                band.access,
-                alone(self._context, scheduler, task, band, self._store.reserved, levels),
-            )
+            (band.access, alone(self._context, scheduler, task, band, self._store.reserved))
             for band in task.cuts.bands
         ]
 
@@ -179,10 +173,9 @@ class Cutter:
         scheduler: Scheduler,
         is_loop: bool = False,
     ) -> Segment:
-        levels = self._schedulers.tier == "levels"
         try:
             return Segment(
-                self._context, scheduler, first, launches, tasks, self._settings, levels, is_loop
+                self._context, scheduler, first, launches, tasks, self._settings, is_loop
             )
         except cl.MemoryError as error:
             raise OutOfMemory(f"no memory left on the device for a graph: {error}") from error

@@ -13,7 +13,6 @@ down: an heir, which waits for one task alone, is counted down by nobody.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -99,8 +98,6 @@ class Image(NamedTuple):
     block: int
     """Where block 0 begins."""
     block_words: int
-    levels: tuple[tuple[int, int], ...]
-    """Where the entries of each level are, and how many, if they were asked for."""
 
 
 def head(
@@ -194,16 +191,13 @@ class Recorder(core.native.Recorder):
         stale: int = 0,
         blocks: int = 1,
         gang: bool = True,
-        with_levels: bool = False,
     ) -> Image:
         """All of it as words. `spare`: queue slots beyond the entries, twice the groups that may
-        come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach.
-        `with_levels`: for devices that order nothing inside a launch."""
-        if window or order is not first_in or with_levels:
-            columns = self._columns()
-            return arranged(columns, spare, order, window, stale, blocks, gang, with_levels)
+        come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach."""
+        if window or order is not first_in:
+            return arranged(self._columns(), spare, order, window, stale, blocks, gang)
         words, block, block_words = self._image(spare, stale, blocks, gang)
-        return Image(words_of(words), self.tasks, self.width, block, block_words, ())
+        return Image(words_of(words), self.tasks, self.width, block, block_words)
 
     def _columns(self) -> Columns:
         return Columns(
@@ -249,7 +243,6 @@ def arranged(
     stale: int = 0,
     blocks: int = 1,
     gang: bool = True,
-    with_levels: bool = False,
 ) -> Image:
     """Make an image of tasks in any order. The parameters are those of `Recorder.image`."""
     records, heirs, initial = columns.records, columns.heirs, columns.initial
@@ -276,9 +269,8 @@ def arranged(
             heirs, upstream, downstream = _choose_heirs(upstream, downstream, counts)
     successors = references[downstream[np.argsort(upstream, kind="stable")]]
     out = np.bincount(upstream, minlength=n).astype(np.uint32) if len(upstream) else None
-    levels = _levels(n, heirs, successors, out, tiles) if with_levels else []
     entries = _entries(initial, tiles)
-    image = _assemble(columns, successors, counts, entries, levels, spare, window, stale, blocks)
+    image = _assemble(columns, successors, counts, entries, spare, window, stale, blocks)
     stored = image.words[HEADER_WORDS : HEADER_WORDS + n * RECORD_WORDS]
     records = stored.reshape(n, RECORD_WORDS)
     if out is not None:
@@ -294,7 +286,6 @@ def _assemble(
     successors: Words,
     counts: Words,
     entries: Words,
-    levels: list[Words],
     spare: int,
     window: int,
     stale: int,
@@ -311,8 +302,7 @@ def _assemble(
     at_extra = -(-(at_successors + len(successors)) // 4) * 4
     at_initial = at_extra + len(columns.extra)
     at_counts = at_initial + len(entries)
-    at_levels = at_counts + n
-    at_blocks = -(-(at_levels + sum(map(len, levels))) // 32) * 32
+    at_blocks = -(-(at_counts + n) // 32) * 32
     block_words = -(-(STATE_WORD + 64 * rows + capacity) // 32) * 32
     total = at_blocks + blocks * block_words
     words = np.zeros(total, np.uint32)
@@ -329,11 +319,6 @@ def _assemble(
     words[at_extra:at_initial] = columns.extra
     words[at_initial:at_counts] = entries
     words[at_counts : at_counts + n] = counts
-    places = []
-    for level in levels:
-        places.append((at_levels, len(level)))
-        words[at_levels : at_levels + len(level)] = level
-        at_levels += len(level)
     block = words[at_blocks : at_blocks + block_words]
     block[32] = len(entries)
     block[UNFINISHED] = n
@@ -343,7 +328,7 @@ def _assemble(
     state[32 * rows + at] = tiles
     slots = np.arange(len(entries))
     state[64 * rows + (slots % 32) * (capacity // 32) + slots // 32] = entries
-    return Image(words, n, columns.width, at_blocks, block_words, tuple(places))
+    return Image(words, n, columns.width, at_blocks, block_words)
 
 
 def header_check(header: Sequence[int]) -> int:
@@ -441,23 +426,3 @@ def _entries(tasks: Words, tiles: Words) -> Words:
     ends = np.cumsum(each)
     tile = np.arange(len(repeated), dtype=np.int64) - np.repeat(ends - each, each)
     return (repeated | (tile << TASK_BITS).astype(np.uint32)).astype(np.uint32)
-
-
-def _levels(
-    n: int, heirs: Words, successors: Words, out: Words | None, tiles: Words
-) -> list[Words]:
-    """The queue entries of an epoch by level: what runs together where there is no order inside a
-    launch."""
-    level = [0] * n
-    below = iter((successors & np.uint32((1 << TASK_BITS) - 1)).tolist())
-    many = out.tolist() if out is not None else [0] * n
-    for task, heir in enumerate(heirs.tolist()):
-        deeper = level[task] + 1
-        for other in (*islice(below, many[task]), heir):
-            if other and level[other - 1] < deeper:
-                level[other - 1] = deeper
-    levels = np.array(level)
-    return [
-        _entries(np.flatnonzero(levels == one).astype(np.uint32), tiles)
-        for one in range(max(level) + 1 if n else 0)
-    ]

@@ -59,9 +59,6 @@ class Sent(NamedTuple):
     """Functions that the scheduler can call."""
     block: int = 0
     """Which of the blocks the run uses."""
-    levels: tuple[tuple[int, int], ...] = ()
-    """Where the entries of each launch are, and how many, on a device that orders nothing inside a
-    launch."""
 
 
 class Fault(NamedTuple):
@@ -139,19 +136,15 @@ def prove(
     faults += _bands(epoch, launches or range(epoch.tasks))
     edges = [] if faults else list(_edges(epoch, faults))
     tickets = int(epoch.tiles.sum()) + 2 * sent.launches * sent.groups
-    if sent.levels:
-        faults += _levels(epoch, sent.levels)
-        before = None if faults else _before_by_level(epoch, sent.levels)
-    else:
-        faults += _counts(epoch, edges)
-        faults += _initial(epoch)
-        faults += _block(epoch)
-        faults += _hand_over(epoch)
-        if epoch.capacity < tickets:
-            faults.append(
-                Fault("ring", f"the ring has {epoch.capacity:,} slots for {tickets:,} tickets")
-            )
-        before = _before(epoch.tasks, edges)
+    faults += _counts(epoch, edges)
+    faults += _initial(epoch)
+    faults += _block(epoch)
+    faults += _hand_over(epoch)
+    if epoch.capacity < tickets:
+        faults.append(
+            Fault("ring", f"the ring has {epoch.capacity:,} slots for {tickets:,} tickets")
+        )
+    before = _before(epoch.tasks, edges)
     pairs = 0
     if before is not None:
         pairs, unordered = _order(accesses, before, launches)
@@ -198,7 +191,6 @@ def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch
         ("initial entries", initial, n_initial),
         ("counts", counts, n),
         ("blocks", blocks, (sent.block + 1) * block_words),
-        *((f"level {i}", at, many) for i, (at, many) in enumerate(sent.levels)),
     ]
     parts.sort(key=lambda part: part[1:])
     end, last = 0, "nothing"
@@ -432,28 +424,6 @@ def _hand_over(epoch: _Epoch) -> Iterator[Fault]:
 
 
 # ---- order ---------------------------------------------------------------------------------------
-
-
-def _levels(epoch: _Epoch, levels: tuple[tuple[int, int], ...]) -> Iterator[Fault]:
-    """Every tile is in one launch of the scheduler."""
-    longs = epoch.words.astype(np.int64)
-    entries = np.concatenate([longs[at : at + many] for at, many in levels])
-    every = np.ones(epoch.tasks, bool)
-    yield from _once(epoch, entries, every, "level", "it has to run")
-
-
-def _before_by_level(epoch: _Epoch, levels: tuple[tuple[int, int], ...]) -> list[int]:
-    """For each task the set of those that have ended before any tile of it starts."""
-    first, last = [len(levels)] * epoch.tasks, [0] * epoch.tasks
-    for level, (at, many) in enumerate(levels):
-        for task in ((epoch.words[at : at + many] & np.uint32(TASK_MASK)) - 1).tolist():
-            first[task], last[task] = min(first[task], level), level
-    ended = [0] * (len(levels) + 1)
-    for task, level in enumerate(last):
-        ended[level + 1] |= 1 << task
-    for level in range(len(levels)):
-        ended[level + 1] |= ended[level]
-    return [ended[level] for level in first]
 
 
 def _before(tasks: int, edges: list[tuple[int, int]]) -> list[int]:

@@ -106,7 +106,6 @@ class Segment:
         launches: Sequence[Recorded],
         tasks: Sequence[Task],
         settings: Settings,
-        levels: bool,
         is_loop: bool = False,
     ) -> None:
         self.first = first
@@ -130,8 +129,7 @@ class Segment:
         more, room = (self.rounds - 1) * recorder.entries, scheduler.limits.child_slots
         image = recorder.image(
             more + room + 2 * MOST_LAUNCHES * groups + 64,
-            settings.order, settings.window, settings.stale, 1 if levels else 2,
-            settings.gang, levels,
+            settings.order, settings.window, settings.stale, 2, settings.gang,
         )  # fmt: skip
         self._loop = 0
         if is_loop:
@@ -140,10 +138,8 @@ class Segment:
         self.region = cl.Buffer(context, flags, hostbuf=image.words)
         rows = -(-image.tasks // 32)
         self.status_words = layout.STATE_WORD + 32 * rows if self.counted else layout.STATUS_WORDS
-        self.fresh = image.words[image.block : image.block + self.status_words].copy()
-        """The beginning of a block as it is before a run."""
         self._words = image.words[: image.block].copy()
-        self.image = image._replace(words=self.fresh)
+        self.image = image._replace(words=image.words[:0].copy())
         self.broken = False
         """A run of it ended as none should: nobody knows how its blocks are."""
         self._block = 0
@@ -270,12 +266,9 @@ class Segment:
                 words[at : at + len(new)] = new
         for at, many in self._changed.items():
             words[at : at + many] = self._words[at : at + many]
-        levels, image = self.image.levels, self.image
-        if levels:
-            words[image.block : image.block + len(self.fresh)] = self.fresh
         sent = proof.Sent(
-            min(self.scheduler.limits.groups, image.width), MOST_LAUNCHES,
-            len(self.scheduler.bodies), self._block, levels,
+            min(self.scheduler.limits.groups, self.image.width), MOST_LAUNCHES,
+            len(self.scheduler.bodies), self._block,
         )  # fmt: skip
         return proof.prove(words, self.laid.accesses, sent, self.laid.launches)
 

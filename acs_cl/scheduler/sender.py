@@ -18,7 +18,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from struct import pack
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -217,13 +216,13 @@ class Sender(core.native.Sender):
         table: core.native.Table,
         few: int,
     ) -> None:
-        levels, units = tier == "levels", int(queue.device.max_compute_units) if on_cpu else 0
+        units = int(queue.device.max_compute_units) if on_cpu else 0
         self._memory = partial(cl.Buffer, queue.context, cl.mem_flags.READ_WRITE)
         super().__init__(
             table, store.reserved, sys.modules[__name__], (Epoch, layout.Recorder, self._memory),
-            on_cpu, levels, units,
+            on_cpu, units,
         )  # fmt: skip
-        self._table, self._levels, self._cpu, self._few = table, levels, on_cpu, few
+        self._table, self._cpu, self._few = table, on_cpu, few
         self.children = Children()
         """Of all epochs that have ended."""
         self.requeue(queue, lanes)
@@ -246,7 +245,7 @@ class Sender(core.native.Sender):
             polls, staying, settings.turns, settings.slice_s, settings.stale,
             settings.gang and polls > 0, settings.most_tasks, MOST_ENTRIES, self._few,
         )  # fmt: skip
-        self.is_plain = not (settings.window or settings.order != "first_in" or self._levels)
+        self.is_plain = not settings.window and settings.order == "first_in"
 
     @property
     def polls(self) -> int:
@@ -267,14 +266,6 @@ class Sender(core.native.Sender):
         call takes 8 us more. What is too long, or one too many at a time, lands in other memory."""
         self.land_in(partial(driver.pinned_pieces, self._queue, PLACES, LONGEST))
 
-    def launches_of(
-        self, levels: tuple[tuple[int, int], ...], block: int, cleans: int
-    ) -> list[tuple[int, tuple[int | bytes, ...]]] | None:
-        """Groups and arguments of each launch: one for each level. None: the core knows."""
-        if not self._levels:
-            return None
-        return [(count, (1, pack("<I", first))) for first, count in levels]
-
     def send_open(self, opens: bool) -> None:
         """Send the open epoch; `opens`: the next one is open at once."""
         if not self._send_open(opens):
@@ -285,39 +276,31 @@ class Sender(core.native.Sender):
                 epoch.error = error
 
     def _lay_out(self, epoch: Epoch, stays: bool) -> None:
-        """Send what was collected in another order, by levels, or in a region where it stays."""
-        settings, blocks = self.settings, 2 if stays and not self._levels else 1
+        """Send what was collected in another order, or in a region where it stays."""
+        settings = self.settings
         image = epoch.recorder.image(
             self.spare(epoch, stays), ORDERS[settings.order], settings.window, settings.stale,
-            blocks, settings.gang and self.polls > 0, self._levels,
+            2 if stays else 1, settings.gang and self.polls > 0,
         )  # fmt: skip
         placed, nbytes = placed_of(image), image.words.nbytes
         region = self._memory(nbytes) if stays else self._take_region(epoch, nbytes)
-        cleans = CLEANS if stays and not self._levels else 0
-        launches = self.launches_of(image.levels, 0, cleans)
         if stays:
-            fresh = image.words[image.block : image.block + layout.STATUS_WORDS].copy()
-            epoch.resident = core.native.Resident(region, placed, fresh, launches)
+            epoch.resident = core.native.Resident(region, placed)
         self._enqueue(
-            epoch, region, placed, [(0, image.words)], launches,
-            self.groups_of(epoch), layout.STATUS_WORDS, 0, cleans,
+            epoch, region, placed, [(0, image.words)], None,
+            self.groups_of(epoch), layout.STATUS_WORDS, 0, CLEANS if stays else 0,
         )  # fmt: skip
         if stays and not epoch.refused:
             self._table.keep_on_device(epoch.resident, image.words[: image.block].tobytes())
 
     def send_segment(self, epoch: Epoch, command: SegmentCommand) -> None:
         """Launch a recorded segment again: no upload but of changed words."""
-        segment, epoch.run, levels = command.segment, command.run, self._levels
-        image, which = segment.image, 0 if levels else segment.turn()
+        segment, epoch.run = command.segment, command.run
         writes: Writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
-        if levels:  # which clean nothing, and so use one block only
-            writes = [*writes, (4 * image.block, segment.fresh)]
-        cleans = 0 if levels else CLEANS
         rounds = epoch.run.expected if epoch.run is not None else 0
         self._enqueue(
-            epoch, segment.region, placed_of(image), writes,
-            self.launches_of(image.levels, which, cleans), epoch.scheduler.limits.groups,
-            segment.status_words, which, cleans, rounds,
+            epoch, segment.region, placed_of(segment.image), writes, None,
+            epoch.scheduler.limits.groups, segment.status_words, segment.turn(), CLEANS, rounds,
         )  # fmt: skip
 
     def outcome(self, epoch: Epoch, numbers: Callable[[], list[int]]) -> Outcome:
@@ -374,9 +357,7 @@ class Sender(core.native.Sender):
 
 def placed_of(image: layout.Image) -> core.native.Placed:
     """Where the parts of an image are."""
-    return core.native.Placed(
-        image.tasks, image.width, image.block, image.block_words, bool(image.levels)
-    )
+    return core.native.Placed(image.tasks, image.width, image.block, image.block_words)
 
 
 def _refusal(epoch: Epoch) -> BaseException | None:

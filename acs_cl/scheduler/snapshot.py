@@ -73,8 +73,6 @@ def snapshot(of: cl.CommandQueue, epoch: Epoch, name: Callable[[int], str]) -> S
             return Snapshot((f"{about}; the driver reads nothing while it runs",), b"")
         sleep(PAUSE_S)
     block = words[image.block + epoch.block * image.block_words :]
-    if image.has_levels:
-        return Snapshot((f"{about}; it runs level by level",), block.tobytes())
     standing = read(words, block, image.tasks)
     return Snapshot((about, *lines(standing, epoch.groups, name)), block.tobytes())
 

@@ -14,7 +14,7 @@ from ..opencl_c.registers import VERBOSE
 from . import layout
 from .children import LEAST, MOST_LEAST, ROOM, Room
 
-TIERS = {"c11": "ACS_TIER_C11", "ptx": "ACS_TIER_PTX", "levels": "ACS_TIER_LEVELS"}
+TIERS = {"c11": "ACS_TIER_C11", "ptx": "ACS_TIER_PTX"}
 MOST_BODIES = 256
 
 
@@ -60,19 +60,18 @@ def scheduler_source(
         "ACS_ARGS_WORDS": max(16, -(-args_bytes // 16) * 4),
         "ACS_BIG_ARGS": int(args_bytes > 64),
         "ACS_STEADY": int(steady and group > 1),
-        "ACS_RECORD": "__global" if tier == "levels" else space,
+        "ACS_RECORD": space,
         "ACS_BLOB": space,
         "ACS_CONTEXT": "const acs_context *acs_ctx",
         "ACS_PASS": "acs_ctx",
     }
-    main = "levels.cl" if tier == "levels" else "scheduler.cl"
     parts = [
         *(f"#define {name} {value}" for name, value in macros.items()),
         *(kernel_source(name) for name in ("memory_model.h", "descriptor.h", "context.h")),
         *texts,
         kernel_source("work.h"),
         _switch(bodies, numbers),
-        kernel_source(main),
+        kernel_source("scheduler.cl"),
     ]
     return "\n".join(parts)
 

@@ -61,7 +61,6 @@ from .queues import (
 )
 from .scheduler import (
     Scheduler,
-    level_by_level,
     long_launch,
     open_epochs,
 )
@@ -88,7 +87,6 @@ __all__ = [
     "is_in_flight",
     "launched",
     "launched_without_events",
-    "level_by_level",
     "long_launch",
     "made_by_core",
     "new_process",

@@ -12,8 +12,7 @@ from typing import Any, ParamSpec
 
 import pyopencl as cl
 
-from .. import configuration, core
-from .. import runtime as runtime_module
+from .. import core
 from ..devices import driver
 from ..errors import UsageError
 from ..graph import tuning
@@ -104,18 +103,6 @@ def bands_touch(told: Callable[[int, Access], Access]) -> Iterator[None]:
 def long_launch(microseconds: float) -> Iterator[None]:
     """Make `backend='auto'` take launches for long, above which lanes are better, from this on."""
     with changed(choice, "LONG_US", microseconds):
-        yield
-
-
-@contextmanager
-def level_by_level() -> Iterator[None]:
-    """Make runtimes run epochs level by level, as for devices whose groups cannot wait."""
-    planned = configuration.plan
-
-    def levels(*options: Any) -> Any:
-        return planned(*options)._replace(tier="levels")
-
-    with changed(runtime_module, "plan", levels):
         yield
 
 
@@ -259,12 +246,15 @@ class Scheduler:
 
     @contextmanager
     def cut_short(self, turns: int, company: int) -> Iterator[None]:
-        """Have epochs run by one group for so many tiles, and no more, as if `company` groups ran
+        """Have replays run by one group for so many tiles, and no more, as if `company` groups ran
         beside each other."""
 
-        def short(levels: object, block: int, cleans: int) -> Any:
-            mode = cleans | company << COMPANY_AT
-            return [(1, launch_arguments(block, turns, 0, 0, mode))]
+        enqueue = self.sender._enqueue
 
-        with changed(self.sender, "is_plain", False), changed(self.sender, "launches_of", short):
+        def short(*what: Any) -> None:
+            *before, _, groups, words, block, cleans, rounds = what
+            launch = 1, launch_arguments(block, turns, 0, 0, cleans | company << COMPANY_AT)
+            enqueue(*before, [launch], groups, words, block, cleans, rounds)
+
+        with changed(self.sender, "_enqueue", short):
             yield

@@ -35,21 +35,16 @@ void add_epochs(nb::module_ &module) {
 
     nb::class_<Placed>(module, "Placed")
         .def("__init__", [](Placed *self, std::uint32_t tasks, std::uint32_t width, std::uint32_t block,
-                            std::uint32_t block_words, bool has_levels) {
-            new (self) Placed{tasks, width, block, block_words, has_levels};
-        }, "tasks"_a, "width"_a, "block"_a, "block_words"_a, "has_levels"_a)
+                            std::uint32_t block_words) {
+            new (self) Placed{tasks, width, block, block_words};
+        }, "tasks"_a, "width"_a, "block"_a, "block_words"_a)
         .def_ro("tasks", &Placed::tasks)
         .def_ro("width", &Placed::width)
         .def_ro("block", &Placed::block)
-        .def_ro("block_words", &Placed::block_words)
-        .def_ro("has_levels", &Placed::has_levels);
+        .def_ro("block_words", &Placed::block_words);
 
     nb::class_<Resident>(module, "Resident")
-        .def("__init__", [](Resident *self, nb::object region, const Placed &placed, nb::object fresh, nb::object launches) {
-            new (self) Resident(std::move(region), placed);
-            self->fresh = std::move(fresh);
-            self->launches = std::move(launches);
-        }, "region"_a, "placed"_a, "fresh"_a, "launches"_a.none())
+        .def(nb::init<nb::object, const Placed &>(), "region"_a, "placed"_a)
         .def("__len__", [](const Resident &self) { return self.placed.tasks; })
         .def_rw("broken", &Resident::broken);
 
@@ -89,8 +84,8 @@ void add_epochs(nb::module_ &module) {
 void add_sender(nb::module_ &module) {
     add_epochs(module);
     nb::class_<Sender>(module, "Sender", nb::type_slots(collected<Sender>))
-        .def(nb::init<nb::object, nb::object, nb::object, nb::tuple, bool, bool, std::uint32_t>(), "table"_a, "memory"_a,
-             "constants"_a, "classes"_a, "on_cpu"_a, "by_levels"_a, "units"_a)
+        .def(nb::init<nb::object, nb::object, nb::object, nb::tuple, bool, std::uint32_t>(), "table"_a, "memory"_a,
+             "constants"_a, "classes"_a, "on_cpu"_a, "units"_a)
         .def_ro("launches", &Sender::launches)
         .def_ro("epochs_sent", &Sender::epochs_sent)
         .def_ro("waits", &Sender::waits)

@@ -60,7 +60,6 @@ struct Launcher {
 // An image in a region: its tasks, tiles that may run at a time, and where its blocks are.
 struct Placed {
     std::uint32_t tasks = 0, width = 0, block = 0, block_words = 0;
-    bool has_levels = false;
 };
 
 // An epoch that came often and stays on the device, with two blocks that take turns.
@@ -72,9 +71,8 @@ struct Resident {
     nb::object region;
     void *memory;
     Placed placed;
-    nb::object fresh, launches;  // of one by levels: the beginning of a block before a run, what is launched
-    std::uint32_t next = 1;      // the first run, as a collected epoch, had block 0
-    bool broken = false;         // a run of it ended as none should: nobody knows how its blocks are
+    std::uint32_t next = 1;  // the first run, as a collected epoch, had block 0
+    bool broken = false;     // a run of it ended as none should: nobody knows how its blocks are
 };
 
 // Launches handed to the scheduler at once. The table has which they are, by its number. Python's class adds
@@ -132,11 +130,9 @@ struct Epoch {
 class Sender {
 public:
     // `classes`: of epochs, of recorders, and of memory; `constants`: where a look at an open epoch is decided.
-    Sender(nb::object table, nb::object memory, nb::object constants, nb::tuple classes, bool on_cpu, bool by_levels,
-           std::uint32_t units)
+    Sender(nb::object table, nb::object memory, nb::object constants, nb::tuple classes, bool on_cpu, std::uint32_t units)
         : table_(nb::cast<Table *>(table)), memory_(nb::cast<const Reserved *>(memory)),
-          table_object_(std::move(table)), memory_object_(std::move(memory)), constants_(std::move(constants)), classes_(std::move(classes)), on_cpu_(on_cpu), by_levels_(by_levels),
-          units_(units) {}
+          table_object_(std::move(table)), memory_object_(std::move(memory)), constants_(std::move(constants)), classes_(std::move(classes)), on_cpu_(on_cpu), units_(units) {}
     ~Sender() { leave_table(); }
     Sender(const Sender &) = delete;
     Sender &operator=(const Sender &) = delete;
@@ -309,7 +305,7 @@ public:
 
     // Sends the open epoch; the next one is open at once where `opens`. What the driver refuses is the failure of
     // all its launches. Who looked at this one now and then does so for the next. False: Python has to lay it out,
-    // since it goes in another order or by levels; it is the newest one.
+    // since it goes in another order; it is the newest one.
     bool send_open(bool opens) {
         const nb::object kept = std::move(open_object_);
         Epoch &epoch = *std::exchange(open_, nullptr);
@@ -515,7 +511,7 @@ private:
         }
         epoch.words.assign(at.words, 0);
         recorder.write(at, epoch.words.data(), stale, gang);
-        epoch.counts = {recorder.tasks(), recorder.width, at.blocks, at.block_words, false};
+        epoch.counts = {recorder.tasks(), recorder.width, at.blocks, at.block_words};
         const std::size_t nbytes = 4 * epoch.words.size();
         try {
             if (stays_) epoch.region = classes_[2](nbytes);
@@ -535,17 +531,7 @@ private:
         Resident &resident = *nb::inst_ptr<Resident>(epoch.resident);
         epoch.counts = resident.placed;
         epoch.region = resident.region;
-        Commands what{resident.memory, epoch.launcher->groups};
-        if (by_levels_) {  // which clean nothing, and so use one block only
-            nb::list fresh;
-            fresh.append(nb::make_tuple(4 * resident.placed.block, resident.fresh));
-            what.writes = epoch.keeps = fresh;
-        } else {
-            what.which = resident.turn();
-            what.cleans = CLEANS;
-        }
-        what.launches = resident.launches;
-        enqueue(epoch, what);
+        enqueue(epoch, {resident.memory, epoch.launcher->groups, resident.turn(), CLEANS});
     }
 
     // The driver knows what arguments in records may point to. Its status.
@@ -665,7 +651,7 @@ private:
     nb::tuple classes_;
     nb::object queue_object_, lanes_object_, open_object_;
     void *queue_ = nullptr;
-    bool on_cpu_, by_levels_;
+    bool on_cpu_;
     std::uint32_t units_;  // groups that run at a time, where that is not all that are launched
     double task_s_ = 50e-6;
     Epoch *open_ = nullptr;

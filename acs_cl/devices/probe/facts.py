@@ -45,7 +45,7 @@ def build(
 
 
 def memory_model(device: cl.Device, context: cl.Context) -> str:
-    """The device-wide order to be had, proved by compiling: ``c11``, ``ptx`` or ``levels``."""
+    """The device-wide order to be had, proved by compiling: ``c11``, ``ptx`` or ``none``."""
     declared = declared_memory_model(device)
     if declared == "c11" and any(
         _builds(device, context, _FENCE_C11, b"-cl-std=" + standard)
@@ -54,7 +54,7 @@ def memory_model(device: cl.Device, context: cl.Context) -> str:
         return "c11"
     if NVIDIA in device.platform.name and _builds(device, context, _FENCE_PTX, b""):
         return "ptx"
-    return "levels"
+    return "none"
 
 
 def declared_memory_model(device: cl.Device) -> str:
@@ -68,7 +68,7 @@ def declared_memory_model(device: cl.Device) -> str:
         fences = memory = 0
     if fences & scope and fences & order and memory & scope:
         return "c11"
-    return "ptx" if NVIDIA in device.platform.name else "levels"
+    return "ptx" if NVIDIA in device.platform.name else "none"
 
 
 def argument_info(device: cl.Device, context: cl.Context) -> bool:

@@ -39,7 +39,7 @@ class Probe(NamedTuple):
     kind: str
     compute_units: int
     # declared by the driver, or found by a test compile
-    memory_model: str  # "c11" | "ptx" | "levels"
+    memory_model: str  # "c11" | "ptx" | "none"
     may_poll: bool
     may_poll_note: str
     svm: str  # "none" | "coarse" | "fine" | "system"
