@@ -929,7 +929,7 @@ class Sender:
         """Count the slots of the ring that an epoch needs beyond its entries."""
     def groups_of(self, epoch: Any) -> int:
         """Count the groups that a collected epoch is launched with."""
-    def _enqueue(
+    def enqueue(
         self,
         epoch: Any,
         region: Any,
@@ -941,7 +941,9 @@ class Sender:
         which: int = 0,
         cleans: int = 0,
         rounds: int = 0,
-    ) -> None: ...
+    ) -> None:
+        """Send an epoch of Python's image. `launches`: groups and arguments of each, for tests;
+        None: as many as it takes."""
     def _take_region(self, epoch: Any, nbytes: int) -> Any: ...
     def has_ended_well(self, epoch: Any) -> bool:
         """Say whether a plain epoch has ended, and well: then that is all that was to be done."""

@@ -504,7 +504,9 @@ def test_the_module_is_the_command() -> None:
 
 def test_a_device_that_orders_nothing_has_no_scheduler(cache: Path, device: cl.Device) -> None:
     """Groups of a launch must see each other's writes: such a device is left to its queues."""
-    store.save(devices.key(device), probe.assume(device)._replace(memory_model="none"))
+    store.save(
+        devices.key(device), probe.assume(device)._replace(memory_model="none", measured=True)
+    )
     with pytest.raises(acs.UsageError, match="orders nothing between the groups of a launch"):
         acs.Runtime(device, backend="device")
     with acs.Runtime(device) as rt:

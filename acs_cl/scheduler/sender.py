@@ -286,7 +286,7 @@ class Sender(core.native.Sender):
         region = self._memory(nbytes) if stays else self._take_region(epoch, nbytes)
         if stays:
             epoch.resident = core.native.Resident(region, placed)
-        self._enqueue(
+        self.enqueue(
             epoch, region, placed, [(0, image.words)], None,
             self.groups_of(epoch), layout.STATUS_WORDS, 0, CLEANS if stays else 0,
         )  # fmt: skip
@@ -298,7 +298,7 @@ class Sender(core.native.Sender):
         segment, epoch.run = command.segment, command.run
         writes: Writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
         rounds = epoch.run.expected if epoch.run is not None else 0
-        self._enqueue(
+        self.enqueue(
             epoch, segment.region, placed_of(segment.image), writes, None,
             epoch.scheduler.limits.groups, segment.status_words, segment.turn(), CLEANS, rounds,
         )  # fmt: skip

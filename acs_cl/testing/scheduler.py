@@ -249,12 +249,12 @@ class Scheduler:
         """Have replays run by one group for so many tiles, and no more, as if `company` groups ran
         beside each other."""
 
-        enqueue = self.sender._enqueue
+        enqueue: Callable[..., None] = self.sender.enqueue
 
         def short(*what: Any) -> None:
-            *before, _, groups, words, block, cleans, rounds = what
-            launch = 1, launch_arguments(block, turns, 0, 0, cleans | company << COMPANY_AT)
-            enqueue(*before, [launch], groups, words, block, cleans, rounds)
+            block, mode = what[7], what[8] | company << COMPANY_AT
+            launches = [(1, launch_arguments(block, turns, 0, 0, mode))]
+            enqueue(*what[:4], launches, *what[5:])
 
-        with changed(self.sender, "_enqueue", short):
+        with changed(self.sender, "enqueue", short):
             yield

@@ -131,7 +131,7 @@ void add_sender(nb::module_ &module) {
         .def("spare", [](const Sender &self, nb::object epoch, bool stays) { return self.spare(Sender::of(epoch), stays); },
              "epoch"_a, "stays"_a)
         .def("groups_of", [](const Sender &self, nb::object epoch) { return self.groups_of(Sender::of(epoch)); }, "epoch"_a)
-        .def("_enqueue", enqueue, "epoch"_a, "region"_a, "image"_a, "writes"_a, "launches"_a.none(), "groups"_a, "status_words"_a,
+        .def("enqueue", enqueue, "epoch"_a, "region"_a, "image"_a, "writes"_a, "launches"_a.none(), "groups"_a, "status_words"_a,
              "which"_a = 0, "cleans"_a = 0, "rounds"_a = 0)
         .def("_take_region", [](Sender &self, nb::object epoch, std::size_t nbytes) {
             self.take_region(Sender::of(epoch), nbytes);
