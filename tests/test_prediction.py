@@ -414,6 +414,61 @@ def test_a_shorter_step_takes_the_place_of_a_longer_one(case: Case) -> None:
     assert case.counted["launches"] - before["launches"] == STEP - 1
 
 
+def test_a_wait_ends_a_longer_epoch_as_a_shorter_one(case: Case) -> None:
+    case.settle()
+    for _ in range(forecast.OFTEN + 1):
+        case.step(rows=STEP - 1)
+        case.runtime.finish()
+    before = case.counted
+    order = [0, 0, 1, 1, 0, 1, 1, 1, 0, 0]
+    for less in order:
+        case.step(rows=STEP - less)
+        case.runtime.finish()
+    after = case.counted
+    assert after["given_up"] == before["given_up"]
+    assert after["launches"] - before["launches"] == STEP * len(order) - sum(order)
+
+
+def test_one_that_stays_on_the_device_is_not_collected_as_a_longer_one(device: cl.Device) -> None:
+    opened = testing.open_epochs(tasks=STEP)
+    with opened, acs.Runtime(device, backend="device", predict=True) as runtime:
+        case = Case(runtime)
+        case.settle()
+        before = case.counted
+        testing.Scheduler(runtime).backend.keep_open(1000)
+        for _ in range(3):
+            case.step()
+        runtime.finish()
+        assert case.counted["epochs"] - before["epochs"] == 3
+        assert case.counted["given_up"] == before["given_up"]
+        case.check()
+
+
+def test_a_footprint_is_slow_if_it_takes_longer_than_its_launches(device: cl.Device) -> None:
+    with testing.open_epochs(), acs.Runtime(device, backend="device", predict=True) as runtime:
+        case = Case(runtime)
+        testing.Scheduler(runtime).allow_footprints(0)
+        case.rows = [runtime.zeros(4, "u4") for _ in range(100)]
+        case.host = np.zeros((100, 4), "u4")
+        for _ in range(4 * forecast.OFTEN):
+            for rows in (99, 100):  # each has to look at what the other one touched
+                for _ in range(4):
+                    case.step(rows=rows)
+                runtime.finish()
+        assert case.counted["slow"] == 0
+        assert case.counted["epochs"] > 0
+        case.check()
+
+
+def test_epochs_that_lose_again_and_again_rest(case: Case) -> None:
+    for _ in range(12 * forecast.OFTEN):
+        case.step(rows=STEP // 2)
+        assert case.runtime.stats()["launches"] > 0
+        case.step(rows=STEP // 2)
+        case.runtime.finish()
+    assert case.counted["given_up"] == forecast.MOST_LOST * STEP
+
+
 def test_a_loop_without_waits_gets_longer_epochs(device: cl.Device) -> None:
     with acs.Runtime(device, backend="device", predict=True) as runtime:
         case = Case(runtime)

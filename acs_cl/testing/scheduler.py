@@ -46,14 +46,16 @@ NEVER_S = 1e9
 
 
 @contextmanager
-def open_epochs(seconds: float = NEVER_S) -> Iterator[None]:
+def open_epochs(seconds: float = NEVER_S, tasks: int = 1 << 30) -> Iterator[None]:
     """Keep epochs of runtimes open for so long, or until something asks for what is in them.
+
+    They are sent to an idle device when they have so many tasks.
 
     A runtime that has sent epochs before is told so by `Scheduler.keep_open`.
     """
     with (
         changed(scheduler_backend, "OPEN_S", seconds),
-        changed(scheduler_sender, "FIRST_LOOK", 1 << 30),
+        changed(scheduler_sender, "FIRST_LOOK", tasks),
     ):
         yield
 

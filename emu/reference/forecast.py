@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-LEAST, OFTEN, MOST_LOST, MOST_GAINED, MOST_EPOCHS = 8, 3, 4, 4, 32
+LEAST, OFTEN, MOST_LOST, MOST_GAINED, MOST_EPOCHS, REST = 8, 3, 4, 4, 32, 256
 """Tasks of an epoch that is remembered; times that it came, and then it is kept; as many
 epochs' launches lost, and then it is forgotten; as many gained, and more do not count; epochs that
-are remembered."""
+are remembered; and those that are collected as if nothing was known, behind one that lost much."""
 
 
 class Launch(NamedTuple):
@@ -51,7 +51,7 @@ class Known:
         return len(self.launches)
 
     def take(self, at: int, launch: Launch) -> None:
-        """Note a launch like task `at`, with numbers of its own."""
+        """Take the numbers of a launch like task `at`."""
         if self.launches[at].numbers != launch.numbers:
             self.launches[at] = launch
             if self.is_kept:
@@ -77,6 +77,9 @@ class Forecast:
         self._matched = 0
         self._counts = False
         self._is_complete = False
+        self._costly: dict[Hashable, list[int]] = {}
+        """{first launch of epochs that lost much: how many rest, and how many the next time}."""
+        self._rests = False
 
     def launch(self, launch: Launch) -> None:
         """Take a launch that the core makes."""
@@ -100,8 +103,12 @@ class Forecast:
         known = self._known
         if not self._counts or known is None:
             return
-        if self._matched == len(known):
-            self._is_complete = True
+        begun = known.launches[: self._matched]
+        kept = (one for one in self._remembered if one.is_kept and one.begins_like(begun))
+        whole = [one for one in (known, *kept) if len(one) == self._matched]
+        if whole:
+            self._hand_over(known, whole[0])
+            self._known, self._is_complete = whole[0], True
             return
         self._give_up(known)
 
@@ -110,8 +117,18 @@ class Forecast:
         self._tasks = known.launches[: self._matched]
         self.given_up += self._matched
         known.gained -= self._matched
-        if known.gained <= -MOST_LOST * len(known):
-            self._remembered.remove(known)
+        if known.gained > -MOST_LOST * len(known):
+            return
+        self._remembered.remove(known)
+        first = known.launches[:1]
+        if not any(one.is_kept and one.begins_like(first) for one in self._remembered):
+            rests = self._costly.setdefault(first[0].kind, [0, REST])
+            rests[:] = rests[1], 2 * rests[1]
+
+    def _hand_over(self, known: Known, other: Known) -> None:
+        """Have another one go on, with the numbers of what was counted."""
+        for at in range(self._matched):
+            other.take(at, known.launches[at])
 
     def send(self, by_core: bool = True) -> None:
         """Send the open epoch: it is complete, or somebody waits. `by_core`: all its launches are
@@ -127,16 +144,21 @@ class Forecast:
             if not self._tasks:
                 return
             self.sent.append(Sent(tuple(self._tasks), False, 0))
-            if by_core and len(self._tasks) >= LEAST:
+            if by_core and len(self._tasks) >= LEAST and not self._rests:
                 self._follow_up(self._remember())
             else:
                 self._last = None
         self._tasks, self._known, self._matched = [], None, 0
-        self._counts = self._is_complete = False
+        self._counts = self._is_complete = self._rests = False
 
     def _open(self, launch: Launch) -> None:
         """Choose what may come: what came behind the last one, or the newest that begins so."""
         self._matched = 0
+        rests = self._costly.get(launch.kind)
+        self._rests = rests is not None and rests[0] > 0
+        if rests is not None and self._rests:
+            rests[0] -= 1
+            return
         following = self._last.next if self._last is not None else None
         fits = [one for one in self._remembered if one.begins_like([launch])]
         if following in fits:
@@ -153,8 +175,7 @@ class Forecast:
             if self._counts and not (other is not None and other.is_kept):
                 self._give_up(known)
             if other is not None and self._counts:
-                for at in range(self._matched):
-                    other.take(at, known.launches[at])
+                self._hand_over(known, other)
             self._known = known = other
         if known is None:
             return
@@ -174,8 +195,9 @@ class Forecast:
         for known in self._remembered:
             if len(known) == len(self._tasks) and known.begins_like(self._tasks):
                 known.came += 1
-                for at, launch in enumerate(self._tasks):
-                    known.take(at, launch)
+                if not known.is_kept:
+                    for at, launch in enumerate(self._tasks):
+                        known.take(at, launch)
                 known.is_kept = known.is_kept or known.came >= OFTEN
                 return known
         made = Known(self._tasks)

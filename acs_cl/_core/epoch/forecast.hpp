@@ -82,6 +82,13 @@ struct Write {
 
 enum class Likeness { OTHER, NUMBERS, SAME };
 
+// What epochs that stay on the device touch together. Those of one loop often touch the same, however many launches
+// they have; then they share this, so that to enter one behind another is to meet oneself.
+struct Joint {
+    std::vector<Span> reads, writes;
+    std::unique_ptr<Footprint> footprint;
+};
+
 // An epoch that is remembered.
 class Template {
 public:
@@ -99,15 +106,17 @@ public:
     std::uint32_t came = 1;
     std::int64_t gained = 0;      // launches that were only counted, less those that were recorded after all
     std::uint32_t slow = 0;       // times in a row that its footprint took long
+    std::int64_t recorded_ns = 0; // that its launches took when they were recorded, at least; 0: nobody knows
     bool is_forgotten = false;    // while it is still looked at
+    bool goes_on = false;         // a longer one began like it
     nb::object resident;  // Python's, once it stays on the device
-    std::unique_ptr<Footprint> footprint;
+    std::shared_ptr<Joint> joint;
     std::vector<std::uint32_t> words;  // as the device has them, but for what is `changed`
     std::vector<std::uint32_t> changed;
     std::weak_ptr<Template> next;  // what came behind it last
 
     std::size_t size() const { return tasks.size(); }
-    bool is_resident() const { return bool(footprint); }
+    bool is_resident() const { return bool(joint); }
 
     // Its first task alone.
     std::shared_ptr<Template> beginning() const {
@@ -159,8 +168,8 @@ public:
         return true;
     }
 
-    // What all tasks touch.
-    std::unique_ptr<Footprint> footprint_in(Hazards &hazards) const {
+    // What all tasks touch, which is in the index later.
+    std::shared_ptr<Joint> touched() const {
         std::vector<Span> reads, writes;
         for (const Expected &task : tasks)
             for (std::uint32_t at = 0; at < task.many; at++) {
@@ -168,7 +177,7 @@ public:
                 if (task.reads >> at & 1) reads.push_back(span);
                 if (task.writes >> at & 1) writes.push_back(span);
             }
-        return hazards.footprint(merged(std::move(reads)), merged(std::move(writes)), nullptr);
+        return std::make_shared<Joint>(Joint{merged(std::move(reads)), merged(std::move(writes)), nullptr});
     }
 
     // A launch like a task came with other numbers.
@@ -178,6 +187,14 @@ public:
         if (is_resident() && !std::exchange(task.is_changed, true))
             changed.push_back(std::uint32_t(at));
     }
+
+    // One like it came, which is not on the device.
+    void take_all_numbers(Template &from) {
+        for (std::size_t at = 0; at < size(); at++) take_numbers(at, from.tasks[at].arguments());
+    }
+
+    // Its launches were recorded, and took so long.
+    void take_time(std::int64_t ns) { recorded_ns = recorded_ns ? std::min(recorded_ns, ns) : ns; }
 
     // What has to be written in front of its next run.
     std::vector<Write> take_changes() {
@@ -247,6 +264,7 @@ public:
     bool is_on = false;
     std::int64_t most_enter_ns = MOST_ENTER_NS;  // less than nothing: every footprint is slow
     std::size_t least_alone = 0;  // tasks of an epoch that ends where it did, though nobody waits
+    std::size_t least_kept = 0;   // of one that is on the device
 
     // Since the beginning.
     struct {
@@ -286,17 +304,48 @@ public:
     // Whether the open epoch is like another one up to here, and goes on.
     bool follows() const { return known_ && matched_ < known_->size(); }
     // It is like another one, and ends where that did. A short one ends only when somebody waits: it may go on, and
-    // to send two costs more than to collect one.
-    bool ends_here() const { return is_whole() && (is_complete_ || matched_ >= least_alone); }
+    // to send two costs more than to collect one. One on the device that is not so short is sent, unless there is a
+    // longer one: to collect it would make one more that ends elsewhere, the next time, too.
+    bool ends_here() const {
+        return is_whole() && (is_complete_ || matched_ >= least_alone ||
+                              (known_->is_resident() && matched_ >= least_kept && !known_->goes_on));
+    }
     const TemplatePointer &known() const { return known_; }
 
-    // What was counted has been recorded: from now on the epoch only follows.
+    // Nothing more comes for now: whether what was counted is all of an epoch that stays on the device. Where the
+    // one that is known goes on, that is a shorter one.
+    bool comes_to_an_end() {
+        if (is_whole()) return true;
+        const auto found = std::find_if(templates_.begin(), templates_.end(), [&](const TemplatePointer &other) {
+            return other->size() == matched_ && other->is_resident() && other->scheduler.is(known_->scheduler) &&
+                   other->begins_like(*known_, matched_);
+        });
+        if (found == templates_.end()) return false;
+        hand_over(**found);
+        known_ = *found;
+        return true;
+    }
+
+    // What was counted has been recorded: from now on the epoch only follows. One that lost too much is forgotten,
+    // and where nothing else on the device begins like it, it would soon be back: such epochs rest.
     void give_up() {
         stats.given_up += matched_;
         counts_ = false;
+        if (is_whole()) known_->goes_on = false;  // but not as expected
         known_->gained -= std::int64_t(matched_);
-        if (known_->gained <= -MOST_LOST * std::int64_t(known_->size())) forget(known_);
+        if (known_->gained > -MOST_LOST * std::int64_t(known_->size())) return;
+        forget(known_);
+        if (std::none_of(templates_.begin(), templates_.end(), [&](const TemplatePointer &other) {
+                return other->is_resident() && other->scheduler.is(known_->scheduler) &&
+                       other->begins_like(*known_, 1);
+            }))
+            costly(*known_).take_rest();
     }
+
+    // Whether somebody wants to know how long it takes to record the next launch: an epoch that may stay on the
+    // device comes again, and its footprint will be held against that.
+    bool is_timed() const { return known_ && !known_->is_resident(); }
+    void recorded(std::int64_t ns) { recorded_ns_ += ns; }
 
     // The open epoch is sent as it was foreseen.
     void sent_foreseen() {
@@ -317,19 +366,22 @@ public:
             last_.reset();
             return nullptr;
         }
-        auto made = std::make_shared<Template>(scheduler);
-        fill(*made);
-        TemplatePointer found = find(*made);
+        const bool is_known = is_whole() && matched_ == tasks && !known_->is_forgotten;
+        TemplatePointer found = is_known && known_->is_resident() ? known_ : nullptr, made;
+        if (!found) {
+            made = std::make_shared<Template>(scheduler);
+            fill(*made);
+            found = find(*made);
+        }
         if (found) {
             new_ = 0;
             found->came++;
-            for (std::size_t at = 0; at < tasks; at++)
-                if (std::memcmp(found->tasks[at].arguments(), made->tasks[at].arguments(),
-                                made->tasks[at].argument_bytes()))
-                    found->take_numbers(at, made->tasks[at].arguments());
+            if (!found->is_resident()) found->take_all_numbers(*made);
+            if (found == known_ && is_known) found->take_time(recorded_ns_);
         } else {
             new_++;
             found = std::move(made);
+            for (const TemplatePointer &other : templates_) note_longer(*found, *other);
             templates_.push_front(found);
             make_room();
         }
@@ -349,7 +401,7 @@ public:
         is_complete_ = true;
         Template &one = *known_;
         const std::int64_t most = most_enter_ns * std::int64_t(one.size());
-        const bool is_slow = most < 0 || ns > ENTER_NS + most;
+        const bool is_slow = most < 0 || ns > ENTER_NS + std::max(most, one.recorded_ns);
         one.slow = is_slow ? one.slow + 1 : 0;
         if (one.slow < MOST_SLOW) return;
         stats.slow++;
@@ -361,7 +413,20 @@ public:
     void start() {
         known_.reset();
         matched_ = 0;
+        recorded_ns_ = 0;
         counts_ = rests_ = is_complete_ = false;
+    }
+
+    // One that came often stays on the device from now on.
+    void keep(Template &one, Hazards &hazards) {
+        std::shared_ptr<Joint> joint = one.touched();
+        for (const TemplatePointer &other : templates_)
+            if (other->is_resident() && other->joint->reads == joint->reads && other->joint->writes == joint->writes) {
+                one.joint = other->joint;
+                return;
+            }
+        joint->footprint = hazards.footprint(joint->reads, joint->writes, nullptr);
+        one.joint = std::move(joint);
     }
 
     void forget(const TemplatePointer &one) {
@@ -469,6 +534,12 @@ private:
         return nullptr;
     }
 
+    static void note_longer(Template &one, Template &other) {
+        Template &shorter = one.size() < other.size() ? one : other, &longer = &shorter == &one ? other : one;
+        if (one.size() != other.size() && one.scheduler.is(other.scheduler) && longer.begins_like(shorter, shorter.size()))
+            shorter.goes_on = true;
+    }
+
     void make_room() {
         std::size_t tasks = 0;
         for (const TemplatePointer &one : templates_) tasks += one->size();
@@ -482,6 +553,7 @@ private:
     std::deque<TemplatePointer> templates_;  // the newest first
     TemplatePointer known_, last_;
     std::size_t matched_ = 0, new_ = 0, skipped_ = 0;
+    std::int64_t recorded_ns_ = 0;           // that launches of the open epoch took
     std::deque<Costly> costly_;              // the newest first
     bool counts_ = false, rests_ = false, is_complete_ = false;  // the open epoch
 };

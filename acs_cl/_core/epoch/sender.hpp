@@ -271,6 +271,7 @@ public:
     // Tell the table of it.
     void tell() {
         if (!open_) return;
+        table_->forecast.least_kept = std::min(first_look(), LARGE_EPOCH);
         table_->forecast.least_alone = std::min(next_look_ ? next_look_ : first_look(), LARGE_EPOCH);
         table_->open_epoch(open_->number, open_->recorder_object, open_->scheduler, open_->trusted ? 0 : few, most_tasks,
                            most_entries, open_->attended ? next_look_ : 1);

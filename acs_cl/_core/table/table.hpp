@@ -512,14 +512,17 @@ public:
             if (forecast.ends_here()) enter_foreseen();
             return;
         }
+        if (!forecast.is_timed()) return record_task(blob, shape, touched, name, addresses);
+        const auto began = std::chrono::steady_clock::now();
         record_task(blob, shape, touched, name, addresses);
+        forecast.recorded(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
     }
 
     // What was only counted enters the hazards: as a whole, or launch by launch as if nothing had been expected.
     // Whoever takes the lock does that first.
     void settle() noexcept {
         if (!forecast.counted()) return;
-        if (forecast.is_whole()) enter_foreseen();
+        if (forecast.comes_to_an_end()) enter_foreseen();
         else record_counted();
     }
 
@@ -580,7 +583,7 @@ public:
         kept_->words.resize(many);
         std::memcpy(kept_->words.data(), words, 4 * many);
         kept_->resident = std::move(resident);
-        kept_->footprint = kept_->footprint_in(*hazards);
+        forecast.keep(*kept_, *hazards);
         kept_.reset();
     }
 
@@ -803,7 +806,7 @@ private:
         const TemplatePointer &known = forecast.known();
         const std::size_t many = known->size();
         const auto began = std::chrono::steady_clock::now();
-        for (const Edge &edge : hazards->Hazards::enter_footprint(number, *known->footprint)) {
+        for (const Edge &edge : hazards->Hazards::enter_footprint(number, *known->joint->footprint)) {
             const Row *row = rows_.find(edge.upstream);
             if (!row || !row->is_in_epoch()) strangers.push_back(edge.upstream);
         }
