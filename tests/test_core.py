@@ -440,7 +440,7 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
                     assert handles[-1].access.reads == read_by(x, y, when)
                 else:
                     columns = [(x, False), ([y], True), (np.array([a], "f4"), True), ([n], True)]
-                    decides = when and rng.choice(((when, False), ([when], True)))
+                    decides = when is not None and rng.choice(((when, False), ([when], True)))
                     keywords = {"when": decides} if decides else {}
                     sizes = [((8,), False), (None, False)]
                     parts = core.native.launch_many(kernel, sizes, columns, keywords, 1)
