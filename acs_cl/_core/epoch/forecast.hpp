@@ -33,6 +33,7 @@ constexpr std::int64_t MOST_LOST = 4, MOST_GAINED = 4;  // epochs' launches of o
 constexpr std::size_t MOST_PIECES = 16;    // changed records that are written one by one
 constexpr std::size_t NEW_IN_A_ROW = 64, SKIPPED = 8;  // epochs that never come again: one in so many
 constexpr std::int64_t ENTER_NS = 20'000, MOST_ENTER_NS = 150;  // of a footprint; for each launch
+constexpr std::int64_t SAVED_TIMES = 2;  // what a launch that was counted saves, in times of recording one
 constexpr std::uint32_t MOST_SLOW = 3;  // times in a row, of which the first one always takes long
 constexpr std::size_t REST = 256, LONGEST_REST = 1 << 16;  // epochs that begin like a slow one
 constexpr std::size_t MOST_COSTLY = 16;  // beginnings of slow ones
@@ -345,7 +346,10 @@ public:
     // Whether somebody wants to know how long it takes to record the next launch: an epoch that may stay on the
     // device comes again, and its footprint will be held against that.
     bool is_timed() const { return known_ && !known_->is_resident(); }
-    void recorded(std::int64_t ns) { recorded_ns_ += ns; }
+    void recorded(std::int64_t ns) {
+        recorded_ns_ += ns;
+        timed_++;
+    }
 
     // The open epoch is sent as it was foreseen.
     void sent_foreseen() {
@@ -377,7 +381,7 @@ public:
             new_ = 0;
             found->came++;
             if (!found->is_resident()) found->take_all_numbers(*made);
-            if (found == known_ && is_known) found->take_time(recorded_ns_);
+            if (timed_ == tasks) found->take_time(recorded_ns_);
         } else {
             new_++;
             found = std::move(made);
@@ -401,7 +405,7 @@ public:
         is_complete_ = true;
         Template &one = *known_;
         const std::int64_t most = most_enter_ns * std::int64_t(one.size());
-        const bool is_slow = most < 0 || ns > ENTER_NS + std::max(most, one.recorded_ns);
+        const bool is_slow = most < 0 || ns > ENTER_NS + std::max(most, SAVED_TIMES * one.recorded_ns);
         one.slow = is_slow ? one.slow + 1 : 0;
         if (one.slow < MOST_SLOW) return;
         stats.slow++;
@@ -412,7 +416,7 @@ public:
     // The next epoch is open.
     void start() {
         known_.reset();
-        matched_ = 0;
+        matched_ = timed_ = 0;
         recorded_ns_ = 0;
         counts_ = rests_ = is_complete_ = false;
     }
@@ -553,7 +557,8 @@ private:
     std::deque<TemplatePointer> templates_;  // the newest first
     TemplatePointer known_, last_;
     std::size_t matched_ = 0, new_ = 0, skipped_ = 0;
-    std::int64_t recorded_ns_ = 0;           // that launches of the open epoch took
+    std::size_t timed_ = 0;                  // launches of the open epoch that were recorded,
+    std::int64_t recorded_ns_ = 0;           // and how long that took
     std::deque<Costly> costly_;              // the newest first
     bool counts_ = false, rests_ = false, is_complete_ = false;  // the open epoch
 };
