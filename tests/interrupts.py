@@ -21,6 +21,7 @@ import json
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import termios
@@ -59,16 +60,19 @@ class Count(NamedTuple):
     errors: tuple[str, ...] = ()
     """What was raised that is no `KeyboardInterrupt`."""
     hangs: int = 0
+    slowest_s: float = 0.0
+    """The longest from when a signal was sent until it ended the call."""
 
 
 # ---- who sends signals ---------------------------------------------------------------------------
 
 SENDER = """
-import os, signal, sys, time
+import os, signal, struct, sys, time
 for line in sys.stdin:
     until = time.perf_counter() + float(line)
     while (left := until - time.perf_counter()) > 0:
         time.sleep(left)
+    os.pwrite(int(sys.argv[2]), struct.pack("d", time.monotonic()), 0)
     os.kill(int(sys.argv[1]), signal.SIGINT)
     print(flush=True)
 """
@@ -78,20 +82,22 @@ class Sender:
     """A process that sends SIGINT to this one."""
 
     def __init__(self) -> None:
+        self._when = os.memfd_create("sent")
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", SENDER, str(os.getpid())],
+            [sys.executable, "-I", "-S", "-c", SENDER, str(os.getpid()), str(self._when)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
+            pass_fds=(self._when,),
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._orders, self._told = self._process.stdin.fileno(), self._process.stdout.fileno()
         self._ordered = 0
 
-    def interrupt(self, call: Callable[[], Any], seconds: float) -> bool:
-        """Whether a signal after so many seconds has ended a call."""
+    def interrupt(self, call: Callable[[], Any], seconds: float) -> float | None:
+        """Send a signal after so many seconds; how long after that it ended the call, if it did."""
         inside = False
         self._ordered += 1
         try:
@@ -101,12 +107,15 @@ class Sender:
             inside = False
             self._wait_until_heard()
         except KeyboardInterrupt:
+            heard = time.monotonic()
             self._wait_until_sent()
+            if inside:
+                return heard - float(struct.unpack("d", os.pread(self._when, 8, 0))[0])
         except Exception:
             with contextlib.suppress(KeyboardInterrupt):
                 self._wait_until_heard()
             raise
-        return inside
+        return None
 
     def _wait_until_heard(self) -> None:
         """A signal may come to another thread first, or into a finalizer, and be heard later."""
@@ -147,9 +156,9 @@ def counts(
         for _ in range(signals):
             faulthandler.dump_traceback_later(HANGS_S, exit=True)
             print(f"# {name}", flush=True)
-            errors, right, inside = count.errors, False, False
+            errors, right, heard_s = count.errors, False, None
             try:
-                inside = sender.interrupt(call, moments.random() * LONGEST_S)
+                heard_s = sender.interrupt(call, moments.random() * LONGEST_S)
                 right = program.goes_on()
             except Exception as error:
                 errors = (*errors, f"{type(error).__name__}: {error}"[:300])
@@ -157,7 +166,8 @@ def counts(
                     raise
             count = count._replace(
                 signals=count.signals + 1,
-                inside=count.inside + inside,
+                inside=count.inside + (heard_s is not None),
+                slowest_s=max(count.slowest_s, round(heard_s or 0.0, 4)),
                 wrong=count.wrong + (not right),
                 errors=errors,
             )
@@ -226,7 +236,11 @@ def report(found: list[Count], device: cl.Device) -> dict[str, Any]:
         "device": device.name.strip(),
         "driver": f"{device.platform.name.strip()} {device.driver_version.strip()}",
         "python": sys.version.split()[0],
-        "total": {**total, "errors": sum(len(one.errors) for one in found)},
+        "total": {
+            **total,
+            "errors": sum(len(one.errors) for one in found),
+            "slowest_s": max((one.slowest_s for one in found), default=0.0),
+        },
         "counts": [one._asdict() for one in found],
     }
 

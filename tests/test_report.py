@@ -40,7 +40,8 @@ def test_what_was_tried_is_counted_and_what_was_wrong_stands_out(tmp_path: Path)
         "bottlenecks": {"all": {"planted": 6, "named": 6}},
         "page": {"launches": 5000, "opened_s": [1.0, 3.0], "median_s": 2.0, "bytes": 700_000},
     }
-    for name, found in (("alarms", alarms), ("seeing", seeing)):
+    total = {"signals": 70, "wrong": 1, "hangs": 0, "errors": 0, "slowest_s": 0.152}
+    for name, found in (("alarms", alarms), ("seeing", seeing), ("signals", {"total": total})):
         documents.write(tmp_path / f"{name}.json", of | found)
     text = tried_tables.block(tmp_path)
     where = "PoCL, 2026-01-02, abc"
@@ -49,6 +50,7 @@ def test_what_was_tried_is_counted_and_what_was_wrong_stands_out(tmp_path: Path)
         f"| hangs planted on `lanes` | 20 | none | {where} |",
         f"| hangs planted on `device` | 20 | **2 not named** | {where} |",
         f"| programs with a bottleneck | 6 | none | {where} |",
+        f"| Ctrl-C in calls that block, heard within 152 ms | 70 | **1 wrong or hung** | {where} |",
     ):
         assert row in text.splitlines()
     assert "5,000 launches opens in 2.00 s" in text

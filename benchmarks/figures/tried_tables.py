@@ -79,7 +79,8 @@ def _rows(kind: str, one: Document) -> Iterator[Row]:
     elif kind == "signals":
         total = one["total"]
         bad = total["wrong"] + total["hangs"] + total["errors"]
-        yield Row("Ctrl-C in calls that block", total["signals"], bad, "wrong or hung")
+        heard = f", heard within {total['slowest_s'] * 1e3:.0f} ms" if "slowest_s" in total else ""
+        yield Row(f"Ctrl-C in calls that block{heard}", total["signals"], bad, "wrong or hung")
     elif kind == "alarms":
         what = f"tests under a watchdog of {one['seconds']:g} s"
         yield Row(what, one["tests"].get("passed", 0), len(one["alarms"]), "false alarms")
