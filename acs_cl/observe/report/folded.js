@@ -122,7 +122,7 @@ function curve(root, labels, { edge, kind, from, to, high }, most) {
     const [x2, y2] = [to.x + BOX_W / 2 - side, to.y + edgeY];
     const reach = sign * high * 1.33;
     d = `M ${x1} ${y1} C ${x1} ${y1 + reach}, ${x2} ${y2 + reach}, ${x2} ${y2 + 5 * sign}`;
-    [label, tip] = [[(x1 + x2) / 2, (y1 + y2) / 2 + sign * high + (sign < 0 ? -4 : 11)], [x2, y2, -90 * sign]];
+    [label, tip] = [[(x1 + x2) / 2, (y1 + y2) / 2 + sign * high + (sign < 0 ? -6 : 14)], [x2, y2, -90 * sign]];
   }
   const line = svg("path", { d, fill: "none", stroke, "stroke-width": wide, opacity: 0.9 });
   line.append(svg("title", {}, `${edge.names[0]} → ${edge.names[1]}: ${kindsText(edge.kinds)}`));
