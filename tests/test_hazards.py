@@ -314,6 +314,19 @@ def test_an_upstream_too_far_back_is_kept_rather_than_lost(kind: type[Hazards]) 
 
 
 @on_both
+@pytest.mark.parametrize("gap", [REMEMBERED - 2, 20 * REMEMBERED, 1 << 40])
+def test_a_launch_that_outlives_many_is_waited_for(kind: type[Hazards], gap: int) -> None:
+    model = Model(kind)
+    x, y, z = plain(1, 0, 4), plain(2, 0, 4), plain(3, 0, 4)
+    model.launch([z], [x, y])
+    assert set(model.launch([x], [], gap)) == {1}
+    assert set(model.launch([y], [])) == {1}
+    assert set(model.launch([], [z])) == {1}
+    model.retire_one(0)
+    assert not model.launch([x, y], [])
+
+
+@on_both
 def test_two_reads_are_never_ordered(kind: type[Hazards]) -> None:
     hazards = kind()
     for number in range(1, 50):

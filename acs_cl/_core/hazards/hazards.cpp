@@ -10,14 +10,11 @@ namespace acs_cl {
 
 namespace {
 
-// Bits of `many` words, farther up by 1 to 64, and into one word more where there is `room`.
-ACS_CL_WIDE void add_shifted(std::uint64_t *__restrict to, int room,
-                             const std::uint64_t *__restrict from, int many, int by) {
-    if (!many) return;
-    to[0] |= from[0] << 1 << (by - 1);
+// Bits of so many words, farther up by 1 to 64. The first word is the caller's, which often has no other.
+ACS_CL_WIDE void add_shifted(std::uint64_t *__restrict to, const std::uint64_t *__restrict from,
+                             int many, int by) {
     for (int at = 1; at < many; at++)
         to[at] |= from[at] << 1 << (by - 1) | from[at - 1] >> (64 - by);
-    if (room > many) to[many] |= from[many - 1] >> (64 - by);
 }
 
 }  // namespace
@@ -58,7 +55,7 @@ const std::vector<Edge> &Hazards::enter_footprint(std::int64_t number, Footprint
     begin(number);
     for (std::int64_t base : footprint.bases) find_reuse(base);
     find(barrier_, ANY);
-    find(live_.find_use(mark.last), WAW);
+    find(mark.last, WAW);
     if (footprint.met_all || !footprint.met.empty() || !footprint.fresh.empty())
         look_again(footprint);
     footprint.met_all = false;
@@ -71,17 +68,13 @@ const std::vector<Edge> &Hazards::enter_footprint(std::int64_t number, Footprint
 
 void Hazards::move(Footprint &footprint, std::int64_t base,
                    const std::vector<std::pair<Span, bool>> &spans) {
-    std::int64_t last = mark_of(footprint).last;
-    Use latest{last, live_.find(last)};
-    auto unmark = [&](Use &use) {
-        if (use.number == footprint.mark) use = latest;
-    };
+    const std::int64_t last = mark_of(footprint).last;
     for (const auto &[own, _] : std::vector(footprint.nodes.items)) {
         if (!own || own->span.base != base) continue;
         footprint.nodes.erase(own.get());
         footprint.met.erase(own.get());
-        if (own->writer_number == footprint.mark) own->set_writer(latest);
-        std::for_each(own->readers.begin(), own->readers.end(), unmark);
+        if (own->writer == footprint.mark) own->writer = last;
+        std::replace(own->readers.begin(), own->readers.end(), footprint.mark, last);
     }
     auto &fresh = footprint.fresh;
     auto moved = [&](const std::pair<Span, bool> &one) { return one.first.base == base; };
@@ -123,29 +116,30 @@ void Hazards::look_again(Footprint &footprint) {
         if (node && written) find_writers(*node, WAW);
     for (const auto &[node, written] : met.items)
         if (node && written) find_readers(*node);
-    Use mark = live_.find_use(footprint.mark);
-    auto is_own = [&](const auto &one) { return one.first.number == mark.number; };
+    const std::int64_t mark = footprint.mark;
+    settle();
+    auto is_own = [&](const auto &one) { return one.first == mark; };
     met_.erase(std::remove_if(met_.begin(), met_.end(), is_own), met_.end());
     const Nodes looked{looked_at.data(), looked_at.size()};
     resolve(&looked, {});
     for (const auto &[node, written] : met.items)
-        if (node && written) write(*node, {});  // all before the first mark, whatever covers what
+        if (node && written) write(*node, 0);  // all before the first mark, whatever covers what
     for (const auto &[node, written] : met.items) {
         if (!node) continue;
         if (node->near.is_asleep()) node->wake();
-        auto is_mark = [&](const Use &use) { return use.number == mark.number; };
+        auto &readers = node->readers;
         if (written)
-            node->set_writer(mark);
-        else if (std::none_of(node->readers.begin(), node->readers.end(), is_mark))
-            node->readers.push_back(mark);
+            node->writer = mark;
+        else if (std::find(readers.begin(), readers.end(), mark) == readers.end())
+            read(*node, mark);
     }
 }
 
 // Launches in place of marks; footprints are told where they were met. No nodes: anywhere.
 void Hazards::resolve(const Nodes *read, Nodes written) {
-    for (const auto &[use, kind] : met_) {
-        auto [last, footprint] = marks_->by_number.at(use.number);
-        find(live_.find_use(last), kind);
+    for (const auto &[mark, kind] : met_) {
+        auto [last, footprint] = marks_->by_number.at(mark);
+        find(last, kind);
         met_dropped_ |= !footprint;
         if (!footprint || footprint->met_all) continue;
         if (!read) {
@@ -186,7 +180,7 @@ void Hazards::forget_dropped() {
 // ---- launches -----------------------------------------------------------------------------------
 
 // The launch is live from now on, and no node knows of it yet.
-inline Use Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
+inline void Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
     begin(number);
     if (has_wide_)
         for (const Nodes &nodes : {reads, writes}) let_rest(nodes);
@@ -198,16 +192,17 @@ inline Use Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
             for (const Node *node : nodes) find_reuse(node->span.base);
     find(barrier_, ANY);
     for (const Node *node : writes) find_near(*node, true);
+    settle();
     if (!met_.empty()) resolve(&reads, writes);
-    return prune();
+    prune();
 }
 
 const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes writes) {
-    const Use self = follow(number, reads, writes);
+    follow(number, reads, writes);
     if (has_wide_)
         for (const Nodes &nodes : {reads, writes}) wake(nodes);
-    for (Node *node : reads) read(*node, self);
-    for (Node *node : writes) write(*node, self);
+    for (Node *node : reads) read(*node, number);
+    for (Node *node : writes) write(*node, number);
     tidy();
     return kept_;
 }
@@ -223,9 +218,9 @@ std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
     }
     const auto nodes = [](const std::vector<Node *> &of) { return Nodes{of.data(), of.size()}; };
     std::vector<std::vector<Edge>> found;
-    std::vector<Use> uses;
+    std::int64_t number = first;
     for (const Band &band : bands) {
-        uses.push_back(follow(first++, nodes(band.reads), nodes(band.writes)));
+        follow(number++, nodes(band.reads), nodes(band.writes));
         found.push_back(kept_);
     }
     if (has_wide_)
@@ -235,10 +230,12 @@ std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
         }
     // all that was before goes from all nodes first: what one band covers another may write
     for (const Band &band : bands)
-        for (Node *node : band.writes) write(*node, {});
-    for (std::size_t at = 0; at < bands.size(); at++) {
-        for (Node *node : bands[at].reads) read(*node, uses[at]);
-        for (Node *node : bands[at].writes) node->set_writer(uses[at]);
+        for (Node *node : band.writes) write(*node, 0);
+    number = first;
+    for (const Band &band : bands) {
+        for (Node *node : band.reads) read(*node, number);
+        for (Node *node : band.writes) node->writer = number;
+        number++;
     }
     tidy();
     return found;
@@ -246,36 +243,36 @@ std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
 
 const std::vector<Edge> &Hazards::enter_barrier(std::int64_t number) {
     begin(number);
-    for (std::uint32_t at = live_.oldest(); at != NOBODY; at = live_.after(at))
-        find({live_.number(at), at}, ANY);
-    for (const auto &[mark, _] : marks_->by_number) find(live_.find_use(mark), ANY);
+    live_.each([&](std::int64_t other) { find(other, ANY); });
+    settle();
     resolve(nullptr, {});
-    barrier_ = prune();
+    prune();
+    barrier_ = number;
     return kept_;
 }
 
 void Hazards::retire(std::int64_t number) {
     live_.remove(number);
     if (live() == 0) {
-        barrier_ = {};
+        barrier_ = 0;
         heirs_.clear();
     }
 }
 
 std::vector<std::int64_t> Hazards::users(std::int64_t base) {
     std::vector<std::int64_t> users;
-    auto add = [&](const Use &use) {
-        auto mark = marks_->by_number.find(use.number);
-        std::int64_t number = mark == marks_->by_number.end() ? use.number : mark->second.last;
-        if (number && is_live(number)) users.push_back(number);
+    auto add = [&](std::int64_t user) {
+        auto mark = marks_->by_number.find(user);
+        std::int64_t number = mark == marks_->by_number.end() ? user : mark->second.last;
+        if (is_live(number)) users.push_back(number);
     };
     auto heirs = heirs_.find(base);
     if (heirs != heirs_.end()) std::for_each(heirs->second.begin(), heirs->second.end(), add);
     auto index = bases_.find(base);
     if (index != bases_.end())
         index->second.each([&](const Node *node) {
-            add(node->writer());
-            for (const Use &reader : node->readers) add(reader);
+            add(node->writer);
+            for (std::int64_t reader : node->readers) add(reader);
         });
     add(barrier_);
     std::sort(users.begin(), users.end());
@@ -296,10 +293,9 @@ void Hazards::forget(std::int64_t base) {
 }
 
 void Hazards::inherit(std::int64_t base, const std::vector<std::int64_t> &users) {
-    std::vector<Use> uses;
-    for (std::int64_t user : users)
-        if (Use use = live_.find_use(user); use.number) uses.push_back(use);
-    if (!uses.empty()) heirs_[base] = std::move(uses);
+    std::vector<std::int64_t> live(users);
+    keep_live(live);
+    if (!live.empty()) heirs_[base] = std::move(live);
 }
 
 std::size_t Hazards::held() const {
@@ -312,11 +308,10 @@ std::size_t Hazards::held() const {
 
 // The first kind that a launch is found by is the kind of its edge.
 void Hazards::begin(std::int64_t number) {
-    if (number <= live_.newest_number())
+    if (number <= live_.newest())
         throw std::invalid_argument("launches enter in order of their numbers");
     number_ = number;
-    std::uint32_t oldest = live_.oldest();
-    std::int64_t reach = oldest == NOBODY ? 0 : std::min(number - live_.number(oldest), REMEMBERED);
+    const std::int64_t reach = std::clamp<std::int64_t>(number - live_.oldest(), 0, REMEMBERED);
     words_ = int((reach + 63) / 64);
     if (near_words_) near_.fill(0);  // the search before ended early
     near_words_ = 0;
@@ -324,35 +319,55 @@ void Hazards::begin(std::int64_t number) {
     met_.clear();
 }
 
-// An edge to a live launch, if there is none yet. Without branches: which of the uses that nodes
+// An edge to a live launch, if there is none yet. Without branches: which of the launches that nodes
 // remember are live is as good as random.
-inline void Hazards::find(const Use &use, Kind kind) {
-    std::uint64_t is_live = live_.has(use), distance = std::uint64_t(number_ - 1 - use.number);
-    if (is_live & ((use.number < 0) | (distance >= REMEMBERED))) return find_far(use, kind);
-    std::size_t at = distance % REMEMBERED;
-    std::uint64_t bit = is_live << at % 64, is_new = (bit & ~near_[at / 64]) != 0;
-    near_[at / 64] |= bit;
-    near_words_ |= is_live << at / 64;
-    found_[at] ^= (found_[at] ^ (std::uint64_t(use.place) << 8 | kind)) & -is_new;
-    pruned += is_new;  // less those that are kept
+inline void Hazards::find(std::int64_t number, Kind kind) {
+    candidates_[many_] = number;
+    their_kinds_[many_] = kind;
+    many_ += live_.may_have(number);
+    if (many_ == candidates_.size()) settle();
 }
 
-void Hazards::find_far(const Use &use, Kind kind) {
-    auto is_same = [&](const auto &one) { return one.first.number == use.number; };
-    if (use.number > 0)
-        far_.emplace_back(use, kind);
+// Which of the candidates are edges: each once, with the kind that it was found by first.
+void Hazards::settle() {
+    const bool has_others = live_.has_others();
+    for (std::uint32_t at = 0; at < many_; at++) {
+        const std::int64_t number = candidates_[at];
+        const std::uint64_t distance = std::uint64_t(number_ - 1 - number);
+        if (has_others && !live_.has(number)) continue;
+        if ((distance >= REMEMBERED) | (number <= 0)) {
+            find_far(number, their_kinds_[at]);
+            continue;
+        }
+        const std::uint64_t bit = std::uint64_t(1) << distance % 64;
+        const bool is_new = !(near_[distance / 64] & bit);
+        near_[distance / 64] |= bit;
+        near_words_ |= std::uint64_t(1) << distance / 64;
+        kinds_[distance] = is_new ? their_kinds_[at] : kinds_[distance];
+        pruned += is_new;  // less those that are kept
+    }
+    many_ = 0;
+}
+
+void Hazards::find_far(std::int64_t number, Kind kind) {
+    auto is_same = [&](const auto &one) { return one.first == number; };
+    if (!live_.has(number)) return;
+    if (number > 0)
+        far_.emplace_back(number, kind);
     else if (std::none_of(met_.begin(), met_.end(), is_same))
-        met_.emplace_back(use, kind);
+        met_.emplace_back(number, kind);
 }
 
 inline void Hazards::find_writers(const Node &node, Kind kind) {
-    find(node.writer(), kind);
-    for (auto near : node.near) find(near.node()->writer(), kind);
+    find(node.writer, kind);
+    for (auto near : node.near) find(near.node()->writer, kind);
 }
 
 inline void Hazards::find_readers(const Node &node) {
     auto find_in = [&](const Node &other) {
-        for (const Use &reader : other.readers) find(reader, WAR);
+        const std::int64_t *reader = other.readers.begin();
+        do find(*reader, WAR);
+        while (++reader != other.readers.end());
     };
     find_in(node);
     for (auto near : node.near) find_in(*near.node());
@@ -376,50 +391,47 @@ void Hazards::find_reuse(std::int64_t base) {
     auto heirs = heirs_.find(base);
     if (heirs == heirs_.end()) return;
     keep_live(heirs->second);
-    for (const Use &user : heirs->second) find(user, REUSE);
+    for (std::int64_t user : heirs->second) find(user, REUSE);
     if (heirs->second.empty()) heirs_.erase(heirs);
 }
 
 // The launch is live from now on. Drops what another upstream already waits for, and remembers what
 // the launch waits for: only as far back as launches live, since nobody asks for the others.
-Use Hazards::prune() {
+void Hazards::prune() {
+    settle();
     kept_.clear();
-    std::uint32_t place = live_.add(number_);
-    std::uint64_t *mask = live_.ancestors(place);
-    int &words = live_.words(place);
-    auto use = [&](int many) {
-        while (words < many) mask[words++] = 0;
-    };
+    live_.add(number_);
+    std::uint64_t *mask = live_.ancestors(number_);
+    mask[0] = 0;
+    if (words_ > 1) std::fill(mask + 1, mask + words_, 0);
     for (; near_words_; near_words_ &= near_words_ - 1) {
-        int word = lowest_bit(near_words_);
+        const int word = lowest_bit(near_words_);
         const std::uint64_t found = std::exchange(near_[word], 0);
-        use(word + 1);
-        while (std::uint64_t left = found & ~mask[word]) {
-            int bit = lowest_bit(left), distance = 64 * word + bit;
-            mask[word] |= 1ull << bit;
-            std::uint32_t upstream = std::uint32_t(found_[distance] >> 8);
-            int many = std::min(live_.words(upstream), words_ - word);
-            use(std::min(word + many + 1, words_));
-            add_shifted(mask + word, words - word, live_.ancestors(upstream), many, bit + 1);
-            keep(number_ - 1 - distance, Kind(found_[distance] & 0xFF));
+        while (const std::uint64_t left = found & ~mask[word]) {
+            const int bit = lowest_bit(left), distance = 64 * word + bit;
+            const std::int64_t upstream = number_ - 1 - distance;
+            const std::uint64_t *its = live_.ancestors(upstream);
+            mask[word] |= (its[0] << 1 | 1) << bit;
+            if (words_ > word + 1) add_shifted(mask + word, its, words_ - word, bit + 1);
+            keep(upstream, kinds_[distance]);
         }
     }
     pruned -= kept_.size();
     if (!far_.empty()) keep_far();
-    return {number_, place};
 }
 
 void Hazards::keep_far() {
     std::stable_sort(far_.begin(), far_.end(), [](const auto &a, const auto &b) {
-        return a.first.number > b.first.number;
+        return a.first > b.first;
     });
     for (std::size_t at = 0; at < far_.size(); at++)
-        if (!at || far_[at].first.number != far_[at - 1].first.number)
-            keep(far_[at].first.number, far_[at].second);
+        if (!at || far_[at].first != far_[at - 1].first) keep(far_[at].first, far_[at].second);
 }
 
 inline void Hazards::keep(std::int64_t upstream, Kind kind) {
-    kept_.push_back({upstream, kind});
+    Edge &edge = kept_.emplace_back();  // not a copy of one, which would wait for its parts
+    edge.upstream = upstream;
+    edge.kind = kind;
     edges[kind]++;
 }
 
@@ -433,8 +445,8 @@ void Hazards::let_rest(Node &node) {
     if (!node.is_wide()) node.widen();
     if (node.beside->looks++ % REST_EACH) return;
     node.near.remove([&](Node *other) {
-        if (live_.has(other->writer())) return false;
-        other->set_writer({});
+        if (live_.has(other->writer)) return false;
+        other->writer = 0;
         keep_live(other->readers);
         other->near.set_asleep(other->readers.empty());
         return other->near.is_asleep();
@@ -454,17 +466,21 @@ void Hazards::wake(Nodes nodes) {
         if (node->near.is_asleep()) node->wake();
 }
 
-inline void Hazards::read(Node &node, const Use &use) {
-    if (node.readers.is_full() && node.readers.size() >= MANY_READERS) keep_live(node.readers);
-    node.readers.push_back(use);
+inline void Hazards::read(Node &node, std::int64_t number) {
+    Uses &readers = node.readers;
+    if (readers.is_full()) {
+        keep_live(readers);
+        readers.make_room();
+    }
+    readers.add(number, live_.has_recent(readers.latest()) | live_.has_others());
 }
 
-void Hazards::write(Node &node, const Use &use) {
-    node.set_writer(use);
+void Hazards::write(Node &node, std::int64_t number) {
+    node.writer = number;
     node.readers.clear();
     for (auto near : node.near) {
         if (!near.is_covered()) continue;
-        near.node()->set_writer({});
+        near.node()->writer = 0;
         near.node()->readers.clear();
     }
 }
@@ -521,10 +537,10 @@ void Hazards::sweep(std::int64_t base) {
     Base &index = place->second;
     std::vector<Node *> idle;
     index.each([&](Node *node) {
-        if (!live_.has(node->writer())) node->set_writer({});
+        if (!live_.has(node->writer)) node->writer = 0;
         keep_live(node->readers);
         bool is_wanted = node->arrays && node->every().size() <= MOST_NEAR;
-        if (node->writer_number || !node->readers.empty() || is_wanted) return;
+        if (node->writer || !node->readers.empty() || is_wanted) return;
         node->index = 0;
         idle.push_back(node);
     });
@@ -541,8 +557,12 @@ void Hazards::sweep(std::int64_t base) {
 
 template <typename Uses>
 void Hazards::keep_live(Uses &uses) const {
-    auto ended = [&](const Use &use) { return !live_.has(use); };
-    uses.erase(std::remove_if(uses.begin(), uses.end(), ended), uses.end());
+    auto to = uses.begin();
+    for (std::int64_t use : uses) {
+        *to = use;
+        to += live_.has(use);
+    }
+    uses.erase(to, uses.end());
 }
 
 }  // namespace acs_cl

@@ -24,7 +24,6 @@ namespace acs_cl {
 
 constexpr std::size_t SWEPT_AT = 16384;
 constexpr std::size_t MOST_NEAR = 8;  // of nodes that are kept for arrays only
-constexpr std::size_t MANY_READERS = 16;  // from which on those that ended are looked for
 constexpr std::size_t WIDE = 32;  // neighbours to look at from which on those without launches rest
 constexpr std::uint32_t REST_EACH = 4;  // of how many looks at a wide node
 
@@ -158,7 +157,7 @@ public:
     void take_up(std::int64_t base) { left_.erase(base); }
     bool leaves(const Span &span) const { return !left_.empty() && left_.count(span.base); }
     void inherit(std::int64_t base, const std::vector<std::int64_t> &users);
-    bool is_live(std::int64_t number) const { return live_.find(number) != 0; }
+    bool is_live(std::int64_t number) const { return live_.has(number); }
 
     std::size_t live() const { return live_.size() - marks_->by_number.size(); }
     std::size_t spans() const { return nodes_.size(); }
@@ -171,26 +170,27 @@ public:
 
 private:
     void begin(std::int64_t number);
-    void find(const Use &use, Kind kind);
-    void find_far(const Use &use, Kind kind);
+    void find(std::int64_t number, Kind kind);
+    void settle();
+    ACS_CL_SELDOM void find_far(std::int64_t number, Kind kind);
     void find_reuse(std::int64_t base);
     void find_near(const Node &node, bool written);
-    Use follow(std::int64_t number, Nodes reads, Nodes writes);
+    void follow(std::int64_t number, Nodes reads, Nodes writes);
     ACS_CL_SELDOM void let_rest(Nodes nodes);
     void let_rest(Node &node);
     void note_width(Node &node);
     ACS_CL_SELDOM void wake(Nodes nodes);
-    void read(Node &node, const Use &use);
+    void read(Node &node, std::int64_t number);
     static void fetch(const Nodes &nodes);
     void find_writers(const Node &node, Kind kind);
     void find_readers(const Node &node);
     Marks::Mark &mark_of(Footprint &footprint);
     void look_again(Footprint &footprint);
     void resolve(const Nodes *read, Nodes written);
-    Use prune();
+    void prune();
     void keep(std::int64_t upstream, Kind kind);
     void keep_far();
-    void write(Node &node, const Use &use);
+    void write(Node &node, std::int64_t number);
     NodePointer new_node(const Span &span);
     void tidy();
     void make_room();
@@ -204,10 +204,10 @@ private:
     Live live_;
     NodeTable nodes_;
     std::unordered_map<std::int64_t, Base> bases_;
-    std::unordered_map<std::int64_t, std::vector<Use>> heirs_;
+    std::unordered_map<std::int64_t, std::vector<std::int64_t>> heirs_;
     std::unordered_set<std::int64_t> left_;  // bases
     std::shared_ptr<Marks> marks_;
-    Use barrier_;
+    std::int64_t barrier_ = 0;
     std::int64_t newest_mark_ = 0;
     std::size_t sweep_at_ = SWEPT_AT;
     std::vector<std::int64_t> crowded_;
@@ -217,11 +217,14 @@ private:
     // The search for what launch `number_` has to wait for: near launches by their distance (bit k:
     // launch `number_ - 1 - k`), so that none is found twice, and they need no sorting.
     std::int64_t number_ = 0;
+    std::array<std::int64_t, 64> candidates_;  // that may be live, some of them twice
+    std::array<Kind, 64> their_kinds_;
+    std::uint32_t many_ = 0;
     int words_ = 0;  // as far back as launches live
     std::array<std::uint64_t, WORDS> near_ = {};
     std::uint64_t near_words_ = 0;  // those that are not 0
-    std::array<std::uint64_t, REMEMBERED> found_;  // place and kind, by distance
-    std::vector<std::pair<Use, Kind>> far_, met_;  // those that are farther away; marks
+    std::array<Kind, REMEMBERED> kinds_;  // by distance
+    std::vector<std::pair<std::int64_t, Kind>> far_, met_;  // those that are farther away; marks
     std::vector<Edge> kept_;
 };
 

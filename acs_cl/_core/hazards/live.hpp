@@ -1,135 +1,131 @@
-// Live launches, and marks that stand for replays: what each of them waits for, and a look-up by
-// number that costs the same whatever has gone before.
+// Live launches, and marks that stand for replays: who is live, and what each launch waits for.
 
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_set>
+#include <utility>
 #include <vector>
+
+#include "hazards/bits.hpp"
 
 namespace acs_cl {
 
 constexpr std::int64_t REMEMBERED = 1024;
 constexpr int WORDS = REMEMBERED / 64;
-constexpr std::uint32_t NOBODY = UINT32_MAX;
 
-// A launch as others remember it: good for as long as the place is still its own.
-struct Use {
-    std::int64_t number = 0;
-    std::uint32_t place = 0;
-};
-
-// What a live launch waits for: bit k is launch `number - 1 - k`.
+// What a launch waits for: bit k is launch `number - 1 - k`. Bits of launches that had ended when it
+// entered may be anything, since nobody asks for them again.
 struct alignas(64) Ancestors {
     std::uint64_t words[WORDS];
 };
 
+// A check asks for many launches, most of which ended. So there is a bit for each of the latest
+// numbers, which stays in the cache. Older ones that still live, and marks, are few and in a set.
 class Live {
 public:
-    Live() : numbers_{INT64_MIN}, rows_(1), ancestors_(1), table_(64, 0) {}  // place 0 is nobody's
+    Live() : ancestors_(LEAST) {}
 
     std::size_t size() const { return size_; }
-    std::int64_t number(std::uint32_t place) const { return numbers_[place]; }
-    std::uint64_t *ancestors(std::uint32_t place) { return ancestors_[place].words; }
-    int &words(std::uint32_t place) { return rows_[place].words; }  // those that are in use
-    bool has(const Use &use) const { return numbers_[use.place] == use.number; }
-    // The launches, not the marks, in the order in which they entered; `NOBODY` at the end.
-    std::uint32_t oldest() const { return oldest_; }
-    std::uint32_t after(std::uint32_t place) const { return rows_[place].after; }
-    std::int64_t newest_number() const { return newest_ == NOBODY ? 0 : numbers_[newest_]; }
+    std::int64_t newest() const { return newest_; }  // that ever entered
+    // Those of the latest numbers that live are no older, as far back as anybody asks.
+    std::int64_t oldest() const { return oldest_; }
 
-    // Its place, or 0.
-    std::uint32_t find(std::int64_t number) const {
-        for (std::size_t at = home(number); table_[at]; at = (at + 1) & (table_.size() - 1))
-            if (numbers_[table_[at]] == number) return table_[at];
-        return 0;
+    // Whether it may live: a bit may be another's. Cheaper, and without a branch.
+    std::uint32_t may_have(std::int64_t number) const {
+        const std::uint64_t at = std::uint64_t(number) % RING;
+        return (bits_[at / 64] >> at % 64 & 1) | has_others_;
+    }
+    // Whether it is among the latest numbers, and lives.
+    bool has_recent(std::int64_t number) const {
+        const std::uint64_t at = std::uint64_t(number) % RING;
+        return (std::uint64_t(number - first_) < RING) & (bits_[at / 64] >> at % 64 & 1);
+    }
+    bool has_others() const { return has_others_; }
+    bool has(std::int64_t number) const {
+        return has_recent(number) || (number < first_ && number && has_others_ && others_.count(number));
     }
 
-    Use find_use(std::int64_t number) const {
-        std::uint32_t place = find(number);
-        return place ? Use{number, place} : Use{};
-    }
+    // Good for a launch among the latest `REMEMBERED` ones that lived when the newest one entered.
+    std::uint64_t *ancestors(std::int64_t number) { return ancestors_[std::size_t(number) & mask_].words; }
 
-    // The place of one that is not there yet.
-    std::uint32_t add(std::int64_t number) {
-        if (4 * (size_ + 1) > table_.size()) grow();
-        std::uint32_t place = unused_;
-        if (place) {
-            unused_ = rows_[place].after;
-        } else {
-            place = std::uint32_t(numbers_.size());
-            numbers_.emplace_back();
-            rows_.emplace_back();
-            ancestors_.emplace_back();
-        }
-        numbers_[place] = number;
-        Row &row = rows_[place];
-        row.words = 0;
-        if (number > 0) {
-            row.before = newest_;
-            row.after = NOBODY;
-            (newest_ == NOBODY ? oldest_ : rows_[newest_].after) = place;
-            newest_ = place;
-        }
-        put(place);
+    // One that is not there yet: a mark, or a launch after all others.
+    void add(std::int64_t number) {
         size_++;
-        return place;
+        if (number < 0) {
+            add_other(number);
+            return;
+        }
+        advance(number);
+        flip(number);
+        while (std::size_t(number - oldest_) > mask_ && mask_ + 1 < REMEMBERED) widen();
     }
 
     void remove(std::int64_t number) {
-        std::size_t mask = table_.size() - 1, hole = home(number);
-        for (; table_[hole]; hole = (hole + 1) & mask)
-            if (numbers_[table_[hole]] == number) break;
-        std::uint32_t place = table_[hole];
-        if (!place) return;
-        // what was pushed on past the hole moves back, or it would not be found any more
-        for (std::size_t at = (hole + 1) & mask; table_[at]; at = (at + 1) & mask) {
-            std::size_t wanted = home(numbers_[table_[at]]);
-            if (((at - wanted) & mask) >= ((at - hole) & mask)) {
-                table_[hole] = table_[at];
-                hole = at;
-            }
-        }
-        table_[hole] = 0;
-        Row &row = rows_[place];
-        if (number > 0) {
-            (row.before == NOBODY ? oldest_ : rows_[row.before].after) = row.after;
-            (row.after == NOBODY ? newest_ : rows_[row.after].before) = row.before;
-        }
-        numbers_[place] = 0;
-        row.after = unused_;
-        unused_ = place;
+        if (has_recent(number))
+            flip(number);
+        else if (!others_.erase(number))
+            return;
+        has_others_ = !others_.empty();
         size_--;
     }
 
+    template <typename Visit>
+    void each(Visit &&visit) const {
+        for (std::int64_t number : others_) visit(number);
+        for (std::int64_t number = first_; number <= newest_; number++) {
+            const std::uint64_t at = std::uint64_t(number) % RING, word = bits_[at / 64] >> at % 64;
+            number += word ? lowest_bit(word) : 63 - std::int64_t(at % 64);
+            if (word && number <= newest_) visit(number);
+        }
+    }
+
 private:
-    struct Row {
-        std::uint32_t before = NOBODY, after = NOBODY;
-        int words = 0;
-    };
+    static constexpr std::uint64_t RING = 1 << 14;
+    static constexpr std::size_t LEAST = 64;
 
-    std::size_t home(std::int64_t number) const {
-        return std::size_t(std::uint64_t(number) * 0x9E3779B97F4A7C15u >> 32) & (table_.size() - 1);
+    void flip(std::int64_t number) {
+        const std::uint64_t at = std::uint64_t(number) % RING;
+        bits_[at / 64] ^= std::uint64_t(1) << at % 64;
     }
 
-    void put(std::uint32_t place) {
-        std::size_t at = home(numbers_[place]);
-        while (table_[at]) at = (at + 1) & (table_.size() - 1);
-        table_[at] = place;
+    void add_other(std::int64_t number) {
+        others_.insert(number);
+        has_others_ = 1;
     }
 
-    void grow() {
-        table_.assign(2 * table_.size(), 0);
-        for (std::uint32_t place = 1; place < numbers_.size(); place++)
-            if (numbers_[place]) put(place);
+    // The numbers up to this one are the latest ones.
+    void advance(std::int64_t number) {
+        const std::int64_t first = number - std::int64_t(RING) + 1;
+        for (; first_ < first && first_ <= newest_; first_++)
+            if (has_recent(first_)) {
+                add_other(first_);
+                flip(first_);
+            }
+        first_ = std::max(first_, first);
+        newest_ = number;
+        oldest_ = std::max(oldest_, number - REMEMBERED);
+        while (oldest_ < number && !has_recent(oldest_)) oldest_++;
     }
 
-    std::vector<std::int64_t> numbers_;  // by place; 0: it is free
-    std::vector<Row> rows_;
-    std::vector<Ancestors> ancestors_;
-    std::vector<std::uint32_t> table_;  // places, at or after where the hash of a number says
-    std::size_t size_ = 0;
-    std::uint32_t unused_ = 0, oldest_ = NOBODY, newest_ = NOBODY;
+    void widen() {
+        const std::vector<Ancestors> before =
+            std::exchange(ancestors_, std::vector<Ancestors>(2 * ancestors_.size()));
+        mask_ = ancestors_.size() - 1;
+        for (std::int64_t number = newest_ - std::int64_t(before.size()); number < newest_; number++)
+            std::copy_n(before[std::size_t(number) % before.size()].words, WORDS, ancestors(number));
+    }
+
+    std::int64_t first_ = 1;  // of the latest numbers
+    std::int64_t newest_ = 0, oldest_ = 1;
+    std::size_t size_ = 0, mask_ = LEAST - 1;
+    std::uint32_t has_others_ = 0;
+    std::array<std::uint64_t, RING / 64> bits_ = {};  // by number
+    std::unordered_set<std::int64_t> others_;
+    std::vector<Ancestors> ancestors_;  // by number, as far back as launches live
 };
 
 }  // namespace acs_cl

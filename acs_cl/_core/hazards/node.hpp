@@ -10,45 +10,58 @@
 #include <vector>
 
 #include "hazards/bits.hpp"
-#include "hazards/live.hpp"
 #include "hazards/span.hpp"
 
 namespace acs_cl {
 
-// Launches that nodes remember: a vector that has room for the first of them in itself.
+// Launches that a node remembers: a vector that has room for the first of them in itself. Where there is
+// none it has nobody, 0. So a check, which looks at the first one in any case, has nothing to guess.
 class Uses {
 public:
     Uses() = default;
     ~Uses() {
-        if (data_ != &first_) delete[] data_;
+        if (data_ != first_) delete[] data_;
     }
     Uses(const Uses &) = delete;
     Uses &operator=(const Uses &) = delete;
 
-    Use *begin() { return data_; }
-    Use *end() { return data_ + size_; }
-    const Use *begin() const { return data_; }
-    const Use *end() const { return data_ + size_; }
-    std::size_t size() const { return size_; }
-    bool empty() const { return size_ == 0; }
+    std::int64_t *begin() { return data_; }
+    std::int64_t *end() { return data_ + size_; }
+    const std::int64_t *begin() const { return data_; }
+    const std::int64_t *end() const { return data_ + size_; }
+    std::int64_t latest() const { return data_[size_ - 1]; }
+    std::size_t size() const { return empty() ? 0 : size_; }
+    bool empty() const { return size_ == 1 && !*data_; }
     bool is_full() const { return size_ == room_; }
 
-    void push_back(const Use &use) {
-        if (size_ == room_) {
-            Use *more = std::copy(begin(), end(), new Use[2 * room_]) - size_;
-            if (data_ != &first_) delete[] data_;
-            data_ = more;
-            room_ *= 2;
-        }
-        data_[size_++] = use;
+    // There is room. It takes the place of the latest one, unless that is live.
+    void add(std::int64_t number, bool is_latest_live) {
+        size_ += is_latest_live;
+        data_[size_ - 1] = number;
     }
-    void erase(Use *from, Use *) { size_ = std::uint32_t(from - data_); }  // up to the end
-    void clear() { size_ = 0; }
+    // For as many again where most of it is taken.
+    void make_room() {
+        if (2 * size_ <= room_) return;
+        std::int64_t *more = std::copy(begin(), end(), new std::int64_t[2 * room_]) - size_;
+        if (data_ != first_) delete[] data_;
+        data_ = more;
+        room_ *= 2;
+    }
+    void erase(std::int64_t *from, std::int64_t *) {  // up to the end
+        size_ = std::uint32_t(from - data_);
+        if (!size_) clear();
+    }
+    void clear() {
+        size_ = 1;
+        *data_ = 0;
+    }
 
 private:
-    Use *data_ = &first_;
-    std::uint32_t size_ = 0, room_ = 1;
-    Use first_;
+    static constexpr std::uint32_t LEAST = 2;
+
+    std::int64_t *data_ = first_;
+    std::uint32_t size_ = 1, room_ = LEAST;
+    std::int64_t first_[LEAST] = {};
 };
 
 struct Node;
@@ -122,22 +135,16 @@ struct Crowd {
 struct alignas(64) Node {
     Node(const Span &of, std::uint32_t owner) : index(owner), span(of) {}
 
-    std::int64_t writer_number = 0;
-    std::uint32_t writer_place = 0;
+    std::int64_t writer = 0;  // a launch or a mark
     std::uint32_t index;  // the number of the one that it is in; 0: it was taken out
+    std::uint32_t holders = 0;
     Uses readers;
     Neighbours near;
 
     Span span;
-    std::uint32_t holders = 0;
     std::uint32_t arrays = 0;  // some of the holders: they ask for it again
     std::unique_ptr<Crowd> beside;
 
-    Use writer() const { return {writer_number, writer_place}; }
-    void set_writer(const Use &use) {
-        writer_number = use.number;
-        writer_place = use.place;
-    }
     void let_go() {
         if (!--holders) delete this;
     }

@@ -20,9 +20,9 @@ inline void renew(Node *&node, Hazards &hazards) {
 }
 
 struct Touched {
-    Node *nodes[MOST_SPANS];
     std::uint32_t many = 0, reads = 0, writes = 0;
     bool overwrites = false;  // all that it writes, for sure
+    Node *nodes[MOST_SPANS];  // last, since most launches have few
 
     Touched() = default;
     Touched(const Touched &other) { *this = other; }

@@ -239,9 +239,9 @@ std::int64_t newest_ahead(const Joining *self, const Touched &touched) {
         if (number > newest && self->table->flying(number)) newest = number;
     };
     const auto see_all = [&](const Node &node, bool written) {
-        see(node.writer_number);
-        for (const Use &use : node.readers)
-            if (written) see(use.number);
+        see(node.writer);
+        for (std::int64_t reader : node.readers)
+            if (written) see(reader);
     };
     for (std::uint32_t at = 0; at < touched.many; at++) {
         const bool written = touched.writes >> at & 1;
