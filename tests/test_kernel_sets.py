@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from acs_cl.scheduler.kernel_sets import (
+    MOST_ALIKE,
     MOST_BODIES,
     MOST_LOOPED_BODIES,
     MOST_SCHEDULERS,
@@ -46,14 +47,22 @@ def homes(sets: KernelSets, name: str, group: int | None) -> list[list[str]]:
     return [names(one) for one in sets.with_body(origin(name), (), group)]
 
 
-def test_what_is_full_gets_a_second_set_until_there_are_too_many() -> None:
+def test_what_is_full_gets_a_second_set_and_no_third_one() -> None:
     sets = KernelSets(False)
-    for i in range(MOST_SCHEDULERS * MOST_BODIES):
+    for i in range(MOST_ALIKE * MOST_BODIES):
         enter(sets, f"k{i}", GROUPS)
-    assert [len(one.functions) for one in sets] == [MOST_BODIES] * MOST_SCHEDULERS
-    with pytest.raises(Unfit, match="8 schedulers already"):
+    assert [len(one.functions) for one in sets] == [MOST_BODIES] * MOST_ALIKE
+    with pytest.raises(Unfit, match="its schedulers have 32 kernels already"):
         enter(sets, "one more", GROUPS)
     enter(sets, "k0", GROUPS)  # which is there
+
+
+def test_there_are_so_many_sets_at_most() -> None:
+    sets = KernelSets(False)
+    for group in range(1, MOST_SCHEDULERS + 1):
+        enter(sets, "turn", group)
+    with pytest.raises(Unfit, match="8 schedulers already"):
+        enter(sets, "turn", 64)
 
 
 def test_sets_are_smaller_where_items_of_a_group_are_loops() -> None:

@@ -34,6 +34,9 @@ of 16 kernels in one switch crash the compiler."""
 MOST_SCHEDULERS = 8
 """Sets of kernels that a program has at most."""
 
+MOST_ALIKE = 2
+"""Those of one size that kernels are at home in: each kernel that comes has one built anew."""
+
 ARENA_BYTES = 4096
 """Local memory that a scheduler has at least, so that the next kernel needs no new one."""
 
@@ -169,11 +172,14 @@ class KernelSets:
 
     def _with_room(self, group: int, options: Options) -> KernelSet:
         """The newest set of a size, if there is room, or a new one. Raises `Unfit`."""
-        there = self._of(group, options)
+        there = [one for one in self._of(group, options) if not one.is_gathered]
         for one in reversed(there):
             one.make_room()
             if one.has_room:
                 return one
+        if len(there) >= MOST_ALIKE:
+            many = sum(len(one.functions) for one in there)
+            raise Unfit(f"its schedulers have {many} kernels already")
         if len(self._all) >= MOST_SCHEDULERS:
             raise Unfit(f"the program has {MOST_SCHEDULERS} schedulers already")
         self._all.append(KernelSet(group, options, self._most(group)))
