@@ -44,7 +44,8 @@ def names(one: KernelSet) -> list[str]:
 
 
 def homes(sets: KernelSets, name: str, group: int | None) -> list[list[str]]:
-    return [names(one) for one in sets.with_body(origin(name), (), group)]
+    found = sets.bodies(origin(name), (), group)
+    return [[known[2] for known in scheduler.bodies] for scheduler, _ in found]
 
 
 def test_what_is_full_gets_a_second_set_and_no_third_one() -> None:

@@ -283,8 +283,7 @@ class Device(Backend):
         if type(command) is SegmentCommand:
             self._replay(launch.number, launch.upstream, command)
             return
-        if self._builds != self._schedulers.builds:
-            self._look_again()
+        self._look_again()
         choice = self._choice
         if choice and (reason := _at_once(choice, launch.number, command)) is not None:
             self._to_lane(launch, reason)
@@ -413,8 +412,7 @@ class Device(Backend):
         """Have kernels in one scheduler that are launched in turn and are in several: there epochs
         are cut. For a while each kernel's next launch comes to Python, which tells what they
         are."""
-        if self._builds != self._schedulers.builds:
-            self._look_again()
+        self._look_again()
         step = self._cut_count.look(self._sender.cuts, self._sender.epochs_sent)
         if step is Step.WATCH:
             self._schedulers.watch()
@@ -524,8 +522,10 @@ class Device(Backend):
         sender.send_open(choice is None or choice.trusts)
 
     def _look_again(self) -> None:
-        """There are new schedulers: what was offered may be in a newer one now, and what the core
-        sends to lanes in one of them."""
+        """Where there are new schedulers, what was offered may be in a newer one now, and what the
+        core sends to lanes in one of them."""
+        if self._builds == self._schedulers.builds:
+            return
         self._builds = self._schedulers.builds
         self._forget_offers()
         if self._choice is not None:

@@ -133,11 +133,10 @@ class Schedulers:
             if not function.tiled and group < 1:
                 raise Unfit("it works in groups and no local size was given")
             size = self.tiled_group if function.tiled else group
-            for there in self._sets.with_body(origin, options, size):
-                if there.built is not None:
-                    if self._launched is not None:
-                        self._launched[origin, size, options] = None
-                    return there.built, there.built.bodies[origin]
+            for found in self._sets.bodies(origin, options, size):
+                if self._launched is not None:
+                    self._launched[origin, size, options] = None
+                return found
         if (origin, group) not in self._pending:
             if why:
                 raise Unfit(why)
@@ -147,12 +146,10 @@ class Schedulers:
     def homes(self, origin: Origin, group: int) -> list[tuple[Scheduler, Body]]:
         """All schedulers that run a kernel in groups of `group` work-items, the one that `find`
         gives first. Raises `Unfit`."""
-        found = [self.find(origin, group)]
+        first = self.find(origin, group)
         function, _, options = self._translated[origin]
-        for there in self._sets.with_body(origin, options, None if function.tiled else group):
-            if there.built is not None and there.built is not found[0][0]:
-                found.append((there.built, there.built.bodies[origin]))
-        return found
+        found = self._sets.bodies(origin, options, None if function.tiled else group)
+        return [first, *(one for one in found if one[0] is not first[0])]
 
     def may_ride(self, origin: Origin, home: Scheduler, other: Scheduler) -> bool:
         """Whether a kernel that `home` runs may as well run in `other`, which has groups of that

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from .built import Scheduler
-from .task import Unfit
+from .task import Body, Unfit
 
 if TYPE_CHECKING:
     from ..devices.driver import Origin
@@ -107,17 +107,20 @@ class KernelSets:
     def __iter__(self) -> Iterator[KernelSet]:
         return iter(tuple(self._all))  # which a thread adds to
 
-    def with_body(self, origin: Origin, options: Options, group: int | None) -> list[KernelSet]:
-        """Those that are built with a kernel, in groups of that size where one is given. Gathered
-        ones come first, the newest of them before the others; then where it is at home, then where
-        it is a guest."""
+    def bodies(
+        self, origin: Origin, options: Options, group: int | None
+    ) -> list[tuple[Scheduler, Body]]:
+        """What runs a kernel, in groups of that size where one is given: each scheduler that is
+        built with it, and its part there. Gathered ones come first, the newest of them before the
+        others; then the one where it is at home, then those where it is a guest."""
         found = [
             one
             for one in self
             if one.options == options and group in (None, one.group) and one.runs(origin)
         ]
         found.reverse()
-        return sorted(found, key=lambda one: (not one.is_gathered, origin in one.guests))
+        found.sort(key=lambda one: (not one.is_gathered, origin in one.guests))
+        return [(one.built, one.built.bodies[origin]) for one in found if one.built is not None]
 
     def enter(
         self, origin: Origin, translated: Translated, group: int, options: Options, tiled: bool
