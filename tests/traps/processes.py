@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 LIMIT_S = 300.0
@@ -173,6 +174,14 @@ def _after_death(job: Job, died: str, left: deque[Job], lock: Any) -> list[Resul
     return [{"name": name, "ranges": "unknown", "forms": {form: f"crashed: {died}"}}]
 
 
+def _listen(coming: SimpleQueue[str]) -> None:
+    """Hand on what comes on standard input. Where that ends nobody waits for results: end the
+    process, though its compiler may be at work, and for ever."""
+    for line in sys.stdin:
+        coming.put(line)
+    os._exit(0)
+
+
 def serve_jobs(device: Any, write: int) -> None:
     """The other end: try what comes on standard input."""
     from traps import all_traps
@@ -186,8 +195,10 @@ def serve_jobs(device: Any, write: int) -> None:
 
     traps = {trap.name: trap for trap in all_traps()}
     bench = Bench(device, say)
-    for line in sys.stdin:
-        job = Job(*json.loads(line))
+    coming: SimpleQueue[str] = SimpleQueue()
+    threading.Thread(target=_listen, args=(coming,), daemon=True).start()
+    while True:
+        job = Job(*json.loads(coming.get()))
         found = bench.try_all([traps[name] for name in job.names], job)
         if not bench.is_well():
             os._exit(NOT_WELL)  # as if the driver had crashed, which it has
