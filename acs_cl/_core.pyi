@@ -661,8 +661,7 @@ def launch_many(
 class Recorder:
     """Collect the tasks of an epoch as the words that the scheduler reads.
 
-    `acs_cl/scheduler/layout.py` describes the words. The columns with a leading underscore are read
-    there, for orders of tasks other than the program's."""
+    `acs_cl/scheduler/layout.py` describes the words, and `Recorder` there asks for them."""
 
     def add(
         self,
@@ -672,8 +671,19 @@ class Recorder:
         upstream: Iterable[int],
     ) -> int:
         """Add a task behind earlier ones and return its index."""
-    def _image(self, spare: int, stale: int, blocks: int, gang: bool) -> tuple[bytearray, int, int]:
-        """Return all words, and block 0 with its length."""
+    def _edges(self) -> tuple[list[int], list[int], list[int]]:
+        """Tell who is waited for, and who waits, edge by edge, and the tiles of each task."""
+    def _image(
+        self,
+        spare: int,
+        priority: Sequence[float],
+        window: int,
+        stale: int,
+        blocks: int,
+        gang: bool,
+    ) -> tuple[bytearray, int, int]:
+        """Return all words, and block 0 with its length. Tasks of higher `priority` go first where
+        several are ready; where there are none, those that came first."""
     @property
     def tasks(self) -> int:
         """Count the tasks."""
@@ -683,22 +693,6 @@ class Recorder:
     @property
     def width(self) -> int:
         """Bound how many tiles can be ready or running at a time."""
-    @property
-    def _records(self) -> tuple[bytes]: ...
-    @property
-    def _extra(self) -> bytes: ...
-    @property
-    def _heirs(self) -> bytes: ...
-    @property
-    def _counts(self) -> bytes: ...
-    @property
-    def _initial(self) -> bytes: ...
-    @property
-    def _upstream(self) -> bytes: ...
-    @property
-    def _downstream(self) -> bytes: ...
-    @property
-    def _patches(self) -> list[tuple[int, int]]: ...
 
 # ---- lanes ------------------------------------------------------------------------------------
 

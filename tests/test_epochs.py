@@ -93,6 +93,8 @@ class Model:
                 height(nodes, task, known)
         elif order == "narrow_first":
             known = {task: int(node.tiles == 1) for task, node in enumerate(nodes)}
+        elif order == "opara":
+            known = {task: -node.tiles for task, node in enumerate(nodes)}
         rank = {task: (-known.get(task, 0), task) for task in range(n)}
         self.counts = [len(node.upstream) for node in nodes]
         slots = n
@@ -179,6 +181,7 @@ OPTIONS = [
     ("first_in", 0, 1 << 20, False),
     ("critical_path", 0, 1 << 20, True),
     ("narrow_first", 0, 1 << 20, True),
+    ("opara", 0, 1 << 20, True),
     ("first_in", 1, 1 << 20, True),
     ("first_in", 5, 3, True),
     ("critical_path", 32, 1 << 20, True),

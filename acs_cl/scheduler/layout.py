@@ -8,8 +8,6 @@ Invariant: references go from lower to higher tasks. A task's upstream count is 
 down: an heir, which waits for one task alone, is counted down by nobody.
 """
 
-# Long because: one layout is written in one place.
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,7 +15,6 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import core
 from .orders import Order, Tasks, first_in, priorities
@@ -64,8 +61,6 @@ LEARNED_UNITS = 64
 # where things are in a record
 BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOCAL = range(10)
 WHEN, UPTO, SPREAD = 10, 14, 15
-KIND = [BODY, TILES, ITEMS, TILE_ITEMS, LOCAL]
-"""All that is told of a task without decisions or a shape, but for arguments and who waits."""
 
 # where things are in a block, by word, and how much of its beginning the host reads back
 TAIL, UNFINISHED, ROUND, FAULT, STATUS_WORDS = 32, 64, 65, 128, 160
@@ -180,8 +175,7 @@ JOINT = band(head(0, 1, 0, 1, 1, 0), 0, 1)
 
 
 class Recorder(core.native.Recorder):
-    """Takes tasks, gives an `Image`. The core makes images of tasks in program order, and
-    `arranged` those in any other."""
+    """Takes tasks, gives an `Image`."""
 
     def image(
         self,
@@ -194,141 +188,9 @@ class Recorder(core.native.Recorder):
     ) -> Image:
         """All of it as words. `spare`: queue slots beyond the entries, twice the groups that may
         come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach."""
-        if window or order is not first_in:
-            return arranged(self._columns(), spare, order, window, stale, blocks, gang)
-        words, block, block_words = self._image(spare, stale, blocks, gang)
-        return Image(words_of(words), self.tasks, self.width, block, block_words)
-
-    def _columns(self) -> Columns:
-        return Columns(
-            words_of(b"".join(self._records)).reshape(self.tasks, RECORD_WORDS),
-            words_of(self._extra),
-            words_of(self._heirs),
-            words_of(self._counts),
-            words_of(self._initial),
-            words_of(self._upstream),
-            words_of(self._downstream),
-            self._patches,
-            self.width,
-        )
-
-
-class Columns(NamedTuple):
-    """The tasks of an epoch, as a recorder has them."""
-
-    records: Words
-    """A row for each, without what `patches` names."""
-    extra: Words
-    """Arguments and shapes that records refer to."""
-    heirs: Words
-    """For each task, plus one, the first of those that wait for it alone; 0: there is none."""
-    counts: Words
-    """How many others each waits for; 0 for an heir."""
-    initial: Words
-    """Tasks that wait for none."""
-    upstream: Words
-    """Of the edges that no heir stands for: who is waited for, and below who waits."""
-    downstream: Words
-    patches: list[tuple[int, int]]
-    """Places in records, and what they refer to in `extra`."""
-    width: int
-    """As an `Image` has it."""
-
-
-def arranged(
-    columns: Columns,
-    spare: int,
-    order: Order = first_in,
-    window: int = 0,
-    stale: int = 0,
-    blocks: int = 1,
-    gang: bool = True,
-) -> Image:
-    """Make an image of tasks in any order. The parameters are those of `Recorder.image`."""
-    records, heirs, initial = columns.records, columns.heirs, columns.initial
-    upstream, downstream, counts = columns.upstream, columns.downstream, columns.counts.copy()
-    n = len(records)
-    tiles = tiles_of(records)
-    references = _references(tiles)
-    if window or order is not first_in:
-        upstream, downstream = _all_edges(heirs, upstream, downstream)
-        counts = np.bincount(downstream, minlength=n).astype(np.uint32)
-        heirs = np.zeros(n, np.uint32)
-        tasks = Tasks(upstream.tolist(), downstream.tolist(), tiles.tolist())
-        found = priorities(tasks, order)
-        if found is not None:
-            priority = np.array(found)
-            initial = initial[np.argsort(-priority[initial], kind="stable")]
-            by_priority = np.argsort(-priority[downstream], kind="stable")
-            upstream, downstream = upstream[by_priority], downstream[by_priority]
-        if window:
-            slots = min(window, stale + 1, n)
-            initial = initial[initial < slots]
-            counts[slots:] += 1
-        else:
-            heirs, upstream, downstream = _choose_heirs(upstream, downstream, counts)
-    successors = references[downstream[np.argsort(upstream, kind="stable")]]
-    out = np.bincount(upstream, minlength=n).astype(np.uint32) if len(upstream) else None
-    entries = _entries(initial, tiles)
-    image = _assemble(columns, successors, counts, entries, spare, window, stale, blocks)
-    stored = image.words[HEADER_WORDS : HEADER_WORDS + n * RECORD_WORDS]
-    records = stored.reshape(n, RECORD_WORDS)
-    if out is not None:
-        records[:, N_SUCCESSORS] = out
-        records[:, SUCCESSORS] = np.cumsum(out, dtype=np.uint32) - out
-    if len(initial) < n and not window:
-        _mark(records, heirs, references, gang)
-    return image
-
-
-def _assemble(
-    columns: Columns,
-    successors: Words,
-    counts: Words,
-    entries: Words,
-    spare: int,
-    window: int,
-    stale: int,
-    blocks: int,
-) -> Image:
-    records = columns.records
-    n = len(records)
-    tiles = tiles_of(records)
-    published = int(tiles.sum())
-    capacity = max(32, 1 << (published + spare + len(entries)).bit_length())
-    rows = -(-n // 32)
-    at_records = HEADER_WORDS
-    at_successors = at_records + n * RECORD_WORDS
-    at_extra = -(-(at_successors + len(successors)) // 4) * 4
-    at_initial = at_extra + len(columns.extra)
-    at_counts = at_initial + len(entries)
-    at_blocks = -(-(at_counts + n) // 32) * 32
-    block_words = -(-(STATE_WORD + 64 * rows + capacity) // 32) * 32
-    total = at_blocks + blocks * block_words
-    words = np.zeros(total, np.uint32)
-    words[:15] = (
-        VERSION, n, at_records, at_successors, len(successors), at_blocks, block_words,
-        capacity - 1, at_initial, len(entries), at_counts, window, stale, total, 0,
-    )  # fmt: skip
-    words[HEADER_CHECK] = header_check(words[:HEADER_CHECK].tolist())
-    flat = words[at_records:at_successors]
-    flat[:] = records.reshape(-1)
-    for place, extra in columns.patches:
-        flat[place] = at_extra + extra
-    words[at_successors : at_successors + len(successors)] = successors
-    words[at_extra:at_initial] = columns.extra
-    words[at_initial:at_counts] = entries
-    words[at_counts : at_counts + n] = counts
-    block = words[at_blocks : at_blocks + block_words]
-    block[32] = len(entries)
-    block[UNFINISHED] = n
-    state = block[STATE_WORD:]
-    at = task_places(n)
-    state[at] = counts
-    state[32 * rows + at] = tiles
-    slots = np.arange(len(entries))
-    state[64 * rows + (slots % 32) * (capacity // 32) + slots // 32] = entries
-    return Image(words, n, columns.width, at_blocks, block_words)
+        priority = () if order is first_in else priorities(Tasks(*self._edges()), order) or ()
+        words, block, block_words = self._image(spare, priority, window, stale, blocks, gang)
+        return Image(np.frombuffer(words, np.uint32), self.tasks, self.width, block, block_words)
 
 
 def header_check(header: Sequence[int]) -> int:
@@ -356,73 +218,3 @@ def task_places(n: int) -> Any:
 def tiles_of(records: Words) -> Words:
     """How many tiles each has; in the high half of the word is the number of the first."""
     return records[:, TILES] & np.uint32(0xFFFF)
-
-
-def words_of(column: Any) -> Words:
-    """A column of words as an array."""
-    return np.frombuffer(column, np.uint32)
-
-
-def _references(tiles: Words) -> Words:
-    """The reference of each task, as its successors' lists have it."""
-    tasks = np.arange(1, len(tiles) + 1, dtype=np.uint32)
-    return (tiles - np.uint32(1)) << np.uint32(TASK_BITS) | tasks
-
-
-def _all_edges(heirs: Words, upstream: Words, downstream: Words) -> tuple[Words, Words]:
-    """All edges in the order of the tasks that wait, those to heirs among them."""
-    having = np.flatnonzero(heirs).astype(np.uint32)
-    upstream = np.concatenate((having, upstream))
-    downstream = np.concatenate((heirs[having] - np.uint32(1), downstream))
-    in_order = np.argsort(downstream, kind="stable")
-    return upstream[in_order], downstream[in_order]
-
-
-def _choose_heirs(upstream: Words, downstream: Words, counts: Words) -> tuple[Words, Words, Words]:
-    """Give every task the first of the successors that wait for it alone as its heir; the heirs,
-    and the edges that are left."""
-    alone = counts[downstream] == 1
-    heirs = np.zeros(len(counts), np.uint32)
-    # in reverse, so that the first one stays
-    heirs[upstream[alone][::-1]] = downstream[alone][::-1] + 1
-    others = heirs[upstream] != downstream + 1
-    counts[downstream[~others]] = 0
-    return heirs, upstream[others], downstream[others]
-
-
-def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> None:
-    """Write the heirs down, and mark what is handed over without the queue: a task of one tile
-    whose one-tile heir is all that waits for it, and tasks of several tiles with such heirs. Of the
-    former, mark those whose heir is a like task."""
-    having = np.flatnonzero(heirs)
-    theirs = references[heirs[having].astype(np.int64) - 1]
-    records[having, HEIR] = theirs
-    bodies, single = records[:, BODY], theirs >> np.uint32(TASK_BITS) == 0
-    alone = tiles_of(records)[having] == 1
-    spawns = (bodies[having] & np.uint32(SPAWNS)) > 0
-    fused = having[alone & single & ~spawns & (records[having, N_SUCCESSORS] == 0)]
-    bodies[fused[_are_alike(records, fused, heirs)]] |= np.uint32(ALIKE)
-    bodies[fused] |= np.uint32(FUSED)
-    if gang and not alone.all():
-        bodies[having[~alone & ~single & ~spawns]] |= np.uint32(GANG)
-
-
-def _are_alike(records: Words, tasks: Words, heirs: Words) -> NDArray[np.bool_]:
-    """Whether tasks and their heirs differ in their arguments at most, which are in the records,
-    and in what waits for them; nothing else than an heir waits for the heirs."""
-    theirs = records[heirs[tasks].astype(np.int64) - 1]
-    differ = (records[tasks] ^ theirs)[:, KIND].any(axis=1)
-    plain = theirs[:, BODY] & np.uint32(PLAIN) > 0
-    alike: NDArray[np.bool_] = ~differ & plain & (theirs[:, N_SUCCESSORS] == 0)
-    return alike
-
-
-def _entries(tasks: Words, tiles: Words) -> Words:
-    """A queue entry for every tile of some tasks."""
-    each = tiles[tasks].astype(np.int64)
-    if (each == 1).all():
-        return (tasks + 1).astype(np.uint32)
-    repeated = np.repeat(tasks + 1, each).astype(np.uint32)
-    ends = np.cumsum(each)
-    tile = np.arange(len(repeated), dtype=np.int64) - np.repeat(ends - each, each)
-    return (repeated | (tile << TASK_BITS).astype(np.uint32)).astype(np.uint32)

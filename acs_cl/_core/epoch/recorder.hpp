@@ -1,6 +1,5 @@
-// The tasks of an epoch as they come, and the words that the scheduler reads. acs_cl/scheduler/layout.py
-// describes these, and makes the images that are in another order than the program's.
-// emu/reference/epochs.py is the model.
+// The tasks of an epoch as they come, and the words that the scheduler reads, which
+// acs_cl/scheduler/layout.py describes. tests/test_epochs.py has the model.
 
 #pragma once
 
@@ -28,16 +27,73 @@ constexpr std::uint32_t TASK_BITS = 20, MOST_TILES = 1u << (32 - TASK_BITS);
 
 using RecordWords = std::array<std::uint32_t, RECORD_WORDS>;
 
+// Who waits for whom. The first of those that wait for a task alone is its heir.
+struct Graph {
+    struct Edge {
+        std::uint32_t above, below;
+    };
+    std::vector<std::uint32_t> heirs;    // of each task, plus one; 0: it has none
+    std::vector<std::uint32_t> counts;   // how many others each waits for; 0 for an heir
+    std::vector<std::uint32_t> initial;  // tasks that wait for none
+    std::vector<Edge> edges;             // all but those to heirs, by the tasks that wait
+
+    std::uint32_t tasks() const { return std::uint32_t(heirs.size()); }
+
+    // Those to heirs, too.
+    std::vector<Edge> all_edges() const {
+        std::vector<std::uint32_t> above(tasks());
+        for (std::uint32_t task = 0; task < tasks(); task++)
+            if (heirs[task]) above[heirs[task] - 1] = task + 1;
+        std::vector<Edge> found;
+        for (std::uint32_t task = 0, edge = 0; task < tasks(); task++) {
+            if (above[task]) found.push_back({above[task] - 1, task});
+            for (; edge < edges.size() && edges[edge].below == task; edge++) found.push_back(edges[edge]);
+        }
+        return found;
+    }
+
+    // The same with tasks of higher priority first wherever several become ready; empty: in program
+    // order. `slots`: what a window takes in at the start, 0: there is none. Later tasks of a window
+    // wait until they are in it, and nobody has an heir, since heirs would run without being in it.
+    Graph arranged(const std::vector<double> &priority, std::uint32_t slots) const {
+        Graph found{std::vector<std::uint32_t>(tasks()), std::vector<std::uint32_t>(tasks()), initial, all_edges()};
+        for (const Edge &edge : found.edges) found.counts[edge.below]++;
+        if (!priority.empty()) {
+            std::stable_sort(found.initial.begin(), found.initial.end(), [&](std::uint32_t a, std::uint32_t b) {
+                return priority[a] > priority[b];
+            });
+            std::stable_sort(found.edges.begin(), found.edges.end(), [&](const Edge &a, const Edge &b) {
+                return priority[a.below] > priority[b.below];
+            });
+        }
+        if (slots) {
+            auto is_outside = [&](std::uint32_t task) { return task >= slots; };
+            found.initial.erase(std::remove_if(found.initial.begin(), found.initial.end(), is_outside),
+                                found.initial.end());
+            for (std::uint32_t task = slots; task < tasks(); task++) found.counts[task]++;
+        } else {
+            auto inherits = [&](const Edge &edge) {
+                if (found.counts[edge.below] != 1 || found.heirs[edge.above]) return false;
+                found.heirs[edge.above] = edge.below + 1;
+                found.counts[edge.below] = 0;
+                return true;
+            };
+            found.edges.erase(std::remove_if(found.edges.begin(), found.edges.end(), inherits), found.edges.end());
+        }
+        return found;
+    }
+};
+
 class Recorder {
 public:
     std::vector<RecordWords> records;  // one more where `place` gave it
     std::string extra;
     std::size_t entries = 0;  // tiles of all tasks
     std::uint32_t width = 0;  // tiles that can be ready or running at a time, at most
-    std::vector<std::uint32_t> heirs, counts, initial, upstream, downstream;
+    Graph graph;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> patches;
 
-    std::uint32_t tasks() const { return std::uint32_t(heirs.size()); }
+    std::uint32_t tasks() const { return graph.tasks(); }
 
     // A task behind those of `others`; its number. Null: the record has its arguments, or no shape.
     std::uint32_t add(std::string_view record, const std::string_view *blob,
@@ -73,18 +129,22 @@ public:
             patches.emplace_back(task * RECORD_WORDS + SHAPE, place->second);
         }
         follow(task, others);
-        heirs.push_back(0);
-        counts.push_back(0);
+        graph.heirs.push_back(0);
+        graph.counts.push_back(0);
         if (others.empty()) {
-            initial.push_back(task);
-        } else if (others.size() == 1 && !heirs[others[0]]) {
-            heirs[others[0]] = task + 1;
+            graph.initial.push_back(task);
+        } else if (others.size() == 1 && !graph.heirs[others[0]]) {
+            graph.heirs[others[0]] = task + 1;
         } else {
-            counts.back() = std::uint32_t(others.size());
-            upstream.insert(upstream.end(), others.begin(), others.end());
-            downstream.insert(downstream.end(), others.size(), task);
+            graph.counts.back() = std::uint32_t(others.size());
+            for (std::uint32_t other : others) graph.edges.push_back({other, task});
         }
         return task;
+    }
+
+    // What a window of so many tasks takes in at the start, `stale` tasks at most behind the oldest.
+    std::uint32_t slots(std::uint32_t window, std::uint32_t stale) const {
+        return std::uint32_t(std::min({std::uint64_t(window), std::uint64_t(stale) + 1, std::uint64_t(tasks())}));
     }
 
     // Where its parts are in an image of `blocks` blocks, of which the first is filled.
@@ -93,17 +153,17 @@ public:
             block_words, words;
     };
 
-    // `spare`: queue slots beyond the entries.
-    Layout layout(std::uint32_t spare, std::uint32_t blocks) const {
+    // `graph`: its own, or that arranged. `spare`: queue slots beyond the entries.
+    Layout layout(const Graph &graph, std::uint32_t spare, std::uint32_t blocks) const {
         Layout at{};
         std::uint32_t n = tasks(), published = std::uint32_t(entries);
-        for (std::uint32_t task : initial) at.entries += tiles(task);
+        for (std::uint32_t task : graph.initial) at.entries += tiles(task);
         std::uint64_t slots = std::uint64_t(published) + spare + at.entries;
         if (slots >> 31) throw std::length_error("an epoch has too many tiles");
         for (at.capacity = 32; at.capacity <= slots;) at.capacity *= 2;
         at.rows = (n + 31) / 32;
         at.successors = HEADER_WORDS + n * RECORD_WORDS;
-        at.extra = (at.successors + std::uint32_t(downstream.size()) + 3) / 4 * 4;
+        at.extra = (at.successors + std::uint32_t(graph.edges.size()) + 3) / 4 * 4;
         at.initial = at.extra + std::uint32_t(extra.size() / 4);
         at.counts = at.initial + at.entries;
         at.blocks = (at.counts + n + 31) / 32 * 32;
@@ -112,12 +172,13 @@ public:
         return at;
     }
 
-    // All of it in program order, into `at.words` words that are zero.
-    void write(const Layout &at, std::uint32_t *words, std::uint32_t stale, bool gang) const {
+    // All of it, into `at.words` words that are zero.
+    void write(const Graph &graph, const Layout &at, std::uint32_t *words, std::uint32_t window,
+               std::uint32_t stale, bool gang) const {
         std::uint32_t n = tasks();
         const std::uint32_t header[] = {
-            VERSION, n, HEADER_WORDS, at.successors, std::uint32_t(downstream.size()), at.blocks,
-            at.block_words, at.capacity - 1, at.initial, at.entries, at.counts, 0, stale, at.words, 0};
+            VERSION, n, HEADER_WORDS, at.successors, std::uint32_t(graph.edges.size()), at.blocks,
+            at.block_words, at.capacity - 1, at.initial, at.entries, at.counts, window, stale, at.words, 0};
         std::uint32_t check = 0;
         for (std::uint32_t word : header) check = (check ^ word) * 16777619u;
         std::memcpy(words, header, sizeof(header));
@@ -127,20 +188,20 @@ public:
         if (n) std::memcpy(own, records.data(), n * RECORD_BYTES);
         for (auto [place, put] : patches) own[place] = at.extra + put;
         std::memcpy(words + at.extra, extra.data(), extra.size());
-        std::copy(counts.begin(), counts.end(), words + at.counts);
-        write_successors(own, words + at.successors);
-        if (initial.size() < n) mark(own, gang);
+        std::copy(graph.counts.begin(), graph.counts.end(), words + at.counts);
+        write_successors(graph.edges, own, words + at.successors);
+        mark(graph.heirs, own, gang);
 
         std::uint32_t *block = words + at.blocks, *state = block + STATE_WORD;
         block[32] = at.entries;
         block[UNFINISHED] = n;
         for (std::uint32_t task = 0; task < n; task++) {
             std::uint32_t place = task % 32 * at.rows + task / 32;
-            state[place] = counts[task];
+            state[place] = graph.counts[task];
             state[32 * at.rows + place] = tiles(task);
         }
         std::uint32_t *slots = state + 64 * at.rows, slot = 0;
-        for (std::uint32_t task : initial)
+        for (std::uint32_t task : graph.initial)
             for (std::uint32_t tile = 0; tile < tiles(task); tile++, slot++) {
                 std::uint32_t entry = tile << TASK_BITS | (task + 1);
                 words[at.initial + slot] = entry;
@@ -148,12 +209,13 @@ public:
             }
     }
 
+protected:
+    // In the high half of the word is the number of the first.
+    std::uint32_t tiles(std::uint32_t task) const { return records[task][TILES] & 0xFFFF; }
+
 private:
     static constexpr std::uint32_t VERSION = 0xAC500003, HEADER_CHECK = 15, UNFINISHED = 64,
                                    STATE_WORD = 192;
-
-    // The first of them is in the high half.
-    std::uint32_t tiles(std::uint32_t task) const { return records[task][TILES] & 0xFFFF; }
 
     // A task and how many tiles it has more than one.
     std::uint32_t reference(std::uint32_t task) const {
@@ -161,20 +223,20 @@ private:
     }
 
     // What follows each task, besides its heir, in the order in which it came.
-    void write_successors(std::uint32_t *own, std::uint32_t *list) const {
-        if (upstream.empty()) return;
-        for (std::uint32_t task : upstream) own[task * RECORD_WORDS + N_SUCCESSORS]++;
+    void write_successors(const std::vector<Graph::Edge> &edges, std::uint32_t *own, std::uint32_t *list) const {
+        if (edges.empty()) return;
+        for (const Graph::Edge &edge : edges) own[edge.above * RECORD_WORDS + N_SUCCESSORS]++;
         std::vector<std::uint32_t> next(tasks());
         for (std::uint32_t task = 0, place = 0; task < tasks(); task++) {
             own[task * RECORD_WORDS + SUCCESSORS] = next[task] = place;
             place += own[task * RECORD_WORDS + N_SUCCESSORS];
         }
-        for (std::size_t edge = 0; edge < upstream.size(); edge++)
-            list[next[upstream[edge]]++] = reference(downstream[edge]);
+        for (const Graph::Edge &edge : edges) list[next[edge.above]++] = reference(edge.below);
     }
 
-    // Write the heirs down, and mark what is handed over without the queue.
-    void mark(std::uint32_t *own, bool gang) const {
+    // Write the heirs down, and mark what is handed over without the queue: a task of one tile whose
+    // one-tile heir is all that waits for it, and tasks of several tiles with such heirs.
+    void mark(const std::vector<std::uint32_t> &heirs, std::uint32_t *own, bool gang) const {
         for (std::uint32_t task = 0; task < tasks(); task++, own += RECORD_WORDS) {
             if (!heirs[task]) continue;
             bool alone = tiles(task) == 1, single = tiles(heirs[task] - 1) == 1;

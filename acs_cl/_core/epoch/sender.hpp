@@ -505,13 +505,13 @@ private:
 
     void send_collected(Epoch &epoch) {
         const Recorder &recorder = *epoch.recorder;
-        const Recorder::Layout at = recorder.layout(spare(epoch, stays_), stays_ ? 2 : 1);
+        const Recorder::Layout at = recorder.layout(recorder.graph, spare(epoch, stays_), stays_ ? 2 : 1);
         if (!words_.empty()) {
             epoch.words = std::move(words_.back());
             words_.pop_back();
         }
         epoch.words.assign(at.words, 0);
-        recorder.write(at, epoch.words.data(), stale, gang);
+        recorder.write(recorder.graph, at, epoch.words.data(), 0, stale, gang);
         epoch.counts = {recorder.tasks(), recorder.width, at.blocks, at.block_words};
         const std::size_t nbytes = 4 * epoch.words.size();
         try {

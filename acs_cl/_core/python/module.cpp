@@ -71,21 +71,28 @@ public:
                              some(shape, shape_bytes), upstream_);
     }
 
-    template <auto column>
-    nb::bytes words() const {
-        const auto &values = this->*column;
-        return nb::bytes(reinterpret_cast<const char *>(values.data()),
-                         values.size() * sizeof(values[0]));
+    // Of each edge the task that is waited for, then the one that waits; and the tiles of each task.
+    nb::tuple edges() const {
+        nb::list above, below, tiles;
+        for (auto [upstream, downstream] : graph.all_edges()) above.append(upstream), below.append(downstream);
+        for (std::uint32_t task = 0; task < tasks(); task++) tiles.append(this->tiles(task));
+        return nb::make_tuple(above, below, tiles);
     }
 
     // Its words, and where block 0 is and how long.
-    nb::tuple image(std::uint32_t spare, std::uint32_t stale, std::uint32_t blocks, bool gang) const {
-        Layout at = layout(spare, blocks);
+    nb::tuple image(std::uint32_t spare, const std::vector<double> &priority, std::uint32_t window,
+                    std::uint32_t stale, std::uint32_t blocks, bool gang) const {
+        if (!priority.empty() && priority.size() != tasks())
+            throw std::invalid_argument("each task has a priority, or none has");
+        Graph arranged;
+        if (window || !priority.empty()) arranged = graph.arranged(priority, window ? slots(window, stale) : 0);
+        const Graph &sent = window || !priority.empty() ? arranged : graph;
+        Layout at = layout(sent, spare, blocks);
         nb::object words = nb::steal(PyByteArray_FromStringAndSize(nullptr, 4 * Py_ssize_t(at.words)));
         if (!words.is_valid()) throw nb::python_error();
         char *bytes = PyByteArray_AS_STRING(words.ptr());
         std::memset(bytes, 0, 4 * std::size_t(at.words));
-        write(at, reinterpret_cast<std::uint32_t *>(bytes), stale, gang);
+        write(sent, at, reinterpret_cast<std::uint32_t *>(bytes), window, stale, gang);
         return nb::make_tuple(words, at.blocks, at.block_words);
     }
 
@@ -108,7 +115,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 73;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 74;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -215,27 +222,16 @@ NB_MODULE(_core, module) {
     add_memory(module);
     add_sender(module);
 
-    // `_image` is in program order; for other orders the columns are as `layout.Recorder.image`
-    // reads them.
     nb::class_<PythonRecorder>(module, "Recorder")
         .def(nb::init<>())
         .def("add", &PythonRecorder::add, "record"_a, "blob"_a.none(), "task_shape"_a.none(),
              "upstream"_a)
-        .def("_image", &PythonRecorder::image, "spare"_a, "stale"_a, "blocks"_a, "gang"_a)
+        .def("_edges", &PythonRecorder::edges)
+        .def("_image", &PythonRecorder::image, "spare"_a, "priority"_a, "window"_a, "stale"_a, "blocks"_a,
+             "gang"_a)
         .def_prop_ro("tasks", &Recorder::tasks)
         .def_ro("entries", &Recorder::entries)
-        .def_ro("width", &Recorder::width)
-        .def_prop_ro("_records", [](PythonRecorder &self) {
-            self.records.resize(self.tasks());
-            return nb::make_tuple(self.words<&Recorder::records>());
-        })
-        .def_prop_ro("_extra", &PythonRecorder::words<&Recorder::extra>)
-        .def_prop_ro("_heirs", &PythonRecorder::words<&Recorder::heirs>)
-        .def_prop_ro("_counts", &PythonRecorder::words<&Recorder::counts>)
-        .def_prop_ro("_initial", &PythonRecorder::words<&Recorder::initial>)
-        .def_prop_ro("_upstream", &PythonRecorder::words<&Recorder::upstream>)
-        .def_prop_ro("_downstream", &PythonRecorder::words<&Recorder::downstream>)
-        .def_ro("_patches", &Recorder::patches);
+        .def_ro("width", &Recorder::width);
 
     module.def("open_driver", &open_driver, "functions"_a);
     module.def("declare_memory", [](std::uintptr_t kernel, const std::vector<std::uintptr_t> &addresses) {
