@@ -27,8 +27,11 @@ def origin(name: str) -> Any:
     return ("source", (), name)
 
 
-def enter(sets: KernelSets, name: str, group: int, tiled: bool = False) -> None:
-    translated: Any = (SimpleNamespace(tiled=tiled, local_bytes=0), "source")
+def enter(
+    sets: KernelSets, name: str, group: int, tiled: bool = False, program: str | None = None
+) -> None:
+    text = name if program is None else program
+    translated: Any = (SimpleNamespace(tiled=tiled, local_bytes=0), text)
     sets.enter(origin(name), translated, group, (), tiled)
 
 
@@ -56,6 +59,24 @@ def test_what_is_full_gets_a_second_set_and_no_third_one() -> None:
     with pytest.raises(Unfit, match="its schedulers have 32 kernels already"):
         enter(sets, "one more", GROUPS)
     enter(sets, "k0", GROUPS)  # which is there
+
+
+def test_a_second_set_runs_all_kernels_of_a_program() -> None:
+    sets = KernelSets(False)
+    for i in range(10):
+        enter(sets, f"k{i}", GROUPS)
+    for i in range(12):
+        enter(sets, f"own{i}", GROUPS, program="one")
+    first, second = sets
+    assert names(first) == [f"k{i}" for i in range(10)] + [f"own{i}" for i in range(6)]
+    assert names(second) == [f"own{i}" for i in range(12)]
+    build(sets)
+    assert homes(sets, "own0", GROUPS) == [names(first), names(second)]  # where it is at home
+    for i in range(5):
+        enter(sets, f"more{i}", GROUPS, program="one")
+    assert names(second) == [f"own{i}" for i in (0, 1, 2, 3, 4, *range(6, 12))] + [
+        f"more{i}" for i in range(5)
+    ]
 
 
 def test_there_are_so_many_sets_at_most() -> None:
@@ -147,5 +168,8 @@ def test_cuts_are_looked_into_where_every_second_epoch_is_cut() -> None:
     assert count.look(2 * OFTEN, 4 * OFTEN) is Step.WATCH
     assert count.look(2 * OFTEN + 1, 4 * OFTEN + 1) is Step.NOTHING
     assert count.look(3 * OFTEN, 5 * OFTEN) is Step.GATHER
-    assert count.look(4 * OFTEN, 6 * OFTEN) is Step.NOTHING  # twice as many are needed now
-    assert count.look(5 * OFTEN, 7 * OFTEN) is Step.WATCH
+    for at in range(4, 3 + 2 * (MOST_SCHEDULERS - 1), 2):
+        assert count.look(at * OFTEN, at * OFTEN) is Step.WATCH
+        assert count.look((at + 1) * OFTEN, (at + 1) * OFTEN) is Step.GATHER
+    assert count.look((at + 2) * OFTEN, (at + 2) * OFTEN) is Step.NOTHING  # twice as many now
+    assert count.look((at + 3) * OFTEN, (at + 3) * OFTEN) is Step.WATCH

@@ -247,7 +247,7 @@ def test_more_kernels_than_a_scheduler_takes_have_a_second_one(rt: acs.Runtime) 
     program = rt.build(many(20))
     rt.prebuild(*(getattr(program, f"k{i}") for i in range(20)))
     scheduler = Scheduler(rt)
-    assert [len(one.bodies) for one in scheduler.built] == [kernel_sets.MOST_BODIES, 4]
+    assert [len(one.bodies) for one in scheduler.built] == [kernel_sets.MOST_BODIES] * 2
     x = rt.zeros(100, "u4")
     for _ in range(3):
         for i in range(20):
@@ -258,23 +258,26 @@ def test_more_kernels_than_a_scheduler_takes_have_a_second_one(rt: acs.Runtime) 
 
 
 def test_kernels_launched_in_turn_come_to_be_in_one_scheduler(rt: acs.Runtime) -> None:
-    """Four are in a second one, and cut an epoch in each step."""
-    program = rt.build(many(20))
-    rt.prebuild(*(getattr(program, f"k{i}") for i in range(20)))
+    """Four, of another program, are in a second one, and cut an epoch in each step."""
+    kernels = {}
+    for first, count in ((0, 16), (16, 4)):
+        program = rt.build(many(count, first))
+        kernels |= {f"k{i}": getattr(program, f"k{i}") for i in range(first, first + count)}
+    rt.prebuild(*kernels.values())
     scheduler = Scheduler(rt)
     x = rt.zeros(100, "u4")
     used = sorted(["k0", "k1", *next(one.facts.kernels for one in scheduler.built[1:])])
     steps, cuts = 0, []
     while len(scheduler.built) < 3 and steps < 1000:
         for name in used:
-            getattr(program, name)((100,), None, x)
+            kernels[name]((100,), None, x)
         rt.finish()
         rt.prebuild()
         steps += 1
     assert [sorted(one.facts.kernels) for one in scheduler.built[2:]] == [used]
     for _ in range(6):
         for name in used:
-            getattr(program, name)((100,), None, x)
+            kernels[name]((100,), None, x)
         rt.finish()
         cuts.append(scheduler.counters["cuts"])
     assert cuts[1:] == cuts[1:2] * 5

@@ -6,8 +6,10 @@ be built into a scheduler. Nothing is built here.
 A set has one group size and one list of build options, and a few kernels at most, since compilers
 take long for large ones. A kernel is at home in one set. In others it may be a guest, so that an
 epoch need not end where it comes: a kernel that may be cut anywhere is one wherever there is room.
-What is full gets a second set beside it. Where kernels that are launched in turn come to live in
-several sets of a size, `gather` makes one of all of them, if they are not too many.
+What is full gets a second set beside it. The kernels of one program are launched in turn: those at
+home in the full one are guests in the second, which then runs all of them. Where kernels that are
+launched in turn come to live in several sets of a size nevertheless, `gather` makes one of all of
+them, if they are not too many.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ ARENA_BYTES = 4096
 
 OFTEN, RARELY = 64, 1 << 20
 """Epochs that are cut before somebody looks which kernels are launched in turn; twice as many each
-time, up to so many."""
+time, up to so many, when there were as many looks as there may be schedulers."""
 
 Options: TypeAlias = tuple[str, ...]
 Translated: TypeAlias = "tuple[Function, str]"
@@ -130,6 +132,8 @@ class KernelSets:
         others = [one for one in self._all if one.options == options and one.group != group]
         if not any(origin in one.functions for one in self._of(group, options)):
             home = self._with_room(group, options)
+            if not home.functions:
+                self._invite_siblings(home, translated[1])
             home.put(origin, translated)
             if not tiled:
                 for other in others:
@@ -188,6 +192,15 @@ class KernelSets:
         self._all.append(KernelSet(group, options, self._most(group)))
         return self._all[-1]
 
+    def _invite_siblings(self, home: KernelSet, text: str) -> None:
+        """Kernels of one program that are at home in other sets of a size are guests in a new one,
+        unless they took long to build."""
+        for other in self._of(home.group, home.options):
+            for origin, pair in other.functions.items():
+                is_new = pair[1] == text and origin not in home.functions
+                if is_new and not other.is_slow and len(home.functions) < home.most - 1:
+                    home.put(origin, pair, is_guest=True)
+
     def _drop_one(self, among: Sequence[KernelSet], origins: set[Origin]) -> bool:
         """Make room for a set: the oldest one goes that was gathered, and has other kernels."""
         for one in among:
@@ -216,7 +229,7 @@ class CutCount:
 
     def __init__(self) -> None:
         self._needed = OFTEN
-        self._cuts = self._epochs = 0
+        self._gathers = self._cuts = self._epochs = 0
         self._watches = False
 
     def look(self, cuts: int, epochs: int) -> Step:
@@ -226,7 +239,10 @@ class CutCount:
         is_often = 2 * (cuts - self._cuts) >= epochs - self._epochs
         self._cuts, self._epochs = cuts, epochs
         if self._watches:
-            self._watches, self._needed = False, min(2 * self._needed, RARELY)
+            self._watches = False
+            self._gathers += 1
+            if self._gathers >= MOST_SCHEDULERS:
+                self._needed = min(2 * self._needed, RARELY)
             return Step.GATHER
         self._watches = is_often
         return Step.WATCH if is_often else Step.NOTHING
