@@ -587,6 +587,7 @@ class View:
 
 def use(
     handle: type,
+    cut_handle: type,
     array: type,
     local_memory: type,
     numbers: tuple[type, ...],
@@ -620,6 +621,21 @@ def learn(
     """Add sizes to that plan. `heads`: each scheduler that takes them, first the one where they
     live, its local memory, how records of these sizes begin there, and their shape. `stay`: so many
     launches up to this number go to lanes before Python decides again, for this reason."""
+
+def learn_bands(
+    kernel: Caller,
+    global_size: Sizes,
+    local_size: Sizes | None,
+    asked: Any,
+    unit: Sizes,
+    bands: Iterable[tuple[Groups, Sizes, Sizes | None]],
+    shifted: Any,
+    stay: tuple[int, int, str | None],
+) -> None:
+    """Add to that plan how launches of these sizes are cut where `bands=` is `asked`.
+
+    `bands`: the groups of each, of `unit` work-items, and its size and offset on a lane.
+    `shifted`: the kernel of those with an offset. `stay`: as for `learn`."""
 
 def learn_gate(kernel: Caller, variant: Any) -> None:
     """Give a launch plan the kernel that looks at the flag of `when=` first."""

@@ -23,7 +23,7 @@ from .devices.driver import OwnKernel
 from .devices.pocl import mixes_offsets
 from .launch.commands import KernelCommand
 from .launch.joint import CutHandle
-from .launch.parts import MOST_KEPT, parts_of
+from .launch.parts import MOST_KEPT, Part, parts_of
 from .records import Access, Sizes
 
 if TYPE_CHECKING:
@@ -86,11 +86,8 @@ class Bands:
         made = partial(self._in_parts, kernel, native)
         return Cut(many, touched, "", about, made, self._parts)
 
-    def launch(
-        self, engine: Engine, command: KernelCommand, access: Access,
-        wait_for: Sequence[cl.Event] | None,
-    ) -> Handle | str:  # fmt: skip
-        """Launch the parts of a launch that is not recorded; or say why it stays whole."""
+    def parts(self, engine: Engine, command: KernelCommand, access: Access) -> list[Part] | str:
+        """Give the parts of a launch that is not recorded; or say why it stays whole."""
         cut = command.cut
         assert cut is not None
         if reason := engine.uncut or cut.reason:
@@ -108,14 +105,7 @@ class Bands:
             if known.reason:
                 return known.reason
             command = command._replace(cut=cut._replace(bands=known.bands))
-        found = parts_of(command)
-        if isinstance(found, str):
-            return found
-        numbers = engine.launch_parts(found, access, wait_for)
-        if numbers is None:
-            return POISONED
-        text = f"bands: {len(found)}, launches {numbers[0]:,} to {numbers[-1]:,}"
-        return CutHandle(engine, numbers, command.name, access, text)
+        return parts_of(command)
 
     def _in_parts(
         self, kernel: Cuttable, native: OwnKernel, has_local: bool, has_offset: bool
@@ -150,7 +140,15 @@ def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
     return asked, made
 
 
+def launched(
+    engine: Engine, command: KernelCommand, access: Access, parts: Sequence[Part],
+    wait_for: Sequence[cl.Event] | None,
+) -> CutHandle | str:  # fmt: skip
+    """Launch the parts of a launch that touches what `access` says; or say why it stays whole."""
+    numbers = engine.launch_parts(parts, access, wait_for)
+    return POISONED if numbers is None else CutHandle(engine, numbers, command.name, access)
+
+
 def left_whole(engine: Engine, handle: Handle, reason: str) -> Handle:
     """A launch that was to be cut, and why it was not."""
-    text = f"bands: off, since {reason}"
-    return CutHandle(engine, (handle.number,), handle.name, handle.access, text)
+    return CutHandle(engine, (handle.number,), handle.name, handle.access, reason)

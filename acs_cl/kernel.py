@@ -24,9 +24,9 @@ from . import core
 from .access import arguments, hints, scalars
 from .access.binder import MOST_RUNS, Bound, binder
 from .access.called import Arguments
-from .access.cuts import asked
+from .access.cuts import AUTO, asked
 from .access.signature import Parameter, Signature, by_arguments
-from .banded import Bands, left_whole
+from .banded import POISONED, Bands, launched, left_whole
 from .conditions import Deciding, Guards, size
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, is_svm, own_clone
@@ -34,7 +34,7 @@ from .errors import UsageError
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
 from .launch.sizes import MOST, Unsuitable
-from .plans import plan_launches
+from .plans import plan_bands, plan_launches
 from .records import Access, Sizes, Span, interval
 
 if TYPE_CHECKING:
@@ -228,10 +228,17 @@ class Kernel(core.native.Caller):
         variant = None
         whole = ""
         if cut is not None and graph is None:
-            found = self._bands.launch(self.engine, command, access, wait_for)
-            if not isinstance(found, str):
-                return found
-            whole = found
+            parts = self._bands.parts(self.engine, command, access)
+            if isinstance(parts, str):
+                whole = parts
+            else:
+                made = launched(self.engine, command, access, parts, wait_for)
+                if not isinstance(made, str):
+                    if plain and items is None and many != AUTO:
+                        said = None if bands is None else many
+                        plan_bands(self, command, said, parts, args, made.numbers)
+                    return made
+                whole = made
             if self.engine.checker is None:
                 command = command._replace(cut=None)
         if deciding is None:
@@ -244,7 +251,9 @@ class Kernel(core.native.Caller):
             if deciding.counts:
                 return handle
             variant = deciding.variant
-        if plain and items is None:
+        # where launches are cut by default, only such a call tells what the next one is
+        is_usual = bands is None and deciding is None and whole != POISONED
+        if plain and items is None and (is_usual or not asked(self.engine.options.bands)):
             # a graph keeps commands, and makes tasks of them
             plan_launches(self, command, graph is not None, args, handle.number, variant)
         return left_whole(self.engine, handle, whole) if whole else handle

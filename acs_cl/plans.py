@@ -17,7 +17,6 @@ from . import core
 from .access.binder import parameter_of
 from .access.called import Called
 from .memory.array import Array
-from .records import Sizes
 from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from .devices.driver import OwnKernel
     from .launch.commands import KernelCommand
     from .launch.engine import Engine
+    from .launch.parts import Part
     from .opencl_c.functions.translation import Function
     from .scheduler.backend import Head
 
@@ -73,9 +73,9 @@ class Planned(Called, Protocol):
         """What binds the arguments of its launches."""
 
 
-def use(handle: type) -> None:
-    """What a launch gives back, once."""
-    core.native.use(handle, Array, cl.LocalMemory, _NUMBERS, FLAGS)
+def use(handle: type, cut_handle: type) -> None:
+    """What a launch gives back, and one in bands, once."""
+    core.native.use(handle, cut_handle, Array, cl.LocalMemory, _NUMBERS, FLAGS)
 
 
 def plan_launches(
@@ -96,7 +96,7 @@ def plan_launches(
         return
     may_record = not is_kept and command.kernel is kernel.native
     heads: list[Head] = engine.backend.heads(command) if may_record else []
-    stay = _stay(kernel, command.global_size, command.local_size, args, number)
+    stay = _stay(kernel, command, args, number)
     if not heads and stay is None:
         return
     if not native.is_planned(kernel, bool(heads)):
@@ -108,6 +108,37 @@ def plan_launches(
     native.learn(kernel, command.global_size, command.local_size, heads, stay)
     if variant is not None:
         native.learn_gate(kernel, variant)
+
+
+def plan_bands(
+    kernel: Planned,
+    command: KernelCommand,
+    asked: object,
+    parts: Sequence[Part],
+    args: tuple[object, ...],
+    numbers: Sequence[int],
+) -> None:
+    """Launches `numbers`, the bands of one, went to a backend: the core makes bands like them from
+    now on, where `asked` is what `bands=` says. `command`: the whole launch."""
+    assert isinstance(kernel, core.native.Caller)
+    native, engine = core.native, kernel.engine
+    if kernel.is_for_python or not engine.table.usable or command.kernel is not kernel.native:
+        return
+    stays = [
+        _stay(kernel, one.command, args, number) for one, number in zip(parts, numbers, strict=True)
+    ]
+    found = [stay for stay in stays if stay is not None]
+    if len(found) < len(stays):
+        return
+    if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel), None):
+        kernel.is_for_python = True
+        return
+    bands = [(one.groups, one.command.global_size, one.command.offset) for one in parts]
+    shortest = min(found, key=lambda stay: (stay[0] < 0, stay))
+    native.learn_bands(
+        kernel, command.global_size, command.local_size, asked, parts[0].unit, bands,
+        parts[-1].command.kernel, shortest,
+    )  # fmt: skip
 
 
 def plan_commands(
@@ -134,18 +165,15 @@ def plan_commands(
 
 
 def _stay(
-    kernel: Planned,
-    global_size: Sizes,
-    local_size: Sizes | None,
-    args: tuple[object, ...],
-    number: int,
+    kernel: Planned, command: KernelCommand, args: tuple[object, ...], number: int
 ) -> tuple[int, int, str | None] | None:
     """How long launches like `number` go to lanes, where that one did."""
     engine = kernel.engine
     backend = engine.backend
     if backend.core_queues is None:
         return None
-    stay = backend.stays(number, kernel.native, (kernel.name, global_size, local_size))
+    key = kernel.name, command.global_size, command.local_size
+    stay = backend.stays(number, command.kernel, key)
     if not stay[0] or not _are_plain(engine, args):
         return None
     if engine.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):

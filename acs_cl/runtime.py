@@ -49,7 +49,7 @@ from .records import HostArray, Options, Plan, Report
 from .scheduler.policy import Choice
 from .scheduler.sender import Settings
 
-plans.use(Handle)
+plans.use(Handle, CutHandle)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike

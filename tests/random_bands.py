@@ -178,7 +178,9 @@ class Machine:
         kernel: Callable[..., Any] = getattr(self.kernels, step.kernel)
         views = [arrays[one][start:] for one, start in step.arrays]
         said = {"bands": step.bands} if is_cut else {}
-        return kernel(step.size, step.local, *views, *step.numbers, offset=step.offset, **said)
+        if step.offset is not None:
+            said["offset"] = step.offset
+        return kernel(step.size, step.local, *views, *step.numbers, **said)
 
 
 WAYS: dict[str, dict[str, Any]] = {

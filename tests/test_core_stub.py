@@ -17,7 +17,7 @@ from acs_cl import core
 STUB = Path(acs_cl.__file__).parent / "_core.pyi"
 SOURCES = sorted((Path(__file__).parent.parent / "acs_cl" / "_core").rglob("*.?pp"))
 ROUTES = Path(__file__).parent.parent / "docs" / "design" / "where-a-launch-goes.md"
-ATTRIBUTES = {"acs_span", "acs_arguments", "complete"}
+ATTRIBUTES = {"acs_span", "acs_arguments", "complete", "_runs"}
 """Private names that the core reads or sets, and does not call."""
 OF_OTHERS = {
     *(
@@ -38,6 +38,7 @@ OF_OTHERS = {
     *("int_ptr", "is_blocking"),
     *("FIRST_LOOK", "MOST_TASKS", "launcher"),
     *("copy", "fill", "read", "size", "svm_ptr", "wait", "wait_for", "when", "write"),
+    "bands",
 }
 """Public names in the sources that no method of ours has: of classes of the core and of records, of
 Python's and PyOpenCL's objects, of keywords, and of launches."""

@@ -40,7 +40,7 @@ def parts_of(engine: Engine, command: KernelCommand, access: Access, turn: int) 
     found = cutter.parts(command, access) if cutter is not None else []
     lanes = parts.parts_of(command) if not found and not engine.backend.in_order else ""
     if not isinstance(lanes, str):
-        found = [(touched, partial(_run, own)) for own, touched in lanes]
+        found = [(one.access, partial(_run, one.command)) for one in lanes]
     apart = -(-len(found) // MOST_LOOKED_AT)
     return [
         Part(f"band {number} of {len(found)}", *one)

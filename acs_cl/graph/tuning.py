@@ -167,6 +167,7 @@ def tuned(
         files.replace(_KIND, kind.file, json.dumps({"format": FORMAT, "bands": said}))
     files.trim(_KIND, MOST_KEPT)
     engine.tunings += 1
+    engine.table.generation += 1
     if interrupted is not None:
         raise interrupted
     by_name = {kind.name: said for kind, said in cuts.items()}

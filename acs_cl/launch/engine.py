@@ -175,7 +175,7 @@ class Engine(Books):
             if may_be_poisoned(self, access):
                 return None
             numbers: list[int] = []
-            for command, touched in parts:
+            for command, touched, *_ in parts:
                 if self.tracer is not None and numbers:
                     self.tracer.goes_on()
                 started_ns = perf_counter_ns() if self.tracer is not None else 0
@@ -229,17 +229,21 @@ class Engine(Books):
         entered_ns = tracer.entered(number, started_ns) if tracer is not None else 0
         if gates:
             self.gates[number] = gates
-        if self.failures.any:
-            meet_poison(self, table.launch(number))
-        if is_ready:
-            dispatch(self, number, 0 if goes_on else number)
-        # only now: what the driver refused overwrites nothing
-        if self.failures.any and not self.failures.knows(number):
-            came_through(self, table.launch(number))
-        self._came(number)
+        self._go_on(number, number if is_ready else 0, goes_on)
         if tracer is not None:
             tracer.launched(number, started_ns, entered_ns)
         return Handle(self, number, command.name, access, result)
+
+    def _go_on(self, number: int, ready: int, goes_on: bool) -> None:
+        """The newest launch is in the table; `ready`: it, if nothing else has it dispatched."""
+        if self.failures.any:
+            meet_poison(self, self.table.launch(number))
+        if ready or self.table.has_ready:
+            dispatch(self, ready, 0 if goes_on else number)
+        # only now: what the driver refused overwrites nothing
+        if self.failures.any and not self.failures.knows(number):
+            came_through(self, self.table.launch(number))
+        self._came(number)
 
     def _came(self, number: int) -> None:
         """The newest launch is in the table: what is due with it."""
@@ -266,18 +270,18 @@ class Engine(Books):
         ended: Ended | None = None,
         launched: int = 0,
         due: core.native.Due | None = None,
+        goes_on: bool = False,
     ) -> None:
         """Take note of launches that the core's queues have seen to end. None: the core makes
         launches by itself, and it is time to look what is due, and what has ended. `launched`: the
-        launch of the call that is under way is in the table, and goes on from there. `due`: it is
-        about a queue of the program's only."""
+        launch of the call that is under way is in the table, and goes on from there; `goes_on`: as
+        for `enter`. `due`: it is about a queue of the program's only."""
         if due is not None:
             due.queue.see_to(due)
             return
         with self.lock:
             if launched:
-                dispatch(self, own=launched)
-                self._came(launched)
+                self._go_on(launched, 0, goes_on)
             elif ended is not None:
                 if retire(self, self.backend.from_queues(ended)):
                     self.lock.notify()

@@ -78,15 +78,23 @@ class SeveralHandle(Handle):
 
 
 class CutHandle(SeveralHandle):
-    """The parts of one launch. `bands`: what is told of them, or why there are none."""
+    """The parts of one launch; or a launch that has none, and why. The core makes them, too."""
 
-    __slots__ = ("bands",)
+    __slots__ = ("_whole",)
 
     def __init__(
-        self, engine: Engine, numbers: Sequence[int], name: str, access: Access, bands: str
+        self, engine: Engine, numbers: Sequence[int], name: str, access: Access, whole: str = ""
     ) -> None:
         super().__init__(engine, (numbers,), name, access)
-        self.bands = bands
+        self._whole = whole
+
+    @property
+    def bands(self) -> str:
+        """What is told of them, or why there are none."""
+        first, *others = self.numbers
+        if not others:
+            return f"bands: off, since {self._whole}"
+        return f"bands: {1 + len(others)}, launches {first:,} to {others[-1]:,}"
 
 
 def numbers_of(handle: Handle) -> tuple[int, ...]:

@@ -32,6 +32,9 @@ class Part(NamedTuple):
 
     command: KernelCommand
     access: Access
+    groups: Groups
+    unit: tuple[int, ...]
+    """Work-items of a group."""
 
 
 def parts_of(command: KernelCommand) -> list[Part] | str:
@@ -51,8 +54,10 @@ def parts_of(command: KernelCommand) -> list[Part] | str:
     if isinstance(found, str):
         return found
     return [
-        Part(one._replace(pointers=command.pointers, values=command.values), access)
-        for one, access in found
+        part._replace(
+            command=part.command._replace(pointers=command.pointers, values=command.values)
+        )
+        for part in found
     ]
 
 
@@ -94,7 +99,7 @@ def _parts_of(command: KernelCommand, cut: Cut) -> tuple[Part, ...] | str:
             pointers=(),
             values=(),
         )
-        found.append(Part(part, access))
+        found.append(Part(part, access, box, unit))
     return tuple(found)
 
 

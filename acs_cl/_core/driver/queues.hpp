@@ -143,12 +143,13 @@ public:
 
     // A launch of the core's own, which is in the hazards from now on. False: no queue has it, since
     // what it follows is held or in an epoch, or the driver refuses it. Then `command` says what it is, and
-    // the table keeps that, for `completed` to go on with. Without one Python has to finish it.
+    // the table keeps that, for `completed` to go on with. Without one Python has to finish it. `kernel`: null where
+    // no queue may have it; `offset`: null for none.
     template <typename Command = std::nullptr_t>
-    bool launch(const Touched &touched, const QueueKernel &kernel, const Sizes &sizes,
+    bool launch(const Touched &touched, const QueueKernel *kernel, const Sizes &sizes, const std::size_t *offset,
                 PyObject *name, const nb::object &reason, Command &&command = nullptr) {
         return launch_by(touched, name, reason, command, [&](Lane &lane, void *&event) {
-            return enqueue(lane, kernel, sizes, event);
+            return kernel ? enqueue(lane, *kernel, sizes, event, offset) : ELSEWHERE;
         });
     }
 

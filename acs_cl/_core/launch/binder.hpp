@@ -60,6 +60,11 @@ public:
     // Null where these are new, and too many others were run, but not `always`. It stands until the next call.
     Known *reach(const access::Launched &launch, bool always = false);
 
+    // What a part of a launch reaches, which is not kept; nothing where too many others were run.
+    std::optional<access::Outcome> reach_part(const access::Launched &part) {
+        return most >= 0 && runs() >= most ? std::nullopt : std::optional(run(part));
+    }
+
     // Arguments as the driver takes them, and what they touch: a `Bound`, or None where one is not plain.
     // `are_usual`: none is as the program gave it; see `usual` in acs_cl/kernel.py.
     nb::object bind(nb::handle home, nb::handle global, nb::handle local, nb::handle offset, nb::handle args,

@@ -8,7 +8,7 @@ namespace acs_cl {
 
 namespace {
 
-PyObject *call_name, *when_name;
+PyObject *call_name, *when_name, *bands_name;
 
 // Whether all arguments of a launch are plain.
 bool bind(Bound &bound, PyObject *const *args, PyObject *when, bool in_epoch) {
@@ -47,16 +47,18 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
 PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObject *keywords) {
     auto *self = reinterpret_cast<Caller *>(object);
     std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
-    bool has_when = keywords && PyTuple_GET_SIZE(keywords) == 1 &&
-                    PyTuple_GET_ITEM(keywords, 0) == when_name;
-    if (self->plan && (!keywords || has_when)) {
-        PyObject *when = has_when && args[many] != Py_None ? args[many] : nullptr;
+    PyObject *keyword = keywords && PyTuple_GET_SIZE(keywords) == 1 ? PyTuple_GET_ITEM(keywords, 0) : nullptr;
+    if (self->plan && (!keywords || keyword == when_name || keyword == bands_name)) {
+        PyObject *given = keyword && args[many] != Py_None ? args[many] : nullptr;
+        PyObject *when = keyword == when_name ? given : nullptr;
         PyObject *handle = nullptr;
         Table *table = self->plan->table;
+        std::size_t made = 1;
         bool kept = false;
         if (table->forecast.is_complete() && !table->look(self->engine)) return nullptr;
         try {
-            handle = launch(self, args, many, when, kept);
+            if (!when && self->plan->is_cut) handle = launch_bands(self, args, many, given ? given : Py_None, made);
+            if (!handle && (when || !given) && !PyErr_Occurred()) handle = launch(self, args, many, when, kept);
         } catch (const std::bad_alloc &) {
             return PyErr_NoMemory();
         } catch (const PythonError &) {  // which is set
@@ -74,7 +76,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
             if (!completed(self->engine, nullptr, number)) Py_CLEAR(handle);
             else if (self->plan) self->plan->is_back(number);
             lock->give_back();
-        } else if (handle && table->should_look() && !table->look(self->engine)) {
+        } else if (handle && table->should_look(made) && !table->look(self->engine)) {
             Py_CLEAR(handle);
         }
         if (handle || PyErr_Occurred()) return handle;
@@ -107,6 +109,7 @@ Caller *caller(nb::handle object) {
 void add_caller(nb::module_ &module) {
     call_name = PyUnicode_InternFromString("_call");
     when_name = PyUnicode_InternFromString("when");
+    bands_name = PyUnicode_InternFromString("bands");
     nb::object type = nb::steal(
         new_type<Caller>("acs_cl._core.Caller", BASE | COLLECTED | CALLED,
                          {{Py_tp_new, slot(caller_new)}, {Py_tp_members, caller_members}}));

@@ -117,6 +117,14 @@ public:
                      plan.name.ptr(), plan.epoch->addresses);
     }
 
+    // How launches of these sizes are cut where `bands=` says so, None: by default. Null: nobody knows.
+    std::shared_ptr<CutPlan> cut(PyObject *said) const { return size_->cuts.find(said); }
+
+    // What each band touches, once all arguments are there.
+    bool share_out(CutPlan &cut, std::vector<Touched> &shares) const {
+        return plan.share_out(cut, bytes_, touched, shares);
+    }
+
     // Gives the arguments to the driver's kernel: with the runtime's lock, so that the driver may be
     // waited for without the GIL.
     bool set() const {
@@ -128,9 +136,22 @@ public:
         ToLanes &lanes = plan.lanes;
         lanes.stay.use();
         return lanes.queues->launch(
-            touched, *kernel_, sizes_, plan.name.ptr(), lanes.stay.reason, [&] {
+            touched, kernel_, sizes_, nullptr, plan.name.ptr(), lanes.stay.reason, [&] {
                 return plan.command(object_, global_, local_, bytes_, args, are_views_,
-                                    decides_ ? &flag_ : nullptr);
+                                    decides_ ? &flag_ : nullptr, nb::none());
+            });
+    }
+
+    // The same of a band. Those before it are on their way, so that it is in the table whatever has happened.
+    bool enqueue(CutPlan &cut, const BandPlan &band, const Touched &own) {
+        QueueKernel *kernel = band.has_offset() ? cut.kernel : kernel_;
+        const nb::handle object = band.has_offset() ? cut.kernel_object : object_;
+        const bool may_go = table.may_go_on() && plan.set(kernel, bytes_, args, true);
+        cut.stay.use();
+        return plan.lanes.queues->launch(
+            own, may_go ? kernel : nullptr, band.sizes, &band.offset[1], plan.name.ptr(), cut.stay.reason, [&] {
+                return plan.command(object, band.python_size.ptr(), local_, bytes_, args, true, nullptr,
+                                    band.python_offset);
             });
     }
 
@@ -155,6 +176,10 @@ private:
     bool decides_ = false, in_epoch_ = false, are_views_ = true, is_narrow_ = true;
     char *bytes_ = nullptr, own_[HEAD_BYTES + MOST_BLOB];
 };
+
+// All bands of a launch as `asked`, None: by default; `made` of them. Null without an error where the core can't make
+// them by itself, and nothing has changed.
+PyObject *launch_bands(Caller *self, PyObject *const *args, std::size_t many, PyObject *asked, std::size_t &made);
 
 void add_caller(nb::module_ &module);
 void add_plans(nb::module_ &module);

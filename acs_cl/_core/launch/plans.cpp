@@ -11,11 +11,12 @@ namespace acs_cl {
 
 namespace {
 
-// The classes of handles, arrays and local memory, the types of numbers, and those of arrays that
-// decide, for as long as the process lives.
-void use(nb::handle handle, nb::handle array, nb::handle local, nb::handle numbers,
+// The classes of handles, of those of launches in bands, of arrays and local memory, the types of numbers, and those of
+// arrays that decide, for as long as the process lives.
+void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle local, nb::handle numbers,
          nb::handle flags) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
+    cut_handle_type = reinterpret_cast<PyTypeObject *>(cut_handle.inc_ref().ptr());
     array_type = reinterpret_cast<PyTypeObject *>(array.inc_ref().ptr());
     local_type = reinterpret_cast<PyTypeObject *>(local.inc_ref().ptr());
     for (nb::handle type : numbers)
@@ -102,6 +103,39 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle he
                         nb::object(stay[2])};
 }
 
+// How launches of a size are cut where `bands=` is `asked`, None: by default. `bands`: of each its groups of `unit`
+// work-items, its size on a lane, and its offset there; `shifted`: the kernel of those with an offset. `stay`: as above.
+void learn_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::object asked, nb::handle unit,
+                 nb::handle bands, nb::object shifted, nb::handle stay) {
+    LaunchPlan *plan = caller(kernel)->plan;
+    Sizes sizes, in_units;
+    if (!plan || !take_sizes(global.ptr(), local.ptr(), sizes) || !take_sizes(global.ptr(), unit.ptr(), in_units)) return;
+    auto made = std::make_shared<CutPlan>();
+    made->asked = std::move(asked);
+    made->kernel = QueueKernel::of(shifted);
+    made->kernel_object = std::move(shifted);
+    if (!made->kernel) return;
+    made->stay = {nb::cast<std::int64_t>(stay[0]), nb::cast<std::int64_t>(stay[1]), nb::object(stay[2])};
+    for (nb::handle one : bands) {
+        BandPlan &band = made->bands.emplace_back();
+        band.python_size = one[1];
+        band.python_offset = one[2];
+        band.offset.fill(0);
+        if (!take_sizes(band.python_size.ptr(), local.ptr(), band.sizes) ||
+            !take_size(band.python_offset.ptr(), band.offset.data(), 0))
+            throw std::invalid_argument("a band has no such sizes");
+        band.part = launched_of(in_units);
+        band.part.groups.emplace();
+        std::size_t axis = 0;
+        for (nb::handle ends : nb::object(one[0])) {
+            if (axis >= 3) throw std::invalid_argument("groups have three axes at most");
+            (*band.part.groups)[axis++] = {access::whole(nb::object(ends[0])), access::whole(nb::object(ends[1]))};
+        }
+    }
+    plan->sizes.make(sizes).cuts.learn(std::move(made));
+    plan->is_cut = true;
+}
+
 // The variant of a kernel that takes what decides behind its other parameters.
 void learn_gate(nb::handle kernel, nb::object variant) {
     LaunchPlan *plan = caller(kernel)->plan;
@@ -119,6 +153,8 @@ void add_plans(nb::module_ &module) {
                nb::arg("record").none());
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("heads"), nb::arg("stay").none());
+    module.def("learn_bands", learn_bands, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
+               nb::arg("asked").none(), nb::arg("unit"), nb::arg("bands"), nb::arg("shifted"), nb::arg("stay"));
     module.def("learn_gate", learn_gate, nb::arg("kernel"), nb::arg("variant"));
     module.def("is_planned", [](nb::handle kernel, bool for_epochs) {
         const LaunchPlan *plan = caller(kernel)->plan;

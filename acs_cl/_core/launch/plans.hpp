@@ -17,6 +17,7 @@
 
 #include "driver/queues.hpp"
 #include "launch/binder.hpp"
+#include "launch/cuts.hpp"
 #include "launch/reach.hpp"
 
 namespace acs_cl {
@@ -84,20 +85,11 @@ struct Head {
     std::optional<std::string> shape;
 };
 
-// How long launches go to lanes before Python decides again.
-struct Stay {
-    std::int64_t left = -1;  // launches until then; below 0: all
-    std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
-    nb::object reason;
-
-    bool lasts(const Table &table) const { return left && !(until && table.number >= until); }
-    void use() { left -= left > 0; }
-};
-
 // What launches of one size are.
 struct Sized {
     std::list<Head> heads;  // in schedulers that take them: the first one is where they live
     bool on_lanes = false;  // whether lanes do
+    CutPlans cuts;
     Reaches reaches;
 
     const Head *in(PyObject *scheduler) const {
@@ -149,6 +141,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     std::optional<ToEpoch> epoch;
     bool knows_records = false;  // a scheduler has the kernel
     ToLanes lanes;
+    bool is_cut = false;  // some launches are
     BySizes<Sized> sizes;
 
     LaunchPlan(nb::handle with, nb::object called)
@@ -178,26 +171,62 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         if (reach) reach->narrow(touched, *table->hazards);
     }
 
+    // The same for each band of a launch. False where nobody knows, or two of them write the same bytes: then it
+    // stays whole.
+    bool share_out(CutPlan &cut, const char *bytes, const Touched &touched, std::vector<Touched> &shares) const {
+        if (!binder) return false;
+        char values[8 * MOST_PARAMETERS];
+        const std::string_view key = numbers(bytes, values);
+        std::vector<const Node *> written;
+        for (BandPlan &band : cut.bands) {
+            Reach *reach = band.reaches.find(key);
+            if (!reach) {
+                access::Launched part = band.part;
+                put_numbers(part, bytes);
+                const std::optional<access::Outcome> reached = binder->reach_part(part);
+                if (!reached) return false;
+                reach = &band.reaches.make(key, reach_of(*reached));
+            }
+            Touched &own = shares.emplace_back(touched);
+            reach->narrow(own, *table->hazards);
+            const std::size_t before = written.size();
+            for (std::uint32_t at = 0; at < own.many; at++)
+                if (own.writes >> at & 1 &&
+                    std::find(written.begin() + std::ptrdiff_t(before), written.end(), own.nodes[at]) == written.end())
+                    written.push_back(own.nodes[at]);
+        }
+        std::sort(written.begin(), written.end());
+        return std::adjacent_find(written.begin(), written.end()) == written.end();
+    }
+
     // For sizes and numbers that are new; null where too many others were worked out.
     Reach *new_reach(Sized &size, std::string_view key, const Sizes &sizes, const char *bytes,
                      const Touched &views) const {
         access::Launched launch = launched_of(sizes);
-        for (std::uint16_t index : binder->numbers)
-            launch.numbers[index] = number_of(parameters[index].code, bytes + parameters[index].at);
+        put_numbers(launch, bytes);
         Binder::Known *known = binder->reach(launch);
         if (!known) return nullptr;
         Binder::Views told;
         for (std::uint32_t at = 0; at < views.many; at++) told.push_back(views.nodes[at]->span);
         known->access(std::move(told));
+        return &size.reaches.make(key, reach_of(known->reached));
+    }
+
+    Reach reach_of(const access::Outcome &outcome) const {
         Reach made;
         for (std::size_t index = 0; index < parameters.size(); index++) {
             const Parameter &one = parameters[index];
             if (!one.is_memory()) continue;
-            const access::Reached &reached = binder->reached_of(known->reached, index);
+            const access::Reached &reached = binder->reached_of(outcome, index);
             made.add(part_of(!one.read || reached.is_whole, reached.reads),
                      part_of(!one.written || reached.is_whole, reached.writes));
         }
-        return &size.reaches.make(key, std::move(made));
+        return made;
+    }
+
+    void put_numbers(access::Launched &launch, const char *bytes) const {
+        for (std::uint16_t index : binder->numbers)
+            launch.numbers[index] = number_of(parameters[index].code, bytes + parameters[index].at);
     }
 
     // The numbers that ranges depend on.
@@ -245,7 +274,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
 
     // A `commands.KernelCommand` of such a launch of `kernel`.
     nb::object command(nb::handle kernel, PyObject *global, PyObject *local, const char *bytes, PyObject *const *args,
-                       bool are_views, const Flag *flag) const {
+                       bool are_views, const Flag *flag, nb::handle offset) const {
         nb::list objects, values;
         for (std::size_t at = 0; at < parameters.size(); at++) {
             const Parameter &one = parameters[at];
@@ -261,7 +290,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
             values.append(nb::bytes(reinterpret_cast<const char *>(&flag->offset), sizeof(flag->offset)));
         }
         return lanes.queues->classes().command(name, kernel, nb::handle(global), nb::handle(local),
-                                               nb::tuple(objects), nb::tuple(values), nb::none());
+                                               nb::tuple(objects), nb::tuple(values), offset);
     }
 };
 

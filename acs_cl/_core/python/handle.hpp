@@ -11,6 +11,7 @@
 namespace acs_cl {
 
 inline PyTypeObject *handle_type;  // the class in Python
+inline PyTypeObject *cut_handle_type;  // the same for launches in bands
 
 struct Handle {
     PyObject_HEAD
@@ -24,8 +25,9 @@ struct Handle {
 
 // A handle of a launch of the core's own, which touches `touched`; `result` is what it gives, or null.
 inline PyObject *new_handle(PyObject *engine, PyObject *name, std::int64_t number,
-                            const Touched &touched, PyObject *result = nullptr) {
-    PyObject *made = handle_type->tp_alloc(handle_type, 0);
+                            const Touched &touched, PyObject *result = nullptr,
+                            PyTypeObject *type = handle_type) {
+    PyObject *made = type->tp_alloc(type, 0);
     if (!made) return nullptr;
     auto *handle = reinterpret_cast<Handle *>(made);
     handle->number = number;

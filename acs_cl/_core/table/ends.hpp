@@ -34,15 +34,17 @@ struct Due {
 
 // Has Python's engine see to what is under way: `ended` are launches that were seen to end; null: it is
 // time to look. `launched`, if not 0, is the launch that the call under way has put into the table, since no
-// lane took it: it goes on from there. `due`, if not null, is all that it is about. False with an error, as when the driver
-// refuses that launch; then `ended` is empty if Python has kept all of it.
-inline bool completed(PyObject *engine, PyObject *ended, std::int64_t launched = 0, const Due *due = nullptr) {
+// lane took it: it goes on from there. `due`, if not null, is all that it is about. `goes_on`: that launch is a part of
+// one that has begun. False with an error, as when the driver refuses that launch; then `ended` is empty if Python has
+// kept all of it.
+inline bool completed(PyObject *engine, PyObject *ended, std::int64_t launched = 0, const Due *due = nullptr,
+                      bool goes_on = false) {
     static PyObject *const name = PyUnicode_InternFromString("completed");
     const nb::object number = nb::steal(PyLong_FromLongLong(launched));
     if (!number.is_valid()) return false;
     const nb::object what = due ? nb::cast(*due) : nb::none();
-    PyObject *all[] = {engine, ended ? ended : Py_None, number.ptr(), what.ptr()};
-    return nb::steal(PyObject_VectorcallMethod(name, all, 4, nullptr)).is_valid();
+    PyObject *all[] = {engine, ended ? ended : Py_None, number.ptr(), what.ptr(), Py_True};
+    return nb::steal(PyObject_VectorcallMethod(name, all, goes_on ? 5 : 4, nullptr)).is_valid();
 }
 
 

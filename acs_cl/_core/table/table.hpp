@@ -596,9 +596,9 @@ public:
 
     Forecast forecast;
 
-    bool has_room() const {
-        const std::size_t counted = forecast.counted();
-        return in_flight_ + counted < backlog && inside_ + counted < window;
+    bool has_room(std::size_t many = 1) const {
+        const std::size_t after = forecast.counted() + many;
+        return in_flight_ + after <= backlog && inside_ + after <= window;
     }
 
     // Whether a launch that nobody holds may go to a driver that then waits for its upstream.
@@ -672,10 +672,10 @@ public:
         return true;
     }
 
-    // Whether Python should look.
-    bool should_look() {
+    // Whether Python should look behind the newest launches.
+    bool should_look(std::size_t many = 1) {
         if (is_due() || wants_attention()) return true;
-        if (number % LOOK_EVERY) return false;
+        if (number / LOOK_EVERY == (number - std::int64_t(many)) / LOOK_EVERY) return false;
         auto now = std::chrono::steady_clock::now();
         const std::size_t counted = forecast.counted();
         const bool begins = counted && counted <= std::size_t(LOOK_EVERY);

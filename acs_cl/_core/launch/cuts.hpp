@@ -1,0 +1,83 @@
+// How launches of one size are cut into bands (docs/design/bands.md), as far as the core makes these by itself.
+// acs_cl/plans.py tells it of launches that went in bands before.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "driver/kernel.hpp"
+#include "launch/binder.hpp"
+#include "launch/reach.hpp"
+#include "table/table.hpp"
+
+namespace acs_cl {
+
+constexpr std::size_t MOST_CUTS = 16;          // of launches of one size
+constexpr std::size_t MOST_BAND_NUMBERS = 64;  // for which it is kept what a band reaches
+
+// How long launches go to lanes before Python decides again.
+struct Stay {
+    std::int64_t left = -1;  // launches until then; below 0: all
+    std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
+    nb::object reason;
+
+    bool lasts(const Table &table) const { return left && !(until && table.number >= until); }
+    void use() { left -= left > 0; }
+};
+
+// Some groups of a launch, which are a launch of their own. On a lane that has an offset.
+struct BandPlan {
+    access::Launched part;  // what of the launch they are, without its numbers
+    Sizes sizes;
+    std::array<std::size_t, 4> offset;  // how many numbers there are comes first
+    nb::object python_size, python_offset;
+    ByBytes<Reach, MOST_BAND_NUMBERS> reaches;
+
+    bool has_offset() const { return offset[1] || offset[2] || offset[3]; }
+};
+
+// All of them.
+struct CutPlan {
+    nb::object asked;          // by `bands=`
+    nb::object kernel_object;  // for those with an offset
+    QueueKernel *kernel = nullptr;
+    Stay stay;
+    std::vector<BandPlan> bands;
+
+    // Whether that is what `bands=` says. Only types that are known are compared, which run no code of the program's.
+    bool is_for(PyObject *said) const {
+        if (said == asked.ptr()) return true;
+        if (Py_TYPE(said) != Py_TYPE(asked.ptr())) return false;
+        const int same = PyObject_RichCompareBool(said, asked.ptr(), Py_EQ);
+        if (same < 0) PyErr_Clear();
+        return same > 0;
+    }
+};
+
+// Those that are known of launches of one size.
+class CutPlans {
+public:
+    // Null: none.
+    std::shared_ptr<CutPlan> find(PyObject *asked) const {
+        for (const auto &one : all_)
+            if (one->is_for(asked)) return one;
+        return nullptr;
+    }
+
+    void learn(std::shared_ptr<CutPlan> made) {
+        const auto same = [&](const auto &one) { return one->is_for(made->asked.ptr()); };
+        all_.erase(std::remove_if(all_.begin(), all_.end(), same), all_.end());
+        if (all_.size() >= MOST_CUTS) all_.erase(all_.begin());
+        all_.push_back(std::move(made));
+    }
+
+private:
+    std::vector<std::shared_ptr<CutPlan>> all_;
+};
+
+}  // namespace acs_cl
