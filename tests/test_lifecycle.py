@@ -565,6 +565,11 @@ LEAVING = {
     "a runtime collected": "rt = acs.Runtime(); p = rt.build(SOURCE); x = rt.zeros(64, 'i4')\n"
     "p.spin((64,), None, x, 100000); del rt, p, x; gc.collect()",
     "arrays that outlive it": "rt = acs.Runtime(); x = rt.zeros(64, 'i4'); rt.close(); del rt",
+    "a thread that waits": "import threading, time\n"
+    "rt = acs.Runtime(backend='serial'); p = rt.build(SOURCE); x = rt.zeros(64, 'i4')\n"
+    "def wait():\n"
+    "    while True: p.spin((1,), None, x, 10_000_000); first.set(); x.get()\n"
+    "first = threading.Event(); threading.Thread(target=wait, daemon=True).start(); first.wait()",
 }
 
 

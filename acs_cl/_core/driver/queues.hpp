@@ -31,6 +31,7 @@
 #include "driver/spread.hpp"
 #include "driver/staging.hpp"
 #include "driver/transfer.hpp"
+#include "python/gil.hpp"
 #include "python/waiting.hpp"
 #include "table/ends.hpp"
 #include "table/table.hpp"
@@ -170,7 +171,7 @@ public:
         auto enqueue_on = [&](Lane &lane, void *&event) {
             on = &lane;
             if (waited && waited->may_block && wait_for_.empty() && (out_of_order_ || lane.queued.empty())) {
-                nb::gil_scoped_release others;
+                const WithoutGil others;
                 const std::int32_t failed = transfer.enqueue(lane.queue, wait_for_, true, nullptr);
                 waited->has_ended = !failed;
                 return failed;
@@ -178,7 +179,7 @@ public:
             void **wanted = waited || wants_event(lane) ? &event : nullptr;
             if (transfer.is_staged) {
                 if (&lane != &lanes_[uploads_]) return ELSEWHERE;
-                nb::gil_scoped_release others;
+                const WithoutGil others;
                 return staging.write(transfer, lane.queue, wanted);
             }
             auto now = [&] { return transfer.enqueue(lane.queue, wait_for_, false, wanted); };
@@ -186,7 +187,7 @@ public:
             if (transfer.nbytes < MANY_BYTES && lane.queued.size() < CROWDED) {
                 failed = now();
             } else {
-                nb::gil_scoped_release others;
+                const WithoutGil others;
                 failed = now();
             }
             if (!failed && waited) driver.retain_event(waited->event = event);
@@ -303,7 +304,7 @@ public:
     }
 
     void flush() {
-        nb::gil_scoped_release others;
+        const WithoutGil others;
         for (Lane &lane : lanes_)
             if (lane.unflushed) start(lane);
     }
@@ -502,7 +503,7 @@ private:
         void **wanted = wants_event(lane) ? &event : nullptr;
         auto now = [&] { return kernel.enqueue(lane.queue, sizes, wait_for_, wanted, offset); };
         if (lane.queued.size() < CROWDED) return now();
-        nb::gil_scoped_release others;
+        const WithoutGil others;
         return now();
     }
 

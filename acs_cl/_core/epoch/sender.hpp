@@ -20,6 +20,7 @@
 #include "driver/memory.hpp"
 #include "driver/queues.hpp"
 #include "epoch/forecast.hpp"
+#include "python/gil.hpp"
 #include "table/table.hpp"
 
 namespace acs_cl {
@@ -83,7 +84,7 @@ struct Epoch {
           launcher(nb::cast<Launcher *>(scheduler.attr("launcher"))), recorder(recorder_of(recorder_object)), number(as) {}
     ~Epoch() {
         if (event && event_status(event) > 0) {
-            nb::gil_scoped_release others;
+            const WithoutGil others;
             driver.wait_for_events(1, &event);
         }
         for (void *one : {event, first, last})
@@ -397,7 +398,7 @@ public:
         epoch.sent = seconds_now();
         if (taken) driver.flush(queue_);
         if (!epoch.refused || !taken) return;
-        nb::gil_scoped_release others;
+        const WithoutGil others;
         driver.finish(queue_);  // or it would write memory that the program has back
     }
 

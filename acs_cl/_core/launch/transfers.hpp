@@ -8,6 +8,7 @@
 
 #include "driver/queues.hpp"
 #include "launch/arguments.hpp"
+#include "python/gil.hpp"
 #include "python/handle.hpp"
 #include "python/waiting.hpp"
 #include "table/ends.hpp"
@@ -49,7 +50,7 @@ struct UnderWay : Queues::Waited {
     UnderWay() = default;
     ~UnderWay() {
         if (!event) return;
-        nb::gil_scoped_release others;
+        const WithoutGil others;
         driver.wait_for_events(1, &event);
         driver.release_event(event);
     }

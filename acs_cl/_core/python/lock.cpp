@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 
+#include "python/gil.hpp"
 #include "python/types.hpp"
 #include "python/waiting.hpp"
 
@@ -33,7 +34,7 @@ bool take_in_slices(Lock *self) {
         auto slice_us = static_cast<PY_TIMEOUT_T>(SLICE_S * 1e6);
         bool has_taken =
             PyThread_acquire_lock_timed(self->lock, slice_us, 0) == PY_LOCK_ACQUIRED;
-        PyEval_RestoreThread(saved);
+        take_gil(saved);
         if (has_taken) break;
         if (PyErr_CheckSignals()) return false;
     }
@@ -107,7 +108,7 @@ Wait wait_for_turn(Moved *moved, unsigned long turn, double seconds) {
             has_moved =
                 moved->changed.wait_for(held, Seconds(slice_s), [&] { return moved->turns != turn; });
         }
-        PyEval_RestoreThread(saved);
+        take_gil(saved);
         if (has_moved) return Wait::ENDED;
         if (PyErr_CheckSignals()) return Wait::RAISED;
     }
@@ -117,7 +118,7 @@ void take_again(Lock *self, long depth) {
     if (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
         PyThreadState *saved = PyEval_SaveThread();
         PyThread_acquire_lock(self->lock, WAIT_LOCK);
-        PyEval_RestoreThread(saved);
+        take_gil(saved);
     }
     self->owner = PyThread_get_thread_ident();
     self->depth = depth;

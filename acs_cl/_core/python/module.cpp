@@ -22,6 +22,7 @@
 #include "launch/binder.hpp"
 #include "launch/caller.hpp"
 #include "launch/transfers.hpp"
+#include "python/gil.hpp"
 #include "python/indexing.hpp"
 #include "python/lock.hpp"
 #include "python/waiting.hpp"
@@ -202,7 +203,7 @@ NB_MODULE(_core, module) {
             return Side{reinterpret_cast<void *>(queue), reinterpret_cast<void *>(memory), offset};
         };
         if (!slot || !slots) throw std::invalid_argument("a copy needs staging memory");
-        nb::gil_scoped_release others;
+        const WithoutGil others;
         return Carrying(side(from), side(to), is_svm, nbytes,
                         {reinterpret_cast<char *>(staging), slot, slots}).run();
     }, "source"_a, "target"_a, "is_svm"_a, "nbytes"_a, "staging"_a, "slot"_a, "slots"_a);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "driver/kernel.hpp"
+#include "python/gil.hpp"
 #include "python/signals.hpp"
 
 namespace acs_cl {
@@ -142,7 +143,7 @@ Wait wait_for_notice(Notice &notice, Clock::time_point began, double seconds) {
         if (slice_s <= 0) return Wait::LATE;
         PyThreadState *saved = PyEval_SaveThread();
         const bool has_come = notice.wait(slice_s);
-        PyEval_RestoreThread(saved);
+        take_gil(saved);
         if (has_come) return Wait::ENDED;
     }
 }
@@ -176,7 +177,7 @@ Wait wait_for_event(void *event, double seconds) {
     } else {
         driver.wait_for_events(1, &event);
     }
-    PyEval_RestoreThread(saved);
+    take_gil(saved);
     if (is_over) return Wait::ENDED;
     return is_noticed ? wait_for_notice(*notice, began, seconds) : by_another(event, notice, began, seconds);
 }

@@ -1,0 +1,39 @@
+// The GIL, given back for a while.
+
+#pragma once
+
+#include <Python.h>
+
+#if defined(__GLIBC__) && defined(__GNUC__)
+#include <cxxabi.h>
+#include <unistd.h>
+#endif
+
+namespace acs_cl {
+
+// Once the interpreter ends, Python (before 3.14) ends each other thread where that takes the GIL. glibc unwinds its
+// stack then, as an exception would: nanobind catches that, takes it for one, and crashes. So the thread stays here.
+inline void take_gil(PyThreadState *saved) {
+#if defined(__GLIBC__) && defined(__GNUC__)
+    try {
+        PyEval_RestoreThread(saved);
+    } catch (abi::__forced_unwind &) {
+        for (;;) pause();
+    }
+#else
+    PyEval_RestoreThread(saved);
+#endif
+}
+
+// Without the GIL for as long as it lives.
+struct WithoutGil {
+    WithoutGil() = default;
+    ~WithoutGil() { take_gil(saved_); }
+    WithoutGil(const WithoutGil &) = delete;
+    WithoutGil &operator=(const WithoutGil &) = delete;
+
+private:
+    PyThreadState *saved_ = PyEval_SaveThread();
+};
+
+}  // namespace acs_cl
