@@ -566,6 +566,22 @@ def test_swap_of_arrays_that_then_overlap_finds_hazards_anew(
     assert [array.get()[0] for array in (x, z, other)] == [4, 1, 2]
 
 
+def test_swap_within_a_base_leaves_the_graph_its_user(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    halves, y, z = rt.zeros((2, 4), "u4"), rt.zeros(4, "u4"), rt.zeros(4, "u4")
+    with rt.record() as graph:
+        prog.count((4,), None, halves[0])
+        prog.copy((4,), None, y, z)
+    graph.swap(halves[0], halves[1])
+    graph.swap(y, halves[1])  # which the launch before writes from now on
+    graph.replay()
+    assert z.get().tolist() == [1] * 4
+    graph.swap(halves[1], rt.array([7] * 4, "u4"))
+    graph.replay()
+    assert z.get().tolist() == [8] * 4
+
+
 def test_swap_by_turns_is_a_double_buffer(rt: acs.Runtime, prog: acs.Program) -> None:
     x, y, z = rt.array([1, 2, 3, 4], "u4"), rt.zeros(4, "u4"), rt.zeros(4, "u4")
     with rt.record() as graph:

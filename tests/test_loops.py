@@ -5,6 +5,7 @@ The oracle is a loop of the host, in program order.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -342,6 +343,21 @@ def test_a_loop_whose_word_nothing_writes_ends_the_recording(
             prog.count((1,), None, x)
     with pytest.raises(acs.UsageError, match="discarded"):
         graph.replay()
+
+
+def test_a_body_that_is_not_whole_is_not_recorded(rt: acs.Runtime, prog: acs.Program) -> None:
+    x, y, go = rt.zeros(1, "u4"), rt.zeros(1, "u4"), rt.array([1], "u4")
+    with rt.record() as graph:
+        prog.count((1,), None, y)
+        with contextlib.suppress(ZeroDivisionError), acs.loop(go, at_most=3):
+            prog.count((1,), None, x)
+            1 / 0  # noqa: B018
+        with contextlib.suppress(acs.UsageError), acs.loop(go, at_most=3):
+            prog.count((1,), None, x)  # nothing writes the word
+        handle = prog.count((1,), None, y)
+    assert (len(graph), handle.number) == (2, 2)
+    graph.replay()
+    assert (x.get()[0], y.get()[0]) == (0, 2)
 
 
 # ---- random programs -----------------------------------------------------------------------------

@@ -231,13 +231,26 @@ class Graph:
         self._loops = []
 
     def close_loop(self, is_whole: bool) -> None:
-        """End the body of the loop opened last. If it is not whole, the recording ends too."""
+        """End the body of the loop opened last. What is not whole was never recorded: outside of a
+        loop it would run once, whatever the word says."""
         loop, beside = self._outer.pop()
         calls = range(loop.calls.start, len(self._calls))
         loop, self._loops = loop._replace(calls=calls, inner=tuple(self._loops)), beside
-        if is_whole:
-            check_written("acs.loop", loop.flag, self._accesses(calls))
-            self._loops.append(loop)
+        is_kept = False
+        try:
+            if is_whole:
+                check_written("acs.loop", loop.flag, self._accesses(calls))
+                self._loops.append(loop)
+                is_kept = True
+        finally:
+            if not is_kept:
+                self._take_back(calls.start)
+
+    def _take_back(self, first: int) -> None:
+        """Have this call, and those behind it, not recorded."""
+        if first < len(self._places):
+            del self._launches[self._places[first].start :]
+        del self._calls[first:], self._places[first:]
 
     def take(
         self,
@@ -717,7 +730,8 @@ class Graph:
             meets = base is not to and bool(self._users.get(to.number))
             self._change(changed, Move(base.number, to.number, by), meets)
             self._loops = loops
-            self._users.setdefault(to.number, set()).update(self._users.pop(base.number))
+            used = self._users.pop(base.number)  # of one base: before it is there again
+            self._users.setdefault(to.number, set()).update(used)
 
     def _change(
         self, calls: dict[int, Call], move: Move | None = None, meets: bool = False
