@@ -51,6 +51,9 @@ class Standing:
 
     def _parse(self, parameter: Parameter, text: str) -> Declaration:
         where = f"kernel {self._kernel.name!r}, parameter {parameter.name!r}"
+        if not isinstance(text, str):
+            said = arguments.describe(text)
+            raise UsageError(f"{where}: got {said}, expected text such as 'r' or 'w[gid]'")
         if not parameter.is_pointer and parameter.space != "image":
             raise UsageError(f"{where}: {parameter.type_name} is passed by value")
         try:

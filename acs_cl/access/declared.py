@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
+from keyword import iskeyword
 from typing import NamedTuple, NoReturn
 
 from acs_cl.access.signature import Parameter
@@ -87,7 +89,10 @@ class Declaration(NamedTuple):
 
 def parse(text: str, parameters: Sequence[Parameter]) -> Declaration:
     """Compile a declaration for a kernel with these parameters. A ValueError shows the place."""
-    return _Parser(text, parameters).declaration()
+    try:
+        return _Parser(text, parameters).declaration()
+    except RecursionError:
+        raise ValueError("it has too many operators in one another") from None
 
 
 def _clause_ranges(
@@ -165,10 +170,16 @@ class _Parser:
         self.text = text.strip()
         self.parameters = parameters
         self.names: list[str] = []
+        names = {parameter.name for parameter in parameters}
+        taken = filter(iskeyword, names)  # words of Python's, of which its parser is given others
+        self.instead = {name.swapcase(): name for name in taken if name.swapcase() not in names}
 
     def declaration(self) -> Declaration:
+        text = self.text
+        for swapped, name in self.instead.items():
+            text = re.sub(rf"\b{name}\b", swapped, text)
         try:
-            tree = ast.parse(self.text, mode="eval").body
+            tree = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError) as error:
             at = max(0, (getattr(error, "offset", None) or 1) - 1)
             self._fail(getattr(error, "msg", error) if self.text else "expected r, w or rw", at)
@@ -226,7 +237,7 @@ class _Parser:
 
     def _name(self, node: ast.Name) -> _Code:
         # An argument may be called like one of ours; then the argument is not reachable.
-        name = node.id
+        name = self.instead.get(node.id, node.id)
         if name in _GIDS:
             gid: Affine = (0, *(int(axis == _GIDS[name]) for axis in range(3)))  # type: ignore[assignment]
             return _Code(lambda sizes, values: gid, False)
