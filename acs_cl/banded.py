@@ -21,6 +21,7 @@ from .access.cuts import AUTO, Cut, Policy
 from .devices.build import build
 from .devices.driver import OwnKernel
 from .devices.pocl import mixes_offsets
+from .errors import BuildError
 from .launch.commands import KernelCommand
 from .launch.joint import CutHandle
 from .launch.parts import MOST_KEPT, Part, parts_of
@@ -135,7 +136,11 @@ def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
         options.append("-DACS_CL_PARTS")  # machine code of its own
     if kernel.signature.program_globals:
         return asked._replace(reason="its program has variables, of which there is one"), native
-    made = OwnKernel(build(engine.context, engine.device, asked.source or source, options), name)
+    try:
+        program = build(engine.context, engine.device, asked.source or source, options)
+    except BuildError:  # it may have a name of ours
+        return asked._replace(reason="its version for parts does not build"), native
+    made = OwnKernel(program, name)
     made.signature = kernel.signature
     return asked, made
 

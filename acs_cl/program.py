@@ -73,7 +73,7 @@ class Program:
         return [*super().__dir__(), *self.kernels]
 
     def __getattr__(self, name: str) -> Kernel:
-        if name.startswith("_"):
+        if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         try:
             return self._kernels[name]

@@ -11,6 +11,7 @@ no state of its own, and another one stands for the same engine where the progra
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -334,6 +335,11 @@ class Runtime:
         self._engine.check_open()
         if not callable(function):
             raise UsageError(f"a host task has to be callable, got {type(function).__name__}")
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise UsageError(
+                f"host task {function.__name__!r}: a call of it runs nothing, since it is async or "
+                "yields; give a plain function"
+            )
         engine, task = self._engine, transfers.host_task
         engine.called()
         if (graph := engine.recorder()) is not None:

@@ -139,7 +139,7 @@ def fill(engine: Engine, array: Array, value: object) -> Handle:
         element: HostArray = np.asarray(value).astype(array.dtype, casting="same_kind").reshape(1)
     except (TypeError, ValueError):
         try:
-            element = np.array([value], dtype=array.dtype)
+            element = np.array([value], dtype=array.dtype).reshape(1)
         except (TypeError, ValueError, OverflowError):
             raise UsageError(
                 f"fill({describe(value)}): not one value of dtype {array.dtype}"

@@ -186,6 +186,19 @@ kernel void total(global const uint *x, global uint *y)
 """
 
 
+def test_a_program_that_has_a_name_of_ours_stays_whole(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        prog = rt.build(
+            "size_t acs_group_id(uint d) { return 2; }\n"
+            "kernel void put(global uint *x) { uint i = get_global_id(0);\n"
+            "  x[i] = get_group_id(0) + acs_group_id(0); }"
+        )
+        x = rt.zeros(8, "u4")
+        handle = prog.put((8,), (4,), x, bands=2)
+        assert "its version for parts does not build" in str(rt.explain(handle))
+        assert x.get().tolist() == [2] * 4 + [3] * 4
+
+
 def test_bands_of_a_launch_like_one_before_are_those(
     device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
 ) -> None:

@@ -51,6 +51,16 @@ def sampler(runtime: acs.Runtime) -> cl.Sampler:
     return cl.Sampler(runtime.context, False, cl.addressing_mode.CLAMP, cl.filter_mode.NEAREST)
 
 
+def yields(values: Any) -> Any:
+    """No host task."""
+    yield values.fill(1)
+
+
+async def later(values: Any) -> None:
+    """No host task either."""
+    values.fill(1)
+
+
 BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "too few arguments": (lambda rt, p, x, y: p.add((16,), None, x, y), r"got 2 .* expected 3"),
     "too many arguments": (
@@ -165,6 +175,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "copy from NumPy": (lambda rt, p, x, y: x.copy_from(np.zeros(16)), r"copy_from takes"),
     "copy of another shape": (lambda rt, p, x, y: x.copy_from(y[:4]), r"got \(4,\)"),
     "a host task that is none": (lambda rt, p, x, y: rt.call(3), r"callable"),
+    "a host task that yields": (lambda rt, p, x, y: rt.call(yields, writes=y), r"plain function"),
+    "an async host task": (lambda rt, p, x, y: rt.call(later, writes=y), r"'later'.* is async"),
+    "a fill with many values": (lambda rt, p, x, y: x.fill(np.arange(4, dtype="i4")), "not one"),
+    "a declaration by a number": (lambda rt, p, x, y: p.add.access(y=4), r"got int 4, expected"),
     "a dtype of objects": (lambda rt, p, x, y: rt.empty(3, object), r"objects"),
     "a file that is not there": (lambda rt, p, x, y: rt.build("nowhere.cl"), r"nowhere\.cl"),
     "a kernel of no kind": (lambda rt, p, x, y: rt.launch("add", (16,), None), r"pyopencl\.Kernel"),
@@ -182,6 +196,14 @@ def test_bad_call_is_a_usage_error_and_loses_nothing(what: str, setting: Any) ->
         assert re.search(r"launch \d+", str(caught.value))
     program.add((16,), None, x, y, 16)
     assert (y.get() == 2 * np.arange(16)).all()
+
+
+def test_kernels_may_begin_with_an_underscore(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        program, x = rt.build("kernel void _k(global int *x) { *x += 1; }"), rt.zeros(1, "i4")
+        for name in program.kernels:
+            getattr(program, name)((1,), None, x)
+        assert x.get().tolist() == [1]
 
 
 def test_no_backend_is_given_an_empty_launch(make: Callable[..., acs.Runtime]) -> None:
