@@ -628,14 +628,15 @@ def learn_bands(
     local_size: Sizes | None,
     asked: Any,
     unit: Sizes,
-    bands: Iterable[tuple[Groups, Sizes, Sizes | None]],
-    shifted: Any,
-    stay: tuple[int, int, str | None],
+    bands: Iterable[tuple[Sequence[Groups], Sizes, Sizes | None] | tuple[Sequence[Groups], bytes]],
+    lanes: tuple[Any, tuple[int, int, str | None]] | None,
+    record: tuple[Any, int, bytes | None] | None,
 ) -> None:
     """Add to that plan how launches of these sizes are cut where `bands=` is `asked`.
 
-    `bands`: the groups of each, of `unit` work-items, and its size and offset on a lane.
-    `shifted`: the kernel of those with an offset. `stay`: as for `learn`."""
+    `bands`: the groups of each, as boxes of groups of `unit` work-items, and its size and offset on
+    a lane, or how its record begins. `lanes`: the kernel of those with an offset, and a stay as for
+    `learn`. `record`: the scheduler, its local memory, and the shape of records."""
 
 def learn_gate(kernel: Caller, variant: Any) -> None:
     """Give a launch plan the kernel that looks at the flag of `when=` first."""

@@ -124,21 +124,25 @@ def plan_bands(
     native, engine = core.native, kernel.engine
     if kernel.is_for_python or not engine.table.usable or command.kernel is not kernel.native:
         return
-    stays = [
-        _stay(kernel, one.command, args, number) for one, number in zip(parts, numbers, strict=True)
-    ]
-    found = [stay for stay in stays if stay is not None]
-    if len(found) < len(stays):
+    if not _are_plain(engine, args):
         return
-    if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel), None):
+    heads = engine.backend.bands(command)
+    lanes = None if heads is not None else _lanes_of(kernel, parts, args, numbers)
+    if heads is None and lanes is None:
+        return
+    function = None
+    if heads is not None:
+        function = heads.scheduler.bodies[kernel.native.origin].function
+    is_planned = native.is_planned(kernel, heads is not None)
+    if not is_planned and not _plan(kernel, _parameters(kernel), function):
         kernel.is_for_python = True
         return
-    bands = [(one.groups, one.command.global_size, one.command.offset) for one in parts]
-    shortest = min(found, key=lambda stay: (stay[0] < 0, stay))
-    native.learn_bands(
-        kernel, command.global_size, command.local_size, asked, parts[0].unit, bands,
-        parts[-1].command.kernel, shortest,
-    )  # fmt: skip
+    what = kernel, command.global_size, command.local_size, asked
+    if heads is not None:
+        native.learn_bands(*what, heads.unit, heads.heads, None, heads[:3])
+        return
+    bands = [((one.groups,), one.command.global_size, one.command.offset) for one in parts]
+    native.learn_bands(*what, parts[0].unit, bands, lanes, None)
 
 
 def plan_commands(
@@ -179,6 +183,18 @@ def _stay(
     if engine.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
         return None  # how much of it there is decides whether the scheduler takes the next one
     return stay
+
+
+def _lanes_of(
+    kernel: Planned, parts: Sequence[Part], args: tuple[object, ...], numbers: Sequence[int]
+) -> tuple[OwnKernel, tuple[int, int, str | None]] | None:
+    """With which kernel lanes have the parts of a launch, and how long, where they had all."""
+    launches = zip(parts, numbers, strict=True)
+    stays = [_stay(kernel, part.command, args, number) for part, number in launches]
+    found = [stay for stay in stays if stay is not None]
+    if len(found) < len(stays):
+        return None
+    return parts[-1].command.kernel, min(found, key=lambda stay: (stay[0] < 0, stay[:2]))
 
 
 def _plan(kernel: Planned, parameters: list[_Parameter] | None, function: Function | None) -> bool:

@@ -9,11 +9,13 @@ Invariant: an ended launch is reported once, and never before everything upstrea
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyopencl as cl
 
 from .. import core
+from ..access.bands import Groups
 from ..devices.driver import Origin, OwnKernel
 from ..errors import DeviceError
 from ..records import Found, Launch, Report, Sizes
@@ -32,6 +34,19 @@ class Snapshot(NamedTuple):
 
     lines: tuple[str, ...]
     words: bytes
+
+
+class BandHeads(NamedTuple):
+    """The bands of a launch in a scheduler."""
+
+    scheduler: Any
+    arena_bytes: int
+    """Local memory that it has."""
+    shape: bytes | None
+    unit: Sizes
+    """Work-items of a group."""
+    heads: Sequence[tuple[Sequence[Groups], bytes]]
+    """Groups of each band, as boxes, and how its record begins."""
 
 
 class Backend:
@@ -92,6 +107,10 @@ class Backend:
     def heads(self, command: KernelCommand) -> list[Any]:
         """How records of such launches begin, in each scheduler of its that may have them."""
         return []
+
+    def bands(self, command: KernelCommand) -> BandHeads | None:
+        """How records of the bands of such launches begin. None: they are launches on lanes."""
+        return None
 
     def from_queues(self, ended: Ended) -> Ended:
         """What the core's queues have told of somebody else, as `poll` would tell it."""

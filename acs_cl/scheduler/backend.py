@@ -31,7 +31,7 @@ from .. import core
 from ..backends.queues import open_queues
 from ..devices.driver import CommandQueue, Origin, OwnKernel
 from ..errors import DeviceError
-from ..launch.backend import DECIDED, Backend, End, Ended, Snapshot
+from ..launch.backend import DECIDED, Backend, BandHeads, End, Ended, Snapshot
 from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of
 from ..memory.blocks import Store
@@ -39,6 +39,7 @@ from ..records import Command, Found, Launch, Report
 from .builds import Schedulers
 from .built import Scheduler
 from .kernel_sets import CutCount, Step
+from .laying import heads_of
 from .notes import NOTED, Book, Noted
 from .orders import first_in
 from .policy import FEW, HOT, LONGEST_REST, Choice, Key
@@ -368,6 +369,21 @@ class Device(Backend):
             if task is not None:
                 heads.append((other, other.limits.arena_bytes, task.head, task.shape))
         return heads
+
+    def bands(self, command: KernelCommand) -> BandHeads | None:
+        """How records of the bands of such launches begin in the scheduler of their kernel.
+        None: it does not have them, or not yet."""
+        try:
+            scheduler, body = self._body(command)
+            task = body.made(command, None, self._store.owns)
+        except Unfit:
+            return None
+        found = task.cuts
+        if not found.bands or self._refusal(_key(command), task.tiles, scheduler) is not None:
+            return None
+        boxes = [band.boxes for band in found.bands]
+        heads = [*zip(boxes, heads_of(task), strict=True)]
+        return BandHeads(scheduler, body.limits.arena_bytes, task.shape, found.unit, heads)
 
     def _refusal(self, key: Key | None, tiles: int, scheduler: Scheduler) -> str | None:
         """Why the next launch of a kernel and its sizes should take a lane, if it should."""

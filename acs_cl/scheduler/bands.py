@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..access.bands import Groups
 from ..access.cuts import AUTO, Cut, Shares, in_runs, touched_by
 from ..records import Access, Span
 from . import layout
@@ -30,6 +31,7 @@ class Band(NamedTuple):
     run: int = 0
     """So many in a row, then the next ones begin `stride` behind these; 0: all are in a row."""
     stride: int = 0
+    boxes: tuple[Groups, ...] = ()
 
 
 class Cuts(NamedTuple):
@@ -37,6 +39,8 @@ class Cuts(NamedTuple):
 
     bands: tuple[Band, ...]
     reason: str
+    unit: tuple[int, ...] = ()
+    """Work-items of a group."""
 
 
 class Sizes(NamedTuple):
@@ -100,7 +104,7 @@ def bands_of(sizes: Sizes, cut: Cut, shares: Shares, tile_items: int) -> tuple[B
         )
         access = touched_by(cut, part.boxes, sizes.local)
         spread = (run, stride) if part.many > 1 else (0, 0)
-        found.append(Band(first, run * part.many, access, *spread))
+        found.append(Band(first, run * part.many, access, *spread, part.boxes))
     return tuple(found)
 
 

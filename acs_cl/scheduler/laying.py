@@ -68,7 +68,7 @@ def laid(launches: Sequence[tuple[Command, Access]], tasks: Sequence[Task]) -> L
         first = len(found.launches)
         key = task.head, id(bands)
         if key not in heads:
-            heads[key] = _heads(task)
+            heads[key] = heads_of(task)
         touched = [band.access for band in bands] or [access]
         for head, waits, own in zip(heads[key], above, touched, strict=True):
             _add(found, head, task.blob, task.shape, waits, launch, own)
@@ -77,7 +77,8 @@ def laid(launches: Sequence[tuple[Command, Access]], tasks: Sequence[Task]) -> L
     return found
 
 
-def _heads(task: Task) -> list[bytes]:
+def heads_of(task: Task) -> list[bytes]:
+    """How records of its bands begin, or its own, where it has none."""
     return [
         layout.band(task.head, band.first, band.tiles, band.run, band.stride)
         for band in task.cuts.bands

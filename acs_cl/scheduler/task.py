@@ -142,7 +142,7 @@ class Body:
             return Cuts((), f"it would have more than {layout.MOST_TILES:,} tiles"), 0, 0
         bands = bands_of(sizes, cut, shared, tile_items)
         reason = refusal([band.access for band in bands])
-        return Cuts(() if reason else bands, reason), tiles, tile_items
+        return Cuts(() if reason else bands, reason, local), tiles, tile_items
 
     def made(
         self, command: KernelCommand, decision: Decision | None, owns: Callable[[int], bool]

@@ -1,5 +1,7 @@
-// The bands of a launch by one call: its arguments are bound once, and each band goes to a lane as a launch with an
-// offset and with bytes of its own.
+// The bands of a launch by one call: its arguments are bound once, and each band is a launch with bytes of its own. It
+// goes to a lane with an offset, or into the open epoch as some of the tiles.
+
+#include <stdexcept>
 
 #include "launch/caller.hpp"
 #include "table/ends.hpp"
@@ -36,6 +38,37 @@ private:
     std::vector<Touched> &all_;
 };
 
+// Whether all of them may go now.
+bool may_go(Table &table, const CutPlan &cut) {
+    const std::size_t many = cut.bands.size();
+    if (!cut.is_recorded())
+        // where something is held, bytes may yet be poisoned: the launch goes as a whole, so that it fails as a whole
+        return cut.stay.lasts(table) && !table.has_watched() && table.is_plain() && table.has_room(many);
+    if (!table.scheduler.is(cut.scheduler) && !table.open_for(cut.scheduler)) return false;
+    return table.takes_more() && table.has_room(many);
+}
+
+void record_all(const Bound &bound, const CutPlan &cut, std::vector<Touched> &shares) {
+    for (std::size_t at = 0; at < shares.size(); at++) {
+        // one that is known ends where a launch did, and bands of another cut have other records
+        if (bound.table.forecast.is_complete()) throw std::logic_error("an epoch ended between the bands of a launch");
+        shares[at].renew(*bound.table.hazards);
+        bound.record(cut, cut.bands[at], shares[at]);
+    }
+}
+
+// False with an error.
+bool enqueue_all(Bound &bound, PyObject *engine, CutPlan &cut, std::vector<Touched> &shares) {
+    Table &table = bound.table;
+    for (std::size_t at = 0; at < shares.size(); at++) {
+        shares[at].renew(*table.hazards);
+        if (bound.enqueue(cut, cut.bands[at], shares[at])) continue;
+        if (!completed(engine, nullptr, table.number, nullptr, at > 0)) return false;
+        if (table.epoch(table.number)) cut.stay.left = 0;
+    }
+    return true;
+}
+
 }  // namespace
 
 PyObject *launch_bands(Caller *self, PyObject *const *args, std::size_t many, PyObject *asked,
@@ -44,23 +77,22 @@ PyObject *launch_bands(Caller *self, PyObject *const *args, std::size_t many, Py
     Table &table = bound.table;
     if (many != bound.plan.parameters.size() + 2 || !bound.begin(args[0], args[1], false)) return nullptr;
     const std::shared_ptr<CutPlan> cut = bound.cut(asked);
-    // where something is held, bytes may yet be poisoned: the launch goes as a whole, so that it fails as a whole
-    if (!cut || !cut->stay.lasts(table) || table.has_watched() || !table.is_plain() ||
-        !table.has_room(cut->bands.size()) || !bound.start(false))
-        return nullptr;
+    if (!cut || !may_go(table, *cut) || !bound.start(*cut)) return nullptr;
     for (std::size_t at = 0; at < bound.plan.parameters.size(); at++)
         if (!bound.take(at, args[at + 2])) return nullptr;
     std::vector<Touched> shares;
-    if (!bound.share_out(*cut, shares) || !bound.finish(nullptr) || !table.lock->try_take()) return nullptr;
-    const Taken taken(table.lock);
+    if (!bound.share_out(*cut, shares) || !bound.finish(nullptr)) return nullptr;
+    const AllHeld held(shares);
     const std::int64_t before = table.number;
     nb::object handle = handle_of(bound, self->engine, before + 1, before + std::int64_t(shares.size()));
-    const AllHeld held(shares);
-    for (std::size_t at = 0; at < shares.size(); at++) {
-        shares[at].renew(*table.hazards);
-        if (bound.enqueue(*cut, cut->bands[at], shares[at])) continue;
-        if (!completed(self->engine, nullptr, table.number, nullptr, at > 0)) return nullptr;
-        if (table.epoch(table.number)) cut->stay.left = 0;
+    // a collector of cycles may have run meanwhile, and with it anything
+    if (table.number != before || !may_go(table, *cut)) return nullptr;
+    if (cut->is_recorded()) {
+        record_all(bound, *cut, shares);
+    } else {
+        if (!table.lock->try_take()) return nullptr;
+        const Taken taken(table.lock);
+        if (!enqueue_all(bound, self->engine, *cut, shares)) return nullptr;
     }
     made = shares.size();
     return handle.release().ptr();

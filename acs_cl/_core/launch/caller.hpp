@@ -82,6 +82,16 @@ public:
         return true;
     }
 
+    // The same for a launch in bands, whose records get their arguments when all are there.
+    bool start(const CutPlan &cut) {
+        start(false);
+        in_epoch_ = cut.is_recorded();
+        if (!in_epoch_) return look_up();
+        arena_ = {plan.epoch->local_bytes, cut.arena_bytes};
+        std::memset(own_, 0, HEAD_BYTES + plan.epoch->blob_bytes);
+        return look_up();
+    }
+
     bool take(std::size_t at, PyObject *value) {
         const Parameter &parameter = plan.parameters[at];
         args[at] = value;
@@ -123,6 +133,16 @@ public:
     // What each band touches, once all arguments are there.
     bool share_out(CutPlan &cut, std::vector<Touched> &shares) const {
         return plan.share_out(cut, bytes_, touched, shares);
+    }
+
+    // A band into the hazards, and into the open epoch.
+    void record(const CutPlan &cut, const BandPlan &band, const Touched &own) const {
+        const std::string_view blob{own_ + HEAD_BYTES, plan.epoch->blob_bytes};
+        const std::string_view shape = cut.shape ? std::string_view(*cut.shape) : "";
+        char *record = table.recorder->place(band.words);
+        if (fits()) std::memcpy(record + HEAD_BYTES, blob.data(), blob.size());
+        table.launch(fits() ? nullptr : &blob, cut.shape ? &shape : nullptr, own, plan.name.ptr(),
+                     plan.epoch->addresses);
     }
 
     // Gives the arguments to the driver's kernel: with the runtime's lock, so that the driver may be

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,24 +32,33 @@ struct Stay {
     void use() { left -= left > 0; }
 };
 
-// Some groups of a launch, which are a launch of their own. On a lane that has an offset.
+// Some groups of a launch, which are a launch of their own: on a lane one with an offset, in the scheduler some of
+// the tiles.
 struct BandPlan {
-    access::Launched part;  // what of the launch they are, without its numbers
-    Sizes sizes;
-    std::array<std::size_t, 4> offset;  // how many numbers there are comes first
+    std::vector<access::Launched> boxes;  // which groups, without the launch's numbers
+    Sizes sizes{};
+    std::array<std::size_t, 4> offset{};  // how many numbers there are comes first
     nb::object python_size, python_offset;
+    RecordWords words{};  // no arguments
     ByBytes<Reach, MOST_BAND_NUMBERS> reaches;
 
     bool has_offset() const { return offset[1] || offset[2] || offset[3]; }
 };
 
-// All of them.
+// All of them: on lanes, or in a scheduler.
 struct CutPlan {
-    nb::object asked;          // by `bands=`
+    nb::object asked;  // by `bands=`
+    std::vector<BandPlan> bands;
+
     nb::object kernel_object;  // for those with an offset
     QueueKernel *kernel = nullptr;
     Stay stay;
-    std::vector<BandPlan> bands;
+
+    nb::object scheduler;
+    std::uint64_t arena_bytes = 0;  // of local memory that there is
+    std::optional<std::string> shape;
+
+    bool is_recorded() const { return scheduler.is_valid(); }
 
     // Whether that is what `bands=` says. Only types that are known are compared, which run no code of the program's.
     bool is_for(PyObject *said) const {

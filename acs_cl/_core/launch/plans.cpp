@@ -76,6 +76,18 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
     LaunchPlan::forget(std::exchange(self->plan, made.release()));
 }
 
+void fill(RecordWords &words, nb::handle head) {
+    const nb::bytes given = nb::cast<nb::bytes>(head);
+    if (given.size() != HEAD_BYTES) throw std::invalid_argument("a head has 64 bytes");
+    std::memcpy(words.data(), given.c_str(), HEAD_BYTES);
+}
+
+std::optional<std::string> shape_of(const nb::object &given) {
+    if (given.is_none()) return std::nullopt;
+    const nb::bytes shape = nb::cast<nb::bytes>(given);
+    return std::string(shape.c_str(), shape.size());
+}
+
 // A size that its launches may have. `heads`: of each scheduler that takes such launches, the one where they live
 // first, itself, its local memory, what records begin with, and their shape. `stay`: how many launches, up to which number, go to lanes before Python decides again, and
 // for which reason, if that is asked for.
@@ -86,16 +98,13 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle he
     Sized &size = plan->sizes.make(sizes);
     bool is_home = true;
     for (nb::handle one : heads) {
-        const nb::bytes words = nb::cast<nb::bytes>(one[2]);
-        if (words.size() != HEAD_BYTES) throw std::invalid_argument("a head has 64 bytes");
+        RecordWords words{};
+        fill(words, nb::object(one[2]));
         if (!plan->epoch) break;
         Head &head = size.make(nb::object(one[0]), std::exchange(is_home, false));
         head.arena_bytes = nb::cast<std::uint64_t>(one[1]);
-        std::memcpy(head.words.data(), words.c_str(), HEAD_BYTES);
-        if (const nb::object given = one[3]; !given.is_none()) {
-            const nb::bytes shape = nb::cast<nb::bytes>(given);
-            head.shape.emplace(shape.c_str(), shape.size());
-        }
+        head.words = words;
+        if (auto shape = shape_of(nb::object(one[3]))) head.shape = std::move(shape);
     }
     if (stay.is_none()) return;
     size.on_lanes = true;
@@ -103,33 +112,47 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle he
                         nb::object(stay[2])};
 }
 
-// How launches of a size are cut where `bands=` is `asked`, None: by default. `bands`: of each its groups of `unit`
-// work-items, its size on a lane, and its offset there; `shifted`: the kernel of those with an offset. `stay`: as above.
+// How launches of a size are cut where `bands=` is `asked`, None: by default. `bands`: of each its groups, as boxes of
+// groups of `unit` work-items, and on lanes its size and offset, else the head of its record. `lanes`: the kernel of
+// those with an offset, and a stay as above; `record`: the scheduler, its local memory, and the shape.
 void learn_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::object asked, nb::handle unit,
-                 nb::handle bands, nb::object shifted, nb::handle stay) {
+                 nb::handle bands, nb::handle lanes, nb::handle record) {
     LaunchPlan *plan = caller(kernel)->plan;
     Sizes sizes, in_units;
     if (!plan || !take_sizes(global.ptr(), local.ptr(), sizes) || !take_sizes(global.ptr(), unit.ptr(), in_units)) return;
     auto made = std::make_shared<CutPlan>();
     made->asked = std::move(asked);
-    made->kernel = QueueKernel::of(shifted);
-    made->kernel_object = std::move(shifted);
-    if (!made->kernel) return;
-    made->stay = {nb::cast<std::int64_t>(stay[0]), nb::cast<std::int64_t>(stay[1]), nb::object(stay[2])};
+    if (record.is_none()) {
+        const nb::handle stay = nb::object(lanes[1]);
+        made->kernel_object = nb::object(lanes[0]);
+        made->kernel = QueueKernel::of(made->kernel_object);
+        made->stay = {nb::cast<std::int64_t>(stay[0]), nb::cast<std::int64_t>(stay[1]), nb::object(stay[2])};
+        if (!made->kernel) return;
+    } else {
+        made->scheduler = nb::object(record[0]);
+        made->arena_bytes = nb::cast<std::uint64_t>(record[1]);
+        made->shape = shape_of(nb::object(record[2]));
+        if (!plan->epoch) return;
+    }
     for (nb::handle one : bands) {
         BandPlan &band = made->bands.emplace_back();
-        band.python_size = one[1];
-        band.python_offset = one[2];
-        band.offset.fill(0);
-        if (!take_sizes(band.python_size.ptr(), local.ptr(), band.sizes) ||
-            !take_size(band.python_offset.ptr(), band.offset.data(), 0))
-            throw std::invalid_argument("a band has no such sizes");
-        band.part = launched_of(in_units);
-        band.part.groups.emplace();
-        std::size_t axis = 0;
-        for (nb::handle ends : nb::object(one[0])) {
-            if (axis >= 3) throw std::invalid_argument("groups have three axes at most");
-            (*band.part.groups)[axis++] = {access::whole(nb::object(ends[0])), access::whole(nb::object(ends[1]))};
+        if (made->is_recorded()) {
+            fill(band.words, nb::object(one[1]));
+        } else {
+            band.python_size = one[1];
+            band.python_offset = one[2];
+            if (!take_sizes(band.python_size.ptr(), local.ptr(), band.sizes) ||
+                !take_size(band.python_offset.ptr(), band.offset.data(), 0))
+                throw std::invalid_argument("a band has no such sizes");
+        }
+        for (nb::handle box : nb::object(one[0])) {
+            access::Launched &part = band.boxes.emplace_back(launched_of(in_units));
+            part.groups.emplace();
+            std::size_t axis = 0;
+            for (nb::handle ends : box) {
+                if (axis >= 3) throw std::invalid_argument("groups have three axes at most");
+                (*part.groups)[axis++] = {access::whole(nb::object(ends[0])), access::whole(nb::object(ends[1]))};
+            }
         }
     }
     plan->sizes.make(sizes).cuts.learn(std::move(made));
@@ -154,7 +177,8 @@ void add_plans(nb::module_ &module) {
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("heads"), nb::arg("stay").none());
     module.def("learn_bands", learn_bands, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
-               nb::arg("asked").none(), nb::arg("unit"), nb::arg("bands"), nb::arg("shifted"), nb::arg("stay"));
+               nb::arg("asked").none(), nb::arg("unit"), nb::arg("bands"), nb::arg("lanes").none(),
+               nb::arg("record").none());
     module.def("learn_gate", learn_gate, nb::arg("kernel"), nb::arg("variant"));
     module.def("is_planned", [](nb::handle kernel, bool for_epochs) {
         const LaunchPlan *plan = caller(kernel)->plan;

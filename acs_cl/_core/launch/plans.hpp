@@ -181,11 +181,14 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         for (BandPlan &band : cut.bands) {
             Reach *reach = band.reaches.find(key);
             if (!reach) {
-                access::Launched part = band.part;
-                put_numbers(part, bytes);
-                const std::optional<access::Outcome> reached = binder->reach_part(part);
-                if (!reached) return false;
-                reach = &band.reaches.make(key, reach_of(*reached));
+                std::vector<access::Outcome> outcomes;
+                for (access::Launched box : band.boxes) {
+                    put_numbers(box, bytes);
+                    std::optional<access::Outcome> reached = binder->reach_part(box);
+                    if (!reached) return false;
+                    outcomes.push_back(std::move(*reached));
+                }
+                reach = &band.reaches.make(key, reach_of(outcomes));
             }
             Touched &own = shares.emplace_back(touched);
             reach->narrow(own, *table->hazards);
@@ -209,17 +212,22 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         Binder::Views told;
         for (std::uint32_t at = 0; at < views.many; at++) told.push_back(views.nodes[at]->span);
         known->access(std::move(told));
-        return &size.reaches.make(key, reach_of(known->reached));
+        return &size.reaches.make(key, reach_of({known->reached}));
     }
 
-    Reach reach_of(const access::Outcome &outcome) const {
+    // What the parts of a launch reach that have these outcomes.
+    Reach reach_of(const std::vector<access::Outcome> &outcomes) const {
         Reach made;
         for (std::size_t index = 0; index < parameters.size(); index++) {
             const Parameter &one = parameters[index];
             if (!one.is_memory()) continue;
-            const access::Reached &reached = binder->reached_of(outcome, index);
-            made.add(part_of(!one.read || reached.is_whole, reached.reads),
-                     part_of(!one.written || reached.is_whole, reached.writes));
+            Part reads(std::in_place), writes(std::in_place);
+            for (const access::Outcome &outcome : outcomes) {
+                const access::Reached &reached = binder->reached_of(outcome, index);
+                add_to(reads, part_of(!one.read || reached.is_whole, reached.reads));
+                add_to(writes, part_of(!one.written || reached.is_whole, reached.writes));
+            }
+            made.add(std::move(reads), std::move(writes));
         }
         return made;
     }

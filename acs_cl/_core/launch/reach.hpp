@@ -35,6 +35,11 @@ inline Part part_of(bool is_whole, const access::Rectangles &reached) {
     return made;
 }
 
+inline void add_to(Part &some, const Part &more) {
+    if (!more) some.reset();
+    else if (some) some->insert(some->end(), more->begin(), more->end());
+}
+
 // A rectangle without what is outside of a view of one row.
 inline void clip(const Span &whole, const Span &part, std::vector<Span> &to) {
     const std::int64_t limit = whole.width, start = part.start, pitch = part.pitch, width = part.width;
