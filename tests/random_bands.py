@@ -160,10 +160,12 @@ class Machine:
         self.kernels = self.rt.build(SOURCE)
 
     def prebuild(self) -> None:
-        """Have all schedulers built before the first recording."""
-        for name in (*LINES, *FIELDS):
-            kernel, local = getattr(self.kernels, name), IN_GROUPS.get(name)
-            self.rt.prebuild((kernel, local) if local else kernel)
+        """Have all schedulers built before the first recording, by one build each."""
+        self.rt.prebuild(*(
+            (getattr(self.kernels, name), IN_GROUPS[name]) if name in IN_GROUPS
+            else getattr(self.kernels, name)
+            for name in (*LINES, *FIELDS)
+        ))  # fmt: skip
 
     def arrays(self, program: Program, seed: int) -> list[acs.Array]:
         """Random contents, the same for one seed."""
