@@ -58,7 +58,7 @@ TURNS = {True: 10_000, False: 60_000}  # by "is a CPU"
 ROWS = {False: (512, 768, 1024, 1536, 2048, 3072), True: (256,)}
 """Of the two products."""
 WIDTHS = {True: (1024, 512), False: (12288, 6144)}  # by "is a CPU"
-TUNED_S = 5.0
+TUNED_S = {False: 5.0, True: 1.0}
 SHOWN = 8
 """Rows of a product that are compared with NumPy's, at both ends."""
 
@@ -173,7 +173,7 @@ def _products(settings: Settings, rows: int) -> dict[str, Any]:
             with runtime.record() as graph:
                 handle = made.step(bands=bands)
             if name == "tuned":
-                graph.tune(TUNED_S)
+                graph.tune(TUNED_S[settings.quick])
                 told = str(runtime.explain(handle))
             sides[name] = _replayed(graph)
         with no_collection():

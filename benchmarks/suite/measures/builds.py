@@ -23,7 +23,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +42,9 @@ takes, unless a look will do."""
 
 CHUNK = 2000
 """Launches between two looks whether the build has ended."""
+
+PAUSE_S = {False: 0.0, True: 0.05}
+"""Between chunks beside a build, so that a quick run has few of them, and few to compare with."""
 
 LAUNCHES_BEFORE = 40
 """Of each new kernel, which makes it hot."""
@@ -191,9 +194,9 @@ class _Warm:
         runtime.prebuild(self.kernel)
         runtime.finish()
 
-    def timed(self, is_enough: Callable[[int], bool]) -> _Took:
-        """Launches until it is enough after so many chunks; what waits for the backlog is not a
-        launch's own."""
+    def timed(self, is_enough: Callable[[int], bool], pause_s: float = 0.0) -> _Took:
+        """Launches until it is enough after so many chunks, with a pause between these; what waits
+        for the backlog is not a launch's own."""
         took, runtime, kernel, x = _Took(), self.runtime, self.kernel, self.x
         with no_collection():
             for chunk in count(1):
@@ -207,6 +210,8 @@ class _Warm:
                 took.add(calls, (perf_counter() - start) * 1e6)
                 if is_enough(chunk):
                     break
+                if pause_s:
+                    sleep(pause_s)
         return took
 
 
@@ -250,7 +255,7 @@ def _one_round(settings: Settings) -> _Round | None:
 
         if not _missing(runtime, fresh):
             raise RuntimeError("the scheduler was built before launches were timed")
-        building = warm.timed(is_built)
+        building = warm.timed(is_built, PAUSE_S[settings.quick])
         build_s = perf_counter() - start
         chunks = building.launches // CHUNK
         busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
