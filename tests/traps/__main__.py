@@ -53,7 +53,9 @@ def is_wrong(result: Result) -> bool:
 def jobs_for(
     traps: Sequence[Trap], forms: Sequence[str], together: int, scheduled: int, step: int
 ) -> list[Job]:
-    """The jobs of these traps, in all of these forms."""
+    """The jobs of these traps, in all of these forms; those that share no program come last, since
+    a driver that does not end on one keeps its whole job waiting."""
+    traps = sorted(traps, key=lambda trap: not trap.shares)
     return [
         Job(tuple(trap.name for trap in group), {trap.name: list(forms) for trap in group}, step,
             together)
