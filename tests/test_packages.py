@@ -97,34 +97,42 @@ def test_the_table_points_one_way() -> None:
         above.add(room)
 
 
-@pytest.mark.parametrize("name", LIBRARY)
-def test_module_imports_rooms_above(name: str) -> None:
-    room = room_of(name)
-    if name == "__init__":
-        return  # it hands out what the other rooms make
-    beyond = {other for other in own(MODULES[name], types=True) if room_of(other) != room}
-    beyond = {other for other in beyond if room_of(other) not in ROOMS[room].split()}
-    assert not beyond, f"{name} imports {sorted(beyond)}; {room} may import {ROOMS[room]}"
+def test_modules_import_rooms_above() -> None:
+    wrong = []
+    for name in LIBRARY:
+        if name == "__init__":
+            continue  # it hands out what the other rooms make
+        room = room_of(name)
+        beyond = {other for other in own(MODULES[name], types=True) if room_of(other) != room}
+        beyond = {other for other in beyond if room_of(other) not in ROOMS[room].split()}
+        if beyond:
+            wrong.append(f"{name} imports {sorted(beyond)}; {room} may import {ROOMS[room]}")
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_folder_imports_what_it_may(name: str) -> None:
-    folder = name.partition(".")[0]
-    may = {folder, *FOLDERS_MAY_IMPORT[folder].split()}
-    beyond = sorted(other for other in own(MODULES[name]) if room_of(other) not in may)
-    assert not beyond, f"{name} imports {beyond}; {folder} may import {sorted(may)}"
+def test_folders_import_what_they_may() -> None:
+    wrong = []
+    for name in OTHERS:
+        folder = name.partition(".")[0]
+        may = {folder, *FOLDERS_MAY_IMPORT[folder].split()}
+        beyond = sorted(other for other in own(MODULES[name]) if room_of(other) not in may)
+        if beyond:
+            wrong.append(f"{name} imports {beyond}; {folder} may import {sorted(may)}")
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", [name for name in OTHERS if name.split(".")[1:2]])
-def test_rooms_of_the_benchmarks_point_one_way(name: str) -> None:
-    folder, room, *_ = name.split(".")
-    if folder != "benchmarks" or room not in BENCHMARKS:
-        return  # a command may use all rooms
-    others = {
-        other.split(".")[1] for other in own(MODULES[name]) if other.startswith("benchmarks.")
-    }
-    beyond = others - set(BENCHMARKS[: BENCHMARKS.index(room) + 1])
-    assert not beyond, f"{name} imports {sorted(beyond)}"
+def test_rooms_of_the_benchmarks_point_one_way() -> None:
+    wrong = []
+    for name in OTHERS:
+        folder, room, *_ = *name.split("."), ""
+        if folder != "benchmarks" or room not in BENCHMARKS:
+            continue  # a command may use all rooms
+        others = {
+            other.split(".")[1] for other in own(MODULES[name]) if other.startswith("benchmarks.")
+        }
+        if beyond := others - set(BENCHMARKS[: BENCHMARKS.index(room) + 1]):
+            wrong.append(f"{name} imports {sorted(beyond)}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_nothing_is_imported_in_a_circle() -> None:
