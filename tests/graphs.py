@@ -169,10 +169,17 @@ class Run:
         assert not len(wrong), (wrong[:5].tolist(), [self.tasks[i] for i in wrong[:5]])
 
 
-def prebuild(program: acs.Program, *locals_: int, more: tuple[str, ...] = ()) -> None:
-    """All that can be in a scheduler, groups in each of these sizes, and have the rest refused."""
+def prebuild(
+    program: acs.Program,
+    *locals_: int,
+    more: tuple[str, ...] = (),
+    grouped: tuple[tuple[str, int], ...] = (),
+) -> None:
+    """All that can be in a scheduler, groups in each of these sizes, and have the rest refused; by
+    one build for each size of groups."""
     rt: acs.Runtime = runtime_of(program)
     rt.prebuild(
         *(getattr(program, name) for name in (*TILED, LANE, *more)),
         *((getattr(program, name), (size,)) for name in GROUPED for size in locals_),
+        *((getattr(program, name), (size,)) for name, size in grouped),
     )

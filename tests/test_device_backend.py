@@ -92,8 +92,7 @@ def start(device: cl.Device, **options: Any) -> acs.Program:
     except acs.UsageError as error:
         pytest.skip(str(error))
     program = rt.build(SOURCE + MORE)
-    prebuild(program, 4, 16, more=(*UNGROUPED, "say"))
-    runtime_of(program).prebuild((program.folded, (16,)))
+    prebuild(program, 4, 16, more=(*UNGROUPED, "say"), grouped=(("folded", 16),))
     return program
 
 

@@ -69,7 +69,7 @@ def platforms() -> Iterator[Callable[[str, Callable[[], Any]], Any]]:
             platform.close()
 
 
-@pytest.mark.rotate("backend", 3)
+@pytest.mark.rotate("backend", 2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_on_every_backend(name: str, backend: str, platforms: Any) -> None:
