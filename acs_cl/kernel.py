@@ -33,6 +33,7 @@ from .devices.driver import Events, OwnKernel, is_svm, own_clone
 from .errors import UsageError
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
+from .launch.gates import events_of
 from .launch.sizes import MOST, Unsuitable
 from .plans import plan_bands, plan_launches
 from .records import Access, Sizes, Span, interval
@@ -171,6 +172,7 @@ class Kernel(core.native.Caller):
                 f"kernel {self.name!r}: a launch has no keyword {', '.join(unknown)}"
                 f"{hints.of_keywords(unknown, names)}"
             )
+        wait_for = events_of(wait_for)
         if self.engine.tracer is not None:
             self.engine.tracer.called()
         if type(global_size) is not tuple:
@@ -304,7 +306,7 @@ class Kernel(core.native.Caller):
         [[1, 1], [2, 2], [3, 3]]
         """
         return self.engine.calls.launch_many(
-            self, global_size, local_size, args, count, wait_for, when
+            self, global_size, local_size, args, count, events_of(wait_for), when
         )
 
     def access(self, function: Any = None, /, **modes: str) -> Kernel:

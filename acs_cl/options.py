@@ -66,6 +66,8 @@ def options(
         if value is not None and (not isinstance(value, int) or value < least):
             raise UsageError(f"{name}={value!r}: expected an integer of at least {least}")
     _known("order", order, ORDERS)
+    if predict not in (False, True):
+        raise UsageError(f"predict={predict!r}: expected True or False")
     if trace not in (False, True):
         raise UsageError(f"trace={trace!r}: expected True or False; ACS_CL_TRACE names a file")
     said = f"watchdog_s={watchdog_s!r}"
@@ -140,7 +142,7 @@ def scheduler_settings(
     """What a runtime was asked for of its scheduler on the device."""
     if groups is not None and (not isinstance(groups, int) or groups < 1):
         raise UsageError(f"groups={groups!r}: expected an integer of at least 1")
-    if not isinstance(slice_ms, (int, float)) or not slice_ms > 0:
+    if not is_number(slice_ms) or not 0 < slice_ms < 1e9:
         raise UsageError(f"slice_ms={slice_ms!r}: expected a time above 0")
     return Settings(
         groups, slice_ms / 1e3, order=order, window=window or 0, watched=watched, timed=timed,

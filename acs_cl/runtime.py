@@ -37,6 +37,7 @@ from .host.call_sites import caller
 from .kernel import Kernel, origin_of
 from .launch.books import Parts
 from .launch.engine import Engine
+from .launch.gates import events_of
 from .launch.joint import CutHandle
 from .launch.registry import register
 from .launch.waits import refuse_on_host_task
@@ -341,6 +342,7 @@ class Runtime:
                 "yields; give a plain function"
             )
         engine, task = self._engine, transfers.host_task
+        wait_for = events_of(wait_for)
         engine.called()
         if (graph := engine.recorder()) is not None:
             return graph.capture(task, engine, function, reads, writes, wait_for, caller())

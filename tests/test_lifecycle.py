@@ -132,6 +132,21 @@ def test_launch_waits_for_a_foreign_event(rt: acs.Runtime) -> None:
     assert (y.get() == 7).all()
 
 
+@pytest.mark.parametrize("bands", ["off", 2])
+def test_events_may_come_from_an_iterator(rt: acs.Runtime, bands: int | str) -> None:
+    program, x, task = rt.build(SOURCE), rt.zeros(16, "i4"), rt.zeros(1, "i4")
+    gate = cl.UserEvent(rt.context)
+    handles = [
+        program.put((16,), None, x, 3, wait_for=iter([gate]), bands=bands),
+        program.put.launch_many((16,), None, x, [4, 5], wait_for=iter([gate])),
+        rt.call(lambda value: value.fill(6), writes=task, wait_for=iter([gate])),
+    ]
+    assert not any(handle.done for handle in handles)
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    assert x.get().tolist() == [5] * 16
+    assert task.get().tolist() == [6]
+
+
 def test_failed_foreign_event_poisons_its_dependants_only(rt: acs.Runtime) -> None:
     program = rt.build(SOURCE)
     x, y, z = rt.zeros(16, "i4"), rt.zeros(16, "i4"), rt.zeros(16, "i4")

@@ -179,6 +179,22 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "an async host task": (lambda rt, p, x, y: rt.call(later, writes=y), r"'later'.* is async"),
     "a fill with many values": (lambda rt, p, x, y: x.fill(np.arange(4, dtype="i4")), "not one"),
     "a declaration by a number": (lambda rt, p, x, y: p.add.access(y=4), r"got int 4, expected"),
+    "one event": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, wait_for=cl.UserEvent(rt.context)),
+        r"wait_for= takes a list of pyopencl\.Event objects, got pyopencl",
+    ),
+    "one handle to wait for": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, wait_for=x.copy_from(x)),
+        r"takes a list of .* leave it out",
+    ),
+    "macros in a list": (
+        lambda rt, p, x, y: rt.build(SOURCE, macros=["N=1"]),  # type: ignore[arg-type]
+        r"macros=\['N=1'\]: expected a mapping",
+    ),
+    "a queue of no runtime": (
+        lambda rt, p, x, y: acs.Queue(rt.context, runtime=rt.context),  # type: ignore[arg-type]
+        r"runtime= takes an acs_cl\.Runtime, got pyopencl",
+    ),
     "a dtype of objects": (lambda rt, p, x, y: rt.empty(3, object), r"objects"),
     "a file that is not there": (lambda rt, p, x, y: rt.build("nowhere.cl"), r"nowhere\.cl"),
     "a kernel of no kind": (lambda rt, p, x, y: rt.launch("add", (16,), None), r"pyopencl\.Kernel"),

@@ -256,6 +256,15 @@ def test_arguments_are_those_at_the_time_of_the_call(queue: acs.Queue, kernels: 
     assert list(values_of(queue, b)[[0, N - 1]]) == [10, 13]
 
 
+def test_a_wait_list_may_be_an_iterator(queue: acs.Queue) -> None:
+    source, target = buffer(queue, np.arange(N)), buffer(queue, np.zeros(N))
+    gate = cl.UserEvent(queue.context)
+    event = cl.enqueue_copy(queue, target, source, wait_for=iter([gate]))
+    assert event.command_execution_status != COMPLETE
+    gate.set_status(COMPLETE)
+    assert values_of(queue, target)[5] == 5
+
+
 def test_a_kernel_that_was_given_arguments_before_there_was_a_queue(rt: acs.Runtime) -> None:
     plain = cl.CommandQueue(rt.context)
     kernels = kernels_of(rt.context)

@@ -114,6 +114,8 @@ def read_source(source: str | Path) -> str:
 
 def macro_options(macros: Mapping[str, object] | None) -> list[str]:
     """`{"N": 4, "FAST": None}` as compiler options."""
+    if not isinstance(macros, Mapping | None):
+        raise UsageError(f"macros={macros!r}: expected a mapping, such as {{'N': 4}}")
     return [
         f"-D{name}" if value is None else f"-D{name}={value}"
         for name, value in (macros or {}).items()

@@ -10,8 +10,9 @@ moved although everything was looked at; the launches that are held stay as they
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from time import perf_counter
+from typing import Any
 
 import pyopencl as cl
 
@@ -25,15 +26,29 @@ PATIENCE_S = 1.0
 """How long a wait for room gives other threads to set a user event."""
 
 
+def events_of(wait_for: Any) -> tuple[cl.Event, ...] | None:
+    """The foreign events that a call was given, which may be an iterator: it is asked once."""
+    if wait_for is None:
+        return None
+    if not isinstance(wait_for, Iterable):
+        raise _unfit("a list of ", wait_for)
+    events = tuple(wait_for)
+    for foreign in events:
+        if not isinstance(foreign, cl.Event):
+            raise _unfit("", foreign)
+    return events
+
+
+def _unfit(how: str, got: object) -> UsageError:
+    why = "; launches of a runtime follow each other by their bytes: leave it out"
+    return UsageError(
+        f"wait_for= takes {how}pyopencl.Event objects, got {describe(got)}"
+        f"{why if isinstance(got, core.native.Handle) else ''}"
+    )
+
+
 def open_events(wait_for: Sequence[cl.Event]) -> Gates:
     """Those of the foreign events that have not ended well yet."""
-    for foreign in wait_for:
-        if not isinstance(foreign, cl.Event):
-            why = "; launches of a runtime follow each other by their bytes: leave it out"
-            raise UsageError(
-                f"wait_for= takes pyopencl.Event objects, got {describe(foreign)}"
-                f"{why if isinstance(foreign, core.native.Handle) else ''}"
-            )
     return [foreign for foreign in wait_for if driver.status(foreign) != driver.COMPLETE]
 
 

@@ -20,7 +20,7 @@ import contextlib
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -136,6 +136,8 @@ class Queue(cl.CommandQueue):
         self._pointer: int = _POINTER.__get__(self)
         where: Any = self.get_info(cl.command_queue_info.DEVICE)
         if runtime is not None:
+            if not isinstance(runtime, Runtime):
+                raise UsageError(f"runtime= takes an acs_cl.Runtime, got {describe(runtime)}")
             if options or runtime.context != context or runtime.device != where:
                 raise UsageError("runtime= has to be one of this context and device, by itself")
             self._runtime = runtime
@@ -298,6 +300,8 @@ class Queue(cl.CommandQueue):
             return self._serially(name, original, args, keywords)
         given.update(keywords)
         given.pop("queue", None)
+        if isinstance(given.get("wait_for"), Iterator):  # which can be asked once
+            given["wait_for"] = tuple(given["wait_for"])
         if handler is not None:
             try:
                 return handler(self, original, **given)
