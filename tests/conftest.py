@@ -27,7 +27,10 @@ POLICIES = ("eager", "ready_first")
 CONFIGURATIONS = [(backend, issue) for backend in BACKENDS for issue in POLICIES]
 CONFIGURATIONS += [("device", "eager"), ("emulated", "eager")]
 
-LONGEST = ("test_traps.py", "test_benchmarks.py", "test_workloads.py", "test_wheel.py")
+LONGEST = (
+    "test_traps.py", "test_benchmarks.py", "test_workloads.py", "test_wheel.py", "test_quality.py",
+    "test_scheduler_builds.py", "test_watchdog.py", "test_watched.py", "test_signals.py",
+)  # fmt: skip
 """Files that take longest. They come first, so that no process is left alone with one of them."""
 
 
