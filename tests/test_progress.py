@@ -193,7 +193,7 @@ def test_sweep_keeps_the_values_that_were_run() -> None:
 
 
 def test_command_is_interrupted_between_values(tmp_path: Path) -> None:
-    graph = ["--graph", "fft", "--width", "64", "--steps", "400"]
+    graph = ["--graph", "fft", "--width", "64", "--steps", "100"]
     command = [sys.executable, "-m", "acs_cl", "emu", "sweep", *graph, "acs_hw", "N"]
     command += map(str, range(1, 400))
     running = subprocess.Popen(

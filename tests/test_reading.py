@@ -84,11 +84,11 @@ def test_what_would_overwrite_it_waits(device: cl.Device, backend: str) -> None:
             x.fill(0)
             program.add((1,), None, x, 1)
         x.fill(0)
-        program.slow((1,), None, x, 200_000_000)
+        program.slow((1,), None, x, 80_000_000)
         expected = x.get()
         for _ in range(3):
             x.fill(0)
-            program.slow((1,), None, x, 200_000_000)
+            program.slow((1,), None, x, 80_000_000)
             found: list[Any] = []
             thread = threading.Thread(target=lambda into=found: into.append(x.get()))
             thread.start()
