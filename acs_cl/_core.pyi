@@ -629,14 +629,14 @@ def learn_bands(
     asked: Any,
     unit: Sizes,
     bands: Iterable[tuple[Sequence[Groups], Sizes, Sizes | None] | tuple[Sequence[Groups], bytes]],
-    lanes: tuple[Any, tuple[int, int, str | None]] | None,
+    lanes: tuple[Any, str] | None,
     record: tuple[Any, int, bytes | None] | None,
 ) -> None:
     """Add to that plan how launches of these sizes are cut where `bands=` is `asked`.
 
     `bands`: the groups of each, as boxes of groups of `unit` work-items, and its size and offset on
-    a lane, or how its record begins. `lanes`: the kernel of those with an offset, and a stay as for
-    `learn`. `record`: the scheduler, its local memory, and the shape of records."""
+    a lane, or how its record begins. `lanes`: the kernel of those with an offset, and why they are
+    there. `record`: the scheduler, its local memory, and the shape of records."""
 
 def learn_gate(kernel: Caller, variant: Any) -> None:
     """Give a launch plan the kernel that looks at the flag of `when=` first."""

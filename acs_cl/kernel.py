@@ -224,7 +224,7 @@ class Kernel(core.native.Caller):
             KernelCommand,
             (
                 self.name, native, global_size, local_size, bound.pointers, bound.values, offset,
-                cut, items,
+                cut, items, "",
             ),
         )  # fmt: skip
         variant = None
@@ -238,7 +238,7 @@ class Kernel(core.native.Caller):
                 if not isinstance(made, str):
                     if plain and items is None and many != AUTO:
                         said = None if bands is None else many
-                        plan_bands(self, command, said, parts, args, made.numbers)
+                        plan_bands(self, command, said, parts, args)
                     return made
                 whole = made
             if self.engine.checker is None:

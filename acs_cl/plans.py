@@ -116,10 +116,9 @@ def plan_bands(
     asked: object,
     parts: Sequence[Part],
     args: tuple[object, ...],
-    numbers: Sequence[int],
 ) -> None:
-    """Launches `numbers`, the bands of one, went to a backend: the core makes bands like them from
-    now on, where `asked` is what `bands=` says. `command`: the whole launch."""
+    """A launch went to lanes in parts: the core makes bands like them from now on, there or in a
+    scheduler, where `asked` is what `bands=` says. `command`: the whole launch."""
     assert isinstance(kernel, core.native.Caller)
     native, engine = core.native, kernel.engine
     if kernel.is_for_python or not engine.table.usable or command.kernel is not kernel.native:
@@ -127,9 +126,6 @@ def plan_bands(
     if not _are_plain(engine, args):
         return
     heads = engine.backend.bands(command)
-    lanes = None if heads is not None else _lanes_of(kernel, parts, args, numbers)
-    if heads is None and lanes is None:
-        return
     function = None
     if heads is not None:
         function = heads.scheduler.bodies[kernel.native.origin].function
@@ -140,9 +136,10 @@ def plan_bands(
     what = kernel, command.global_size, command.local_size, asked
     if heads is not None:
         native.learn_bands(*what, heads.unit, heads.heads, None, heads[:3])
-        return
-    bands = [((one.groups,), one.command.global_size, one.command.offset) for one in parts]
-    native.learn_bands(*what, parts[0].unit, bands, lanes, None)
+    if engine.backend.core_queues is not None:
+        bands = [((one.groups,), one.command.global_size, one.command.offset) for one in parts]
+        lanes = parts[-1].command.kernel, parts[-1].command.lane
+        native.learn_bands(*what, parts[0].unit, bands, lanes, None)
 
 
 def plan_commands(
@@ -183,18 +180,6 @@ def _stay(
     if engine.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
         return None  # how much of it there is decides whether the scheduler takes the next one
     return stay
-
-
-def _lanes_of(
-    kernel: Planned, parts: Sequence[Part], args: tuple[object, ...], numbers: Sequence[int]
-) -> tuple[OwnKernel, tuple[int, int, str | None]] | None:
-    """With which kernel lanes have the parts of a launch, and how long, where they had all."""
-    launches = zip(parts, numbers, strict=True)
-    stays = [_stay(kernel, part.command, args, number) for part, number in launches]
-    found = [stay for stay in stays if stay is not None]
-    if len(found) < len(stays):
-        return None
-    return parts[-1].command.kernel, min(found, key=lambda stay: (stay[0] < 0, stay[:2]))
 
 
 def _plan(kernel: Planned, parameters: list[_Parameter] | None, function: Function | None) -> bool:

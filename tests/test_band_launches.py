@@ -21,6 +21,8 @@ from random_bands import Machine, random_program
 import acs_cl as acs
 from acs_cl import core, testing
 from acs_cl.devices import driver
+from acs_cl.launch.parts import IS_PART
+from acs_cl.scheduler.backend import Device as SchedulerBackend
 from acs_cl.testing.changing import changed
 from acs_cl.testing.scheduler import LAUNCH
 
@@ -281,3 +283,38 @@ def test_random_programs_launched_again_and_again_in_bands(device: cl.Device, ba
             for got, want in zip(arrays, wanted, strict=True):
                 np.testing.assert_array_equal(got.get(), want.get(), f"seed {seed}: {program}")
         assert count > 10 * PROGRAMS or backend == "auto", count
+
+
+@pytest.mark.parametrize("backend", ["device", "auto"])
+def test_the_first_bands_of_a_kind_are_all_on_lanes(device: cl.Device, backend: str) -> None:
+    """Some could go nowhere else, and one in the scheduler would end its epoch each time."""
+    with acs.Runtime(device, backend=backend) as rt:
+        if not isinstance(rt.engine.backend, SchedulerBackend):
+            pytest.skip("auto has no scheduler here")
+        prog = rt.build(SOURCE)
+        rt.prebuild(prog.sweep)
+        x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
+        handle = prog.sweep((N,), None, x, y, N, bands=4)
+        for number in handle.numbers:
+            assert rt.engine.backend.where(number) == f"on a lane: {IS_PART}; "
+
+
+def test_bands_of_an_epoch_that_is_refused_fail(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="device") as rt:
+        prog = rt.build(SOURCE)
+        rt.prebuild(prog.sweep)
+        x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
+        for _ in range(2):
+            prog.sweep((N,), None, x, y, N, bands=4).wait()
+        with testing.Scheduler(rt).refusing():
+            count, handle = by_core(rt, prog.sweep, (N,), None, x, y, N, bands=4)
+            assert count == 4
+            with pytest.raises(acs.AcsError, match="OUT_OF_RESOURCES"):
+                handle.wait()
+        assert handle.done
+        whole = prog.sweep((N,), None, y, x, N, bands=4)
+        assert "bands: off, since bytes of it are poisoned" in str(rt.explain(whole))
+        with pytest.raises(acs.PoisonedError):
+            whole.wait()
+        with pytest.raises(acs.PoisonedError):  # of the other bands
+            rt.finish()

@@ -566,9 +566,7 @@ def test_swap_of_arrays_that_then_overlap_finds_hazards_anew(
     assert [array.get()[0] for array in (x, z, other)] == [4, 1, 2]
 
 
-def test_swap_within_a_base_leaves_the_graph_its_user(
-    rt: acs.Runtime, prog: acs.Program
-) -> None:
+def test_swap_within_a_base_leaves_the_graph_its_user(rt: acs.Runtime, prog: acs.Program) -> None:
     halves, y, z = rt.zeros((2, 4), "u4"), rt.zeros(4, "u4"), rt.zeros(4, "u4")
     with rt.record() as graph:
         prog.count((4,), None, halves[0])

@@ -89,6 +89,7 @@ class Watch:
                 offset,
                 None,
                 command.spawn,
+                "",
             ),
         )
         return made

@@ -36,6 +36,8 @@ class _Kernel(NamedTuple):
     """Of a recorded launch: how it is cut into bands."""
     spawn: Spawn | None = None
     """What becomes of items that it spawns; None: what the runtime was asked for."""
+    lane: str = ""
+    """Why it goes to a lane, whatever else could have it."""
 
 
 class KernelCommand(_Kernel):

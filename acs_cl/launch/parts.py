@@ -27,6 +27,10 @@ UNIT = 64
 devices like it. Else a work-item counts as a group, as in the scheduler."""
 
 
+IS_PART = "it is a part of a launch"
+"""Why it goes to a lane: some of the others could go nowhere else."""
+
+
 class Part(NamedTuple):
     """Some groups of a launch."""
 
@@ -98,6 +102,7 @@ def _parts_of(command: KernelCommand, cut: Cut) -> tuple[Part, ...] | str:
             cut=None,
             pointers=(),
             values=(),
+            lane=IS_PART,
         )
         found.append(Part(part, access, box, unit))
     return tuple(found)

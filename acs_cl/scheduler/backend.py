@@ -285,6 +285,9 @@ class Device(Backend):
             self._replay(launch.number, launch.upstream, command)
             return
         self._look_again()
+        if type(command) is KernelCommand and command.lane:
+            self._to_lane(launch, command.lane)
+            return
         choice = self._choice
         if choice and (reason := _at_once(choice, launch.number, command)) is not None:
             self._to_lane(launch, reason)

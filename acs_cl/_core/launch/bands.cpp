@@ -43,7 +43,7 @@ bool may_go(Table &table, const CutPlan &cut) {
     const std::size_t many = cut.bands.size();
     if (!cut.is_recorded())
         // where something is held, bytes may yet be poisoned: the launch goes as a whole, so that it fails as a whole
-        return cut.stay.lasts(table) && !table.has_watched() && table.is_plain() && table.has_room(many);
+        return !table.has_watched() && table.is_plain() && table.has_room(many);
     if (!table.scheduler.is(cut.scheduler) && !table.open_for(cut.scheduler)) return false;
     return table.takes_more() && table.has_room(many);
 }
@@ -58,13 +58,12 @@ void record_all(const Bound &bound, const CutPlan &cut, std::vector<Touched> &sh
 }
 
 // False with an error.
-bool enqueue_all(Bound &bound, PyObject *engine, CutPlan &cut, std::vector<Touched> &shares) {
+bool enqueue_all(Bound &bound, PyObject *engine, const CutPlan &cut, std::vector<Touched> &shares) {
     Table &table = bound.table;
     for (std::size_t at = 0; at < shares.size(); at++) {
         shares[at].renew(*table.hazards);
         if (bound.enqueue(cut, cut.bands[at], shares[at])) continue;
         if (!completed(engine, nullptr, table.number, nullptr, at > 0)) return false;
-        if (table.epoch(table.number)) cut.stay.left = 0;
     }
     return true;
 }
@@ -76,8 +75,9 @@ PyObject *launch_bands(Caller *self, PyObject *const *args, std::size_t many, Py
     Bound bound(*self->plan, self->engine);
     Table &table = bound.table;
     if (many != bound.plan.parameters.size() + 2 || !bound.begin(args[0], args[1], false)) return nullptr;
-    const std::shared_ptr<CutPlan> cut = bound.cut(asked);
-    if (!cut || !may_go(table, *cut) || !bound.start(*cut)) return nullptr;
+    const auto now = [&](const CutPlan &one) { return may_go(table, one); };
+    const std::shared_ptr<CutPlan> cut = bound.cut(asked, now);
+    if (!cut || !bound.start(*cut)) return nullptr;
     for (std::size_t at = 0; at < bound.plan.parameters.size(); at++)
         if (!bound.take(at, args[at + 2])) return nullptr;
     std::vector<Touched> shares;

@@ -128,7 +128,8 @@ public:
     }
 
     // How launches of these sizes are cut where `bands=` says so, None: by default. Null: nobody knows.
-    std::shared_ptr<CutPlan> cut(PyObject *said) const { return size_->cuts.find(said); }
+    template <typename MayGo>
+    std::shared_ptr<CutPlan> cut(PyObject *said, MayGo &&may_go) const { return size_->cuts.find(said, may_go); }
 
     // What each band touches, once all arguments are there.
     bool share_out(CutPlan &cut, std::vector<Touched> &shares) const {
@@ -163,15 +164,14 @@ public:
     }
 
     // The same of a band. Those before it are on their way, so that it is in the table whatever has happened.
-    bool enqueue(CutPlan &cut, const BandPlan &band, const Touched &own) {
+    bool enqueue(const CutPlan &cut, const BandPlan &band, const Touched &own) {
         QueueKernel *kernel = band.has_offset() ? cut.kernel : kernel_;
-        const nb::handle object = band.has_offset() ? cut.kernel_object : object_;
+        const nb::handle object = band.has_offset() ? nb::handle(cut.kernel_object) : object_;
         const bool may_go = table.may_go_on() && plan.set(kernel, bytes_, args, true);
-        cut.stay.use();
         return plan.lanes.queues->launch(
-            own, may_go ? kernel : nullptr, band.sizes, &band.offset[1], plan.name.ptr(), cut.stay.reason, [&] {
+            own, may_go ? kernel : nullptr, band.sizes, &band.offset[1], plan.name.ptr(), cut.reason, [&] {
                 return plan.command(object, band.python_size.ptr(), local_, bytes_, args, true, nullptr,
-                                    band.python_offset);
+                                    band.python_offset, cut.reason);
             });
     }
 

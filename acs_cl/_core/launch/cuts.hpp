@@ -22,16 +22,6 @@ namespace acs_cl {
 constexpr std::size_t MOST_CUTS = 16;          // of launches of one size
 constexpr std::size_t MOST_BAND_NUMBERS = 64;  // for which it is kept what a band reaches
 
-// How long launches go to lanes before Python decides again.
-struct Stay {
-    std::int64_t left = -1;  // launches until then; below 0: all
-    std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
-    nb::object reason;
-
-    bool lasts(const Table &table) const { return left && !(until && table.number >= until); }
-    void use() { left -= left > 0; }
-};
-
 // Some groups of a launch, which are a launch of their own: on a lane one with an offset, in the scheduler some of
 // the tiles.
 struct BandPlan {
@@ -52,7 +42,7 @@ struct CutPlan {
 
     nb::object kernel_object;  // for those with an offset
     QueueKernel *kernel = nullptr;
-    Stay stay;
+    nb::object reason;  // why they are there
 
     nb::object scheduler;
     std::uint64_t arena_bytes = 0;  // of local memory that there is
@@ -73,15 +63,20 @@ struct CutPlan {
 // Those that are known of launches of one size.
 class CutPlans {
 public:
-    // Null: none.
-    std::shared_ptr<CutPlan> find(PyObject *asked) const {
-        for (const auto &one : all_)
-            if (one->is_for(asked)) return one;
+    // The first one as asked that may go now, in a scheduler rather than on lanes; null: none.
+    template <typename MayGo>
+    std::shared_ptr<CutPlan> find(PyObject *asked, MayGo &&may_go) const {
+        const std::vector<std::shared_ptr<CutPlan>> all = all_;  // a scheduler may be opened for one
+        for (const bool is_recorded : {true, false})
+            for (const auto &one : all)
+                if (one->is_recorded() == is_recorded && one->is_for(asked) && may_go(*one)) return one;
         return nullptr;
     }
 
     void learn(std::shared_ptr<CutPlan> made) {
-        const auto same = [&](const auto &one) { return one->is_for(made->asked.ptr()); };
+        const auto same = [&](const auto &one) {
+            return one->is_recorded() == made->is_recorded() && one->is_for(made->asked.ptr());
+        };
         all_.erase(std::remove_if(all_.begin(), all_.end(), same), all_.end());
         if (all_.size() >= MOST_CUTS) all_.erase(all_.begin());
         all_.push_back(std::move(made));

@@ -114,7 +114,7 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle he
 
 // How launches of a size are cut where `bands=` is `asked`, None: by default. `bands`: of each its groups, as boxes of
 // groups of `unit` work-items, and on lanes its size and offset, else the head of its record. `lanes`: the kernel of
-// those with an offset, and a stay as above; `record`: the scheduler, its local memory, and the shape.
+// those with an offset, and why they are there; `record`: the scheduler, its local memory, and the shape.
 void learn_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::object asked, nb::handle unit,
                  nb::handle bands, nb::handle lanes, nb::handle record) {
     LaunchPlan *plan = caller(kernel)->plan;
@@ -123,11 +123,10 @@ void learn_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obj
     auto made = std::make_shared<CutPlan>();
     made->asked = std::move(asked);
     if (record.is_none()) {
-        const nb::handle stay = nb::object(lanes[1]);
         made->kernel_object = nb::object(lanes[0]);
         made->kernel = QueueKernel::of(made->kernel_object);
-        made->stay = {nb::cast<std::int64_t>(stay[0]), nb::cast<std::int64_t>(stay[1]), nb::object(stay[2])};
-        if (!made->kernel) return;
+        made->reason = nb::object(lanes[1]);
+        if (!made->kernel || !plan->lanes.kernel) return;
     } else {
         made->scheduler = nb::object(record[0]);
         made->arena_bytes = nb::cast<std::uint64_t>(record[1]);

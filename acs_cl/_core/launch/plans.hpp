@@ -85,6 +85,16 @@ struct Head {
     std::optional<std::string> shape;
 };
 
+// How long launches go to lanes before Python decides again.
+struct Stay {
+    std::int64_t left = -1;  // launches until then; below 0: all
+    std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
+    nb::object reason;
+
+    bool lasts(const Table &table) const { return left && !(until && table.number >= until); }
+    void use() { left -= left > 0; }
+};
+
 // What launches of one size are.
 struct Sized {
     std::list<Head> heads;  // in schedulers that take them: the first one is where they live
@@ -178,6 +188,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         char values[8 * MOST_PARAMETERS];
         const std::string_view key = numbers(bytes, values);
         std::vector<const Node *> written;
+        shares.reserve(cut.bands.size());
         for (BandPlan &band : cut.bands) {
             Reach *reach = band.reaches.find(key);
             if (!reach) {
@@ -280,9 +291,9 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                                          sizeof(flag.offset)});
     }
 
-    // A `commands.KernelCommand` of such a launch of `kernel`.
+    // A `commands.KernelCommand` of such a launch of `kernel`. `lane`: why it has to go to one; null for nothing.
     nb::object command(nb::handle kernel, PyObject *global, PyObject *local, const char *bytes, PyObject *const *args,
-                       bool are_views, const Flag *flag, nb::handle offset) const {
+                       bool are_views, const Flag *flag, nb::handle offset, const nb::object &lane = {}) const {
         nb::list objects, values;
         for (std::size_t at = 0; at < parameters.size(); at++) {
             const Parameter &one = parameters[at];
@@ -297,8 +308,10 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
             values.append(parameters.size() + 1);
             values.append(nb::bytes(reinterpret_cast<const char *>(&flag->offset), sizeof(flag->offset)));
         }
-        return lanes.queues->classes().command(name, kernel, nb::handle(global), nb::handle(local),
+        const nb::object &type = lanes.queues->classes().command;
+        const nb::tuple first = nb::make_tuple(name, kernel, nb::handle(global), nb::handle(local),
                                                nb::tuple(objects), nb::tuple(values), offset);
+        return lane.is_valid() ? type(*first, nb::none(), nb::none(), lane) : type(*first);
     }
 };
 
