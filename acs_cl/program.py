@@ -53,7 +53,6 @@ class Program:
         self._native = native
         self._source = source
         self._options = tuple(options)
-        self._kernels: dict[str, Kernel] = {}
 
     @property
     def native(self) -> cl.Program:
@@ -70,15 +69,13 @@ class Program:
         return f"<acs_cl.Program with {', '.join(self.kernels) or 'no kernels'}>"
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.kernels]
+        return sorted({*super().__dir__(), *self.kernels})
 
     def __getattr__(self, name: str) -> Kernel:
+        """Make a kernel that was not asked for before. From then on it is an attribute as any
+        other: to come here for each launch takes Python longer than the launch."""
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        try:
-            return self._kernels[name]
-        except KeyError:
-            pass
         try:
             native = OwnKernel(self._native, name)
         except cl.LogicError:
@@ -86,7 +83,7 @@ class Program:
                 f"the program has no kernel {name!r}; it has: {', '.join(self.kernels) or 'none'}"
                 f"{of_kernels(name, self.kernels)}"
             ) from None
-        kernel = self._kernels[name] = Kernel(
+        kernel = vars(self)[name] = Kernel(
             self._engine, self._native, native, name, self._source, self._options
         )
         return kernel

@@ -371,6 +371,13 @@ def test_sizes_that_cannot_be_are_refused_in_the_call(backend: str) -> None:
         assert (x.get() == 1).all()
 
 
+def test_a_kernel_is_made_once_and_then_an_attribute_as_any_other(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        prog = rt.build("kernel void put(global int *x) { x[get_global_id(0)] = 1; }")
+        assert prog.put is vars(prog)["put"]
+        assert dir(prog).count("put") == 1
+
+
 def test_a_folder_without_a_program_is_said_in_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "acs_cl", "run", str(tmp_path)],

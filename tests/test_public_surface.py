@@ -107,6 +107,7 @@ def test_public_members_are_pinned_too(device: cl.Device) -> None:
         for thing in things:
             name = type(thing).__name__
             found = public(dir(type(thing))) | public(getattr(thing, "__dict__", ()))
+            found -= {"one"}  # a kernel
             assert found == {*MEMBERS[name].split(), *INNER[name].split()}, name
 
 
