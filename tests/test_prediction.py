@@ -32,6 +32,8 @@ kernel void twice(global const uint *x, global uint *y, uint a)
 ROWS = 12
 REST = 256
 """Epochs that begin like a slow one, and are collected as if nothing was known."""
+OFTEN_AT_MOST = 64
+"""Times that a step comes before it is foreseen, where nothing came again before."""
 STEP = 10
 """Launches of a step that stays on the device once it came often."""
 
@@ -467,6 +469,34 @@ def test_epochs_that_lose_again_and_again_rest(case: Case) -> None:
         case.step(rows=STEP // 2)
         case.runtime.finish()
     assert case.counted["given_up"] == forecast.MOST_LOST * STEP
+
+
+def test_where_nothing_comes_again_little_is_remembered(case: Case) -> None:
+    chance = random.Random(1)
+    for _ in range(forecast.MOST_EPOCHS):
+        for row in chance.sample(range(ROWS), STEP):
+            case.add(row, 1)
+        case.runtime.finish()
+    case.settle()
+    assert case.counted["kept"] == 0
+    for _ in range(OFTEN_AT_MOST):
+        case.step()
+        case.runtime.finish()
+    assert case.counted["launches"] > 0, "what does come again is found"
+
+
+def test_what_is_on_the_device_is_foreseen_where_nothing_else_comes_again(case: Case) -> None:
+    case.settle()
+    chance = random.Random(1)
+    for steps in range(3 * forecast.MOST_EPOCHS):
+        for row in chance.sample(range(1, ROWS), STEP):
+            case.add(row, 1)
+        case.runtime.finish()
+        if not steps % 8:
+            before = case.counted["epochs"]
+            case.step()
+            case.runtime.finish()
+            assert case.counted["epochs"] == before + 1
 
 
 def test_a_loop_without_waits_gets_longer_epochs(device: cl.Device) -> None:

@@ -31,7 +31,7 @@ constexpr std::size_t LEAST_FORESEEN = 8;  // tasks of an epoch that is remember
 constexpr std::uint32_t OFTEN = 3;         // times that it came, and then it stays on the device
 constexpr std::int64_t MOST_LOST = 4, MOST_GAINED = 4;  // epochs' launches of one that is expected, and did not come
 constexpr std::size_t MOST_PIECES = 16;    // changed records that are written one by one
-constexpr std::size_t NEW_IN_A_ROW = 64, SKIPPED = 8;  // epochs that never come again: one in so many
+constexpr std::size_t NEW_IN_A_ROW = MOST_EPOCHS;  // epochs that came once, and then fewer are remembered
 constexpr std::int64_t ENTER_NS = 20'000, MOST_ENTER_NS = 150;  // of a footprint; for each launch
 constexpr std::int64_t SAVED_TIMES = 2;  // what a launch that was counted saves, in times of recording one
 constexpr std::uint32_t MOST_SLOW = 3;  // times in a row, of which the first one always takes long
@@ -125,6 +125,7 @@ public:
         const Expected &first = tasks.front();
         made->tasks.push_back(first);
         made->tasks.back().first = 0;
+        made->prefixes_ = {prefixes_.front()};
         Py_INCREF(first.name);
         for (std::uint32_t at = 0; at < first.many; at++) {
             made->nodes.push_back(nodes[first.first + at]);
@@ -152,8 +153,36 @@ public:
         return arguments(task, one.arguments.data());
     }
 
-    // Whether the first `many` tasks are like those of another one.
+    // All tasks are there: how it begins is a number for each of them.
+    void seal() {
+        std::uint64_t so_far = 0;
+        const auto mix = [&so_far](std::uint64_t word) {
+            so_far = (so_far ^ word) * 0x9E3779B97F4A7C15u;
+            so_far ^= so_far >> 29;
+        };
+        prefixes_.reserve(size());
+        for (const Expected &task : tasks) {
+            std::uint64_t words[HEAD_BYTES / 8];
+            std::memcpy(words, task.head(), HEAD_BYTES);
+            std::for_each(std::begin(words), std::end(words), mix);
+            mix(std::uint64_t(task.reads) << 32 | task.writes);
+            for (std::uint32_t at = 0; at < task.many; at++) {
+                const Span &span = nodes[task.first + at]->span;
+                mix(std::uint64_t(span.base));
+                mix(std::uint64_t(span.start));
+            }
+            prefixes_.push_back(so_far);
+        }
+    }
+
+    // Whether the first `many` tasks seem to be like those of another one: never wrongly that they are not.
+    bool seems_to_begin_like(const Template &other, std::size_t many) const {
+        return !many || prefixes_[many - 1] == other.prefixes_[many - 1];
+    }
+
+    // Whether they are. To compare each task with those of all that is remembered would take longer than to record.
     bool begins_like(const Template &other, std::size_t many) const {
+        if (!seems_to_begin_like(other, many)) return false;
         for (std::size_t at = 0; at < many; at++) {
             const Expected &mine = tasks[at], &theirs = other.tasks[at];
             if (mine.many != theirs.many || mine.reads != theirs.reads ||
@@ -223,6 +252,8 @@ public:
     }
 
 private:
+    std::vector<std::uint64_t> prefixes_;
+
     // One that was taken out of the index and came back is another node.
     static bool is_same(Node *&mine, Node *other) {
         if (mine == other) return true;
@@ -284,8 +315,7 @@ public:
             matched_ < known_->size() ? known_->compare(matched_, one) : Likeness::OTHER;
         if (like == Likeness::OTHER) {
             TemplatePointer other = another(one);
-            if (counts_ && !(other && other->is_resident())) return Verdict::GIVE_UP;
-            if (!other) return leave();
+            if (!other) return counts_ ? Verdict::GIVE_UP : leave();
             if (counts_) hand_over(*other);
             known_ = std::move(other);
             like = Likeness::NUMBERS;
@@ -343,9 +373,12 @@ public:
             costly(*known_).take_rest();
     }
 
-    // Whether somebody wants to know how long it takes to record the next launch: an epoch that may stay on the
-    // device comes again, and its footprint will be held against that.
-    bool is_timed() const { return known_ && !known_->is_resident(); }
+    // Whether the open epoch is remembered once it is sent.
+    bool remembers() const { return is_on && !rests_; }
+
+    // Whether somebody wants to know how long it takes to record the next launch: the footprint of an epoch that
+    // stays on the device from now on will be held against that. To ask the clock takes long itself.
+    bool is_timed() const { return known_ && !known_->is_resident() && known_->came + 1 >= OFTEN; }
     void recorded(std::int64_t ns) {
         recorded_ns_ += ns;
         timed_++;
@@ -366,7 +399,7 @@ public:
     // stay on the device; else null.
     template <typename Fill>
     TemplatePointer remember(std::size_t tasks, PyObject *scheduler, Fill &&fill) {
-        if (!is_on || tasks < LEAST_FORESEEN || rests_ || is_skipped()) {
+        if (!remembers() || tasks < LEAST_FORESEEN) {
             last_.reset();
             return nullptr;
         }
@@ -375,6 +408,7 @@ public:
         if (!found) {
             made = std::make_shared<Template>(scheduler);
             fill(*made);
+            made->seal();
             found = find(*made);
         }
         if (found) {
@@ -462,8 +496,10 @@ private:
     void open(const Asked &one, PyObject *scheduler) {
         start();
         if ((rests_ = is_resting(one, scheduler))) return;
+        rests_ = is_skipped();
         auto fits = [&](const TemplatePointer &other) {
-            return other && !other->is_forgotten && other->scheduler.ptr() == scheduler &&
+            return other && !other->is_forgotten && (!rests_ || other->is_resident()) &&
+                   other->scheduler.ptr() == scheduler &&
                    other->compare(0, one) != Likeness::OTHER;
         };
         if (TemplatePointer next = last_ ? last_->next.lock() : nullptr; fits(next)) {
@@ -496,17 +532,13 @@ private:
 
     // One that is like this one up to here, and goes on with a launch.
     TemplatePointer another(const Asked &one) const {
-        TemplatePointer found;
-        for (const TemplatePointer &other : templates_) {
-            if (other == known_ || other->size() <= matched_ ||
-                !other->scheduler.is(known_->scheduler) ||
-                (counts_ && found && !other->is_resident()) ||
-                other->compare(matched_, one) == Likeness::OTHER ||
-                !other->begins_like(*known_, matched_))
-                continue;
-            if (!found || (counts_ && other->is_resident() && !found->is_resident())) found = other;
-        }
-        return found;
+        for (const TemplatePointer &other : templates_)
+            if (other != known_ && other->size() > matched_ && other->scheduler.is(known_->scheduler) &&
+                (!counts_ || other->is_resident()) && other->seems_to_begin_like(*known_, matched_) &&
+                other->compare(matched_, one) != Likeness::OTHER &&
+                (!counts_ || other->begins_like(*known_, matched_)))
+                return other;
+        return nullptr;
     }
 
     // Another one has the numbers of what was counted.
@@ -525,9 +557,9 @@ private:
         if (at != templates_.end()) std::rotate(templates_.begin(), at, at + 1);
     }
 
+    // Where nothing comes again, few epochs are followed and remembered, and fewer the longer that lasts.
     bool is_skipped() {
-        if (new_ < NEW_IN_A_ROW || known_) return false;
-        return skipped_++ % SKIPPED != 0;
+        return new_ >= NEW_IN_A_ROW && skipped_++ % std::min(new_ / 4, NEW_IN_A_ROW);
     }
 
     TemplatePointer find(const Template &made) const {
@@ -540,7 +572,7 @@ private:
 
     static void note_longer(Template &one, Template &other) {
         Template &shorter = one.size() < other.size() ? one : other, &longer = &shorter == &one ? other : one;
-        if (one.size() != other.size() && one.scheduler.is(other.scheduler) && longer.begins_like(shorter, shorter.size()))
+        if (one.size() != other.size() && one.scheduler.is(other.scheduler) && longer.seems_to_begin_like(shorter, shorter.size()))
             shorter.goes_on = true;
     }
 

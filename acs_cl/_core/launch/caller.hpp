@@ -179,7 +179,7 @@ private:
     bool begin(PyObject *global, PyObject *local) {
         global_ = global;
         local_ = local;
-        return plan.is_current() && take_sizes(global, local, sizes_) && look_up();
+        return plan.is_current() && plan.take_sizes(global, local, sizes_) && look_up();
     }
     bool fits() const { return plan.epoch->blob_bytes <= INLINE_BYTES; }
     bool look_up() { return (size_ = plan.sizes.find(sizes_)); }

@@ -911,7 +911,7 @@ private:
             else if (row->epoch == open) inside_epoch_.push_back(row->task);
         }
         std::uint32_t task = recorder->add(blob, shape, inside_epoch_);
-        if (forecast.is_on)
+        if (forecast.remembers())
             besides_.push_back({addresses, std::uint32_t(blob ? blob->size() : 0)});
         Batch &in = batch(open);
         Row &row = make(number, name, touched);
