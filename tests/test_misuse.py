@@ -166,6 +166,7 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "too many indices": (lambda rt, p, x, y: x[1, 2], r"2 indices"),
     "an index list": (lambda rt, p, x, y: x[[1, 2]], r"no masks or lists"),
     "a shape that does not fit": (lambda rt, p, x, y: x.reshape(3, 5), r"cannot become"),
+    "a shape of fractions": (lambda rt, p, x, y: x.reshape(4.0, 4), r"shape \(4\.0, 4\): expected"),
     "values that do not fit": (lambda rt, p, x, y: x.set(np.zeros(5, "i4")), r"do not fit"),
     "values of another kind": (lambda rt, p, x, y: x.set(np.zeros(16, "c8")), r"complex64"),
     "get into another shape": (

@@ -10,7 +10,7 @@ thought (one rectangle of bytes, a place that starts at its first byte), and Non
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -22,7 +22,14 @@ from ..devices.driver import Place
 from ..errors import UsageError, no_attribute
 from ..records import DType, Span
 from ..records import HostArray as HostArray
-from .views import contiguous_strides, index_view, is_contiguous, normal_dtype, reshape_view
+from .views import (
+    contiguous_strides,
+    index_view,
+    integers,
+    is_contiguous,
+    normal_dtype,
+    reshape_view,
+)
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -211,8 +218,8 @@ class Array(core.native.View):
     def reshape(self, *shape: Any) -> Array:
         """Make a view with another shape of a contiguous array; one length may be -1."""
         self.live()
-        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
-        new = reshape_view(self.shape, self.strides, self.dtype.itemsize, tuple(wanted))
+        wanted = integers(shape[0] if len(shape) == 1 else shape)
+        new = reshape_view(self.shape, self.strides, self.dtype.itemsize, wanted)
         return self.view_at(
             self.offset, new, contiguous_strides(new, self.dtype.itemsize), self.dtype
         )

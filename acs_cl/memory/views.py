@@ -20,14 +20,19 @@ from ..records import DType
 Shape = tuple[int, ...]
 
 
-def normal_shape(shape: Any) -> Shape:
-    """An integer or a sequence of integers as a tuple; no negative lengths."""
+def integers(shape: Any) -> Shape:
+    """An integer or some integers as a tuple."""
     try:
-        result = (
+        return (
             (as_integer(shape),) if hasattr(shape, "__index__") else tuple(map(as_integer, shape))
         )
     except TypeError:
         raise UsageError(f"shape {shape!r}: expected an integer or integers") from None
+
+
+def normal_shape(shape: Any) -> Shape:
+    """An integer or some integers as a tuple; no negative lengths."""
+    result = integers(shape)
     if any(length < 0 for length in result):
         raise UsageError(f"shape {result}: an array cannot have a negative length")
     return result
