@@ -521,8 +521,6 @@ class Table:
         """Remember none of those so far."""
     def look(self, engine: Any) -> None:
         """Look after what is due, but for launches that are only counted."""
-    def keep_on_device(self, resident: object, words: bytes) -> None:
-        """Note that the epoch that is sent stays there, with these words in front of its blocks."""
     def drop(self, resident: object) -> None:
         """Forget the epoch that was kept as `resident`."""
     def was_foreseen(self, number: int) -> bool:
@@ -765,8 +763,6 @@ class Resident:
     broken: bool
     """Whether a run of it ended as none should: nobody knows how its blocks are."""
 
-    def __init__(self, region: Any, placed: Placed) -> None:
-        """Keep an image in a region."""
     def __len__(self) -> int:
         """Count the tasks."""
 
@@ -844,10 +840,10 @@ class Sender:
 
     is_timed: bool
     """Whether launches have events."""
-    is_plain: bool
-    """Whether tasks go in program order, without a window, by launches that the core knows."""
     by_itself: bool
     """Whether the core sends an epoch that is due without Python."""
+    on_words: Callable[[memoryview, Placed], object] | None
+    """Sees the words of each epoch that was collected, and may change them, for tests."""
     tasks_sent: int
     cuts: int
     """Epochs that were sent since something waits for one."""
@@ -878,6 +874,8 @@ class Sender:
         polls_staying: int,
         turns: int,
         slice_s: float,
+        order: Callable[[Any], Sequence[float]] | None,
+        window: int,
         stale: int,
         gang: bool,
         most_tasks: int,
@@ -931,15 +929,10 @@ class Sender:
         """Say whether it is full, or has some tasks and the device none."""
     def follow(self, epoch: Any, number: int) -> None:
         """Have an epoch wait for a launch, unless that is in one before, or has ended."""
-    def _send_open(self, opens: bool) -> bool: ...
-    @property
-    def _stays(self) -> bool: ...
+    def send_open(self, opens: bool) -> None:
+        """Send the open epoch; `opens`: the next one is open at once."""
     def push(self, epoch: Any) -> None:
         """Put one of Python's making behind those that were sent."""
-    def spare(self, epoch: Any, stays: bool) -> int:
-        """Count the slots of the ring that an epoch needs beyond its entries."""
-    def groups_of(self, epoch: Any) -> int:
-        """Count the groups that a collected epoch is launched with."""
     def enqueue(
         self,
         epoch: Any,
@@ -955,7 +948,6 @@ class Sender:
     ) -> None:
         """Send an epoch of Python's image. `launches`: groups and arguments of each, for tests;
         None: as many as it takes."""
-    def _take_region(self, epoch: Any, nbytes: int) -> Any: ...
     def has_ended_well(self, epoch: Any) -> bool:
         """Say whether a plain epoch has ended, and well: then that is all that was to be done."""
     def let_go(self, epoch: Any, tasks: int, well: bool) -> None:

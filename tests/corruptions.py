@@ -95,15 +95,12 @@ def main(count: int, kinds: list[str]) -> None:
     program = rt.build(SOURCE)
     prebuild(program, 4)
     plan: list[tuple[random.Random, str]] = []
-    made = layout.Recorder.image
 
-    def image(self: Any, *arguments: Any, **keywords: Any) -> layout.Image:
-        found = made(self, *arguments, **keywords)
-        if plan and found.tasks:
-            print(corrupt(plan[0][0], found, plan.pop()[1]), flush=True)
-        return found
+    def change(image: layout.Image) -> None:
+        if plan:
+            print(corrupt(plan[0][0], image, plan.pop()[1]), flush=True)
 
-    layout.Recorder.image = image  # type: ignore[method-assign]
+    Scheduler(rt).change_words(change)
     for kind in kinds:
         for seed in range(count):
             faulthandler.dump_traceback_later(60, exit=True)
@@ -131,7 +128,6 @@ def once(program: acs.Program, rng: random.Random, kind: str, plan: list[Any]) -
         most_tasks=len(tasks),
         polls=rng.choice((0, 0, 5)),
     )
-    scheduler.lay_out_in_python()
     one = Run(program, tasks)
     rt.finish()
     plan.append((rng, kind))

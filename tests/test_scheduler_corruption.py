@@ -21,7 +21,7 @@ from corruptions import KINDS, SURE
 import acs_cl as acs
 from acs_cl.scheduler import layout
 from acs_cl.testing import Scheduler
-from acs_cl.testing.scheduler import marked, open_epochs
+from acs_cl.testing.scheduler import open_epochs
 
 HERE = Path(__file__).resolve().parent
 EACH = max(8, int(os.environ.get("ACS_CL_FUZZ", "300")) // 25)
@@ -68,11 +68,11 @@ def test_what_lanes_ran_behind_an_epoch_that_failed_is_lost(device: cl.Device) -
         inc = rt.build("kernel void inc(global uint *x) { x[get_global_id(0)] += 1; }").inc
         rt.prebuild(inc)
         x, y, z = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.zeros(8, "u4")
-        Scheduler(rt).lay_out_in_python()
         for turn in range(20):
-            with marked(break_it, []):
-                inc((8,), None, x)
-                rt.flush()
+            Scheduler(rt).change_words(break_it)
+            inc((8,), None, x)
+            rt.flush()
+            Scheduler(rt).change_words(None)
             time.sleep(turn % 4 * 0.001)
             y.copy_from(x)
             z.copy_from(y)

@@ -41,7 +41,6 @@ from .built import Scheduler
 from .kernel_sets import CutCount, Step
 from .laying import heads_of
 from .notes import NOTED, Book, Noted
-from .orders import first_in
 from .policy import FEW, HOT, LONGEST_REST, Choice, Key
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
@@ -749,7 +748,7 @@ class Device(Backend):
 
         settings, choice = self.settings, self._choice
         how = SegmentSettings(
-            first_in, settings.window, settings.stale,
+            settings.window, settings.stale,
             settings.gang and self._sender.polls > 0, 1 if choice is None else FEW,
         )  # fmt: skip
 

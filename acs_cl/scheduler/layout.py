@@ -177,6 +177,10 @@ JOINT = band(head(0, 1, 0, 1, 1, 0), 0, 1)
 class Recorder(core.native.Recorder):
     """Takes tasks, gives an `Image`."""
 
+    def priorities(self, order: Order) -> Sequence[float]:
+        """What an order says of each task; nothing: tasks go in program order."""
+        return priorities(Tasks(*self._edges()), order) or ()
+
     def image(
         self,
         spare: int,
@@ -188,7 +192,7 @@ class Recorder(core.native.Recorder):
     ) -> Image:
         """All of it as words. `spare`: queue slots beyond the entries, twice the groups that may
         come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach."""
-        priority = () if order is first_in else priorities(Tasks(*self._edges()), order) or ()
+        priority = () if order is first_in else self.priorities(order)
         words, block, block_words = self._image(spare, priority, window, stale, blocks, gang)
         return Image(np.frombuffer(words, np.uint32), self.tasks, self.width, block, block_words)
 

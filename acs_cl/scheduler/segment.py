@@ -29,7 +29,6 @@ from . import layout, proof, rounds
 from .bands import alike
 from .built import Scheduler
 from .laying import JOINT, laid
-from .orders import Order
 from .rounds import LoopRun
 from .task import Task
 
@@ -46,7 +45,6 @@ Recorded = tuple[Command, Access]
 class Settings(NamedTuple):
     """Say how segments are compiled: see `layout.Recorder.image`."""
 
-    order: Order
     window: int
     stale: int
     gang: bool
@@ -129,7 +127,7 @@ class Segment:
         more, room = (self.rounds - 1) * recorder.entries, scheduler.limits.child_slots
         image = recorder.image(
             more + room + 2 * MOST_LAUNCHES * groups + 64,
-            settings.order, settings.window, settings.stale, 2, settings.gang,
+            window=settings.window, stale=settings.stale, blocks=2, gang=settings.gang,
         )  # fmt: skip
         self._loop = 0
         if is_loop:

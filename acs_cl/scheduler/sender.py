@@ -217,12 +217,12 @@ class Sender(core.native.Sender):
         few: int,
     ) -> None:
         units = int(queue.device.max_compute_units) if on_cpu else 0
-        self._memory = partial(cl.Buffer, queue.context, cl.mem_flags.READ_WRITE)
+        memory = partial(cl.Buffer, queue.context, cl.mem_flags.READ_WRITE)
         super().__init__(
-            table, store.reserved, sys.modules[__name__], (Epoch, layout.Recorder, self._memory),
+            table, store.reserved, sys.modules[__name__], (Epoch, layout.Recorder, memory),
             on_cpu, units,
         )  # fmt: skip
-        self._table, self._cpu, self._few = table, on_cpu, few
+        self._cpu, self._few = on_cpu, few
         self.children = Children()
         """Of all epochs that have ended."""
         self.requeue(queue, lanes)
@@ -242,10 +242,11 @@ class Sender(core.native.Sender):
         if settings.polls is None:
             staying = max(polls, LOOP_POLLS)
         self._set(
-            polls, staying, settings.turns, settings.slice_s, settings.stale,
-            settings.gang and polls > 0, settings.most_tasks, MOST_ENTRIES, self._few,
+            polls, staying, settings.turns, settings.slice_s,
+            _priorities(settings.order), settings.window,
+            settings.stale, settings.gang and polls > 0, settings.most_tasks, MOST_ENTRIES,
+            self._few,
         )  # fmt: skip
-        self.is_plain = not settings.window and settings.order == "first_in"
 
     @property
     def polls(self) -> int:
@@ -265,33 +266,6 @@ class Sender(core.native.Sender):
         of that: a read of 640 bytes into other memory ends some 50 us later on an H200, and its
         call takes 8 us more. What is too long, or one too many at a time, lands in other memory."""
         self.land_in(partial(driver.pinned_pieces, self._queue, PLACES, LONGEST))
-
-    def send_open(self, opens: bool) -> None:
-        """Send the open epoch; `opens`: the next one is open at once."""
-        if not self._send_open(opens):
-            epoch: Epoch = self.newest
-            try:
-                self._lay_out(epoch, self._stays)
-            except (cl.Error, MemoryError) as error:
-                epoch.error = error
-
-    def _lay_out(self, epoch: Epoch, stays: bool) -> None:
-        """Send what was collected in another order, or in a region where it stays."""
-        settings = self.settings
-        image = epoch.recorder.image(
-            self.spare(epoch, stays), ORDERS[settings.order], settings.window, settings.stale,
-            2 if stays else 1, settings.gang and self.polls > 0,
-        )  # fmt: skip
-        placed, nbytes = placed_of(image), image.words.nbytes
-        region = self._memory(nbytes) if stays else self._take_region(epoch, nbytes)
-        if stays:
-            epoch.resident = core.native.Resident(region, placed)
-        self.enqueue(
-            epoch, region, placed, [(0, image.words)], None,
-            self.groups_of(epoch), layout.STATUS_WORDS, 0, CLEANS if stays else 0,
-        )  # fmt: skip
-        if stays and not epoch.refused:
-            self._table.keep_on_device(epoch.resident, image.words[: image.block].tobytes())
 
     def send_segment(self, epoch: Epoch, command: SegmentCommand) -> None:
         """Launch a recorded segment again: no upload but of changed words."""
@@ -353,6 +327,13 @@ class Sender(core.native.Sender):
             numbers[task]: WrongCountError(told.get(task))
             for task in np.flatnonzero(values >= layout.FAULTY).tolist()
         }
+
+
+def _priorities(order: str) -> Callable[[layout.Recorder], Sequence[float]] | None:
+    """What gives the tasks of an epoch priorities; None: they go in program order."""
+    if order == "first_in":
+        return None
+    return partial(layout.Recorder.priorities, order=ORDERS[order])
 
 
 def placed_of(image: layout.Image) -> core.native.Placed:

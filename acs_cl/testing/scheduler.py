@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec
 
+import numpy as np
 import pyopencl as cl
 
 from .. import core
@@ -179,9 +180,16 @@ class Scheduler:
         """Land there as on a GPU, with all places free."""
         self.sender.use_pinned()
 
-    def lay_out_in_python(self) -> None:
-        """Have Python make the words of each epoch, until settings change."""
-        self.sender.is_plain = False
+    def change_words(self, change: Callable[[layout.Image], object] | None) -> None:
+        """Have a function change the words of each epoch that is collected, before it is sent;
+        None ends that."""
+
+        def seen(words: memoryview, placed: core.native.Placed) -> None:
+            assert change is not None
+            parts = placed.tasks, placed.width, placed.block, placed.block_words
+            change(layout.Image(np.frombuffer(words, np.uint32), *parts))
+
+        self.sender.on_words = None if change is None else seen
 
     def kernels_by_group(self) -> dict[int, set[str]]:
         """Return the kernels that are built in, by the size of a group."""

@@ -142,9 +142,14 @@ public:
         return task;
     }
 
-    // What a window of so many tasks takes in at the start, `stale` tasks at most behind the oldest.
-    std::uint32_t slots(std::uint32_t window, std::uint32_t stale) const {
-        return std::uint32_t(std::min({std::uint64_t(window), std::uint64_t(stale) + 1, std::uint64_t(tasks())}));
+    // Its graph, or `made`, which has it for a window of so many tasks (0: of all), that reaches
+    // `stale` tasks behind the oldest, or by priorities.
+    const Graph &arranged(Graph &made, const std::vector<double> &priority, std::uint32_t window, std::uint32_t stale) const {
+        if (!priority.empty() && priority.size() != tasks())
+            throw std::invalid_argument("each task has a priority, or none has");
+        if (!window && priority.empty()) return graph;
+        const std::uint64_t slots = std::min({std::uint64_t(window), std::uint64_t(stale) + 1, std::uint64_t(tasks())});
+        return made = graph.arranged(priority, std::uint32_t(slots));
     }
 
     // Where its parts are in an image of `blocks` blocks, of which the first is filled.

@@ -44,7 +44,6 @@ void add_epochs(nb::module_ &module) {
         .def_ro("block_words", &Placed::block_words);
 
     nb::class_<Resident>(module, "Resident")
-        .def(nb::init<nb::object, const Placed &>(), "region"_a, "placed"_a)
         .def("__len__", [](const Resident &self) { return self.placed.tasks; })
         .def_rw("broken", &Resident::broken);
 
@@ -93,14 +92,16 @@ void add_sender(nb::module_ &module) {
         .def_rw("cuts", &Sender::cuts)
         .def_rw("is_timed", &Sender::is_timed)
         .def_rw("by_itself", &Sender::by_itself)
-        .def_rw("is_plain", &Sender::is_plain)
+        .def_rw("on_words", &Sender::on_words, nb::arg().none())
         .def("_set", [](Sender &self, std::uint32_t polls, std::uint32_t polls_staying, std::uint32_t turns, double slice_s,
-                        std::uint32_t stale, bool gang, std::size_t most_tasks, std::size_t most_entries, std::size_t few) {
+                        nb::object order, std::uint32_t window, std::uint32_t stale, bool gang, std::size_t most_tasks,
+                        std::size_t most_entries, std::size_t few) {
             self.polls = polls, self.polls_staying = polls_staying, self.turns = turns, self.slice_s = slice_s;
-            self.stale = stale, self.gang = gang, self.most_tasks = most_tasks, self.most_entries = most_entries;
+            self.order = std::move(order), self.window = window, self.stale = stale, self.gang = gang, self.most_tasks = most_tasks, self.most_entries = most_entries;
             self.few = few;
             self.tell();
-        }, "polls"_a, "polls_staying"_a, "turns"_a, "slice_s"_a, "stale"_a, "gang"_a, "most_tasks"_a, "most_entries"_a, "few"_a)
+        }, "polls"_a, "polls_staying"_a, "turns"_a, "slice_s"_a, "order"_a.none(), "window"_a, "stale"_a, "gang"_a,
+             "most_tasks"_a, "most_entries"_a, "few"_a)
         .def("join", &Sender::join)
         .def("_requeue", &Sender::requeue, "queue"_a, "lanes"_a, "is_timed"_a)
         .def_prop_ro("open", &Sender::open)
@@ -125,18 +126,10 @@ void add_sender(nb::module_ &module) {
         .def("is_due", &Sender::is_due)
         .def("follow", [](Sender &self, nb::object epoch, std::int64_t number) { self.follow(Sender::of(epoch), number); },
              "epoch"_a, "number"_a)
-        .def("_send_open", &Sender::send_open, "opens"_a)
-        .def_prop_ro("_stays", &Sender::stays)
+        .def("send_open", &Sender::send_open, "opens"_a)
         .def("push", &Sender::push, "epoch"_a)
-        .def("spare", [](const Sender &self, nb::object epoch, bool stays) { return self.spare(Sender::of(epoch), stays); },
-             "epoch"_a, "stays"_a)
-        .def("groups_of", [](const Sender &self, nb::object epoch) { return self.groups_of(Sender::of(epoch)); }, "epoch"_a)
         .def("enqueue", enqueue, "epoch"_a, "region"_a, "image"_a, "writes"_a, "launches"_a.none(), "groups"_a, "status_words"_a,
              "which"_a = 0, "cleans"_a = 0, "rounds"_a = 0)
-        .def("_take_region", [](Sender &self, nb::object epoch, std::size_t nbytes) {
-            self.take_region(Sender::of(epoch), nbytes);
-            return Sender::of(epoch).region;
-        }, "epoch"_a, "nbytes"_a)
         .def("has_ended_well", [](Sender &self, nb::object epoch) { return self.has_ended_well(Sender::of(epoch)); }, "epoch"_a)
         .def("let_go", [](Sender &self, nb::object epoch, std::size_t tasks, bool well) {
             self.let_go(Sender::of(epoch), tasks, well);

@@ -142,18 +142,19 @@ public:
     std::uint64_t cuts = 0;  // epochs that were sent since somebody waits for one
     bool is_timed = false;
     bool by_itself = false;  // the core sends what is due without Python
-    std::uint32_t polls = 0, polls_staying = 0, turns = 0, stale = 0;
+    std::uint32_t polls = 0, polls_staying = 0, turns = 0, window = 0, stale = 0;
     std::size_t most_tasks = 0, most_entries = 0, few = 0;
     double slice_s = 0;
     bool gang = true;
-    bool is_plain = true;  // tasks in program order, without a window
+    nb::object order = nb::none();     // gives tasks of a recorder priorities; none: they go in program order
+    nb::object on_words = nb::none();  // tests see the words of epochs, and change them
     Landings landings;
 
     // For the collector of cycles.
     template <typename Visit>
     bool each_object(Visit &&visit) {
         for (nb::handle one : {nb::handle(table_object_), nb::handle(memory_object_), nb::handle(constants_), nb::handle(classes_),
-                               nb::handle(queue_object_), nb::handle(lanes_object_), nb::handle(open_object_),
+                               nb::handle(queue_object_), nb::handle(lanes_object_), nb::handle(open_object_), nb::handle(order), nb::handle(on_words),
                                nb::handle(landings.maker())})
             if (one.ptr() && !visit(one.ptr())) return false;
         for (const nb::object &one : sent_)
@@ -306,9 +307,8 @@ public:
     }
 
     // Sends the open epoch; the next one is open at once where `opens`. What the driver refuses is the failure of
-    // all its launches. Who looked at this one now and then does so for the next. False: Python has to lay it out,
-    // since it goes in another order; it is the newest one.
-    bool send_open(bool opens) {
+    // all its launches. Who looked at this one now and then does so for the next.
+    void send_open(bool opens) {
         const nb::object kept = std::move(open_object_);
         Epoch &epoch = *std::exchange(open_, nullptr);
         TemplatePointer foreseen = table_->take_foreseen();
@@ -324,23 +324,22 @@ public:
         }
         tasks_sent += foreseen ? epoch.foreseen : epoch.recorder->tasks();
         if (foreseen) send_again(epoch);
-        else if (is_plain) send_collected(epoch);
+        else send_collected(epoch);
         if (opens && !open_) {
             open_for(epoch.scheduler, true);
             if (attended) attend();
         }
-        return foreseen || is_plain;
     }
 
     // Sends the open epoch before its time, where Python need not decide about it.
     void cut() {
-        if (!by_itself || !is_plain || !unsent()) return;
+        if (!by_itself || !unsent()) return;
         cuts++;
         send_open(true);
     }
 
     // Whether the core may have the open epoch be one of another scheduler.
-    bool may_change() const { return by_itself && is_plain; }
+    bool may_change() const { return by_itself; }
 
     // The open epoch is sent before its time, and the next one is of another scheduler. Whoever looked at the one
     // now and then does so for the other.
@@ -356,14 +355,11 @@ public:
 
     // The core's own look at it. False: Python has to.
     bool send_due() {
-        if (!by_itself || !is_plain || !open_ || !open_->attended || !unsent()) return false;
+        if (!by_itself || !open_ || !open_->attended || !unsent()) return false;
         if (!open_->opened) open_->opened = seconds_now();
         if (is_due()) send_open(true);
         return true;
     }
-
-    // Whether the epoch that Python has to lay out came often, and is to stay on the device.
-    bool stays() const { return stays_; }
 
     // ---- commands ------------------------------------------------------------------------------
 
@@ -506,15 +502,23 @@ private:
 
     void send_collected(Epoch &epoch) {
         const Recorder &recorder = *epoch.recorder;
-        const Recorder::Layout at = recorder.layout(recorder.graph, spare(epoch, stays_), stays_ ? 2 : 1);
+        std::vector<double> priority;
+        if (!order.is_none()) priority = nb::cast<std::vector<double>>(order(epoch.recorder_object));
+        Graph made;
+        const Graph &graph = recorder.arranged(made, priority, window, stale);
+        const Recorder::Layout at = recorder.layout(graph, spare(epoch, stays_), stays_ ? 2 : 1);
         if (!words_.empty()) {
             epoch.words = std::move(words_.back());
             words_.pop_back();
         }
         epoch.words.assign(at.words, 0);
-        recorder.write(recorder.graph, at, epoch.words.data(), 0, stale, gang);
+        recorder.write(graph, at, epoch.words.data(), window, stale, gang);
         epoch.counts = {recorder.tasks(), recorder.width, at.blocks, at.block_words};
         const std::size_t nbytes = 4 * epoch.words.size();
+        if (!on_words.is_none()) {
+            char *bytes = reinterpret_cast<char *>(epoch.words.data());
+            on_words(nb::steal(PyMemoryView_FromMemory(bytes, Py_ssize_t(nbytes), PyBUF_WRITE)), epoch.counts);
+        }
         try {
             if (stays_) epoch.region = classes_[2](nbytes);
             else take_region(epoch, nbytes);

@@ -83,11 +83,8 @@ public:
     // Its words, and where block 0 is and how long.
     nb::tuple image(std::uint32_t spare, const std::vector<double> &priority, std::uint32_t window,
                     std::uint32_t stale, std::uint32_t blocks, bool gang) const {
-        if (!priority.empty() && priority.size() != tasks())
-            throw std::invalid_argument("each task has a priority, or none has");
-        Graph arranged;
-        if (window || !priority.empty()) arranged = graph.arranged(priority, window ? slots(window, stale) : 0);
-        const Graph &sent = window || !priority.empty() ? arranged : graph;
+        Graph made;
+        const Graph &sent = arranged(made, priority, window, stale);
         Layout at = layout(sent, spare, blocks);
         nb::object words = nb::steal(PyByteArray_FromStringAndSize(nullptr, 4 * Py_ssize_t(at.words)));
         if (!words.is_valid()) throw nb::python_error();
@@ -116,7 +113,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 78;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 80;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 

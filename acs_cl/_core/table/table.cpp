@@ -257,9 +257,6 @@ void add_table(nb::module_ &module) {
         .def_prop_ro("wants_attention", &Table::wants_attention)
         .def_prop_ro("is_complete", [](const Table &self) { return self.forecast.is_complete(); })
         .def_prop_ro("follows", [](const Table &self) { return self.forecast.follows(); })
-        .def("keep_on_device", [](Table &self, nb::object resident, nb::bytes words) {
-            self.keep_on_device(std::move(resident), words.c_str(), words.size() / 4);
-        }, "resident"_a, "words"_a)
         .def("drop", &Table::drop, "resident"_a)
         .def("was_foreseen", &Table::was_foreseen, "number"_a)
         .def("forecasts", forecasts);
