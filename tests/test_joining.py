@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import gc
 import random
+import sys
 import threading
+import time
 import weakref
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -497,6 +499,37 @@ def test_threads_with_kernels_of_their_own(context: cl.Context) -> None:
     assert found == {which: 300 * which for which in range(4)}
     queue.finish()
     assert testing.is_at_rest(queue.runtime)
+
+
+@pytest.mark.parametrize("make", [acs.Queue, by_python])
+def test_a_command_has_the_arguments_of_its_call(
+    context: cl.Context, make: Callable[[cl.Context], acs.Queue]
+) -> None:
+    """Another thread sets the kernel while the command waits for the runtime."""
+    queue, kernels = make(context), kernels_of(context)
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    add: Any = kernels["add"]
+    add.set_args(a, np.int32(1))
+    thread = threading.Thread(target=lambda: cl.enqueue_nd_range_kernel(queue, add, (N,), None))
+    with queue.runtime.engine.lock:
+        thread.start()
+        wait_until_it_stands_still(thread)
+        add.set_args(b, np.int32(2))
+    thread.join()
+    assert (values_of(queue, a)[0], values_of(queue, b)[0]) == (1, 0)
+
+
+def wait_until_it_stands_still(thread: threading.Thread) -> None:
+    """Wait until a thread waits inside the library: it is where it was ten looks ago."""
+    seen: list[object] = []
+    until = time.monotonic() + 30
+    while len(seen) < 10:
+        assert time.monotonic() < until, "it never waited"
+        time.sleep(0.01)
+        frame = sys._current_frames().get(thread.ident or 0)
+        where = frame and (frame.f_code, frame.f_lasti)
+        is_inside = frame is not None and "acs_cl" in frame.f_code.co_filename
+        seen = [*seen, where] if is_inside and {*seen} <= {where} else []
 
 
 def test_threads_teach_one_kernel_while_others_launch_it(context: cl.Context) -> None:

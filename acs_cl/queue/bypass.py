@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import struct
 import sys
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -50,6 +51,9 @@ JOINS = {
     )
 }  # fmt: skip
 """What the core launches where it does not pass, by its own numbers."""
+
+_noting = threading.RLock()
+"""Held while notes are read: those of one thread are not put over newer ones of another."""
 
 _generation = 0
 """Counts how often noting began: arguments that a kernel remembers from before may not be its
@@ -154,13 +158,27 @@ SETTERS: dict[str, Callable[..., None]] = {
 """Methods of PyOpenCL's kernels that set arguments, and how what they are given is noted."""
 
 
-def arguments_of(kernel: cl.Kernel, count: int) -> Arguments | None:
-    """All `count` arguments of a kernel, None if they are not all known."""
+class Noted(NamedTuple):
+    """What a kernel had been given when somebody asked, whoever sets it since."""
+
+    pointers: dict[int, object]
+    values: dict[int, bytes]
+
+    @property
+    def many(self) -> int:
+        """How many arguments are known."""
+        return len(self.pointers) + len(self.values)
+
+
+def arguments_of(kernel: object) -> Noted | None:
+    """The arguments of a kernel that are known, None if there are none. Threads may share a kernel,
+    as arrays of PyOpenCL do: a command asks before it waits for anything."""
     known: Arguments | None = getattr(kernel, "acs_arguments", None)
     if known is None or known.generation != _generation:
         return None
-    known.settle()
-    return known if len(known.pointers) + len(known.values) == count else None
+    with _noting:
+        known.settle()
+        return Noted(known.pointers.copy(), known.values.copy())
 
 
 def setter(name: str, original: Original) -> Original:
@@ -168,8 +186,9 @@ def setter(name: str, original: Original) -> Original:
     read = SETTERS[name]
 
     def note(known: Arguments, *args: object) -> None:
-        known.settle()
-        read(known, *args)
+        with _noting:
+            known.settle()
+            read(known, *args)
 
     def setter(self: Any, *args: Any) -> None:
         try:

@@ -28,7 +28,7 @@ from ..launch.commands import KernelCommand
 from ..plans import plan_commands
 from ..program import adopted_kernel, key_of
 from ..records import Access, Command, HostArray, Sizes, Span, interval
-from .bypass import JOINS, Arguments, arguments_of
+from .bypass import JOINS, Noted
 from .calls import COMMANDS, Call, Given, Original
 from .events import Ordered, QueueEvent
 
@@ -123,8 +123,10 @@ def kernel(
     wait_for: Events = None,
     g_times_l: bool = False,
     allow_empty_ndrange: bool = False,
+    *,
+    given: Noted | None,
 ) -> QueueEvent:
-    """`enqueue_nd_range_kernel`, with the arguments that the kernel has now."""
+    """`enqueue_nd_range_kernel`, with the arguments that the kernel had when it was called."""
     if not isinstance(kernel, cl.Kernel):
         raise Unclear
     try:
@@ -136,8 +138,7 @@ def kernel(
     if not all(global_size) and allow_empty_ndrange:
         return marker(queue, original, wait_for)
     own = kernel_of(queue, kernel)
-    given = None if own is None else arguments_of(kernel, len(own.signature.parameters))
-    if own is None or given is None:
+    if own is None or given is None or given.many != len(own.signature.parameters):
         return _unknown_kernel(
             queue, original, kernel, wait_for,
             (global_work_size, local_work_size, global_work_offset, g_times_l, allow_empty_ndrange),
@@ -157,7 +158,7 @@ def kernel(
 def described(
     queue: Tracked,
     kernel: OurKernel,
-    given: Arguments,
+    given: Noted,
     global_size: Sizes,
     local_size: Sizes | None,
     offset: Sizes | None,

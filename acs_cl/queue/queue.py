@@ -21,6 +21,7 @@ import threading
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ from ..launch.waits import TICK_S, refuse_on_host_task, wait
 from ..records import Access, Command, HostArray, Span, interval
 from ..runtime import Runtime
 from . import patch
+from .bypass import arguments_of
 from .calls import Call, Given, Original, Watched
 from .commands import (
     EVERYTHING,
@@ -50,6 +52,7 @@ from .commands import (
     NOTHING,
     Unclear,
     anything,
+    kernel,
     unmap,
 )
 from .events import QueueEvent, Timed, event_of, native_error
@@ -292,10 +295,13 @@ class Queue(cl.CommandQueue):
         self, name: str, original: Original, args: Arguments, keywords: Given, given: Given | None
     ) -> object:
         """A call of one of PyOpenCL's functions with this queue."""
+        handler = HANDLERS.get(name)
+        if handler is kernel and given is not None:
+            noted = arguments_of(given["kernel"] if "kernel" in given else keywords.get("kernel"))
+            handler = partial(kernel, given=noted)
         if self.section is not None and self.section.open:
             with self._engine.lock:
                 self._engine.end_sections(self.section)
-        handler = HANDLERS.get(name)
         if given is None:
             return self._serially(name, original, args, keywords)
         given.update(keywords)
