@@ -48,10 +48,13 @@ _NUMBERS = (
 class Given(Protocol):
     """What a kernel of PyOpenCL's was given."""
 
-    pointers: dict[int, object]
-    """Memory and the like, by index."""
-    values: dict[int, bytes]
-    """All others."""
+    @property
+    def pointers(self) -> dict[int, object]:
+        """Memory and the like, by index."""
+
+    @property
+    def values(self) -> dict[int, bytes]:
+        """All others."""
 
 
 class Planned(Called, Protocol):

@@ -232,8 +232,9 @@ def test_programs_of_uneven_size_are_like_numpy(made: Any) -> None:
         program.check()
     found = children(rt)
     assert min(found.values()) > 0
-    (about,) = [one for one in rt.stats()["scheduler"]["schedulers"] if "queens" in one["kernels"]]
-    assert about["loops"] == ()
+    built = rt.stats()["scheduler"]["schedulers"]
+    having = [one["loops"] for one in built if "queens" in one["kernels"]]  # at home, or as a guest
+    assert {*having} == {()}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ Invariant: an array's `home` is its runtime while it can be passed to a kernel w
 thought (one rectangle of bytes, a place that starts at its first byte), and None otherwise.
 """
 
+# Long because: an array has the operators of NumPy's that it refuses, each with what to write.
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -318,7 +318,7 @@ public:
             if (!other) return counts_ ? Verdict::GIVE_UP : leave();
             if (counts_) hand_over(*other);
             known_ = std::move(other);
-            like = Likeness::NUMBERS;
+            like = known_->compare(matched_, one);
         }
         if (counts_ && like == Likeness::NUMBERS)
             known_->take_numbers(matched_, one.arguments.data());

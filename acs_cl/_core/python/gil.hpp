@@ -6,7 +6,9 @@
 
 #if defined(__GLIBC__) && defined(__GNUC__)
 #include <cxxabi.h>
-#include <unistd.h>
+
+#include <chrono>
+#include <thread>
 #endif
 
 namespace acs_cl {
@@ -18,7 +20,7 @@ inline void take_gil(PyThreadState *saved) {
     try {
         PyEval_RestoreThread(saved);
     } catch (abi::__forced_unwind &) {
-        for (;;) pause();
+        for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
     }
 #else
     PyEval_RestoreThread(saved);
