@@ -427,6 +427,7 @@ def test_a_size_that_the_device_decides_narrows_nothing() -> None:
 PER_PROGRAM = 12
 
 
+@pytest.mark.rotate("block", 2)
 @pytest.mark.parametrize("block", range(4))
 def test_no_access_of_a_random_kernel_is_missed(block: int) -> None:
     blocks = int(os.environ.get("ACS_CL_FUZZ", "0")) // (4 * PER_PROGRAM) or 1

@@ -22,7 +22,7 @@ from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.variants.guards import MOST_TOGETHER, with_guards
 from acs_cl.testing import is_at_rest, span_of
 
-pytestmark = pytest.mark.rotate("make", 4)
+pytestmark = pytest.mark.rotate("make", 3)
 
 SOURCE = """
 #define INDEX get_global_id(0)

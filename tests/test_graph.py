@@ -30,7 +30,7 @@ from acs_cl import testing
 from acs_cl.graph.graph import Graph
 from acs_cl.scheduler.orders import ORDERS
 
-pytestmark = pytest.mark.rotate("make", 4)
+pytestmark = pytest.mark.rotate("make", 3)
 
 SOURCE = """
 kernel void add(global const float *x, global float *y, float a)

@@ -89,7 +89,7 @@ def after(graph: acs.Graph, arrays: Any, times: int = 2) -> list[bytes]:
     return found
 
 
-@pytest.mark.rotate("make", 4)
+@pytest.mark.rotate("make", 3)
 def test_a_loaded_graph_does_what_the_saved_one_does(rt: acs.Runtime, tmp_path: Path) -> None:
     with acs.Runtime(backend="serial") as first:
         graph, arrays = record(first)
@@ -150,7 +150,7 @@ def _uses(graph: acs.Graph, array: acs.Array) -> bool:
     )
 
 
-@pytest.mark.rotate("make", 4)
+@pytest.mark.rotate("make", 3)
 def test_loops_are_saved_with_what_they_repeat(rt: acs.Runtime, tmp_path: Path) -> None:
     with acs.Runtime(backend="serial") as first:
         prog = first.build(SOURCE, macros={"N": 1})

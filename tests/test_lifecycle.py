@@ -21,7 +21,7 @@ from acs_cl import testing
 from acs_cl.devices import contexts
 from acs_cl.launch import gates, waits
 
-pytestmark = pytest.mark.rotate("make", 4)
+pytestmark = pytest.mark.rotate("make", 3)
 
 SOURCE = """
 kernel void add(global const int *x, global int *y) { int i = get_global_id(0); y[i] += x[i]; }

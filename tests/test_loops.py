@@ -17,7 +17,7 @@ from random_loops import differs, programs
 
 import acs_cl as acs
 
-pytestmark = pytest.mark.rotate("make", 4)
+pytestmark = pytest.mark.rotate("make", 3)
 
 SOURCE = """
 kernel void count(global uint *x) { x[get_global_id(0)] += 1; }

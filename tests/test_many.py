@@ -14,7 +14,7 @@ from pyopencl import cltypes
 import acs_cl as acs
 from acs_cl.testing import launched, runtime_of
 
-pytestmark = pytest.mark.rotate("make", 4)
+pytestmark = pytest.mark.rotate("make", 3)
 
 SOURCE = """
 kernel void add(global const int *x, global int *y, int a, float f)

@@ -31,7 +31,7 @@ from acs_cl import testing
 from acs_cl.queue import bypass, patch
 from acs_cl.tools import cli
 
-pytestmark = pytest.mark.rotate("make", 4)
+pytestmark = pytest.mark.rotate("make", 3)
 
 N = 256
 SOURCE = """

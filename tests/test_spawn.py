@@ -21,7 +21,7 @@ from acs_cl.opencl_c.kernel_files import with_spawn_header
 from acs_cl.scheduler.children import Room
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ") or 0)
-pytestmark = pytest.mark.rotate("make", 4)
+pytestmark = pytest.mark.rotate("make", 3)
 
 SOURCE = (
     TREES
