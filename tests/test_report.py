@@ -472,6 +472,9 @@ def test_only_what_is_named_is_measured_and_names_are_checked(
 ) -> None:
     assert everything.main(["--out", str(tmp_path), "--only", "prediction"]) == 0
     assert [words[2] for words in measured] == ["prediction"]
+    del measured[:]
+    assert everything.main(["--out", str(tmp_path), "--only", "native", "prediction"]) == 0
+    assert {words[2] for words in measured} == {"native", "prediction"}
     assert everything.main(["--out", str(tmp_path), "--only", "predictions"]) == 1
     assert "--only predictions: expected one of bands, bench," in capsys.readouterr().err
 

@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--out", type=Path, required=True, metavar="FOLDER")
     add("--within", type=float, default=540.0, metavar="S", help="seconds, at most (540)")
     add("--device", metavar="SPEC", help="index, or a part of 'platform name / device name'")
-    add("--only", action="append", metavar="NAME", help="one of these, again and again: " + NAMES)
+    add("--only", action="extend", nargs="+", metavar="NAME", help="some of these: " + NAMES)
     args = parser.parse_args(argv)
     begin = perf_counter()
     try:
