@@ -5,11 +5,10 @@ What it makes is held against what Python makes, and against whole launches.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,12 +18,11 @@ import pytest
 from random_bands import Machine, random_program
 
 import acs_cl as acs
-from acs_cl import core, testing
-from acs_cl.devices import driver
+from acs_cl import testing
 from acs_cl.launch.parts import IS_PART
 from acs_cl.scheduler.backend import Device as SchedulerBackend
 from acs_cl.testing.changing import changed
-from acs_cl.testing.scheduler import LAUNCH
+from acs_cl.testing.scheduler import launching
 
 PROGRAMS = max(8, int(os.environ.get("ACS_CL_FUZZ", "300")) // 30)
 N = 4096
@@ -161,20 +159,18 @@ def test_what_may_be_poisoned_is_launched_whole(either: Any) -> None:
 def refusing(turns: set[int]) -> Iterator[list[int]]:
     """Have the driver refuse some of the core's launches, by their turn; give how many there
     were."""
-    functions, place = driver.functions(), driver.FUNCTIONS.index("clEnqueueNDRangeKernel")
-    real, seen = LAUNCH(functions[place]), [0]
+    seen = [0]
 
-    def launch(*what: Any) -> int:
-        seen[0] += 1
-        return int(cl.status_code.OUT_OF_RESOURCES) if seen[0] - 1 in turns else int(real(*what))
+    def made(real: Callable[..., int]) -> Callable[..., int]:
+        def launch(*what: Any) -> int:
+            seen[0] += 1
+            refused = seen[0] - 1 in turns
+            return int(cl.status_code.OUT_OF_RESOURCES) if refused else int(real(*what))
 
-    kept = LAUNCH(launch)
-    functions[place] = ctypes.cast(kept, ctypes.c_void_p).value or 0
-    core.native.open_driver(functions)
-    try:
+        return launch
+
+    with launching(made):
         yield seen
-    finally:
-        core.native.open_driver(driver.functions())
 
 
 @pytest.mark.parametrize("turn", range(4))

@@ -296,16 +296,16 @@ class Queue(cl.CommandQueue):
     ) -> object:
         """A call of one of PyOpenCL's functions with this queue."""
         handler = HANDLERS.get(name)
-        if handler is kernel and given is not None:
-            noted = arguments_of(given["kernel"] if "kernel" in given else keywords.get("kernel"))
-            handler = partial(kernel, given=noted)
+        if given is not None:
+            given.update(keywords)
+            given.pop("queue", None)
+            if handler is kernel:  # before a lock is waited for: another thread may set it then
+                handler = partial(kernel, given=arguments_of(given.get("kernel")))
         if self.section is not None and self.section.open:
             with self._engine.lock:
                 self._engine.end_sections(self.section)
         if given is None:
             return self._serially(name, original, args, keywords)
-        given.update(keywords)
-        given.pop("queue", None)
         if isinstance(given.get("wait_for"), Iterator):  # which can be asked once
             given["wait_for"] = tuple(given["wait_for"])
         if handler is not None:

@@ -69,6 +69,19 @@ def compared_by(gain: Callable[[Replayed, Replayed], Gain]) -> Iterator[None]:
 
 
 @contextmanager
+def launching(made: Callable[[Callable[..., int]], Callable[..., int]]) -> Iterator[None]:
+    """Have the core launch kernels in the block by what is made of the driver's function."""
+    functions, place = driver.functions(), driver.FUNCTIONS.index("clEnqueueNDRangeKernel")
+    kept = LAUNCH(made(LAUNCH(functions[place])))
+    functions[place] = ctypes.cast(kept, ctypes.c_void_p).value or 0
+    core.native.open_driver(functions)
+    try:
+        yield
+    finally:
+        core.native.open_driver(driver.functions())
+
+
+@contextmanager
 def marked(mark: Callable[[layout.Image], None], seen: list[layout.Image]) -> Iterator[None]:
     """Have a function change the words of each segment that is made meanwhile; they are noted."""
 
@@ -230,29 +243,25 @@ class Scheduler:
     def refusing(self, after: int = 0) -> Iterator[list[cl.Event]]:
         """Make the driver refuse launches on the scheduler's queue in the block, but for the first
         so many; give the events of those."""
-        functions, place = driver.functions(), driver.FUNCTIONS.index("clEnqueueNDRangeKernel")
-        real, own = LAUNCH(functions[place]), self.backend.queues[0].int_ptr
-        events: list[cl.Event] = []
+        own, events = self.backend.queues[0].int_ptr, list[cl.Event]()
 
-        def launch(queue: int, *rest: Any) -> int:
-            if queue != own:
-                return int(real(queue, *rest))
-            if len(events) >= after:
-                return int(cl.status_code.OUT_OF_RESOURCES)
-            event = ctypes.c_void_p()
-            status: int = real(queue, *rest[:-1], ctypes.byref(event))
-            if rest[-1]:
-                ctypes.c_void_p.from_address(rest[-1]).value = event.value
-            events.append(cl.Event.from_int_ptr(event.value or 0, retain=bool(rest[-1])))
-            return status
+        def made(real: Callable[..., int]) -> Callable[..., int]:
+            def launch(queue: int, *rest: Any) -> int:
+                if queue != own:
+                    return int(real(queue, *rest))
+                if len(events) >= after:
+                    return int(cl.status_code.OUT_OF_RESOURCES)
+                event = ctypes.c_void_p()
+                status: int = real(queue, *rest[:-1], ctypes.byref(event))
+                if rest[-1]:
+                    ctypes.c_void_p.from_address(rest[-1]).value = event.value
+                events.append(cl.Event.from_int_ptr(event.value or 0, retain=bool(rest[-1])))
+                return status
 
-        kept = LAUNCH(launch)
-        functions[place] = ctypes.cast(kept, ctypes.c_void_p).value or 0
-        core.native.open_driver(functions)
-        try:
+            return launch
+
+        with launching(made):
             yield events
-        finally:
-            core.native.open_driver(driver.functions())
 
     @contextmanager
     def cut_short(self, turns: int, company: int) -> Iterator[None]:
