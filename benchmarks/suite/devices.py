@@ -3,6 +3,7 @@
     python -m acs_cl.benchmarks devices                         # two devices of the platform
     python -m acs_cl.benchmarks devices --devices 0 0 --scale 0.01 --only jacobi
     python -m acs_cl.benchmarks devices --suite                 # the workloads of the suite
+    python -m acs_cl.benchmarks devices --copies                # from one device to another one
 
 In: devices, given as indices; one that comes twice stands for two, for a rehearsal. Out: a line for
 each program, as soon as it is known: milliseconds a step on one device and on all, copies and bytes
@@ -23,12 +24,17 @@ import numpy as np
 
 from ... import Runtime
 from ...records import HostArray, Report
+from ...several.engine import SeveralEngine
 from ..workloads import catalogue
 from .device_programs import PROGRAMS, Step
 from .timing import interleave
 
 SMALLEST = "tiny"
 """The size of the suite's workloads for rehearsals."""
+
+
+COPIES = (4 << 10, 64 << 10, 1 << 20, 4 << 20, 64 << 20, 256 << 20)
+"""Bytes of the copies that are timed."""
 
 
 class How(NamedTuple):
@@ -101,6 +107,33 @@ def line(name: str, how: How) -> Report:
     }
 
 
+def copies(devices: Sequence[int], times: int) -> list[Report]:
+    """Time copies of each size from the first device to the second one and back, in turns."""
+    found: list[Report] = []
+    with Runtime(devices=list(devices[:2]), placement="round_robin") as runtime:
+        engine = runtime.engine
+        assert isinstance(engine, SeveralEngine)
+        for nbytes in COPIES:
+            array = runtime.zeros(nbytes, np.uint8)
+            took: dict[str, list[float]] = {"there": [], "back": []}
+            for _ in range(times + 2):  # the first ones allocate
+                for name, source in (("there", 0), ("back", 1)):
+                    engine.have(array, source, alone=True)
+                    runtime.finish()
+                    began = perf_counter()
+                    engine.have(array, 1 - source)
+                    runtime.finish()
+                    took[name].append((perf_counter() - began) * 1e6)
+            row: Report = {"bytes": nbytes}
+            for name, all_us in took.items():
+                middle = median(all_us[2:])
+                row[f"{name}_us"] = round(middle, 2)
+                row[f"{name}_best_us"] = round(min(all_us[2:]), 2)
+                row[f"{name}_GB_s"] = round(nbytes / middle / 1e3, 2)
+            found.append(row)
+    return found
+
+
 def main(words: Sequence[str]) -> int:
     """Run the command; the exit code."""
     parser = argparse.ArgumentParser(prog="devices", description=(__doc__ or "").split("\n")[0])
@@ -110,6 +143,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--each", type=int, default=1, help="steps between two waits")
     parser.add_argument("--spread", action="store_true", help="cut whatever can be cut")
     parser.add_argument("--suite", action="store_true", help="workloads of the suite")
+    parser.add_argument("--copies", action="store_true", help="copies between the first two")
     parser.add_argument("--size", default=SMALLEST, help="of workloads of the suite")
     parser.add_argument("--only", nargs="+", help="names of programs or workloads")
     parser.add_argument("--within", type=float, default=600.0, help="seconds; no more begin then")
@@ -117,6 +151,13 @@ def main(words: Sequence[str]) -> int:
     args = parser.parse_args(words)
     size = args.size if args.suite else ""
     how = How(args.devices, args.scale, args.steps, args.each, args.spread or None, size)
+    if args.copies:
+        rows = copies(args.devices, args.steps)
+        for row in rows:
+            print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+        if args.json is not None:
+            args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        return 0
     names = list(catalogue() if args.suite else PROGRAMS)
     if wrong := set(args.only or ()) - set(names):
         parser.error(f"unknown: {', '.join(sorted(wrong))}; there are: {', '.join(names)}")
