@@ -30,6 +30,8 @@ Sizes: TypeAlias = tuple[int, ...]
 Edges: TypeAlias = dict[int, str]
 """Launches that one follows, with the first reason for each: RAW, WAR, WAW, reuse or any."""
 
+_Side: TypeAlias = tuple[int, int, int]
+
 Ended: TypeAlias = "list[End]"
 """Launches that ended, and that Python has to hear of. Those that the core made and that ended well
 on a lane are over already."""
@@ -255,17 +257,14 @@ def wait_for_event(event: int, seconds: float = -1) -> bool:
     A handler of a signal that raises ends the wait."""
 
 def carry(
-    source: tuple[int, int, int],
-    target: tuple[int, int, int],
-    is_svm: bool,
-    nbytes: int,
-    staging: int,
-    slot: int,
-    slots: int,
+    copies: Sequence[tuple[_Side, _Side, int, tuple[int, int, int]]], is_svm: bool
 ) -> int:
-    """Copy bytes to a device of another context and wait for it; return the driver's status.
+    """Copy bytes to devices of other contexts, beside each other, and wait; return the driver's
+    status.
 
-    A side is a queue, memory and an offset. `staging`: pinned memory of so many slots."""
+    A copy is its source, its target, the number of bytes and its staging memory. A side is a queue,
+    memory and an offset. Staging memory is an address, the bytes of a slot, and the number of
+    slots."""
 
 class Lock:
     """Lock as `threading.RLock` does; the core can test whether another thread holds it.

@@ -70,6 +70,12 @@ class _Line:
         self.masks[first:last] = [one and one | mask for one in self.masks[first:last]]
         self.join(first, last)
 
+    def drop(self, start: int, end: int, mask: int) -> None:
+        """Take devices away from all of an interval."""
+        first, last = self.cut(start), self.cut(end)
+        self.masks[first:last] = [one & ~mask for one in self.masks[first:last]]
+        self.join(first, last)
+
     def only(self, start: int, end: int) -> int:
         """The one set of devices of an interval; -1 where there are several."""
         place = bisect_right(self.edges, start) - 1
@@ -157,6 +163,10 @@ class Coherence:
     def moved(self, piece: Piece, device: int) -> None:
         """Note that a device got a copy of a piece."""
         self._lines[piece.base].add(piece.start, piece.end, 1 << device)
+
+    def lost(self, piece: Piece, device: int) -> None:
+        """Note that a device did not get a copy after all."""
+        self._lines[piece.base].drop(piece.start, piece.end, 1 << device)
 
     def put(self, piece: Piece) -> None:
         """Note that just these devices have a piece."""

@@ -13,7 +13,7 @@ waits for launches on its device and for copies alone. Nothing is copied to a de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter, perf_counter_ns
 from typing import NamedTuple
@@ -43,10 +43,10 @@ from .coherence import Piece
 from .memory import AnyPart, Blocks, Everywhere, real_base
 from .model import Model, Parcel, key_of, needed, parcels
 from .placed import LEARNS, Chosen, Placed, Recorded, Step, runs
-from .placement import Links, State
-from .spreading import LEAST_US, Owed, are_apart, cut, hindrance
+from .placement import Links, Owed, State
+from .spreading import LEAST_US, are_apart, cut, hindrance
 from .spreading import Part as PartOf
-from .staging import CHUNK, Staging
+from .staging import CHUNK, TOGETHER, Staging
 from .times import Key, Times
 from .twins import Twins
 
@@ -60,7 +60,11 @@ MOST_PIECES = 64
 AT_HOME = "its data is there"
 
 WAITS_US = 500.0
-"""A copy is made at once if what it copies will be there before long."""
+"""A copy is made at once if what it copies will be there before long: within this, or within what
+the launch takes that needs it."""
+
+Move = tuple[tuple[int, int, int], tuple[int, int, int], int, tuple[int, int, int]]
+"""A copy as the core makes it."""
 
 LOOKED_AT = 1024
 """How many short launches the core makes before one is looked at again."""
@@ -76,6 +80,21 @@ class Team(NamedTuple):
     links: Links
     placement: str
     spread: bool | None
+
+
+class Assigned(NamedTuple):
+    """A launch with its device, whose data may not be there yet."""
+
+    device: int
+    reason: str
+    access: Access
+    key: Key | None
+    spans: Sequence[Span]
+    """What has to be there before."""
+    command: Command
+    """For its device."""
+    real: Access
+    """With the base numbers of its device."""
 
 
 class ReadHandle(SeveralHandle):
@@ -122,6 +141,8 @@ class SeveralEngine(Engine):
         self._wants_times = team.placement == "min_finish" or team.spread is None
         self.spread = team.spread
         self.owed = Owed()
+        self.apart = 0
+        """How often data was moved apart so that a launch could be spread."""
         self.parts = 0
         """Launches that were parts of spread ones."""
         self.replayed = 0
@@ -198,7 +219,8 @@ class SeveralEngine(Engine):
                     return self._read_pieces(command, access, pieces, wait_for, result)
             now_us = perf_counter() * 1e6
             device, reason = self._place(command, access, self.model, self._states(), now_us)
-            number = self._launch_on(device, reason, command, access, wait_for, started_ns)
+            assigned = self._assigned(device, reason, command, access)
+            (number,) = self._launch_on([assigned], wait_for, started_ns)
         return Handle(self, number, command.name, access, result)
 
     def _starts(self) -> int:
@@ -208,33 +230,41 @@ class SeveralEngine(Engine):
         self.tracer.device_of = self.backend.device_of
         return perf_counter_ns()
 
-    def _launch_on(
-        self,
-        device: int,
-        reason: str,
-        command: Command,
-        access: Access,
-        wait_for: Sequence[cl.Event] | None,
-        started_ns: int = 0,
-    ) -> int:
-        """Launch on a device, behind copies of what that lacks. Called under the lock."""
-        gates = open_events(wait_for) if wait_for else None
-        self._bring(needed(command, access), device)
+    def _assigned(self, device: int, reason: str, command: Command, access: Access) -> Assigned:
+        """Make what a launch on a device needs but its data."""
+        spans = needed(command, access)
         if self.checker is not None:  # bytes beside those that are declared are the same, too
             named = {span.base for span in (*access.reads, *access.writes)} & self._blocks.keys()
-            self._bring([interval(base, 0, self._blocks[base].size) for base in named], device)
-        made = self._bound(command, device)
-        real = self._real(access, device)
-        if self._wants_times:
-            self.times.ask(self.number + 1, key_of(command), device, self.table.__contains__)
-        self.backend.assign(self.number + 1, device, reason)
-        if self.tracer is not None:
-            self.tracer.goes_on()  # what is behind a copy, or a part of the same launch
-        number = self.enter(made, real, gates, started_ns=started_ns or self._now_ns()).number
-        self._launched(access, device, key_of(command))
-        if self.checker is not None:  # which looks at the first device
-            self._bring(access.writes, 0)
-        return number
+            spans = *spans, *(interval(base, 0, self._blocks[base].size) for base in named)
+        bound, real = self._bound(command, device), self._real(access, device)
+        return Assigned(device, reason, access, key_of(command), spans, bound, real)
+
+    def _launch_on(
+        self,
+        launches: Sequence[Assigned],
+        wait_for: Sequence[cl.Event] | None,
+        started_ns: int = 0,
+    ) -> list[int]:
+        """Make launches, of which none touches what another one writes, behind copies of what
+        their devices lack. Called under the lock."""
+        self._bring(
+            [(span, one.device) for one in launches for span in one.spans],
+            max(self._took_us(one.key) or 0.0 for one in launches),
+        )
+        numbers = []
+        for device, reason, access, key, _, command, real in launches:
+            gates = open_events(wait_for) if wait_for else None
+            if self._wants_times:
+                self.times.ask(self.number + 1, key, device, self.table.__contains__)
+            self.backend.assign(self.number + 1, device, reason)
+            if self.tracer is not None:
+                self.tracer.goes_on()  # what is behind a copy, or a part of the same launch
+            began_ns = started_ns or self._now_ns()
+            numbers.append(self.enter(command, real, gates, started_ns=began_ns).number)
+            self._launched(access, device, key)
+            if self.checker is not None:  # which looks at the first device
+                self._bring([(span, 0) for span in access.writes])
+        return numbers
 
     def _bound(self, command: Command, device: int) -> Command:
         """The command for a device."""
@@ -265,7 +295,10 @@ class SeveralEngine(Engine):
             return graph.take(command, access, wait_for, (source, access_of))
         key, many = key_of(command), len(self.placed_on)
         whole_us = self._took_us(key) or 0.0
-        if self.spread is None and whole_us < LEAST_US:
+        gains_us = whole_us * (1 - 1 / many)
+        if self.spread is None and (
+            whole_us < LEAST_US or not self.owed.is_due(key, gains_us, self.apart)
+        ):
             return None
         if hindrance(source, command):
             return None
@@ -276,12 +309,19 @@ class SeveralEngine(Engine):
             self.make_room()
             if self._may_be_poisoned():
                 return None
-            if self.spread is None and not self.owed.pays(key, whole_us, self._moves_us(parts)):
-                return None
-            numbers = [
-                self._launch_on(device, _part(device, parts), *part, wait_for)
-                for device, part in enumerate(parts)
-            ]
+            if self.spread is None:
+                moves_us = self._moves_us(parts)
+                is_apart = max(moves_us) < gains_us
+                if not is_apart and not self.owed.pays(key, gains_us, sum(moves_us)):
+                    return None
+                self.apart += not is_apart
+            numbers = self._launch_on(
+                [
+                    self._assigned(device, _part(device, parts), *part)
+                    for device, part in enumerate(parts)
+                ],
+                wait_for,
+            )
             self.parts += len(parts)
         return SeveralHandle(self, (tuple(numbers),), command.name, access)
 
@@ -376,15 +416,15 @@ class SeveralEngine(Engine):
                 return None
             started_ns = self._starts()
             self.make_room()
-            for device, spans in enumerate(run.needs):
-                self._bring(spans, device)
+            self._bring([(span, device) for device, all in enumerate(run.needs) for span in all])
             for base in run.away:
                 self._leave(base)
             now_us = perf_counter() * 1e6
             try:
                 for chosen, command, access, copies in run.steps:
                     for parcel in copies:
-                        self._send(parcel)
+                        self._count_copy(parcel)
+                    self._send(copies)
                     if self.tracer is not None:
                         self.tracer.goes_on()
                         started_ns = perf_counter_ns()
@@ -454,7 +494,7 @@ class SeveralEngine(Engine):
         result: object,
     ) -> Handle:
         """Read each piece from where it is, straight into the host's memory."""
-        (span,), place, numbers = access.reads, command.source, []
+        (span,), place, launches = access.reads, command.source, []
         for piece in pieces:
             at = piece.start - span.start
             device = placement.members(piece.devices, len(self.placed_on))[0]
@@ -466,8 +506,9 @@ class SeveralEngine(Engine):
                 else Place(place.memory, place.offset + at, piece.nbytes),
             )
             reads = Access((_span_of(piece),), ())
-            numbers.append(self._launch_on(device, AT_HOME, part, reads, wait_for))
-        return ReadHandle(self, tuple(numbers), command.name, access, result)
+            launches.append(self._assigned(device, AT_HOME, part, reads))
+        numbers = tuple(self._launch_on(launches, wait_for))
+        return ReadHandle(self, numbers, command.name, access, result)
 
     def make_room(self) -> None:
         """Wait for room now: between the copies of a launch and the launch nothing may come."""
@@ -488,7 +529,9 @@ class SeveralEngine(Engine):
             return 0, reason
         if isinstance(command, TransferCommand) and not access.reads:
             return self._place_of_write(access, model, states)
-        task = model.task(needed(command, access), self._times_of(key_of(command)))
+        spans, key = needed(command, access), key_of(command)
+        like = (key, frozenset(one.base for one in spans)) if model is self.model else None
+        task = model.task(spans, self._times_of(key), like)
         if isinstance(command, TransferCommand):
             return placement.at_home(task, states), AT_HOME
         chosen = self.policy(task, states, self.team.links, now_us)
@@ -617,7 +660,7 @@ class SeveralEngine(Engine):
         spans = array.live().spans
         with self.lock:
             self.make_room()
-            self._bring(spans, device)
+            self._bring([(span, device) for span in spans])
             for span in spans if alone else ():
                 if device:
                     self._leave(span.base)
@@ -625,72 +668,135 @@ class SeveralEngine(Engine):
 
     # ---- copies ----------------------------------------------------------------------------------
 
-    def _bring(self, spans: Sequence[Span], device: int) -> None:
-        """Copy what a launch needs and its device lacks."""
-        for span in spans:
-            if span.base == EVERYTHING:
-                for number in list(self._blocks):
-                    for piece in self.model.coherence.all_of(number):
-                        self._bring_span(_span_of(piece), device)
-            elif span.base > 0:
-                self._bring_span(span, device)
+    def _bring(self, wanted: Sequence[tuple[Span, int]], waits_us: float = WAITS_US) -> None:
+        """Copy what devices lack of some spans. What is about to be written at its source is
+        waited for as long as `waits_us`."""
+        parcels: list[Parcel] = []
+        try:
+            for span, device in wanted:
+                for parcel in self._lacking(span, device):
+                    self._count_copy(parcel)
+                    if any(parcel.follows(one) for one in parcels):
+                        self._send(parcels, waits_us)
+                        parcels = []
+                    parcels.append(parcel)
+            self._send(parcels, waits_us)
+        except BaseException:
+            for base, start, end, _, device in parcels:
+                self.model.coherence.lost(Piece(base, start, end, 0), device)
+            raise
 
-    def _bring_span(self, span: Span, device: int) -> None:
-        for parcel in parcels(self.model.coherence, span, device, self.team.links, PREFETCH):
-            self._send(parcel)
+    def _lacking(self, span: Span, device: int) -> Iterator[Parcel]:
+        """Give the copies of what a device lacks of a span."""
+        coherence, links = self.model.coherence, self.team.links
+        if span.base == EVERYTHING:
+            for number in list(self._blocks):
+                for piece in coherence.all_of(number):
+                    yield from parcels(coherence, _span_of(piece), device, links, PREFETCH)
+        elif span.base > 0:
+            yield from parcels(coherence, span, device, links, PREFETCH)
 
-    def _send(self, parcel: Parcel) -> None:
+    def _send(self, copies: Sequence[Parcel], waits_us: float = WAITS_US) -> None:
         """Copy, at once or by launches."""
-        if not self._carry(parcel):
-            for start in range(parcel.start, parcel.end, CHUNK):
-                self._copy(parcel._replace(start=start, end=min(parcel.end, start + CHUNK)))
-        if parcel.target:
-            self._leave(parcel.base)
+        for first in range(0, len(copies), TOGETHER):
+            some = copies[first : first + TOGETHER]
+            made = self._carry(some, max(waits_us, WAITS_US))
+            for parcel in some:
+                if parcel not in made:
+                    for start in range(parcel.start, parcel.end, CHUNK):
+                        end = min(parcel.end, start + CHUNK)
+                        self._copy(parcel._replace(start=start, end=end))
+                if parcel.target:
+                    self._leave(parcel.base)
 
-    def _carry(self, parcel: Parcel) -> bool:
-        """Copy at once, if what the copy follows has ended, or will before long; or say that it
-        has to be launched."""
+    def _carry(self, copies: Sequence[Parcel], waits_us: float) -> Sequence[Parcel]:
+        """Make copies at once and beside each other, where what they follow has ended, or will
+        before long. Give these; the others have to be launched."""
+        if not copies or self.failures.any or self._may_be_poisoned():
+            return ()
+        until_us = perf_counter() * 1e6 + waits_us
+        began_ns, events = self._now_ns(), list[cl.Event]()
+        made, launches, moves = list[Parcel](), list[Launch](), list[Move]()
+        for parcel in copies:
+            if self.model.ready_us.get((parcel.base, parcel.source), 0.0) > until_us:
+                continue
+            launch, move = self._carried(parcel, len(moves))
+            found = self._under_way(launch.upstream)
+            if found is not None:
+                events += found
+                made.append(parcel)
+                launches.append(launch)
+                moves.append(move)
+        if events:
+            self.backend.flush()
+        if not made or any(driver.wait_for_event(event) < 0 for event in events):
+            return ()
+        copied_ns, copied_us = self._now_ns(), perf_counter() * 1e6
+        status = core.native.carry(moves, self.store.is_svm)
+        if status < 0:
+            said = ", ".join(map(_said, made))
+            raise DeviceError(f"{said}: a copy failed with status {status}")
+        if len(made) == 1:
+            self._learn(made[0], perf_counter() * 1e6 - copied_us)
+        for launch in launches if self.tracer is not None else ():
+            assert self.tracer is not None
+            entered_ns = self.tracer.entered(launch.number, began_ns)
+            self.tracer.launched(launch.number, began_ns, entered_ns)
+            self.tracer.copied_at_once(launch, copied_ns, perf_counter_ns())
+            self.tracer.goes_on()
+            began_ns = perf_counter_ns()
+        return made
+
+    def _carried(self, parcel: Parcel, turn: int) -> tuple[Launch, Move]:
+        """Say what a copy at once follows, and what the core needs to make it."""
         base, start, end, source, target = parcel
-        if self.failures.any or self._may_be_poisoned():
-            return False
-        if self.model.ready_us.get((base, source), 0.0) > perf_counter() * 1e6 + WAITS_US:
-            return False
         blocks, is_svm = self._blocks[base], self.store.is_svm
-        spans, sides = [], []
-        for device in (source, target):
-            part = self._have_part(blocks, device)
-            spans.append((interval(real_base(base, device), start, end - start),))
-            memory = part.address + start if is_svm else part.memory.int_ptr
-            sides.append((self._own_queue(device), memory, 0 if is_svm else part.offset + start))
-        tracer, began_ns, number = self.tracer, self._now_ns(), 0
-        found: tuple[int, ...] = ()
-        if len(self.table) or tracer is not None:
+
+        def side(device: int) -> tuple[int, int, int]:
+            part, queue = self._have_part(blocks, device), self._own_queue(device)
+            if is_svm:
+                return queue, part.address + start, 0
+            return queue, part.memory.int_ptr, part.offset + start
+
+        move = side(source), side(target), end - start, self.staging.at_once(end - start, turn)
+        spans = [(interval(real_base(base, one), start, end - start),) for one in (source, target)]
+        number, found = 0, tuple[int, ...]()
+        if len(self.table) or self.tracer is not None:
             number = self.table.number = self.table.number + 1
             found = tuple(self.hazards.enter(number, spans[0], spans[1]) or ())
             self.hazards.retire(number)  # whatever comes next comes behind it
             if self.table.has_stand_ins:
-                found = self.table.expand(found)
-            if not self._wait_soon(found):
-                return False
-        staging = self.staging.at_once(end - start)
-        copied_ns = self._now_ns()
-        status = core.native.carry(sides[0], sides[1], is_svm, end - start, *staging)
-        if status < 0:
-            raise DeviceError(
-                f"copying {end - start:,} bytes from device {source} to device {target} failed "
-                f"with status {status}"
-            )
-        self._count_copy(parcel)
-        if tracer is not None:
-            tracer.launched(number, began_ns, tracer.entered(number, began_ns))
-            launch = Launch(
-                number,
-                TransferCommand("copy", None, None, carries=_said(parcel)),
-                Access(spans[0], spans[1]),
-                found,
-            )
-            tracer.copied_at_once(launch, copied_ns, perf_counter_ns())
-        return True
+                found = tuple(self.table.expand(found))
+        command = TransferCommand("copy", None, None, carries=_said(parcel))
+        return Launch(number, command, Access(*spans), found), move
+
+    def _learn(self, parcel: Parcel, took_us: float) -> None:
+        """Take note of what a copy took."""
+        links, nbytes = self.team.links, parcel.end - parcel.start
+        link = links[parcel.source][parcel.target]
+        links[parcel.source][parcel.target] = link.seen(nbytes, took_us)
+
+    def _under_way(self, numbers: Iterable[int]) -> list[cl.Event] | None:
+        """Give the events of those of some launches that have not ended. None: not all of them are
+        with the driver."""
+        found = []
+        for number in numbers:
+            state = self.table.state(number)
+            event = self.backend.event(number) if state == "executing" else None
+            if event is not None:
+                found.append(event)
+            elif state is not None:
+                return None
+        return found
+
+    def _own_queue(self, device: int) -> int:
+        """A queue for copies at once, which keeps no times: that would double what a short one
+        takes."""
+        if device not in self._queues:
+            context, chosen = self.team.contexts[device], self.team.devices[device]
+            queue = driver.CommandQueue(context, chosen)
+            self._queues[device] = queue, queue.int_ptr
+        return self._queues[device][1]
 
     def _now_ns(self) -> int:
         return perf_counter_ns() if self.tracer is not None else 0
@@ -708,15 +814,6 @@ class SeveralEngine(Engine):
         if events:
             self.backend.flush()
         return all(driver.wait_for_event(event) >= 0 for event in events)
-
-    def _own_queue(self, device: int) -> int:
-        """A queue for copies at once, which keeps no times: that would double what a short one
-        takes."""
-        if device not in self._queues:
-            context, chosen = self.team.contexts[device], self.team.devices[device]
-            queue = driver.CommandQueue(context, chosen)
-            self._queues[device] = queue, queue.int_ptr
-        return self._queues[device][1]
 
     def _count_copy(self, parcel: Parcel) -> None:
         count = self.moved[parcel.source][parcel.target]
@@ -757,7 +854,6 @@ class SeveralEngine(Engine):
             number = self.enter(half, access, patient=patient, started_ns=now_ns).number
             if half is read:
                 self._tell_of(number)
-        self._count_copy(parcel)
 
     def _tell_of(self, number: int) -> None:
         """Have a thread move things along as soon as the first half of a copy has ended."""

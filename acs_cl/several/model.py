@@ -28,6 +28,13 @@ class Parcel(NamedTuple):
     source: int
     target: int
 
+    def follows(self, other: Parcel) -> bool:
+        """Say whether it copies what another one brings."""
+        return (
+            (self.base, self.source) == (other.base, other.target)
+            and self.start < other.end and other.start < self.end
+        )  # fmt: skip
+
 
 class Model:
     """What is known of the data and the clocks of all devices."""
@@ -39,7 +46,9 @@ class Model:
         self.ready_us: dict[tuple[int, int], float] = {}
         """{base, device: when its last writer there will have ended}."""
 
-    def task(self, needed: Sequence[Span], took_us: tuple[float | None, ...] = ()) -> Task:
+    def task(
+        self, needed: Sequence[Span], took_us: tuple[float | None, ...] = (), like: object = None
+    ) -> Task:
         """Say what a policy knows of a launch, which is known to take so long on each device."""
         lacks: list[tuple[Lack, ...]] = []
         ready: list[float] = []
@@ -51,7 +60,7 @@ class Model:
                     missing.append(Lack(piece.nbytes, piece.devices))
             lacks.append(tuple(missing))
             ready.append(there_us)
-        return Task(tuple(lacks), tuple(ready), took_us, sum(span.nbytes for span in needed))
+        return Task(tuple(lacks), tuple(ready), took_us, sum(span.nbytes for span in needed), like)
 
     def brings(
         self, command: Command, access: Access, device: int, links: Links, took_us: float

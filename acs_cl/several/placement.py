@@ -28,8 +28,26 @@ class Link(NamedTuple):
         """How long a copy takes."""
         return self.latency_us + nbytes / self.bytes_per_us if nbytes else 0.0
 
+    def seen(self, nbytes: int, took_us: float) -> Link:
+        """The link as it looks after a copy: short ones tell of its latency, long ones of its
+        bandwidth."""
+        if nbytes <= SHORT:
+            return self._replace(latency_us=_nearer(self.latency_us, took_us))
+        if nbytes < LONG:
+            return self
+        moving_us = max(took_us - self.latency_us, 1.0)
+        return self._replace(bytes_per_us=_nearer(self.bytes_per_us, nbytes / moving_us))
 
-Links = Sequence[Sequence[Link]]
+
+SHORT, LONG = 64 << 10, 8 << 20
+"""Bytes of a copy up to which it tells the latency of a link, and from which on its bandwidth."""
+
+
+def _nearer(known: float, seen: float) -> float:
+    return 0.75 * known + 0.25 * seen
+
+
+Links = Sequence[list[Link]]
 """By source, then by target."""
 
 ASSUMED = Link(30.0, 10_000.0)
@@ -44,7 +62,8 @@ class Lack(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a policy knows of a launch. Each member but the last has an item for each device."""
+    """What a policy knows of a launch. `lacks`, `ready_us` and `took_us` have an item for each
+    device."""
 
     lacks: tuple[tuple[Lack, ...], ...]
     ready_us: tuple[float, ...]
@@ -53,6 +72,8 @@ class Task(NamedTuple):
     """How long launches like it took there; None: not known."""
     whole: int
     """The bytes that the launch reads, or may leave as they are."""
+    like: object = None
+    """Launches that are alike, and touch the same memory, have the same."""
 
     def lacking(self, device: int) -> int:
         """How many bytes a device lacks."""
@@ -96,27 +117,82 @@ def at_home(task: Task, states: Sequence[State]) -> int:
     )
 
 
-def min_finish(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
-    """Choose the device on which the launch ends first, if that is earlier than at home by more
+MOST = 16384
+"""Kinds of launches whose gains are added up."""
+
+
+class Owed:
+    """Decides when moving data pays: once what it would have gained so far is more than what it
+    costs. Pure."""
+
+    def __init__(self) -> None:
+        self._gained_us: dict[object, float] = {}
+        self._seen: dict[object, tuple[int, float]] = {}
+
+    def is_due(self, key: object, gains_us: float, generation: int) -> bool:
+        """Say whether it is time to look at the cost. If not, this gain counts and nothing else is
+        to be done. `generation`: what costs were seen in another one holds no longer."""
+        if len(self._seen) >= MOST:
+            self._seen.clear()
+            self._gained_us.clear()
+        before, cost_us = self._seen.get(key, (-1, 0.0))
+        gained = self._gained_us.get(key, 0.0) + gains_us
+        if before != generation or gained >= cost_us:
+            self._seen[key] = generation, 0.0
+            return True
+        self._gained_us[key] = gained
+        return False
+
+    def pays(self, key: object, gains_us: float, cost_us: float) -> bool:
+        """Say whether the data is moved, which would gain so much each time."""
+        if len(self._gained_us) >= MOST:
+            self._gained_us.clear()
+        gained = self._gained_us.get(key, 0.0) + gains_us
+        pays = gained >= cost_us
+        self._gained_us[key] = 0.0 if pays else gained
+        self._seen[key] = self._seen.get(key, (-1, 0.0))[0], cost_us
+        return pays
+
+
+class MinFinish:
+    """Chooses the device on which the launch ends first, if that is earlier than at home by more
     than placing takes. Short and unknown ones stay at home; what is new, and little data of short
-    ones, goes to the first device, where the core makes such launches by itself."""
-    home = at_home(task, states)
-    if task.lacking(0) <= task.lacking(home):
-        home = 0
-    took = task.took_us[home]
-    if took is None:
-        return home
-    if took < STAYS_US and task.whole:
-        arrives = arrives_us(task, 0, links, now_us)
-        return 0 if arrives < now_us + STAYS_US else home
+    ones, goes to the first device, where the core makes such launches by itself.
 
-    def finish(device: int) -> tuple[float, bool, int]:
-        start = max(now_us, states[device].free_us, arrives_us(task, device, links, now_us))
-        own = task.took_us[device]
-        ends = start + (took if own is None else own)
-        return ends + STAYS_US * (device != home), device != home, device
+    A launch that comes again and again may wait at home each time, since to move its data would
+    take longer than one wait. So those waits are added up. Once they are longer than the move, the
+    data is moved."""
 
-    return min(range(len(states)), key=finish)
+    def __init__(self) -> None:
+        self._owed = Owed()
+
+    def __call__(self, task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
+        """Choose the device."""
+        home = at_home(task, states)
+        if task.lacking(0) <= task.lacking(home):
+            home = 0
+        took = task.took_us[home]
+        if took is None:
+            return home
+        if took < STAYS_US and task.whole:
+            arrives = arrives_us(task, 0, links, now_us)
+            return 0 if arrives < now_us + STAYS_US else home
+
+        def finish(device: int, arrives: float) -> tuple[float, bool, int]:
+            own = task.took_us[device]
+            ends = max(now_us, states[device].free_us, arrives) + (took if own is None else own)
+            return ends + STAYS_US * (device != home), device != home, device
+
+        arrivals = [arrives_us(task, device, links, now_us) for device in range(len(states))]
+        at_once = min(map(finish, range(len(states)), arrivals))
+        if at_once[1] or task.like is None:
+            return at_once[2]
+        begins = max(task.ready_us)  # where its data would have been moved before
+        moved = min(finish(device, begins) for device in range(len(states)))
+        gains_us, target = at_once[0] - moved[0], moved[2]
+        cost_us = arrivals[target] - max(now_us, begins)
+        is_moved = gains_us > 0 and self._owed.pays(task.like, gains_us, cost_us)
+        return target if is_moved else home
 
 
 def arrives_us(task: Task, device: int, links: Links, now_us: float) -> float:
@@ -173,7 +249,7 @@ def _by_transfer_time(task: Task, links: Links, pick: Callable[[list[float]], fl
 
 
 _POLICIES: dict[str, Callable[[], Policy]] = {
-    "min_finish": lambda: min_finish,
+    "min_finish": MinFinish,
     "round_robin": RoundRobin,
     "stream_aware": lambda: stream_aware,
     "min_transfer_size": lambda: min_transfer_size,

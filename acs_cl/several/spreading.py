@@ -86,24 +86,3 @@ def are_apart(parts: Sequence[Part]) -> bool:
 
 def _meet(some: Sequence[Span], others: Sequence[Span]) -> bool:
     return any(a.base == b.base and overlap(a, b) for a in some for b in others)
-
-
-class Owed:
-    """Decides when spreading pays: once what it would have gained so far is more than what it
-    costs to move the data apart. Pure."""
-
-    def __init__(self) -> None:
-        self._gained_us: dict[object, float] = {}
-
-    def pays(self, key: object, whole_us: float, moves_us: Sequence[float]) -> bool:
-        """Say whether a launch is spread, in parts whose data takes so long to arrive."""
-        if whole_us < LEAST_US:
-            return False
-        spread_us = max(whole_us / len(moves_us) + move for move in moves_us)
-        if spread_us < whole_us:
-            self._gained_us.pop(key, None)
-            return True
-        gained = self._gained_us.get(key, 0.0) + whole_us * (1 - 1 / len(moves_us))
-        pays = gained >= sum(moves_us)
-        self._gained_us[key] = 0.0 if pays else gained
-        return pays

@@ -23,6 +23,9 @@ SMALL = 64 << 10
 AT_ONCE = 4
 """Chunks of one copy that are under way at a time, where the core makes it."""
 
+TOGETHER = 12
+"""Copies that the core makes beside each other, at most: one between each two of four devices."""
+
 MOST = {SMALL: 64, CHUNK: 8}
 """How many pieces of each size there are, at most."""
 
@@ -48,8 +51,8 @@ class Staging:
         self._allocate = allocate
         self._slots: dict[int, deque[Slot]] = {size: deque() for size in MOST}
         """By size, the one that was taken longest ago first."""
-        self._own: dict[int, tuple[HostArray, int]] = {}
-        """What copies at once go through, by the size of its slots."""
+        self._own: dict[tuple[int, int], tuple[HostArray, int]] = {}
+        """Memory for copies at once, by the size of its slots and the turn of the copy."""
 
     def take(self, nbytes: int, is_used: Callable[[int], bool]) -> tuple[Slot, bool]:
         """Staging memory for a chunk, and whether a launch that is under way still uses it: the
@@ -64,10 +67,11 @@ class Staging:
         slots.rotate(-1)
         return slots[-1], in_use
 
-    def at_once(self, nbytes: int) -> tuple[int, int, int]:
-        """Staging memory for a copy at once: its address, the size of its slots, and how many."""
+    def at_once(self, nbytes: int, turn: int) -> tuple[int, int, int]:
+        """Give staging memory for copy number `turn` of some that are made together: its address,
+        the size of its slots, and how many there are."""
         size, many = (SMALL, 1) if nbytes <= SMALL else (CHUNK, AT_ONCE)
-        if size not in self._own:
+        if (size, turn) not in self._own:
             memory = self._allocate(many * size)
-            self._own[size] = memory, int(memory.ctypes.data)
-        return self._own[size][1], size, many
+            self._own[size, turn] = memory, int(memory.ctypes.data)
+        return self._own[size, turn][1], size, many

@@ -53,12 +53,12 @@ BODIES = """
 kernel void forces(global const float *x, global float *f, int n)
 {
     int i = get_global_id(0);
-    float sum = 0;
-    for (int k = 0; k < n; ++k) {
-        float d = x[k] - x[i];
+    float4 sum = 0;
+    for (int k = 0; k < n; k += 4) {
+        float4 d = vload4(0, x + k) - x[i];
         sum += d / (d * d + 0.01f);
     }
-    f[i] = sum;
+    f[i] = sum.x + sum.y + sum.z + sum.w;
 }
 kernel void move(global float *x, global const float *f, float step)
 { int i = get_global_id(0); x[i] += step * f[i]; }"""

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "driver/transfer.hpp"
@@ -42,21 +43,25 @@ public:
                 if (event) driver.wait_for_events(1, &event), driver.release_event(event);
     }
 
-    // The driver's status when all is there, or when a chunk has failed.
-    std::int32_t run() {
-        const std::size_t many = reads_.size();
+    // Start reading the first chunks; the driver's status, as with the others.
+    std::int32_t begin() {
         std::int32_t status = 0;
-        for (std::size_t at = 0; !status && at < many && at < slots_.many; at++) status = read(at);
-        for (std::size_t at = 0; !status && at < many; at++) {
-            status = end(reads_[at]);
-            if (!status) status = write(at);
-            if (status || !at) continue;
-            status = end(writes_[at - 1]);
-            const std::size_t next = at - 1 + slots_.many;
-            if (!status && next < many) status = read(next);
-        }
-        return status || !many ? status : end(writes_[many - 1]);
+        for (std::size_t at = 0; !status && at < reads_.size() && at < slots_.many; at++)
+            status = read(at);
+        return status;
     }
+    // Write the next chunk once it was read, and read another one into the slot that gets free.
+    std::int32_t step() {
+        const std::size_t at = next_++, behind = at - 1 + slots_.many;
+        std::int32_t status = end(reads_[at]);
+        if (!status) status = write(at);
+        if (status || !at) return status;
+        status = end(writes_[at - 1]);
+        return !status && behind < reads_.size() ? read(behind) : status;
+    }
+    bool has_more() const { return next_ < reads_.size(); }
+    // Wait until the last chunk is there.
+    std::int32_t finish() { return writes_.empty() ? 0 : end(writes_.back()); }
 
 private:
     static constexpr std::size_t PAGE = 4096, LEAST = 128 << 10;
@@ -87,8 +92,30 @@ private:
     bool is_svm_;
     std::size_t nbytes_;
     Slots slots_;
-    std::size_t chunk_;
+    std::size_t chunk_, next_ = 0;
     std::vector<void *> reads_, writes_;  // events, by chunk
 };
+
+// Copies beside each other, each with slots of its own; the status when all is there, or the first
+// failure.
+inline std::int32_t carry(std::vector<std::unique_ptr<Carrying>> &copies) {
+    std::int32_t status = 0;
+    const auto each = [&](auto &&what) {
+        for (auto &copy : copies)
+            if (!status) status = what(*copy);
+    };
+    each([](Carrying &copy) { return copy.begin(); });
+    for (bool more = true; more && !status;) {
+        more = false;
+        each([&](Carrying &copy) {
+            if (!copy.has_more()) return 0;
+            const std::int32_t found = copy.step();
+            more = more || copy.has_more();
+            return found;
+        });
+    }
+    each([](Carrying &copy) { return copy.finish(); });
+    return status;
+}
 
 }  // namespace acs_cl

@@ -113,7 +113,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 80;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 81;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -192,18 +192,27 @@ NB_MODULE(_core, module) {
         if (found == Wait::RAISED) throw PythonError();
         return found == Wait::ENDED;
     }, "event"_a, "seconds"_a = -1);
-    module.def("carry", [](const std::tuple<std::uintptr_t, std::uintptr_t, std::size_t> &from,
-                           const std::tuple<std::uintptr_t, std::uintptr_t, std::size_t> &to, bool is_svm,
-                           std::size_t nbytes, std::uintptr_t staging, std::size_t slot, std::size_t slots) {
-        const auto side = [](const auto &of) {
+    using OnSide = std::tuple<std::uintptr_t, std::uintptr_t, std::size_t>;
+    using Staged = std::tuple<std::uintptr_t, std::size_t, std::size_t>;
+    module.def("carry", [](const std::vector<std::tuple<OnSide, OnSide, std::size_t, Staged>> &copies,
+                           bool is_svm) {
+        const auto side = [](const OnSide &of) {
             const auto &[queue, memory, offset] = of;
             return Side{reinterpret_cast<void *>(queue), reinterpret_cast<void *>(memory), offset};
         };
-        if (!slot || !slots) throw std::invalid_argument("a copy needs staging memory");
+        std::vector<std::unique_ptr<Carrying>> all;
+        for (const auto &[source, target, nbytes, staging] : copies) {
+            const auto &[first, slot, slots] = staging;
+            if (!slot || !slots) throw std::invalid_argument("a copy needs staging memory");
+            all.push_back(std::make_unique<Carrying>(
+                side(source), side(target), is_svm, nbytes,
+                Slots{reinterpret_cast<char *>(first), slot, slots}));
+        }
         const WithoutGil others;
-        return Carrying(side(from), side(to), is_svm, nbytes,
-                        {reinterpret_cast<char *>(staging), slot, slots}).run();
-    }, "source"_a, "target"_a, "is_svm"_a, "nbytes"_a, "staging"_a, "slot"_a, "slots"_a);
+        const std::int32_t status = carry(all);
+        all.clear();  // waits for what is under way
+        return status;
+    }, "copies"_a, "is_svm"_a);
     module.def("mark_host_task", [] { runs_host_task = true; });
     module.def("on_host_task", [] { return runs_host_task; });
 
