@@ -256,9 +256,7 @@ def wait_for_event(event: int, seconds: float = -1) -> bool:
 
     A handler of a signal that raises ends the wait."""
 
-def carry(
-    copies: Sequence[tuple[_Side, _Side, int, tuple[int, int, int]]], is_svm: bool
-) -> int:
+def carry(copies: Sequence[tuple[_Side, _Side, int, tuple[int, int, int]]], is_svm: bool) -> int:
     """Copy bytes to devices of other contexts, beside each other, and wait; return the driver's
     status.
 

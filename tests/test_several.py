@@ -796,12 +796,18 @@ def test_spreading_pays_once_what_it_would_have_gained_is_what_moving_costs() ->
 
 
 def test_what_waits_at_home_again_and_again_has_its_data_moved_in_the_end() -> None:
-    policy, links = placement.MinFinish(), [[Link(30.0, 1000.0)] * 2 for _ in range(2)]
-    away = ((), (placement.Lack(10_000_000, 1),))  # to move it takes ten milliseconds
-    task = placement.Task(away, (0.0, 0.0), (1000.0, 1000.0), 10_000_000, "like")
-    busy, idle = placement.State(3000.0, 3, 0), placement.State(0.0, 0, 0)
-    assert [policy(task, (busy, idle), links, 0.0) for _ in range(5)] == [0, 0, 0, 1, 0]
-    assert [policy(task, (idle, idle), links, 0.0) for _ in range(9)] == [0] * 9  # nothing is owed
+    policy, links = placement.MinFinish(), [[Link(0.0, 1000.0)] * 2 for _ in range(2)]
+    away = ((), (Lack(2_000_000, 1),))  # to move it takes two milliseconds
+    task = Task(away, (0.0, 0.0), (1000.0, 1000.0), 2_000_000)
+    busy, idle = State(2000.0, 2, 0), State(0.0, 0, 0)
+    assert [policy(task, (busy, idle), links, 0.0) for _ in range(8)] == [0, 0, 0, 0, 0, 0, 1, 0]
+
+
+def test_what_does_not_wait_stays_whatever_the_other_device_has_done() -> None:
+    policy, links = placement.MinFinish(), [[Link(0.0, 1000.0)] * 2 for _ in range(2)]
+    chain = Task(((), (Lack(1, 1),)), (9000.0, 0.0), (1000.0, 1000.0), 1)  # behind one at home
+    states = State(9000.0, 1, 0), State(0.0, 0, 0)
+    assert [policy(chain, states, links, 0.0) for _ in range(20)] == [0] * 20
 
 
 def test_what_is_not_due_yet_is_not_looked_at() -> None:

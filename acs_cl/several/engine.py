@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from time import perf_counter, perf_counter_ns
 from typing import NamedTuple
@@ -24,7 +25,7 @@ import pyopencl as cl
 from .. import core
 from ..devices import driver
 from ..devices.driver import Place
-from ..errors import DeviceError, OutOfMemory, UsageError
+from ..errors import OutOfMemory, UsageError
 from ..handle import Handle
 from ..launch import bases
 from ..launch.books import Parts
@@ -40,13 +41,15 @@ from ..records import EVERYTHING, Access, Command, Launch, Span, interval
 from . import binding, placement
 from .backend import Several
 from .coherence import Piece
+from .copier import TOGETHER, Copier, Move
+from .links import measured
 from .memory import AnyPart, Blocks, Everywhere, real_base
 from .model import Model, Parcel, key_of, needed, parcels
 from .placed import LEARNS, Chosen, Placed, Recorded, Step, runs
-from .placement import Links, Owed, State
+from .placement import ASSUMED, Links, Owed, State
 from .spreading import LEAST_US, are_apart, cut, hindrance
 from .spreading import Part as PartOf
-from .staging import CHUNK, TOGETHER, Staging
+from .staging import CHUNK, Staging
 from .times import Key, Times
 from .twins import Twins
 
@@ -63,8 +66,6 @@ WAITS_US = 500.0
 """A copy is made at once if what it copies will be there before long: within this, or within what
 the launch takes that needs it."""
 
-Move = tuple[tuple[int, int, int], tuple[int, int, int], int, tuple[int, int, int]]
-"""A copy as the core makes it."""
 
 LOOKED_AT = 1024
 """How many short launches the core makes before one is looked at again."""
@@ -128,7 +129,7 @@ class SeveralEngine(Engine):
         self.policy = placement.policy(team.placement)
         self.twins = Twins(team.contexts, team.devices)
         self.staging = Staging(self._pinned)
-        self._queues: dict[int, tuple[cl.CommandQueue, int]] = {}
+        self.copier = Copier(team.contexts, team.devices, self.store.is_svm, self._pinned)
         self.parcels: Callable[[Parcel], None] | None = None
         """Is told of each copy. For tests."""
         many = len(team.devices)
@@ -141,6 +142,9 @@ class SeveralEngine(Engine):
         self._wants_times = team.placement == "min_finish" or team.spread is None
         self.spread = team.spread
         self.owed = Owed()
+        self._knows_links = ASSUMED not in (
+            link for i, row in enumerate(team.links) for j, link in enumerate(row) if i != j
+        )
         self.apart = 0
         """How often data was moved apart so that a launch could be spread."""
         self.parts = 0
@@ -310,6 +314,7 @@ class SeveralEngine(Engine):
             if self._may_be_poisoned():
                 return None
             if self.spread is None:
+                self._ask_links()
                 moves_us = self._moves_us(parts)
                 is_apart = max(moves_us) < gains_us
                 if not is_apart and not self.owed.pays(key, gains_us, sum(moves_us)):
@@ -454,6 +459,15 @@ class SeveralEngine(Engine):
                 if span.base > 0:
                     self.model.coherence.written(span, step.chosen.device)
 
+    def _ask_links(self) -> None:
+        """Measure the links, if nobody has yet: it is about to matter what they are like."""
+        if self._knows_links:
+            return
+        self._knows_links = True
+        with suppress(OutOfMemory):
+            for (source, target), link in measured(self.copier, self.store.stores).items():
+                self.team.links[source][target] = link
+
     def _may_be_poisoned(self) -> bool:
         """Whether bytes are poisoned, or may be by something that has not run yet. A launch that
         reads poison does not run at all, which its parts would not know."""
@@ -529,9 +543,10 @@ class SeveralEngine(Engine):
             return 0, reason
         if isinstance(command, TransferCommand) and not access.reads:
             return self._place_of_write(access, model, states)
-        spans, key = needed(command, access), key_of(command)
-        like = (key, frozenset(one.base for one in spans)) if model is self.model else None
-        task = model.task(spans, self._times_of(key), like)
+        times = self._times_of(key_of(command))
+        if any(took is not None and took >= LEAST_US for took in times):
+            self._ask_links()
+        task = model.task(needed(command, access), times)
         if isinstance(command, TransferCommand):
             return placement.at_home(task, states), AT_HOME
         chosen = self.policy(task, states, self.team.links, now_us)
@@ -731,13 +746,8 @@ class SeveralEngine(Engine):
             self.backend.flush()
         if not made or any(driver.wait_for_event(event) < 0 for event in events):
             return ()
-        copied_ns, copied_us = self._now_ns(), perf_counter() * 1e6
-        status = core.native.carry(moves, self.store.is_svm)
-        if status < 0:
-            said = ", ".join(map(_said, made))
-            raise DeviceError(f"{said}: a copy failed with status {status}")
-        if len(made) == 1:
-            self._learn(made[0], perf_counter() * 1e6 - copied_us)
+        copied_ns = self._now_ns()
+        self.copier.make(moves)
         for launch in launches if self.tracer is not None else ():
             assert self.tracer is not None
             entered_ns = self.tracer.entered(launch.number, began_ns)
@@ -750,16 +760,10 @@ class SeveralEngine(Engine):
     def _carried(self, parcel: Parcel, turn: int) -> tuple[Launch, Move]:
         """Say what a copy at once follows, and what the core needs to make it."""
         base, start, end, source, target = parcel
-        blocks, is_svm = self._blocks[base], self.store.is_svm
-
-        def side(device: int) -> tuple[int, int, int]:
-            part, queue = self._have_part(blocks, device), self._own_queue(device)
-            if is_svm:
-                return queue, part.address + start, 0
-            return queue, part.memory.int_ptr, part.offset + start
-
-        move = side(source), side(target), end - start, self.staging.at_once(end - start, turn)
-        spans = [(interval(real_base(base, one), start, end - start),) for one in (source, target)]
+        blocks, nbytes = self._blocks[base], end - start
+        there, here = (self._have_part(blocks, device) for device in (source, target))
+        move = self.copier.move((source, there), (target, here), start, nbytes, turn)
+        spans = [(interval(real_base(base, one), start, nbytes),) for one in (source, target)]
         number, found = 0, tuple[int, ...]()
         if len(self.table) or self.tracer is not None:
             number = self.table.number = self.table.number + 1
@@ -769,12 +773,6 @@ class SeveralEngine(Engine):
                 found = tuple(self.table.expand(found))
         command = TransferCommand("copy", None, None, carries=_said(parcel))
         return Launch(number, command, Access(*spans), found), move
-
-    def _learn(self, parcel: Parcel, took_us: float) -> None:
-        """Take note of what a copy took."""
-        links, nbytes = self.team.links, parcel.end - parcel.start
-        link = links[parcel.source][parcel.target]
-        links[parcel.source][parcel.target] = link.seen(nbytes, took_us)
 
     def _under_way(self, numbers: Iterable[int]) -> list[cl.Event] | None:
         """Give the events of those of some launches that have not ended. None: not all of them are
@@ -789,31 +787,8 @@ class SeveralEngine(Engine):
                 return None
         return found
 
-    def _own_queue(self, device: int) -> int:
-        """A queue for copies at once, which keeps no times: that would double what a short one
-        takes."""
-        if device not in self._queues:
-            context, chosen = self.team.contexts[device], self.team.devices[device]
-            queue = driver.CommandQueue(context, chosen)
-            self._queues[device] = queue, queue.int_ptr
-        return self._queues[device][1]
-
     def _now_ns(self) -> int:
         return perf_counter_ns() if self.tracer is not None else 0
-
-    def _wait_soon(self, numbers: Sequence[int]) -> bool:
-        """Wait for launches, if all of them are with the driver; say whether all ended well."""
-        events = []
-        for number in numbers:
-            state = self.table.state(number)
-            event = self.backend.event(number) if state == "executing" else None
-            if state is not None and event is None:
-                return False
-            if event is not None:
-                events.append(event)
-        if events:
-            self.backend.flush()
-        return all(driver.wait_for_event(event) >= 0 for event in events)
 
     def _count_copy(self, parcel: Parcel) -> None:
         count = self.moved[parcel.source][parcel.target]

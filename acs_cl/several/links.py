@@ -1,27 +1,28 @@
 """Links: what moving bytes between devices costs, assumed or measured.
 
-In: devices, or an engine of them. Out: a link for each pair. `acs-cl doctor` measures and keeps
-them in the user's cache folder; a runtime believes what was kept for these devices and drivers.
+In: devices, or what copies between them. Out: a link for each pair. `acs-cl doctor` measures and
+keeps them in the user's cache folder. A runtime believes what was kept for these devices and
+drivers; else it measures them itself, once it has a launch that is long enough to be moved.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from time import perf_counter
 
-import numpy as np
 import pyopencl as cl
 
 from .. import devices as there
+from ..errors import OutOfMemory
 from ..host import files
 from ..host.digest import digest
-from .engine import SeveralEngine
+from ..memory.blocks import Store
+from .copier import Copier
 from .placement import ASSUMED, Link, Links
 
 FORMAT = 1
 SMALL = 4 << 10
-LARGE = 32 << 20
+LARGE = 16 << 20
 REPEATS = 5
 
 _KIND = "links"
@@ -33,33 +34,33 @@ def links_of(devices: Sequence[cl.Device]) -> Links:
 
 
 def measured(
-    engine: SeveralEngine, say: Callable[[float], None] = lambda share: None
+    copier: Copier, stores: Sequence[Store], say: Callable[[float], None] = lambda share: None
 ) -> dict[tuple[int, int], Link]:
-    """Copy a small and a large array from each device to each other one; the fastest of some
-    counts."""
-    many = len(engine.team.devices)
-    large = min(LARGE, engine.store.largest // 4)
-    arrays = {size: engine.new_array((size,), np.dtype(np.uint8)) for size in (SMALL, large)}
-    for array in arrays.values():
-        array.fill(1).wait()
-    found: dict[tuple[int, int], Link] = {}
-    pairs = [(i, j) for i in range(many) for j in range(many) if i != j]
-    for done, (source, target) in enumerate(pairs):
-        say(done / len(pairs))
-        took_us = {}
-        for size, array in arrays.items():
-            times = []
-            for _ in range(REPEATS + 1):  # the first one allocates
-                engine.have(array, source, alone=True)
-                engine.drain()
-                began = perf_counter()
-                engine.have(array, target)
-                engine.drain()
-                times.append((perf_counter() - began) * 1e6)
-            took_us[size] = min(times)
-        moving_us = max(took_us[large] - took_us[SMALL], 1.0)
-        found[source, target] = Link(took_us[SMALL], (large - SMALL) / moving_us)
-    return found
+    """Copy few and many bytes from each device to each other one, in memory that nobody else uses;
+    the fastest of some copies counts."""
+    devices = range(len(stores))
+    large = min(LARGE, min(one.largest for one in stores) // 4)
+    blocks = []
+    try:
+        for store in stores:
+            block = store.allocate(large, lambda number: False)
+            if block is None:
+                raise OutOfMemory(f"no {large:,} bytes left to measure links with")
+            blocks.append(block)
+        found: dict[tuple[int, int], Link] = {}
+        pairs = [(i, j) for i in devices for j in devices if i != j]
+        for done, (source, target) in enumerate(pairs):
+            say(done / len(pairs))
+            here, there, took_us = (source, blocks[source]), (target, blocks[target]), []
+            for nbytes in (SMALL, large):
+                move = copier.move(here, there, 0, nbytes, 0)
+                took_us.append(min(copier.make([move]) for _ in range(REPEATS)))
+            moving_us = max(took_us[1] - took_us[0], 1.0)
+            found[source, target] = Link(took_us[0], (large - SMALL) / moving_us)
+        return found
+    finally:
+        for store, block in zip(stores, blocks, strict=False):
+            store.free(block, ())
 
 
 def keep(source: cl.Device, target: cl.Device, link: Link) -> None:

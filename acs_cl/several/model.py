@@ -46,9 +46,7 @@ class Model:
         self.ready_us: dict[tuple[int, int], float] = {}
         """{base, device: when its last writer there will have ended}."""
 
-    def task(
-        self, needed: Sequence[Span], took_us: tuple[float | None, ...] = (), like: object = None
-    ) -> Task:
+    def task(self, needed: Sequence[Span], took_us: tuple[float | None, ...] = ()) -> Task:
         """Say what a policy knows of a launch, which is known to take so long on each device."""
         lacks: list[tuple[Lack, ...]] = []
         ready: list[float] = []
@@ -60,7 +58,7 @@ class Model:
                     missing.append(Lack(piece.nbytes, piece.devices))
             lacks.append(tuple(missing))
             ready.append(there_us)
-        return Task(tuple(lacks), tuple(ready), took_us, sum(span.nbytes for span in needed), like)
+        return Task(tuple(lacks), tuple(ready), took_us, sum(span.nbytes for span in needed))
 
     def brings(
         self, command: Command, access: Access, device: int, links: Links, took_us: float

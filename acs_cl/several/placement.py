@@ -28,24 +28,6 @@ class Link(NamedTuple):
         """How long a copy takes."""
         return self.latency_us + nbytes / self.bytes_per_us if nbytes else 0.0
 
-    def seen(self, nbytes: int, took_us: float) -> Link:
-        """The link as it looks after a copy: short ones tell of its latency, long ones of its
-        bandwidth."""
-        if nbytes <= SHORT:
-            return self._replace(latency_us=_nearer(self.latency_us, took_us))
-        if nbytes < LONG:
-            return self
-        moving_us = max(took_us - self.latency_us, 1.0)
-        return self._replace(bytes_per_us=_nearer(self.bytes_per_us, nbytes / moving_us))
-
-
-SHORT, LONG = 64 << 10, 8 << 20
-"""Bytes of a copy up to which it tells the latency of a link, and from which on its bandwidth."""
-
-
-def _nearer(known: float, seen: float) -> float:
-    return 0.75 * known + 0.25 * seen
-
 
 Links = Sequence[list[Link]]
 """By source, then by target."""
@@ -72,8 +54,6 @@ class Task(NamedTuple):
     """How long launches like it took there; None: not known."""
     whole: int
     """The bytes that the launch reads, or may leave as they are."""
-    like: object = None
-    """Launches that are alike, and touch the same memory, have the same."""
 
     def lacking(self, device: int) -> int:
         """How many bytes a device lacks."""
@@ -160,11 +140,11 @@ class MinFinish:
     ones, goes to the first device, where the core makes such launches by itself.
 
     A launch that comes again and again may wait at home each time, since to move its data would
-    take longer than one wait. So those waits are added up. Once they are longer than the move, the
-    data is moved."""
+    take longer than one wait. So work is added up by device. Where home has had more than another
+    one, by twice as much as the move costs, the data is moved."""
 
     def __init__(self) -> None:
-        self._owed = Owed()
+        self._work_us: list[float] = []
 
     def __call__(self, task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
         """Choose the device."""
@@ -183,16 +163,19 @@ class MinFinish:
             ends = max(now_us, states[device].free_us, arrives) + (took if own is None else own)
             return ends + STAYS_US * (device != home), device != home, device
 
-        arrivals = [arrives_us(task, device, links, now_us) for device in range(len(states))]
-        at_once = min(map(finish, range(len(states)), arrivals))
-        if at_once[1] or task.like is None:
-            return at_once[2]
-        begins = max(task.ready_us)  # where its data would have been moved before
-        moved = min(finish(device, begins) for device in range(len(states)))
-        gains_us, target = at_once[0] - moved[0], moved[2]
-        cost_us = arrivals[target] - max(now_us, begins)
-        is_moved = gains_us > 0 and self._owed.pays(task.like, gains_us, cost_us)
-        return target if is_moved else home
+        devices = range(len(states))
+        arrivals = [arrives_us(task, device, links, now_us) for device in devices]
+        chosen = min(map(finish, devices, arrivals))[2]
+        work = self._work_us = self._work_us or [0.0] * len(states)
+        if chosen == home:
+            # as if its data had been moved before, from where it is ready last
+            begins = max(now_us, *task.ready_us)
+            _, is_other, target = min(finish(device, begins) for device in devices)
+            cost_us = arrivals[target] - begins
+            if is_other and work[home] - work[target] > 2 * cost_us + took:
+                chosen, work[:] = target, [0.0] * len(states)
+        work[chosen] += took
+        return chosen
 
 
 def arrives_us(task: Task, device: int, links: Links, now_us: float) -> float:

@@ -3,7 +3,7 @@
 In: bytes of a base that one device has and another lacks. Out: launches, as any others: one that
 reads a chunk into staging memory, and one that writes it from there. The second one is held until
 the first has ended, since events do not cross contexts. Chunks follow each other, so that one is
-read while the one before is written. Or the core makes the whole copy at once, and waits for it.
+read while the one before is written.
 """
 
 from __future__ import annotations
@@ -19,12 +19,6 @@ CHUNK = 4 << 20
 
 SMALL = 64 << 10
 """Copies up to this take a small piece of staging memory."""
-
-AT_ONCE = 4
-"""Chunks of one copy that are under way at a time, where the core makes it."""
-
-TOGETHER = 12
-"""Copies that the core makes beside each other, at most: one between each two of four devices."""
 
 MOST = {SMALL: 64, CHUNK: 8}
 """How many pieces of each size there are, at most."""
@@ -51,8 +45,6 @@ class Staging:
         self._allocate = allocate
         self._slots: dict[int, deque[Slot]] = {size: deque() for size in MOST}
         """By size, the one that was taken longest ago first."""
-        self._own: dict[tuple[int, int], tuple[HostArray, int]] = {}
-        """Memory for copies at once, by the size of its slots and the turn of the copy."""
 
     def take(self, nbytes: int, is_used: Callable[[int], bool]) -> tuple[Slot, bool]:
         """Staging memory for a chunk, and whether a launch that is under way still uses it: the
@@ -66,12 +58,3 @@ class Staging:
             return slots[-1], False
         slots.rotate(-1)
         return slots[-1], in_use
-
-    def at_once(self, nbytes: int, turn: int) -> tuple[int, int, int]:
-        """Give staging memory for copy number `turn` of some that are made together: its address,
-        the size of its slots, and how many there are."""
-        size, many = (SMALL, 1) if nbytes <= SMALL else (CHUNK, AT_ONCE)
-        if (size, turn) not in self._own:
-            memory = self._allocate(many * size)
-            self._own[size, turn] = memory, int(memory.ctypes.data)
-        return self._own[size, turn][1], size, many

@@ -26,7 +26,8 @@ def between(
     with Runtime(devices=list(devices), placement="round_robin") as runtime:
         engine = runtime.engine
         assert isinstance(engine, SeveralEngine)
-        found = measured(engine, say)
+        with engine.lock:
+            found = measured(engine.copier, engine.store.stores, say)
     for (source, target), link in found.items():
         keep(devices[source], devices[target], link)
     return found

@@ -1,0 +1,90 @@
+"""The copier: copies between devices that the core makes at once, and waits for.
+
+In: memory of two devices, and how many bytes. Out: the bytes, once they are there. A copy goes
+through pinned memory of the host, since contexts share no other. Several copies are made beside
+each other, each through memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+
+import pyopencl as cl
+
+from .. import core
+from ..devices import driver
+from ..errors import DeviceError
+from ..memory.array import HostArray
+from ..memory.blocks import Block
+from .staging import CHUNK, SMALL
+
+AT_ONCE = 4
+"""Chunks of one copy that are under way at a time."""
+
+TOGETHER = 12
+"""Copies that are made beside each other, at most: one between each two of four devices."""
+
+Side = tuple[int, int, int]
+"""A queue, memory and an offset, as the core takes them."""
+
+Move = tuple[Side, Side, int, tuple[int, int, int]]
+"""Source, target, bytes, and the memory that they go through."""
+
+
+class Copier:
+    """Makes copies between the devices of a runtime. `allocate` gives pinned memory."""
+
+    def __init__(
+        self,
+        contexts: Sequence[cl.Context],
+        devices: Sequence[cl.Device],
+        is_svm: bool,
+        allocate: Callable[[int], HostArray],
+    ) -> None:
+        self._contexts, self._devices, self._is_svm = contexts, devices, is_svm
+        self._allocate = allocate
+        self._queues: dict[int, tuple[cl.CommandQueue, int]] = {}
+        self._through: dict[tuple[int, int], tuple[HostArray, int]] = {}
+        """By the size of its slots, and the turn of the copy."""
+
+    def move(
+        self,
+        source: tuple[int, Block],
+        target: tuple[int, Block],
+        start: int,
+        nbytes: int,
+        turn: int,
+    ) -> Move:
+        """Describe copy number `turn` of some that are made together: from and to `start` of the
+        blocks of two devices."""
+        through = self._memory(nbytes, turn)
+        return self._side(*source, start), self._side(*target, start), nbytes, through
+
+    def make(self, moves: Sequence[Move]) -> float:
+        """Make copies, and say how many microseconds they took."""
+        began = perf_counter()
+        status = core.native.carry(moves, self._is_svm)
+        if status < 0:
+            raise DeviceError(f"a copy between devices failed with status {status}")
+        return (perf_counter() - began) * 1e6
+
+    def _side(self, device: int, block: Block, start: int) -> Side:
+        if self._is_svm:
+            return self._queue(device), block.address + start, 0
+        return self._queue(device), block.memory.int_ptr, block.offset + start
+
+    def _queue(self, device: int) -> int:
+        """A queue of its own, which keeps no times: those would double what a short copy takes."""
+        if device not in self._queues:
+            queue = driver.CommandQueue(self._contexts[device], self._devices[device])
+            self._queues[device] = queue, queue.int_ptr
+        return self._queues[device][1]
+
+    def _memory(self, nbytes: int, turn: int) -> tuple[int, int, int]:
+        """Memory of the host: its address, the size of its slots, and how many there are."""
+        size, many = (SMALL, 1) if nbytes <= SMALL else (CHUNK, AT_ONCE)
+        if (size, turn) not in self._through:
+            memory = self._allocate(many * size)
+            self._through[size, turn] = memory, int(memory.ctypes.data)
+        return self._through[size, turn][1], size, many
