@@ -1,1 +1,1 @@
-"""The scheduler on the device, its host side: tasks, epochs, segments, and the backend."""
+"""The host side of the scheduler on the device: tasks, epochs, segments, and the backend."""

@@ -1,7 +1,7 @@
-"""A band by itself: a part of a launch that is run to see what it does.
+"""Running one band alone, to measure what it does.
 
-In: a scheduler, a launch as its record, and one of its bands. Out: what runs that band on a queue,
-beside the backend and as often as somebody likes.
+Input: a scheduler, a launch as its record, and one of its bands. Output: a function that runs the
+band on a queue, beside the backend, as often as it is called.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def alone(
     band: Band,
     memory: core.native.Reserved,
 ) -> Run:
-    """Give what begins a run of a band, and the event of that. `memory`: what its arguments
-    may point to."""
+    """Return a function that starts a run of a band and returns its event. `memory`: memory that
+    the arguments may point to."""
     recorder = layout.Recorder()
     head = layout.band(task.head, band.first, band.tiles, band.run, band.stride)
     recorder.add(head, task.blob, task.shape, ())
     groups, group = min(scheduler.limits.groups, band.tiles), scheduler.limits.group
     image = recorder.image(2 * groups + 64)
-    # of its own: the core knows which arguments the scheduler's kernel has, and sets no others
+    # a kernel object of its own: the core sets only the arguments that it knows of
     native = OwnKernel(scheduler.native.program, scheduler.native.function_name)
     if scheduler.pool is not None:
         native.set_arg(POOL_INDEX, scheduler.pool)
@@ -49,7 +49,7 @@ def alone(
     kept: list[cl.Buffer] = []
 
     def run(queue: cl.CommandQueue) -> cl.Event:
-        kept[:] = *unread, _filled(context, image.words)  # a run leaves its counts there
+        kept[:] = *unread, _filled(context, image.words)  # a run changes the counts
         declare_svm(native, list(memory.sizes))
         set_arguments(native, (0, kept[-1]), launch_arguments())
         return cl.enqueue_nd_range_kernel(queue, native, (groups * group,), (group,))

@@ -1,16 +1,19 @@
-"""The device-side scheduler as a backend: launches are collected in epochs, and an epoch is sent as
-one upload and one launch of a kernel that runs all of it.
+"""The device backend: it collects launches in epochs, and the scheduler on the device runs each
+epoch.
 
-In: launches. Out: their completions, whole epochs at a time. What the scheduler cannot run, or not
-yet, goes to lanes: a host backend beside it, with the hazards between the two kept by whole events.
+An epoch costs one upload and one launch of the scheduler's kernel. A launch that the scheduler
+cannot run, or not yet, goes to a lane. Lanes belong to a second backend on the host. Hazards
+between the scheduler and the lanes are kept by the events of whole epochs.
+
+Input: launches. Output: their completions, a whole epoch at a time.
 
 Invariants:
-- Epochs are convex: whatever waits for the open epoch on a lane sends it, so nothing recorded later
-  into the same epoch can wait for that.
-- Epochs run in the order in which they were sent, on one in-order queue at a time; an epoch waits
-  for lanes by their events, a lane for an epoch by the event behind its last command. That one says
-  that the epoch is finished: the last launch of the scheduler in it is one that leaves only when it
-  is.
+- Epochs are convex: a launch on a lane that follows the open epoch sends that epoch first. So
+  nothing recorded later in the same epoch can follow the launch on the lane.
+- Epochs run in the order in which they were sent, on one in-order queue at a time.
+- An epoch waits for lanes by their events. A lane waits for an epoch by the event behind its last
+  command. That event means that the epoch is finished, because the last launch of the scheduler
+  leaves only then.
 """
 
 # Long because: the two ways of a launch, and what keeps them in order, are one decision.
@@ -51,30 +54,31 @@ if TYPE_CHECKING:
     from .cutting import Cutter
 
 OPEN_S = 0.001
-"""How long an epoch stays open at most while the device has less than two to work on."""
+"""How long an epoch stays open at most while the device has fewer than two epochs to run."""
 
 ATTENDED_S = 0.001
-"""How long somebody looks at an epoch to which nothing comes."""
+"""How long the open epoch is polled when no launch comes to it."""
 
 UNSURE_S = 0.004
-"""The same where it goes to lanes if it stays small: so many launches by Python may take as long as
-that on a slow host."""
+"""`OPEN_S` for an epoch that goes to lanes if it stays small. Python needs that long for so many
+launches on a slow host."""
 
 DISSOLVED = f"its epoch had fewer than {FEW} tasks"
 FEW_COME = f"fewer than {FEW} launches were under way at a time so far"
 
 REMEMBERED = 8192
-"""Launches on lanes whose reason is kept for `explain`."""
+"""How many launches on lanes have their reason kept for `explain`."""
 
 ON_HOST = "it is a host task"
 
 
 Head: TypeAlias = tuple[Scheduler, int, bytes, bytes | None]
-"""A scheduler, its local memory, how records of a size begin there, and their shape."""
+"""A scheduler, its local memory, the start of a record for the given sizes, and the shape of that
+record."""
 
 
 class Device(Backend):
-    """Epochs for the scheduler, and lanes for the rest."""
+    """Sends launches to the scheduler in epochs, and other launches to lanes."""
 
     name = "device"
     decides = True
@@ -94,7 +98,7 @@ class Device(Backend):
         super().__init__(open_queues(context, device, 1, timed), lanes.profiling)
         self.lanes = lanes
         if choice is not None:
-            self.name = lanes.name  # which has the scheduler beside it
+            self.name = lanes.name  # the backend of the lanes, with the scheduler beside it
         self._store = store
         self._schedulers = Schedulers(
             context, device, tier, settings.groups, settings.watched, settings.room, settings.timed
@@ -106,34 +110,36 @@ class Device(Backend):
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []
         self._choice = choice
-        """The rule by which launches go to the scheduler; None: all that can."""
+        """The rule that chooses between scheduler and lanes. None: every launch that can goes to
+        the scheduler."""
         self._clocked = self._clockless = self.queues
-        """The queue with the times of its commands, and the one without, if there are two."""
+        """The queue that keeps the times of its commands, and the one that does not, if there are
+        two."""
         if choice is not None and not on_cpu and not lanes.profiling:
             self._clockless = [CommandQueue(context, device)]
         self._commands: list[Launch] = []
-        """The launches of the open epoch, where it may go to lanes as a whole."""
+        """The launches of the open epoch, if the whole epoch may still go to lanes."""
         self._timed: dict[int, Key] = {}
         self._where: dict[int, str] = {}
         self._children: dict[int, str] = {}
-        """What became of items that were spawned in the epochs of launches."""
+        """What happened to spawned items, by the launch whose epoch spawned them."""
         self._offered: list[OwnKernel] = []
         self._builds = 0
         self._together = False
         self._cut_count = CutCount()
         self.reasons: dict[str, int] = {}
-        """Why launches went to lanes, and how many."""
+        """How many launches went to lanes, by reason."""
 
     # ---- submitting ----------------------------------------------------------------------------
 
     @property
     def schedulers(self) -> Schedulers:
-        """What is built, and what can be."""
+        """Return the schedulers that are built or can be built."""
         return self._schedulers
 
     @property
     def settings(self) -> Settings:
-        """How epochs are run."""
+        """Return the settings by which epochs run."""
         return self._sender.settings
 
     @settings.setter
@@ -143,44 +149,45 @@ class Device(Backend):
 
     @property
     def choice(self) -> Choice | None:
-        """The rule by which launches go to the scheduler; None: all that can."""
+        """Return the rule that chooses between scheduler and lanes. None: all that can go to the
+        scheduler."""
         return self._choice
 
     @property
     def sender(self) -> Sender:
-        """What sends epochs."""
+        """Return the sender of epochs."""
         return self._sender
 
     @property
     def newest(self) -> Epoch | None:
-        """The newest epoch that was sent and is not known to have ended."""
+        """Return the newest epoch that was sent and is not known to have ended."""
         newest: Epoch | None = self._sender.newest
         return newest
 
     @property
     def open_epoch(self) -> Epoch | None:
-        """The epoch that launches go to at the moment."""
+        """Return the epoch that takes launches at the moment."""
         epoch: Epoch | None = self._sender.open
         return epoch
 
     @property
     def waits(self) -> int:
-        """Launches on lanes that epochs were made to wait for."""
+        """Return how many launches on lanes epochs had to wait for."""
         return self._sender.waits
 
     @property
     def epochs_sent(self) -> int:
-        """Epochs that were sent."""
+        """Return how many epochs were sent."""
         return self._sender.epochs_sent
 
     def keep_open(self, tasks: int = 0) -> None:
-        """Let the open epoch grow to so many tasks, or until it is asked for, whatever those before
-        it held."""
+        """Let the open epoch grow to that many tasks, or until it is asked for, however large
+        earlier epochs were."""
         self._sender.grow_to(tasks)
 
     @property
     def counters(self) -> dict[str, int]:
-        """Tasks, epochs, launches of the scheduler, and how often an epoch was cut short."""
+        """Count tasks, epochs, launches of the scheduler, and epochs that were sent early."""
         epoch = self._sender.open
         waiting = epoch.recorder.tasks if epoch is not None else 0
         return {
@@ -191,7 +198,7 @@ class Device(Backend):
         }
 
     def where(self, number: int) -> str:
-        """Where a launch ran, or runs, and why, ending in '; '."""
+        """Say where a launch ran, or runs, and why. The text ends in '; '."""
         reason = self._where.get(number)
         if reason == ON_HOST:
             return "on the host; "
@@ -206,12 +213,12 @@ class Device(Backend):
         return "in the scheduler on the device, or on a lane, too long ago to tell; "
 
     def passes_by(self, number: int) -> None:
-        """Told, or it would be taken for one in the scheduler."""
+        """Note a host task. Otherwise `where` would say that the scheduler ran it."""
         self._where[number] = ON_HOST
         forget_oldest(self._where)
 
     def join(self, table: core.native.Table) -> None:
-        """The core makes launches for both by itself."""
+        """Let the core make launches by itself, for the scheduler and for the lanes."""
         table.tell(self.reasons, self._where)
         self._sender.by_itself = self._choice is None
         self._sender.join()
@@ -219,11 +226,12 @@ class Device(Backend):
 
     @property
     def core_queues(self) -> core.native.Queues | None:
-        """Those of the lanes."""
+        """Return the queues of the lanes."""
         return self.lanes.core_queues
 
     def stays(self, number: int, kernel: OwnKernel, key: Key) -> tuple[int, int, str | None]:
-        """Some launches at a time, where the last one took a lane: what keeps a kernel there may
+        """Return the lease of a kernel: launches left, the launch where it ends, and the reason.
+        It is for a kernel whose last launch took a lane. It is short, because the reason may
         change."""
         reason, choice, left, until = self._where.get(number), self._choice, HOT, 0
         if kernel.origin is None:  # no scheduler can have it
@@ -241,20 +249,21 @@ class Device(Backend):
         return left, until, reason
 
     def from_queues(self, ended: Ended) -> Ended:
-        """Some may have been timed; and epochs that they followed end before them."""
+        """Take launches that ended on lanes. Some need their time noted, and the epochs that they
+        followed end before them."""
         looks = iter((ended[:], []))
         ended[:] = self._collect(lambda: next(looks))
-        return ended  # the same list: whoever takes note of them empties it
+        return ended  # the same list, because the caller empties it
 
     def look(self) -> None:
-        """An epoch may be full."""
+        """Send the open epoch if it is full."""
         self._come_together()
         self._keep_together()
         self.send_if_due()
         forget_oldest(self._where)
 
     def about(self) -> Report:
-        """Counters, reasons and schedulers, in plain values."""
+        """Report counters, reasons and schedulers in plain values."""
         return {
             **self.counters,
             "on_lanes": dict(self.reasons),
@@ -266,18 +275,18 @@ class Device(Backend):
 
     @property
     def unsent(self) -> bool:
-        """Whether launches wait for an epoch to be sent."""
+        """Tell whether launches wait for an epoch to be sent."""
         return self._sender.unsent
 
     @property
     def is_attended(self) -> bool:
-        """Whether launches may come to an epoch without anybody's being told."""
+        """Tell whether the core may add launches to an epoch without telling Python."""
         epoch = self._sender.open
         return self.unsent or (epoch is not None and epoch.attended > 0)
 
     def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
-        """Into the open epoch, or to a lane."""
-        if self._table.is_complete:  # and not sent yet
+        """Put a launch into the open epoch, or on a lane."""
+        if self._table.is_complete:  # it has all its launches, but was not sent yet
             self.send()
         command = launch.command
         if type(command) is SegmentCommand:
@@ -332,9 +341,10 @@ class Device(Backend):
         self.send_if_due()
 
     def _as_guest(self, command: Command, home: Scheduler, other: Scheduler) -> Task | None:
-        """What a launch is in another scheduler, if it may as well run there: so that the epoch
-        needs no cut. One that fills the device has its tiles as its own scheduler cuts them: on an
-        H200 such a task took twice as long in groups of 64 as in groups of 256."""
+        """Make the task of a launch for another scheduler, so that the open epoch need not be cut.
+        Return None if the launch cannot run there. A task that fills the device has to keep the
+        tiles of its own scheduler: on an H200 such a task took twice as long in groups of 64 as in
+        groups of 256."""
         command, decision = parts_of(command)
         assert type(command) is KernelCommand
         origin = command.kernel.origin
@@ -344,20 +354,21 @@ class Device(Backend):
             return None
         try:
             task = other.bodies[origin].made(command, decision, self._store.owns)
-        except Unfit:  # it has less local memory
+        except Unfit:  # the other scheduler has less local memory
             return None
         is_alike = other.limits.group == home.limits.group
         return task if is_alike or 2 * task.tiles <= other.limits.groups else None
 
     def attend(self) -> None:
-        """Look at the open epoch now and then, though it has no tasks."""
+        """Let the open epoch be polled, even though it has no tasks yet."""
         epoch = self._sender.open
         if epoch is not None and not epoch.attended:
             self._sender.attend()
 
     def heads(self, command: KernelCommand) -> list[Head]:
-        """How records of launches like one that was a task of a scheduler begin, there and in all
-        others where they may as well run. None, if they do not go to it without further thought."""
+        """Return how records of such launches begin, in their own scheduler and in others that can
+        run them. The list is empty if these launches may not go to the scheduler without a new
+        decision."""
         offer = _offer(command)
         if offer is None:
             return []
@@ -373,8 +384,8 @@ class Device(Backend):
         return heads
 
     def bands(self, command: KernelCommand) -> BandHeads | None:
-        """How records of the bands of such launches begin in the scheduler of their kernel.
-        None: it does not have them, or not yet."""
+        """Return how records of the bands of such launches begin in the scheduler of their kernel.
+        None: the scheduler does not have these bands, or not yet."""
         try:
             scheduler, body = self._body(command)
             task = body.made(command, None, self._store.owns)
@@ -388,7 +399,8 @@ class Device(Backend):
         return BandHeads(scheduler, body.limits.arena_bytes, task.shape, found.unit, heads)
 
     def _refusal(self, key: Key | None, tiles: int, scheduler: Scheduler) -> str | None:
-        """Why the next launch of a kernel and its sizes should take a lane, if it should."""
+        """Say why the next launch of a kernel and its sizes should take a lane. None: it should
+        not."""
         if self._choice is None:
             return None
         return self._choice.refusal(self._table.number, key, tiles, scheduler.limits.groups)
@@ -396,7 +408,7 @@ class Device(Backend):
     def _task(
         self, command: Command, offer: tuple[Scheduler, Body] | None
     ) -> tuple[Scheduler, Task]:
-        """The task that a launch is. Raises `Unfit`."""
+        """Make the task of a launch. Raises `Unfit`."""
         command, decision = parts_of(command)
         if type(command) is not KernelCommand:
             raise Unfit(f"a {command.name} runs on a lane")
@@ -411,7 +423,7 @@ class Device(Backend):
         return scheduler, task
 
     def _keep_offer(self, command: KernelCommand, scheduler: Scheduler, body: Body) -> None:
-        """From now on launches of a kernel at these sizes are at home there."""
+        """Remember the scheduler of a kernel at these sizes for the next launches."""
         offers = command.kernel.offers
         if not offers:
             self._offered.append(command.kernel)
@@ -427,9 +439,9 @@ class Device(Backend):
         return self._schedulers.find(origin, prod(command.local_size or (0,)), why)
 
     def _keep_together(self) -> None:
-        """Have kernels in one scheduler that are launched in turn and are in several: there epochs
-        are cut. For a while each kernel's next launch comes to Python, which tells what they
-        are."""
+        """Bring kernels that are launched in turn into one scheduler. Epochs are cut between
+        kernels of different schedulers. To learn which kernels these are, Python sees the next
+        launch of each kernel for a while."""
         self._look_again()
         step = self._cut_count.look(self._sender.cuts, self._sender.epochs_sent)
         if step is Step.WATCH:
@@ -439,15 +451,15 @@ class Device(Backend):
             self._schedulers.gather()
 
     def _come_together(self) -> bool:
-        """Whether so many launches were under way at a time that an epoch of them is worth being
-        sent. Else nothing is built: the driver's compiler would keep launches waiting."""
+        """Tell whether enough launches were in flight at one time to make an epoch worth sending.
+        Until then nothing is built, because launches would wait for the driver's compiler."""
         if not self._together and (self._choice is None or len(self._table) >= FEW):
             self._together = True
             self._table.generation += 1
         return self._together
 
     def _to_lane(self, launch: Launch, reason: str) -> None:
-        """Behind its upstream, epochs included: an epoch that it waits for is sent first."""
+        """Launch on a lane, behind its upstream. An epoch in its upstream is sent first."""
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
         number = launch.number
         self._where[number] = reason
@@ -463,7 +475,8 @@ class Device(Backend):
         self.lanes.submit(launch, extra)
 
     def _epochs_above(self, launch: Launch) -> list[cl.Event] | None:
-        """The events of the epochs that a launch on a lane waits for; they are sent."""
+        """Return the events of the epochs that a launch on a lane follows. These epochs are
+        sent."""
         extra = []
         for number in launch.upstream:
             epoch = self._sender.find(self._table.epoch(number))
@@ -475,8 +488,8 @@ class Device(Backend):
         return extra or None
 
     def _replay(self, number: int, upstream: Sequence[int], command: SegmentCommand) -> None:
-        """A recorded segment, as an epoch of its own behind the open one. What the driver refuses
-        here is its failure."""
+        """Send a recorded segment as an epoch of its own, behind the open one. If the driver
+        refuses, the segment fails."""
         self._cut()
         sender = self._sender
         epoch = sender.new_epoch(command.segment.scheduler, True)
@@ -493,8 +506,8 @@ class Device(Backend):
     # ---- sending -------------------------------------------------------------------------------
 
     def _choose_queue(self) -> None:
-        """The one that keeps times only where somebody wants to know. Epochs run in order, so that
-        it is changed when none is under way."""
+        """Use the queue that keeps times only while the choice needs timing. Epochs run in order,
+        so the queue changes only when no epoch is in flight."""
         choice = self._choice
         if choice is None or self._sender.has_sent or self._clocked is self._clockless:
             return
@@ -504,7 +517,7 @@ class Device(Backend):
             self._sender.requeue(wanted[0], self.lanes)
 
     def send_if_due(self) -> None:
-        """Send the open epoch if it is full, or if it has some tasks and the device none."""
+        """Send the open epoch if it is full, or if it has some tasks and the device has none."""
         epoch = self._sender.open
         if epoch is None or not self.unsent:
             return
@@ -515,20 +528,21 @@ class Device(Backend):
             self.send()
 
     def _cut(self) -> None:
-        """Send the open epoch before its time."""
+        """Send the open epoch early."""
         self._sender.cuts += self.unsent
         self.send()
 
     def send(self) -> None:
-        """Send the open epoch. What the driver refuses here is the failure of all its launches. The
-        next one is open at once, where it will be sent whatever comes: launches that the core makes
-        need not stop for it. Who looked at this one now and then does so for the next."""
+        """Send the open epoch and open the next one. If the driver refuses, all launches of the
+        epoch fail. The next epoch is opened at once if it will be sent whatever its size. Then
+        launches of the core need not stop for it. If this epoch was polled, the next one is polled
+        too."""
         sender, choice = self._sender, self._choice
         if not sender.unsent:
             return
         if choice is not None:
             epoch, few = sender.open, self._commands
-            if not self._table.is_complete:  # else it came as foreseen
+            if not self._table.is_complete:  # otherwise the epoch was foreseen
                 self._commands = []
                 newest = self._table.of_epoch(epoch.number)[-1]
                 if not choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
@@ -540,8 +554,8 @@ class Device(Backend):
         sender.send_open(choice is None or choice.trusts)
 
     def _look_again(self) -> None:
-        """Where there are new schedulers, what was offered may be in a newer one now, and what the
-        core sends to lanes in one of them."""
+        """Look for the scheduler of each kernel again after a build. A kernel may be in a newer
+        scheduler now, and one that the core sends to lanes may be in one."""
         if self._builds == self._schedulers.builds:
             return
         self._builds = self._schedulers.builds
@@ -550,35 +564,36 @@ class Device(Backend):
             self._choice.look_again(self._builds)
 
     def _forget_offers(self) -> None:
-        """Have Python look for each kernel's scheduler again, at its next launch."""
+        """Let Python find the scheduler of each kernel again, at its next launch."""
         for native in self._offered:
             native.offers = {}
         self._offered.clear()
         self._table.generation += 1
 
     def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
-        """An epoch too small to be sent: its launches take lanes."""
+        """Return the launches of an epoch to lanes, because it is too small to be sent."""
         self._table.leave(epoch.number)
         for launch in launches:
             try:
                 self._to_lane(launch, DISSOLVED)
-            except Exception as error:  # whatever it is, it is the launch's
+            except Exception as error:  # any error is the launch's own
                 self._lost.append((launch.number, DeviceError(str(error))))
 
     # ---- what has ended ------------------------------------------------------------------------
 
     @property
     def has_epochs(self) -> bool:
-        """Whether epochs were sent that nobody has seen to end."""
+        """Tell whether epochs were sent and not yet seen to end."""
         return self._sender.has_sent
 
     @property
     def in_flight(self) -> int:
-        """Launches submitted and not yet reported."""
+        """Return how many launches were submitted and not yet reported."""
         return self._table.in_epochs + self.lanes.in_flight
 
     def event(self, number: int) -> cl.Event | None:
-        """The event of a launch: of its lane's command, or of its epoch, which is sent for it."""
+        """Return the event of a launch: of its command on a lane, or of its epoch, which is sent
+        first."""
         epoch: Epoch | None = self._sender.find(self._table.epoch(number))
         if epoch is None:
             return self.lanes.event(number)
@@ -589,7 +604,7 @@ class Device(Backend):
         return epoch.event
 
     def oldest(self) -> cl.Event | None:
-        """An event to wait for before looking again."""
+        """Return an event to wait for before the next poll."""
         self.send()
         for epoch in self._sender.sent:
             event: cl.Event | None = epoch.event
@@ -598,7 +613,7 @@ class Device(Backend):
         return self.lanes.oldest()
 
     def poll(self, most: int = 64) -> Ended:
-        """Launches that have ended. An epoch that was open for long enough is sent."""
+        """Return launches that have ended. Send the epoch that was open for long enough."""
         self._keep_together()
         epoch = self._sender.open
         if epoch is not None and epoch.recorder.tasks:
@@ -609,20 +624,20 @@ class Device(Backend):
                     self._sender.attend()
             elif perf_counter() - epoch.opened > most_s and self._sender.in_hand < 2:
                 self.send()
-        elif self._table.is_complete:  # and nobody else sends it
+        elif self._table.is_complete:  # no other code sends it
             self.send()
         elif epoch is not None and epoch.attended and perf_counter() - epoch.attended > ATTENDED_S:
             self._sender.leave_alone()
         return self._collect(lambda: self.lanes.poll(most))
 
     def poll_up_to(self, number: int) -> Ended:
-        """The same, for a caller who waits for a launch."""
+        """Return launches that have ended, for a caller that waits for launch `number`."""
         return self._collect(lambda: self.lanes.poll_up_to(number))
 
     def _collect(self, poll: Callable[[], Ended]) -> Ended:
-        """Two looks at the lanes, one on each side of the look at the epochs: whatever an epoch
-        that ended waited for has been seen to end. Epochs with launches of the core's own are
-        reported behind all others."""
+        """Poll lanes, then epochs, then lanes again. The second poll of the lanes finds every
+        launch that an ended epoch followed. Epochs with launches of the core's own are reported
+        behind all others."""
         ended = self._from_lanes(poll())
         epoch = self._sender.take_ended()
         if epoch is None:
@@ -639,7 +654,8 @@ class Device(Backend):
         return ended + whole
 
     def _from_lanes(self, ended: Ended) -> Ended:
-        """What has ended on lanes: launches to be timed, and those that never came there."""
+        """Note the times of launches that ended on lanes, and add launches that never reached a
+        lane."""
         timed = self._timed
         if timed and self._choice is not None:
             for end in ended:
@@ -656,7 +672,8 @@ class Device(Backend):
         return ended
 
     def _end(self, epoch: Epoch) -> Ended:
-        """An epoch has ended: what became of its launches. If that was bad, each is told."""
+        """Return the ends of an epoch's launches. If the epoch failed, each launch has its
+        error."""
         which, table = epoch.number, self._table
         if epoch.scheduler.notes is not None:
             self._note(epoch)
@@ -678,7 +695,7 @@ class Device(Backend):
         return ended
 
     def _note(self, epoch: Epoch) -> None:
-        """Remember what the notes tell of an epoch that has ended."""
+        """Keep the notes of an epoch that has ended."""
         times, segment = epoch.profile, epoch.segment
         if epoch.event is None or times is None:
             return
@@ -690,7 +707,8 @@ class Device(Backend):
             self._book.keep()
 
     def _look_at(self, epoch: Epoch, choice: Choice) -> None:
-        """How long an epoch took may say that its kernels belong to lanes."""
+        """Give the time of an epoch to the rule, which may send its kernels to lanes from now
+        on."""
         tasks = epoch.recorder.tasks + epoch.foreseen
         if not epoch.is_clocked:
             choice.saw((perf_counter() - epoch.sent) * 1e6, tasks)
@@ -702,24 +720,24 @@ class Device(Backend):
                 self._table.generation += 1
 
     def _names(self, epoch: Epoch) -> Counter[str]:
-        """Of the kernels in it, with how many launches of each there are."""
+        """Count the launches of each kernel in an epoch."""
         found = Counter(self._table.names(epoch.number))
         return found + epoch.names if epoch.names else found
 
     def time_tasks(self, on: bool) -> None:
-        """Use timed schedulers from now on, or the usual ones."""
+        """Use schedulers that note times from now on, or the usual ones."""
         self._schedulers.time(on)
         if on:
             self._book.begin(one.notes for one in self._schedulers.built() if one.notes is not None)
 
     def noted(self) -> Found | None:
-        """What groups of the scheduler ran of launches that have ended."""
+        """Return what groups of the scheduler ran, for launches that have ended."""
         if self._sender.has_sent:
             return None
         return self._book.take()._replace(untimed=self._schedulers.untimed())
 
     def snapshot(self) -> Snapshot | None:
-        """What the oldest epoch on the device does, read by a queue that is not busy with it."""
+        """Read the state of the oldest epoch on the device, by a queue that is not busy with it."""
         from .snapshot import snapshot
 
         epoch = next((one for one in self._sender.sent if one.event is not None), None)
@@ -737,13 +755,14 @@ class Device(Backend):
         return snapshot(self.queues[0], epoch, name)
 
     def error(self, number: int, status: int) -> BaseException | None:
-        """What ended a launch, where the driver's status does not tell."""
+        """Return the error of a launch, where the driver's status does not tell it."""
         return self._errors.pop(number, None) or self.lanes.error(number, status)
 
     # ---- the rest ------------------------------------------------------------------------------
 
     def cutter(self) -> Cutter:
-        """What cuts recorded launches into segments for this backend. Graphs arrange them."""
+        """Return the cutter that cuts recorded launches into segments for this backend. Graphs call
+        it."""
         from .cutting import Cutter
 
         settings, choice = self.settings, self._choice
@@ -756,13 +775,13 @@ class Device(Backend):
             if choice is None:
                 return None
             if task.cuts.bands and choice.on_cpu:
-                return None  # on a CPU they gain more than lanes
+                return None  # on a CPU bands gain more than lanes do
             return choice.refusal(self._table.number, _key(command), task.tiles, groups)
 
         return Cutter(self.queues[0].context, self._schedulers, self._store, how, refusal)
 
     def prepare(self, kernels: list[tuple[Origin, int]]) -> None:
-        """Have kernels built into schedulers, and wait for it."""
+        """Build kernels into schedulers, and wait for the builds."""
         for origin, group in kernels:
             self._schedulers.ask(origin, group)
         self._schedulers.wait()
@@ -770,7 +789,7 @@ class Device(Backend):
     def requeue(
         self, lanes: Backend, queues: list[cl.CommandQueue] | None = None
     ) -> tuple[Backend, list[cl.CommandQueue]]:
-        """Other lanes, and queues that go with them; gives those before. Nothing is in flight."""
+        """Change to other lanes and queues. Return the ones before. Nothing may be in flight."""
         before = self.lanes, self.queues
         if queues is None:
             old = self.queues[0]
@@ -781,8 +800,8 @@ class Device(Backend):
         return before
 
     def flush(self) -> None:
-        """Send what there is."""
-        self.send()  # which flushes
+        """Send the open epoch and flush the lanes."""
+        self.send()  # this also flushes
         self.lanes.flush()
 
     def wait_all(self) -> None:
@@ -792,7 +811,7 @@ class Device(Backend):
         self.lanes.wait_all()
 
     def close(self) -> None:
-        """Wait, then let go of the queues."""
+        """Wait, then release the queues."""
         self._schedulers.close()
         self.wait_all()
         self._sender.shut()
@@ -801,15 +820,17 @@ class Device(Backend):
 
 
 def forget_oldest(where: dict[int, str]) -> None:
-    """Half of what is remembered, when that is twice as much as it has to be: the first key of a
-    dictionary is found behind all that were taken out before."""
+    """Drop half of the entries when there are twice as many as needed. To drop one at a time would
+    be slow: Python finds the first key of a dictionary only behind all that were deleted before
+    it."""
     if len(where) >= 2 * REMEMBERED:
         for number in list(islice(where, len(where) - REMEMBERED)):
             del where[number]
 
 
 def _at_once(choice: Choice, number: int, command: Command) -> str | None:
-    """Why a launch takes a lane without further thought, if it does."""
+    """Return the reason why a launch takes a lane without a further decision. None: it needs a
+    decision."""
     until, why = choice.left_alone(number, command.name)
     if until:
         return why
@@ -821,8 +842,7 @@ def _at_once(choice: Choice, number: int, command: Command) -> str | None:
 
 
 def _offer(command: Command) -> tuple[Scheduler, Body] | None:
-    """The scheduler that the kernel of a launch was in before at these sizes, and its body
-    there."""
+    """Return the scheduler that had the kernel before at these sizes, and its body there."""
     command, _ = parts_of(command)
     if type(command) is not KernelCommand:
         return None
@@ -831,20 +851,20 @@ def _offer(command: Command) -> tuple[Scheduler, Body] | None:
 
 
 def _look_away(kernel: OwnKernel, reason: str) -> None:
-    """What keeps a kernel on lanes now will do so for its next launches, for twice as many each
-    time: to ask takes as long as some launches. What changes for all has them asked anew."""
+    """Keep a kernel on lanes for its next launches without asking, for twice as many each time. To
+    ask takes as long as some launches. A change that concerns all kernels makes them ask again."""
     kernel.launched = HOT - kernel.stays
     kernel.stays = min(2 * kernel.stays, LONGEST_REST)
     kernel.reason = reason
 
 
 def _has_origin(command: Command) -> bool:
-    """Whether a scheduler could have the kernel of a launch."""
+    """Tell whether a scheduler could have the kernel of a launch."""
     return type(command) is not KernelCommand or command.kernel.origin is not None
 
 
 def _key(command: Command) -> Key | None:
-    """A kernel and its sizes: what launches are alike for. None for other commands."""
+    """Return a kernel and its sizes, by which launches count as alike. None for other commands."""
     command, _ = parts_of(command)
     if type(command) is KernelCommand:
         return command.name, command.global_size, command.local_size

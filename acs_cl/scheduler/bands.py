@@ -1,7 +1,7 @@
-"""Bands of a launch: which of its tiles are a task, and what that touches.
+"""Bands of a launch: which of its tiles are a task, and which bytes they touch.
 
-In: the sizes of a launch and how it is to be cut. Out: `Band`s, or why the launch stays whole.
-Pure.
+Input: the sizes of a launch and how it is to be cut. Output: `Band`s, or the reason why the launch
+stays whole. Pure.
 
 Invariant: the bands of a launch have all of its tiles, each once.
 """
@@ -16,26 +16,27 @@ from ..records import Access, Span
 from . import layout
 
 MOST_AUTO = 32
-"""Bands that a launch gets where nobody said how many."""
+"""Bands that a launch gets if the program gave no number."""
 
 MOST_WAVES = 4
-"""A launch with more of them is not cut by itself: what its last wave leaves idle is little."""
+"""A launch with more waves is not cut unless asked for: its last wave leaves little idle."""
 
 
 class Band(NamedTuple):
-    """Some tiles of a launch, and what they touch."""
+    """Some tiles of a launch, and the bytes that they touch."""
 
     first: int
     tiles: int
     access: Access
     run: int = 0
-    """So many in a row, then the next ones begin `stride` behind these; 0: all are in a row."""
+    """Tiles in a row; the next ones begin `stride` behind the first of these. 0: all tiles are in a
+    row."""
     stride: int = 0
     boxes: tuple[Groups, ...] = ()
 
 
 class Cuts(NamedTuple):
-    """The bands of a launch; or none, and why."""
+    """The bands of a launch, or the reason why there are none."""
 
     bands: tuple[Band, ...]
     reason: str
@@ -44,22 +45,22 @@ class Cuts(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """What of a launch decides where it may be cut."""
+    """Sizes of a launch that decide where it may be cut."""
 
     counts: tuple[int, ...]
     """Groups on each axis."""
     local: tuple[int, ...]
     local_items: int
     tile_items: int
-    """Of a tile, if it is not cut."""
+    """Work-items of a tile if the launch is not cut."""
     is_tiled: bool
-    """Whether a tile may end inside of a group."""
+    """Whether a tile may end inside a group."""
     groups: int
     """Groups that run at the same time."""
 
     @property
     def items(self) -> int:
-        """Work-items of the launch."""
+        """Return the number of work-items of the launch."""
         items = self.local_items
         for count in self.counts:
             items *= count
@@ -67,7 +68,7 @@ class Sizes(NamedTuple):
 
 
 def shares(sizes: Sizes, cut: Cut) -> Shares | str:
-    """What groups its bands have; or why a launch stays whole."""
+    """Return the groups of each band, or the reason why the launch stays whole."""
     if cut.touched is None:
         return cut.reason
     if not isinstance(cut.bands, int):
@@ -83,7 +84,7 @@ def shares(sizes: Sizes, cut: Cut) -> Shares | str:
 
 
 def tiles_of(sizes: Sizes, unit: int) -> tuple[int, int]:
-    """Work-items of a tile, and tiles of so many groups."""
+    """Return the work-items of a tile, and how many tiles `unit` groups have."""
     items = unit * sizes.local_items
     units = items if sizes.is_tiled else unit
     wanted = max(1, round(items / sizes.tile_items))
@@ -94,7 +95,7 @@ def tiles_of(sizes: Sizes, unit: int) -> tuple[int, int]:
 
 
 def bands_of(sizes: Sizes, cut: Cut, shares: Shares, tile_items: int) -> tuple[Band, ...]:
-    """The bands of a launch in tiles of so many items."""
+    """Make the bands of a launch in tiles of `tile_items`."""
     assert cut.touched is not None
     found = []
     for part in shares.parts:
@@ -109,8 +110,8 @@ def bands_of(sizes: Sizes, cut: Cut, shares: Shares, tile_items: int) -> tuple[B
 
 
 def alike(one: Cuts, other: Cuts, access: Access, new: Access) -> bool:
-    """Whether bands conflict with others as before, where a launch of `access` has become one of
-    `new`: they touch the same bytes, or all of them as far away as the launch."""
+    """Tell whether the bands have the same hazards after the access of their launch changed. They
+    do if they touch the same bytes, or if all bytes moved as far as those of the launch."""
     if len(one.bands) != len(other.bands):
         return False
     if not one.bands or one == other:

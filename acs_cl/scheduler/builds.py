@@ -1,13 +1,12 @@
-"""Schedulers on the device: which kernels are in them, and building them behind the program's back.
+"""Builds: which kernels are in schedulers, and a thread that builds them while the program runs.
 
-In: kernels that the program launches. Out: their bodies in a scheduler that is ready, or a reason
-why there is none, or not yet. A thread translates and builds while these kernels run on lanes; it
-takes all that was asked for since at once.
+Input: kernels that the program launches. Output: their bodies in a scheduler that is ready, or the
+reason why there is none yet or ever. A thread translates and builds while these kernels run on
+lanes. It takes everything that was asked for meanwhile at once.
 
-Invariants: asking never waits, and waiting for a scheduler ends after `PATIENCE_S`: some compilers
-never end on some kernels, which then run on lanes. A scheduler that is in use is never changed: a
-new one takes its place, and epochs keep the one they were recorded for. What was refused stays
-refused.
+Invariants: asking never waits. Waiting for a scheduler ends after `PATIENCE_S`, because some
+compilers never end on some kernels; these run on lanes. A scheduler in use never changes: a new one
+takes its place, and epochs keep the one that they were recorded for. A refusal is final.
 """
 
 # Long because: who is in which scheduler, and why, is one question.
@@ -39,13 +38,13 @@ if TYPE_CHECKING:
     from ..opencl_c.functions.translation import Function, Functions
 
 LONG_BUILD_S = 20.0
-"""A scheduler that took this long to build takes no more kernels: where a device's compiler is
-slower than those that the numbers above are from, there are fewer."""
+"""A scheduler that took this long to build takes no more kernels. So a slower compiler than those
+measured gets smaller schedulers."""
 
 ENOUGH_GROUPS = 2
-"""Groups that run at the same time on each compute unit, with which a scheduler loses nothing by
-fewer than there were: with two, not six, it ran rigid bodies on an H200 three to four times as fast
-as lanes did."""
+"""Groups that run at the same time on each compute unit, from which on a scheduler loses nothing by
+having fewer than before. With two instead of six it ran rigid bodies on an H200 three to four times
+as fast as lanes did."""
 
 UNIT_BYTES, UNIT_REGISTERS = 64 << 10, 65536
 """Local memory and registers of a compute unit, at least."""
@@ -54,13 +53,13 @@ BATCH_S = 0.003
 """How long a build waits for more kernels to be asked for."""
 
 PATIENCE_S = isolated.PATIENCE_S
-"""How long anybody waits for one scheduler, whether a process of its own builds it or a thread."""
+"""How long one scheduler is waited for, whether a process or a thread builds it."""
 
 IDLE_S = 5.0
 """How long the building thread stays without work."""
 
 TICK_S = 0.1
-"""How long a wait for a build goes without looking whether that is too late."""
+"""How often a wait for a build checks whether it takes too long."""
 
 
 def _too_late() -> str:
@@ -68,7 +67,7 @@ def _too_late() -> str:
 
 
 class Schedulers:
-    """All schedulers of a runtime."""
+    """Holds all schedulers of a runtime."""
 
     def __init__(
         self,
@@ -85,12 +84,12 @@ class Schedulers:
         self.tier = tier
         self._watched = watched
         self._timed = timed
-        """Whether all are built in their timed form, and in no other."""
+        """Whether all schedulers are built in their timed form only."""
         self._times = timed
         self.notes_room = MOST
-        """Tiles that each can note before somebody reads."""
+        """Tiles that each scheduler can note until the host reads."""
         self._untimed: dict[Scheduler, str] = {}
-        """Schedulers without a timed form, and why."""
+        """Schedulers without a timed form, and the reason."""
         self._room = room
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
@@ -105,25 +104,27 @@ class Schedulers:
         self._pending: set[tuple[Origin, int]] = set()
         """What was asked for and is neither built nor refused."""
         self._launched: dict[tuple[Origin, int, Options], None] | None = None
-        """While launches are watched: kernels that were looked for, with where they are at home."""
+        """While launches are watched: kernels that were looked up, with their group size and
+        options."""
         self._gathered: list[tuple[Origin, int, Options]] = []
-        """What is to be in one scheduler."""
+        """Kernels that are to be in one scheduler."""
         self._apart = tier == "ptx" or device.platform.name.strip() == devices.POCL_PLATFORM
         """Whether compiling would keep the program from launching."""
         self._waiting = 0
-        """Threads that wait for builds, and would rather have them soon."""
+        """Threads that wait for builds, so that these are made here, which is sooner."""
         self._thread: threading.Thread | None = None
         self._began: float | None = None
-        """When the thread began with what it does now; None while it does nothing."""
+        """When the thread began with its present work. None while it has none."""
         self._closed = False
         self.builds = 0
-        """Schedulers that were put to use."""
+        """How many schedulers were put to use."""
 
     # ---- asking --------------------------------------------------------------------------------
 
     def find(self, origin: Origin, group: int, why: str = "") -> tuple[Scheduler, Body]:
-        """The scheduler that runs a kernel in groups of `group` work-items (where that matters).
-        `why`: not to ask for it where it is not built. Raises `Unfit`."""
+        """Return the scheduler that runs a kernel, and the body there. `group`: work-items of a
+        group, where that matters. `why`: do not ask for a build, and give this reason. Raises
+        `Unfit`."""
         reason = self.reason(origin, group)
         if reason is not None:
             raise Unfit(reason)
@@ -144,18 +145,18 @@ class Schedulers:
         raise Unfit(_too_late() if self.is_late else "its scheduler is not built yet")
 
     def homes(self, origin: Origin, group: int) -> list[tuple[Scheduler, Body]]:
-        """All schedulers that run a kernel in groups of `group` work-items, the one that `find`
-        gives first. Raises `Unfit`."""
+        """Return all schedulers that run a kernel in groups of `group` work-items, the one of
+        `find` first. Raises `Unfit`."""
         first = self.find(origin, group)
         function, _, options = self._translated[origin]
         found = self._sets.bodies(origin, options, None if function.tiled else group)
         return [first, *(one for one in found if one[0] is not first[0])]
 
     def may_ride(self, origin: Origin, home: Scheduler, other: Scheduler) -> bool:
-        """Whether a kernel that `home` runs may as well run in `other`, which has groups of that
-        size, or takes it since it may be cut anywhere. Half of its work-items at least have to run
-        there at the same time. Where a group is one work-item it does not go to larger ones: there
-        tasks take some 20 us longer, with PoCL 3.0."""
+        """Tell whether a kernel that `home` runs may as well run in `other`. The groups there have
+        the same size, or the kernel may be cut anywhere. At least half of its work-items have to
+        run there at one time. A kernel whose group is one work-item does not go to larger groups:
+        tasks take some 20 us longer there, with PoCL 3.0."""
         if origin not in other.bodies or other not in self.built():
             return False
         here, there = home.limits, other.limits
@@ -165,12 +166,12 @@ class Schedulers:
         return 2 * there.groups * there.group >= here.groups * here.group
 
     def watch(self) -> None:
-        """Take note of the kernels that are looked for from now on."""
+        """Note the kernels that are looked up from now on."""
         self._launched = {}
 
     def gather(self) -> None:
-        """Have the kernels that were looked for since `watch` in one scheduler for each size of
-        groups, some time."""
+        """Bring the kernels that were looked up since `watch` into one scheduler for each group
+        size, at some time."""
         with self._lock:
             launched, self._launched = self._launched, None
             if launched and not self._closed:
@@ -178,7 +179,7 @@ class Schedulers:
                 self._start()
 
     def ask(self, origin: Origin, group: int) -> None:
-        """Have a kernel built into a scheduler, some time."""
+        """Have a kernel built into a scheduler, at some time."""
         with self._lock:
             if self._closed or (origin, group) in self._asked or self.reason(origin, group):
                 return
@@ -192,8 +193,8 @@ class Schedulers:
         self._lock.notify()
 
     def enlarge(self, scheduler: Scheduler, nbytes: int) -> None:
-        """A launch needs more local memory than a scheduler has. Raises `Unfit` for good if that is
-        too much."""
+        """Give a scheduler more local memory, for a launch that needs it. Raises `Unfit` for good
+        if that is too much."""
         most = self._most_arena()
         if nbytes > most:
             raise Unfit(
@@ -222,30 +223,31 @@ class Schedulers:
                 self._waiting -= 1
 
     def reason(self, origin: Origin, group: int) -> str | None:
-        """Why a kernel cannot be in a scheduler, in groups of `group`, if it cannot."""
+        """Return the reason why a kernel cannot be in a scheduler in groups of `group`. None: it
+        can."""
         return self._reasons.get(origin) or self._reasons.get((origin, group))
 
     @property
     def is_busy(self) -> bool:
-        """Whether a scheduler is being built at the moment."""
+        """Tell whether a scheduler is being built at the moment."""
         return self._began is not None
 
     @property
     def is_late(self) -> bool:
-        """Whether one build has taken too long, and nobody should wait for it."""
+        """Tell whether one build takes too long to wait for."""
         began = self._began
         return began is not None and perf_counter() - began > PATIENCE_S
 
     def built(self) -> list[Scheduler]:
-        """The schedulers that are built."""
+        """Return the schedulers that are built."""
         return [there.built for there in self._sets if there.built is not None]
 
     def facts(self) -> list[Facts]:
-        """What there is."""
+        """Return facts about each built scheduler."""
         return [one.facts for one in self.built()]
 
     def close(self) -> None:
-        """No more builds."""
+        """Start no more builds."""
         with self._lock:
             self._closed = True
             self._lock.notify()
@@ -253,9 +255,9 @@ class Schedulers:
     # ---- times of tasks ------------------------------------------------------------------------
 
     def time(self, on: bool) -> None:
-        """Have schedulers note when each group began and ended its tiles, from now on; or not any
-        longer. Blocks until their timed forms are built, or building them takes too long: what has
-        none goes on without."""
+        """Let schedulers note when each group began and ended its tiles, or stop that. Blocks until
+        their timed forms are built, or building takes too long. A scheduler without one goes on
+        without."""
         if self._timed:
             return
         with self._lock:
@@ -269,7 +271,7 @@ class Schedulers:
                 one.time(on)
 
     def untimed(self) -> tuple[tuple[str, str], ...]:
-        """Kernels of schedulers that have no timed form, and why."""
+        """Return the kernels of schedulers without a timed form, and the reason."""
         late = "its timed form is not built"
         return tuple(
             (", ".join(one.facts.kernels), self._untimed.get(one, late))
@@ -284,8 +286,8 @@ class Schedulers:
         )
 
     def _add_timed(self, scheduler: Scheduler) -> None:
-        """Build the timed form of a scheduler, with as many registers as it has, so that as many
-        groups run at the same time."""
+        """Build the timed form of a scheduler. It gets as many registers, so that as many groups
+        run at one time."""
         source, words, registers = scheduler.text
         words = (*words, TIMED)
         if registers and self.tier == "ptx":
@@ -293,7 +295,7 @@ class Schedulers:
         try:
             native, notes, _ = self._form(source, words, scheduler.limits.group)
             scheduler.add_timed(native, notes)
-        except Exception as error:  # of the compiler, of the driver: it goes on without
+        except Exception as error:  # the compiler or the driver failed: it goes on without
             said = " ".join(str(error).splitlines()[:2])
             self._untimed[scheduler] = f"its timed form does not build: {said or error!r}"
 
@@ -317,7 +319,7 @@ class Schedulers:
                 for scheduler in lacking:
                     self._add_timed(scheduler)
                 self._build_all(asked, gathered)
-            except Exception as error:  # a fault of ours: these have lanes, others get their turn
+            except Exception as error:  # our own fault: these kernels run on lanes
                 for origin, group in asked:
                     self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
             finally:
@@ -329,7 +331,7 @@ class Schedulers:
     def _build_all(
         self, asked: list[tuple[Origin, int]], gathered: list[tuple[Origin, int, Options]]
     ) -> None:
-        # here, so that programs whose kernels never get hot do not load it
+        # here, so that programs without hot kernels do not load it
         from ..opencl_c.functions.translation import CannotTranslate
         from ..opencl_c.parse.clang import CannotParse
 
@@ -342,7 +344,7 @@ class Schedulers:
                 self._refuse(origin, group, refused.reason)
             except isolated.TooLate as late:
                 self._refuse(origin, group, f"its translation does not end: {late}")
-            except Exception as error:  # whatever it is, the kernel has its lane
+            except Exception as error:  # whatever it is, the kernel can run on a lane
                 self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
         self._sets.gather(gathered)
         for there in self._sets:
@@ -350,7 +352,8 @@ class Schedulers:
                 self._renew(there)
 
     def _refuse(self, origin: Origin, group: int, reason: str) -> None:
-        """For good: a kernel that works in groups, in groups of this size."""
+        """Refuse a kernel for good. A kernel that works in groups is refused for this group size
+        only."""
         translated = self._translated.get(origin)
         if translated is None or translated[0].tiled:
             self._reasons[origin] = reason
@@ -358,7 +361,7 @@ class Schedulers:
             self._reasons[origin, group] = reason
 
     def _enter(self, origin: Origin, group: int) -> None:
-        """Translate a kernel and put it where it belongs."""
+        """Translate a kernel and put it into its set."""
         if origin not in self._translated:
             self._translate(origin)
         function, text, options = self._translated[origin]
@@ -370,7 +373,7 @@ class Schedulers:
         if function.blob_bytes > layout.MOST_ARGS_BYTES:
             raise Unfit(f"its arguments take {function.blob_bytes:,} bytes")
         if not function.tiled and not 1 <= group <= self._device.max_work_group_size:
-            return  # nothing to build before a launch says how large its groups are
+            return  # nothing to build before a launch tells the group size
         size = self.tiled_group if function.tiled else group
         self._sets.enter(origin, (function, text), size, options, function.tiled)
 
@@ -382,10 +385,10 @@ class Schedulers:
         if not source:
             raise Unfit("the driver does not give its source")
         found = self._programs.get((source, options))
-        if found is None:  # once, so that all its kernels stand in one and the same text
+        if found is None:  # once, so that all its kernels are in one text
             prefix = "k" + digest(repr((source, options)), 10) + "_"
             if not is_kept(source, options, self._device):
-                self._began = inf  # it has a limit of its own
+                self._began = inf  # the process has a limit of its own
                 worker.run(source, options, devices.devices().index(self._device))
                 self._began = perf_counter()
             found = translate(source, options, self._device, prefix)
@@ -395,9 +398,9 @@ class Schedulers:
         self._translated[origin] = found.functions[name], found.text, found.options
 
     def _renew(self, there: KernelSet) -> None:
-        """Build the scheduler of a set; where that fails, without the kernel that is to blame. A
-        kernel with which half of the groups would run at the same time, or less, than did without
-        it, and fewer than are enough, stays on lanes: all others would pay for it."""
+        """Build the scheduler of a set. If that fails, leave out the kernel that causes it. A
+        kernel stays on lanes if half of the groups or fewer would run at one time with it, and
+        these are not enough. Otherwise all other kernels would pay for it."""
         there.stale = False
         enough = ENOUGH_GROUPS * int(self._device.max_compute_units)
         before = there.built
@@ -406,14 +409,14 @@ class Schedulers:
         while there.functions:
             try:
                 built = self._build(there)
-            except isolated.TooLate:  # which kernel is to blame cannot be told
+            except isolated.TooLate:  # the kernel that causes it is unknown
                 fresh = [one for one in there.functions if not before or one not in before.bodies]
                 if not fresh:
-                    return  # with what was built before
+                    return  # keep what was built before
                 for origin in fresh:
                     self._leave_out(there, origin, _too_late())
                 continue
-            except Exception as error:  # of the compiler, of the driver: there are lanes
+            except Exception as error:  # the compiler or the driver failed: there are lanes
                 lines = str(error).splitlines()
                 said = " ".join(lines[1:3] if isinstance(error, AcsError) else lines[:2])
                 newest = next(reversed(there.functions))
@@ -421,10 +424,10 @@ class Schedulers:
                 continue
             groups = built.limits.groups
             if groups < min(enough, there.enough_groups):
-                break  # each kernel has more where it is at home
+                break  # each kernel has more groups where it is at home
             if groups < enough and before is not None and 2 * groups <= before.limits.groups:
                 fresh = [origin for origin in there.functions if origin not in before.bodies]
-                if fresh:  # the newest, or one before it
+                if fresh:  # the newest kernel, or one before it
                     aside.append(fresh[-1])
                     del there.functions[fresh[-1]]
                     continue
@@ -441,7 +444,7 @@ class Schedulers:
         self._sets.drop(there)
 
     def _use(self, there: KernelSet, built: Scheduler) -> None:
-        """A set has its scheduler."""
+        """Put the new scheduler of a set to use."""
         there.is_slow = built.facts.build_s > LONG_BUILD_S
         if self._times and not built.has_timed:
             self._add_timed(built)
@@ -451,7 +454,7 @@ class Schedulers:
         self.builds += 1
 
     def _leave_out(self, there: KernelSet, origin: Origin, reason: str) -> None:
-        """A set goes on without a kernel; where that is at home, it stays on lanes."""
+        """Take a kernel out of a set. If it is at home there, it stays on lanes."""
         there.functions.pop(origin, None)
         if origin in there.guests:
             there.guests.discard(origin)
@@ -464,7 +467,7 @@ class Schedulers:
 
         started = perf_counter()
         group = there.group
-        ordered = sorted(there.functions, key=repr)  # the same text whatever the order of asking
+        ordered = sorted(there.functions, key=repr)  # the same text, whatever the order of asking
         functions = [there.functions[origin][0] for origin in ordered]
         texts = sorted({there.functions[origin][1] for origin in ordered})
         args = max(function.blob_bytes for function in functions)
@@ -505,7 +508,8 @@ class Schedulers:
     def _form(
         self, source: str, words: Sequence[str], group: int
     ) -> tuple[OwnKernel, Notes | None, int | None]:
-        """Build a kernel that can be launched; what it notes, if that is asked for; registers."""
+        """Build a kernel that can be launched. Return it, its notes if asked for, and its
+        registers."""
         if self._apart and (self.tier == "ptx" or not self._waiting):
             self._compile_apart(source, words, group)
         self._began = perf_counter()
@@ -514,27 +518,27 @@ class Schedulers:
         notes = None
         if TIMED in words:
             notes = Notes(self._context, self._device, program, self.notes_room)
-        # some drivers compile at the first launch: have that behind us
+        # some drivers compile at the first launch, so do that now
         warm_up(self._context, self._device, native, group, notes)
         if notes is not None:
             notes.begin()
         return native, notes, registers
 
     def _spawns(self, group: int) -> int:
-        """What is done with items that tasks spawn, in groups of a size; 0: they are run in loops.
-        Where a compiler makes loops of work-items, there are no barriers for more than that."""
+        """Return how items that tasks spawn are treated in groups of a size. 0: they run in loops.
+        A compiler that makes loops of work-items has no barriers for more than that."""
         is_loop = self._loops and group > 1
         return 0 if is_loop else self._room.spawn.word
 
     def _compile_apart(self, source: str, words: Sequence[str], group: int) -> None:
-        """Have another process compile, once: the driver keeps what it compiled on disk."""
+        """Compile in another process, once: the driver keeps the result on disk."""
         from ..opencl_c import cache
 
         about = [source, *words, str(group), self._device.name, self._device.driver_version]
         name = digest("\0".join(["compiled", *about]))
         if cache.load(name) is not None:
             return
-        self._began = inf  # it has a limit of its own
+        self._began = inf  # the process has a limit of its own
         if warm_up_apart(self._device, source, words, group, self.tier):
             cache.store(name, {})
 
@@ -555,5 +559,6 @@ class Schedulers:
         return Limits(group, there.arena_bytes, groups, min(tiles, layout.MOST_TILES))
 
     def _most_arena(self) -> int:
-        """Local memory of a group, so that four groups share a compute unit."""
+        """Return the local memory that a group may have, so that four groups share a compute
+        unit."""
         return int(self._device.local_mem_size) // (2 if self._loops else 4)

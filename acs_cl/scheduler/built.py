@@ -1,4 +1,4 @@
-"""One scheduler that is built: its kernel on the device, what it takes, and what is told of it."""
+"""One built scheduler: its kernel on the device, its limits, and facts about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .task import Body, Limits
 
 
 class Scheduler:
-    """One built scheduler."""
+    """Holds one built scheduler."""
 
     def __init__(
         self,
@@ -32,29 +32,29 @@ class Scheduler:
         """Of its timed form, if that is in use."""
         self._forms: dict[bool, Form] = {notes is not None: Form(native, notes)}
         self.pool = pool
-        """Memory for what its tasks spawn, which is an argument of it; None: they spawn nothing."""
+        """Memory for spawned items, an argument of the kernel. None: its tasks spawn nothing."""
         self.launcher = core.native.Launcher(
             core.native.QueueKernel(native), limits.group, pool is not None
         )
-        """The same, for the core, which sets all its arguments."""
+        """The kernel for the core, which sets all its arguments."""
         self.launcher.takes_notes = notes is not None
         self.limits = limits
         self.bodies = bodies
         self.facts = facts
 
     def add_timed(self, native: Any, notes: Notes | None) -> None:
-        """Keep the timed form of it."""
+        """Keep the timed form."""
         if self.pool is not None:
             native._set_arg_multi((POOL_INDEX, self.pool))
         self._forms[True] = Form(native, notes)
 
     @property
     def has_timed(self) -> bool:
-        """Whether there is a timed form of it."""
+        """Tell whether there is a timed form."""
         return True in self._forms
 
     def time(self, on: bool) -> None:
-        """Use the timed form from now on, or the usual one, if there is that."""
+        """Use the timed form from now on, or the usual one, if it exists."""
         form = self._forms.get(on)
         if form is not None and form.native is not self.native:
             self.native, self.notes = form
@@ -63,7 +63,7 @@ class Scheduler:
 
     @property
     def limits(self) -> Limits:
-        """What it can take."""
+        """Return its limits."""
         return self._limits
 
     @limits.setter
@@ -73,7 +73,7 @@ class Scheduler:
 
 
 class Text(NamedTuple):
-    """What a scheduler was built from."""
+    """The text that a scheduler was built from."""
 
     source: str
     words: tuple[str, ...]
@@ -81,14 +81,14 @@ class Text(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A scheduler's kernel, and what it notes, if it does."""
+    """A scheduler's kernel, and its notes if it takes any."""
 
     native: Any
     notes: Notes | None
 
 
 class Facts(NamedTuple):
-    """What is told of a scheduler."""
+    """Facts about a scheduler, for reports."""
 
     group: int
     kernels: tuple[str, ...]

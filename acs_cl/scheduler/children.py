@@ -1,8 +1,8 @@
-"""Children: the memory that spawned items are kept in until they run, and what is learned of them.
+"""Children: memory that holds spawned items until they run, and what the scheduler learns of them.
 
-In: a scheduler. Out: a pool for it. Invariants: a pool is of one scheduler, which runs one epoch at
-a time. What is in its units is of no use when that has ended; what was learned of functions stays.
-With any controller, and with a pool that is full, the results are the same.
+Input: a scheduler. Output: a pool for it. Invariants: a pool belongs to one scheduler, which runs
+one epoch at a time. The contents of its units are useless after the epoch; what was learned of
+functions stays. The results are the same with any controller, and with a full pool.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from ..launch.spawning import MOST_THRESHOLD, Spawn
 from . import layout
 
 POOL_INDEX = 6
-"""Of the pool among the arguments of a scheduler that has one."""
+"""Index of the pool among the arguments of a scheduler that has one."""
 
 LEAST = 64
-"""Items of a child that is worth a task, while nothing is known of its function: a task costs about
-as much as running some ten of the simplest."""
+"""Items of a child that is worth a task, while its function is unknown. A task costs about as much
+as running some ten of the simplest items."""
 
 MOST_LEAST = MOST_THRESHOLD
 
 
 class Room(NamedTuple):
-    """What a scheduler does with spawned items unless a launch says otherwise, and its room."""
+    """How a scheduler treats spawned items unless a launch says otherwise, and its room for
+    them."""
 
     spawn: Spawn = Spawn()
     units: int = layout.POOL_UNITS
@@ -40,8 +41,8 @@ ROOM = Room()
 def give_pool(
     context: cl.Context, native: OwnKernel, groups: int, notes: bool = False
 ) -> cl.Buffer | None:
-    """Give a scheduler its pool, if it takes one: what is learned, units, a list for each group.
-    `notes`: its last argument is for these."""
+    """Give a scheduler its pool, if it takes one: learned values, units, and a list for each group.
+    `notes`: its last argument is the memory for notes."""
     if native.num_args <= POOL_INDEX + notes:
         return None
     units = layout.LEARNED_UNITS + layout.POOL_UNITS + layout.LISTED * groups

@@ -1,16 +1,16 @@
-"""Compiling a scheduler: with what the compiler tells of it, and with its first launch, which some
-drivers compile at; and before that in a process of its own, where a driver that compiles lets
-nobody else of the process launch.
+"""Compiling a scheduler, in a process of its own where compiling would stop other launches.
 
-In: a scheduler's kernel, or its text and what it is built with. Out: a program, and what the driver
-has now, in memory or on disk. Invariant: a process that fails costs time and nothing else; the
-driver then compiles here. One that takes too long is stopped, and nobody asks the driver for the
-same here: NVIDIA's compiler never ends on some kernels, and nobody could launch meanwhile.
+A driver may let no other thread of the process launch while it compiles. PoCL 3.0 compiles a kernel
+at its first launch, in a thread that runs kernels. Any other launch of the process waits for it:
+270 to 450 ms for a scheduler of 16 kernels. With NVIDIA's driver (580, an H200) commands waited for
+up to a second. Both find on disk what another process compiled, in some milliseconds.
 
-PoCL 3.0 compiles a kernel at its first launch, in one of the threads that run kernels, and any
-launch of the process that comes meanwhile waits: 270 to 450 ms for a scheduler of 16 kernels. With
-NVIDIA's driver (580, an H200) commands waited for up to a second. What another process has compiled
-both find on disk, in some milliseconds.
+Input: a scheduler's kernel, or its text and build options. Output: a program, compiled in memory or
+on disk. A first launch is part of it, because some drivers compile then.
+
+Invariant: a process that fails costs only time; the driver then compiles here. A process that takes
+too long is stopped, and the same text is not built here: NVIDIA's compiler never ends on some
+kernels, and no launch would be possible meanwhile.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from .children import give_pool
 from .notes import TIMED, Notes
 
 NAME = "acs_scheduler"
-"""Of the kernel."""
+"""Name of the kernel."""
 
 NICE = 5
-"""How far the process stands back behind the program."""
+"""How much lower the priority of the process is than the program's."""
 
 
 @functools.cache
 def launch_arguments(
     block: int = 0, turns: int = 1 << 30, polls: int = 0, slice_ns: int = 0, mode: int = 0
 ) -> tuple[int | bytes, ...]:
-    """What the scheduler takes behind its region: indices and bytes in turns."""
+    """Return the arguments of the scheduler behind its region: index and bytes in turn."""
     numbers = ((block, "I"), (turns, "I"), (polls, "I"), (slice_ns, "Q"), (mode, "I"))
     return tuple(
         part
@@ -55,8 +55,8 @@ def launch_arguments(
 def build_told(
     context: Any, device: Any, source: str, words: Sequence[str], tier: str
 ) -> tuple[Any, int | None]:
-    """A program, and the registers of a work-item, where the compiler tells: with more groups than
-    there is room for, those outside wait for those inside to leave."""
+    """Build a program, and return the registers of a work-item if the compiler tells. They limit
+    the groups: those outside would wait for those inside to leave."""
     if tier != "ptx":
         return build(context, device, source, words), None
     program, found = registers.build_told(context, device, source, words)
@@ -64,7 +64,7 @@ def build_told(
 
 
 def warm_up(context: Any, device: Any, native: Any, group: int, notes: Any = None) -> None:
-    """Launch a scheduler with an epoch of nothing. `notes`: of one in its timed form."""
+    """Launch a scheduler with an empty epoch. `notes`: of one in its timed form."""
     image = layout.Recorder().image(64)
     queue = CommandQueue(context, device)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
@@ -74,18 +74,17 @@ def warm_up(context: Any, device: Any, native: Any, group: int, notes: Any = Non
     if notes is not None:
         notes.give(native)
     cl.enqueue_nd_range_kernel(queue, native, (group,), (group,)).wait()
-    del pool  # which had to live until now
+    del pool  # it had to live until now
 
 
 def warm_up_apart(device: Any, source: str, options: Sequence[str], group: int, tier: str) -> bool:
-    """The same in a process of its own, which builds the scheduler first; whether it says that it
-    did. Raises `TooLate`."""
+    """Build and launch in a process of its own, and tell whether it succeeded. Raises `TooLate`."""
     order = {"source": source, "options": list(options), "group": group, "tier": tier}
     return isolated.ask(__spec__.name, {**order, "position": devices.devices().index(device)})
 
 
 def main(order: dict[str, Any]) -> int:
-    """Build and launch: the process."""
+    """Build and launch. This is the main function of the process."""
     if hasattr(os, "nice"):
         os.nice(NICE)
     device = devices.devices()[order["position"]]

@@ -1,10 +1,10 @@
-"""Cutting: which launches of a graph run together, in one launch of a scheduler on the device.
+"""Cutting: it finds the launches of a graph that run together, in one launch of the scheduler.
 
-In: the launches of a graph in program order, and the schedulers there are. Out: pieces in the same
-order: a `Segment` for each maximal run of consecutive launches that one scheduler can run, and a
-`Single` for each of the others, with the reason.
+Input: the launches of a graph in program order, and the schedulers. Output: pieces in the same
+order. A `Segment` is a maximal run of consecutive launches that one scheduler can run. Each other
+launch is a `Single`, with the reason.
 
-Invariant: pieces one after another are the launches in program order, each of them once.
+Invariant: the pieces, one after another, are the launches in program order, each once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .segment import Recorded, Segment, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 
 MOST_ENTRIES = 1 << 20
-"""Tiles of a segment."""
+"""Tiles of a segment at most."""
 
 
 TOO_FEW = "too few in a row for a segment"
@@ -63,8 +63,8 @@ class Cutter:
     def pieces(
         self, launches: Sequence[Recorded], borders: Container[int] = ()
     ) -> list[Segment | Single]:
-        """All of them, in order. No segment goes across a launch of `borders`. Waits for schedulers
-        to be built."""
+        """Return all pieces, in order. No segment crosses a launch of `borders`. Waits for
+        schedulers to be built."""
         if not self._prepare(launches, self._settings.least):
             return [Single(index, TOO_FEW) for index in range(len(launches))]
         found: list[Segment | Single] = []
@@ -95,8 +95,8 @@ class Cutter:
         return found
 
     def looped(self, launches: Sequence[Recorded], first: int) -> Segment | str:
-        """The body of a loop, `first` and following of a graph, as one segment; or why it is none,
-        so that the host has to read the word that decides."""
+        """Return the body of a loop as one segment, or the reason why it cannot be one. `first`:
+        its first launch in the graph. Without a segment the host has to read the flag."""
         if self._settings.window:
             return "a window has no loops"
         for command, _ in launches:
@@ -117,8 +117,8 @@ class Cutter:
         return self._segment(launches, first, [tasks[common[0]] for tasks in run], common[0], True)
 
     def parts(self, command: Command, access: Access) -> list[tuple[Access, Run]]:
-        """Its bands, each with what it touches and what runs it alone; none where it stays whole.
-        Waits for schedulers to be built."""
+        """Return the bands of a launch, each with its access and a function that runs it alone.
+        Empty: it stays whole. Waits for schedulers to be built."""
         try:
             self._prepare([(command, access)], 1)
             scheduler, task = next(iter(self._tasks(command, access).items()))
@@ -130,8 +130,8 @@ class Cutter:
         ]
 
     def _prepare(self, launches: Sequence[Recorded], least: int) -> bool:
-        """Have all schedulers built that there will be, so that no launch is cut off from the one
-        before it by a newer one. False if no run can be long enough."""
+        """Build all schedulers now, so that no newer one separates a launch from the one before it.
+        Return False if no run can be long enough."""
         origins = [_origin(command) for command, _ in launches]
         longest = run = 0
         for origin, (command, _) in zip(origins, launches, strict=True):
@@ -183,7 +183,7 @@ class Cutter:
     def _tasks(
         self, command: Command, access: Access, is_wide_fine: bool = False
     ) -> dict[Scheduler, Task]:
-        """What a launch is in each scheduler that can run it. Raises `Unfit`."""
+        """Return the task of a launch for each scheduler that can run it. Raises `Unfit`."""
         found = _origin(command)
         if found is None:
             if type(command) in (KernelCommand, DecidedCommand):
@@ -206,14 +206,14 @@ class Cutter:
         return tasks
 
     def task(self, command: Command, body: Body) -> Task:
-        """A launch as a record."""
+        """Make the task of a launch."""
         plain, decision = parts_of(command)
         assert type(plain) is KernelCommand
         return body.made(plain, decision, self._store.owns)
 
     def patch(self, segment: Segment, index: int, launch: Recorded) -> bool:
-        """Put another launch in the place of one in a segment, if that differs in arguments
-        only."""
+        """Replace a launch in a segment by one that differs in arguments only. Return False if it
+        differs in more."""
         command = launch[0]
         found = _origin(command)
         if found is None:
@@ -228,7 +228,8 @@ class Cutter:
 
 
 def asks_for_bands(command: Command) -> bool:
-    """Whether a launch is to be cut, not only where the library likes."""
+    """Tell whether the program asks for a launch to be cut, instead of leaving it to the
+    library."""
     plain, _ = parts_of(command)
     cut = plain.cut if type(plain) is KernelCommand else None
     return cut is not None and cut.touched is not None and cut.bands != AUTO
@@ -242,7 +243,7 @@ def _takes_local_memory(command: Command) -> bool:
 
 
 def _origin(command: Command) -> tuple[Origin, int] | None:
-    """Where the kernel of a command comes from, and the items of its groups."""
+    """Return the origin of a command's kernel, and the work-items of its groups."""
     command, _ = parts_of(command)
     if type(command) is not KernelCommand:
         return None

@@ -1,15 +1,17 @@
-"""Which kernels are together in one scheduler.
+"""Kernel sets: which kernels are together in one scheduler.
 
-In: kernels that were asked for, and those that are launched in turn. Out: sets of kernels, each to
-be built into a scheduler. Nothing is built here.
+Input: kernels that were asked for, and kernels that are launched in turn. Output: sets of kernels,
+each to be built into a scheduler. Nothing is built here.
 
-A set has one group size and one list of build options, and a few kernels at most, since compilers
-take long for large ones. A kernel is at home in one set. In others it may be a guest, so that an
-epoch need not end where it comes: a kernel that may be cut anywhere is one wherever there is room.
-What is full gets a second set beside it. The kernels of one program are launched in turn: those at
-home in the full one are guests in the second, which then runs all of them. Where kernels that are
-launched in turn come to live in several sets of a size nevertheless, `gather` makes one of all of
-them, if they are not too many.
+A set has one group size and one list of build options. It has few kernels, because compilers take
+long for large ones. A kernel is at home in one set. It may be a guest in other sets, so that an
+epoch need not end at its launch. A kernel that may be cut anywhere is a guest wherever there is
+room.
+
+When a set is full, a second one is made. Kernels of one program are launched in turn, so those of
+the full set are guests in the second one, which then runs all of them. If kernels that are launched
+in turn still live in several sets of one size, `gather` makes one set of them, if they are not too
+many.
 """
 
 from __future__ import annotations
@@ -26,33 +28,33 @@ if TYPE_CHECKING:
     from ..opencl_c.functions.translation import Function
 
 MOST_BODIES = 16
-"""Kernels in one scheduler: drivers take long for big switches (an H200's 3 s for 16, 27 s for
-64)."""
+"""Kernels in one scheduler. Drivers take long for large switches: an H200's takes 3 s for 16
+kernels, 27 s for 64."""
 
 MOST_LOOPED_BODIES = 6
-"""The same where the compiler turns the work-items of a group into loops: with PoCL 3.0, barriers
-of 16 kernels in one switch crash the compiler."""
+"""`MOST_BODIES` where the compiler turns the work-items of a group into loops. With PoCL 3.0,
+barriers of 16 kernels in one switch crash the compiler."""
 
 MOST_SCHEDULERS = 8
 """Sets of kernels that a program has at most."""
 
 MOST_ALIKE = 2
-"""Those of one size that kernels are at home in: each kernel that comes has one built anew."""
+"""Sets of one size that kernels are at home in. Each new kernel makes one of them build again."""
 
 ARENA_BYTES = 4096
-"""Local memory that a scheduler has at least, so that the next kernel needs no new one."""
+"""Local memory that a scheduler has at least, so that the next kernel needs no new build."""
 
 OFTEN, RARELY = 64, 1 << 20
-"""Epochs that are cut before somebody looks which kernels are launched in turn; twice as many each
-time, up to so many, when there were as many looks as there may be schedulers."""
+"""Epochs that are cut before the launched kernels are watched. The number doubles each time, up to
+`RARELY`, after as many gatherings as there may be schedulers."""
 
 Options: TypeAlias = tuple[str, ...]
 Translated: TypeAlias = "tuple[Function, str]"
-"""A kernel as a function, and its program's text."""
+"""A kernel as a function, and the text of its program."""
 
 
 class KernelSet:
-    """Kernels of one group size and one list of options. `most`: so many of them."""
+    """Holds kernels of one group size and one list of options, at most `most` of them."""
 
     def __init__(self, group: int, options: Options, most: int) -> None:
         self.group = group
@@ -61,25 +63,26 @@ class KernelSet:
         self.functions: dict[Origin, Translated] = {}
         """In the order of asking."""
         self.guests: set[Origin] = set()
-        """Those of them that are at home in other sets."""
+        """Kernels of the set that are at home in other sets."""
         self.arena_bytes = ARENA_BYTES
         self.built: Scheduler | None = None
         self.stale = False
         self.is_gathered = False
-        """Whether it is for kernels that are launched in turn; all are at home elsewhere."""
+        """Whether it is for kernels that are launched in turn. All of them are at home
+        elsewhere."""
         self.is_slow = False
-        """Whether it took so long to build that it takes no more."""
+        """Whether it takes no more kernels, because its build took too long."""
         self.enough_groups = 0
-        """Groups that have to run at the same time, or it is not worth having."""
+        """Groups that have to run at the same time. With fewer, the set is not worth having."""
 
     @property
     def has_room(self) -> bool:
-        """Whether it takes one more kernel."""
+        """Tell whether it takes one more kernel."""
         is_open = not (self.is_gathered or self.is_slow)
         return is_open and len(self.functions) < self.most
 
     def put(self, origin: Origin, translated: Translated, is_guest: bool = False) -> None:
-        """Take a kernel."""
+        """Add a kernel."""
         self.functions[origin] = translated
         self.arena_bytes = max(self.arena_bytes, translated[0].local_bytes)
         self.stale = True
@@ -87,19 +90,19 @@ class KernelSet:
             self.guests.add(origin)
 
     def make_room(self) -> None:
-        """Give up a guest, if only that makes room."""
+        """Drop a guest if the set is full."""
         if len(self.functions) == self.most and self.guests and not self.is_gathered:
             newest = next(one for one in reversed(self.functions) if one in self.guests)
             self.guests.discard(newest)
             del self.functions[newest]
 
     def runs(self, origin: Origin) -> bool:
-        """Whether it is built with a kernel."""
+        """Tell whether it is built with a kernel."""
         return self.built is not None and origin in self.built.bodies
 
 
 class KernelSets:
-    """All sets of a runtime. `is_looped`: the compiler turns the work-items of a group into
+    """Holds all sets of a runtime. `is_looped`: the compiler turns the work-items of a group into
     loops."""
 
     def __init__(self, is_looped: bool) -> None:
@@ -107,14 +110,14 @@ class KernelSets:
         self._all: list[KernelSet] = []
 
     def __iter__(self) -> Iterator[KernelSet]:
-        return iter(tuple(self._all))  # which a thread adds to
+        return iter(tuple(self._all))  # a copy, because a thread adds to the list
 
     def bodies(
         self, origin: Origin, options: Options, group: int | None
     ) -> list[tuple[Scheduler, Body]]:
-        """What runs a kernel, in groups of that size where one is given: each scheduler that is
-        built with it, and its part there. Gathered ones come first, the newest of them before the
-        others; then the one where it is at home, then those where it is a guest."""
+        """Return each scheduler that is built with a kernel, and the body there. `group`: only
+        groups of that size. Gathered sets come first, the newest before the others. Then comes its
+        home, then the sets where it is a guest."""
         found = [
             one
             for one in self
@@ -127,8 +130,8 @@ class KernelSets:
     def enter(
         self, origin: Origin, translated: Translated, group: int, options: Options, tiled: bool
     ) -> None:
-        """Give a kernel a home, in groups of a size. `tiled`: it may be cut anywhere, so that it
-        may be a guest elsewhere. Raises `Unfit`."""
+        """Give a kernel a home, in groups of a size. `tiled`: it may be cut anywhere, so it may
+        also be a guest elsewhere. Raises `Unfit`."""
         others = [one for one in self._all if one.options == options and one.group != group]
         if not any(origin in one.functions for one in self._of(group, options)):
             home = self._with_room(group, options)
@@ -147,8 +150,8 @@ class KernelSets:
                     other.put(origin, translated, is_guest=True)
 
     def gather(self, launched: Sequence[tuple[Origin, int, Options]]) -> None:
-        """Kernels that are launched in turn, with their group size and options, get a set of their
-        own for each size where one could have them all, and none has."""
+        """Make a set for kernels that are launched in turn, for each size where one set could have
+        all and none has. `launched`: each kernel with its group size and options."""
         alike: dict[tuple[int, Options], list[Origin]] = {}
         for origin, group, options in launched:
             alike.setdefault((group, options), []).append(origin)
@@ -171,14 +174,14 @@ class KernelSets:
             self._all.append(made)
 
     def drop(self, one: KernelSet) -> None:
-        """Have a set no more."""
+        """Remove a set."""
         self._all.remove(one)
 
     def _of(self, group: int, options: Options) -> list[KernelSet]:
         return [one for one in self._all if (one.group, one.options) == (group, options)]
 
     def _with_room(self, group: int, options: Options) -> KernelSet:
-        """The newest set of a size, if there is room, or a new one. Raises `Unfit`."""
+        """Return the newest set of a size if it has room, or a new one. Raises `Unfit`."""
         there = [one for one in self._of(group, options) if not one.is_gathered]
         for one in reversed(there):
             one.make_room()
@@ -193,8 +196,8 @@ class KernelSets:
         return self._all[-1]
 
     def _invite_siblings(self, home: KernelSet, text: str) -> None:
-        """Kernels of one program that are at home in other sets of a size are guests in a new one,
-        unless they took long to build."""
+        """Make kernels of one program guests in a new set, if they are at home in others of that
+        size. Kernels that took long to build are left out."""
         for other in self._of(home.group, home.options):
             for origin, pair in other.functions.items():
                 is_new = pair[1] == text and origin not in home.functions
@@ -202,7 +205,7 @@ class KernelSets:
                     home.put(origin, pair, is_guest=True)
 
     def _drop_one(self, among: Sequence[KernelSet], origins: set[Origin]) -> bool:
-        """Make room for a set: the oldest one goes that was gathered, and has other kernels."""
+        """Remove the oldest gathered set that has other kernels, to make room for a new one."""
         for one in among:
             if one.is_gathered and not origins >= one.guests:
                 self.drop(one)
@@ -218,14 +221,14 @@ class Step(Enum):
 
     NOTHING = "nothing"
     WATCH = "watch"
-    """Take note of the kernels that are launched."""
+    """Note which kernels are launched."""
     GATHER = "gather"
-    """Have them in one scheduler."""
+    """Bring them into one scheduler."""
 
 
 class CutCount:
-    """Tells by the number of epochs that are cut when kernels should be gathered: where every
-    second epoch is cut. Launches are watched for as long as that took to be seen."""
+    """Decides when kernels should be gathered: when every second epoch is cut. Launches are watched
+    for as many cut epochs as it took to see that."""
 
     def __init__(self) -> None:
         self._needed = OFTEN
@@ -233,7 +236,7 @@ class CutCount:
         self._watches = False
 
     def look(self, cuts: int, epochs: int) -> Step:
-        """So many epochs were sent so far, and so many of them were cut."""
+        """Say what to do after `epochs` were sent, `cuts` of them cut."""
         if cuts - self._cuts < self._needed:
             return Step.NOTHING
         is_often = 2 * (cuts - self._cuts) >= epochs - self._epochs

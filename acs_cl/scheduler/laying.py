@@ -1,12 +1,11 @@
-"""Laying: launches of a segment as tasks, which wait for what their own bytes need.
+"""Laying: the launches of a segment become tasks, which wait only for the bytes that they need.
 
-In: recorded launches with their tasks, of which some are cut into bands. Out: a `Laid`: all tasks
-in a recorder, and which launch each is of. Pure.
+Input: recorded launches with their tasks, some of which are cut into bands. Output: a `Laid`: all
+tasks in a recorder, and the launch of each. Pure.
 
 Bands of one launch never wait for each other, since OpenCL promises nothing about the order of its
-groups. Where many bands wait for the same many bands of another launch, all of them wait for a
-*joint* task in between, which runs nothing. So B bands behind B others have 2 B edges, not B times
-B.
+groups. If many bands wait for the same many bands of another launch, a *joint* task goes in between
+and runs nothing. So B bands behind B others have 2 B edges, not B times B.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from . import layout
 from .task import Task
 
 MOST_DIRECT = 4
-"""Bands of one launch that bands of another wait for without a joint task."""
+"""Bands of one launch that bands of another may wait for without a joint task."""
 
 JOINT = -1
-"""In place of a launch: the task is of none."""
+"""Stands in place of a launch for a joint task."""
 
 
 class Laid(NamedTuple):
@@ -32,17 +31,17 @@ class Laid(NamedTuple):
 
     recorder: layout.Recorder
     tasks: list[range]
-    """Those of each launch."""
+    """Tasks of each launch."""
     launches: list[int]
     """The launch of each task, or `JOINT`."""
     accesses: list[Access]
-    """What each task touches."""
+    """The access of each task."""
     upstream: list[tuple[int, ...]]
-    """Which tasks each waits for."""
+    """The upstream tasks of each task."""
 
     @property
     def is_cut(self) -> bool:
-        """Whether a launch of it has several tasks."""
+        """Tell whether one of its launches has several tasks."""
         return len(self.launches) > len(self.tasks)
 
 
@@ -55,7 +54,7 @@ def laid(launches: Sequence[tuple[Command, Access]], tasks: Sequence[Task]) -> L
     hazards = core.native.Hazards()
     numbers: list[int] = []  # the task of each number of the hazards, less one
     joints: dict[frozenset[int], int] = {}
-    heads: dict[tuple[bytes, int], list[bytes]] = {}  # which launches that are cut alike share
+    heads: dict[tuple[bytes, int], list[bytes]] = {}  # shared by launches that are cut alike
     for launch, ((_, access), task) in enumerate(zip(launches, tasks, strict=True)):
         bands = task.cuts.bands
         if bands:
@@ -78,7 +77,7 @@ def laid(launches: Sequence[tuple[Command, Access]], tasks: Sequence[Task]) -> L
 
 
 def heads_of(task: Task) -> list[bytes]:
-    """How records of its bands begin, or its own, where it has none."""
+    """Return how the records of its bands begin, or its own record if it has no bands."""
     return [
         layout.band(task.head, band.first, band.tiles, band.run, band.stride)
         for band in task.cuts.bands
@@ -99,8 +98,8 @@ def _add(
 def _joined(
     found: Laid, above: list[frozenset[int]], joints: dict[frozenset[int], int]
 ) -> list[frozenset[int]]:
-    """The upstream of the bands of one launch, with a joint task in place of many tasks of one
-    launch that several of them wait for."""
+    """Return the upstream of the bands of one launch, with joint tasks. A joint task replaces many
+    tasks of one launch that several of the bands wait for."""
     groups: list[dict[int, set[int]]] = []
     for one in above:
         by_launch: dict[int, set[int]] = {}

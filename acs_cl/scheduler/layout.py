@@ -1,11 +1,11 @@
-"""Epochs: a batch of launches as the words that the device-side scheduler reads.
+"""Layout: an epoch as the words that the scheduler on the device reads.
 
-In: tasks in program order (a head of 16 words, packed arguments, upstream tasks of the same epoch).
-Out: one array of uint32, which is uploaded as it is. No driver, no clock. The layout is that of
-`kernels_cl/descriptor.h`, version 3, and so are the names.
+Input: tasks in program order, each a head of 16 words, packed arguments, and upstream tasks of the
+same epoch. Output: one array of uint32, which is uploaded unchanged. No driver, no clock. Layout
+and names are those of `kernels_cl/descriptor.h`, version 3.
 
-Invariant: references go from lower to higher tasks. A task's upstream count is what others count
-down: an heir, which waits for one task alone, is counted down by nobody.
+Invariant: references go from lower to higher tasks. The upstream count of a task is counted down by
+the tasks that it waits for. Nobody counts down a sole successor, which waits for one task alone.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ MOST_TILES = 1 << (32 - TASK_BITS)
 MOST_ARGS_BYTES = 1024
 
 POOL_UNITS = 1 << 16
-"""Of 64 bytes, for the children of one run of an epoch, or one round of a loop. With none left a
-group runs the items itself."""
+"""Units of 64 bytes for the children of one run of an epoch, or of one round of a loop. Without a
+free unit a group runs the items itself."""
 
 CHILD_SLOTS = 1 << 12
-"""Slots of a ring for the tiles of children: of all in one run. They are uploaded."""
+"""Slots of a ring for the tiles of all children in one run. They are uploaded."""
 
 MOST_CHILD_TILES = 1 << 10
 """Tiles of a child at most."""
@@ -56,13 +56,13 @@ LISTED = 256
 UNIT_BYTES = 64
 
 LEARNED_UNITS = 64
-"""Of 64 bytes, before the others: what was learned of each of 256 bodies."""
+"""Units of 64 bytes in front of the others: what was learned of each of 256 bodies."""
 
-# where things are in a record
+# places in a record, by word
 BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOCAL = range(10)
 WHEN, UPTO, SPREAD = 10, 14, 15
 
-# where things are in a block, by word, and how much of its beginning the host reads back
+# places in a block, by word; the host reads its first `STATUS_WORDS` back
 TAIL, UNFINISHED, ROUND, FAULT, STATUS_WORDS = 32, 64, 65, 128, 160
 SPAWNED, KEPT, REASONS = 99, 100, 4
 
@@ -84,12 +84,13 @@ _SHAPE = Struct("<10I")
 
 
 class Image(NamedTuple):
-    """An epoch as words, and what the host has to know of them."""
+    """An epoch as words, with what the host has to know about them."""
 
     words: Words
     tasks: int
     width: int
-    """How many tiles can be ready or running at a time at most: more groups find nothing to do."""
+    """How many tiles can be ready or running at one time. More groups than that find nothing to
+    do."""
     block: int
     """Where block 0 begins."""
     block_words: int
@@ -108,9 +109,9 @@ def head(
     upto: int = 0,
     spawn: int = 0,
 ) -> bytes:
-    """The first 16 words of a record, without what the graph decides. Arguments that do not fit,
-    and a shape, are places relative to the epoch's extra words, plus one. `spawn`: what the
-    scheduler is told of its children, 0: it has none."""
+    """Return the first 16 words of a record, without those that the graph decides. Arguments that
+    do not fit, and a shape, are places relative to the epoch's extra words, plus one. `spawn`: how
+    the scheduler treats its children; 0: it has none."""
     plain = PLAIN if not (shape or when or count or blob_bytes > INLINE_BYTES) else 0
     plain |= SPAWNS if spawn else 0
     return _HEAD.pack(
@@ -121,7 +122,8 @@ def head(
 
 
 def with_when(record: bytes, when: int) -> bytes:
-    """A record, or the head of one, that runs only if the word at an address is not zero."""
+    """Change a record, or its head, so that it runs only if the word at address `when` is not
+    zero."""
     first = int.from_bytes(record[:4], "little") & ~PLAIN
     return b"".join(
         (first.to_bytes(4, "little"), record[4:40], when.to_bytes(8, "little"), record[48:])
@@ -131,15 +133,16 @@ def with_when(record: bytes, when: int) -> bytes:
 def shape(
     global_size: Sequence[int], local_size: Sequence[int], offset: Sequence[int] | None
 ) -> bytes:
-    """The shape of a launch of several dimensions, or one with an offset."""
+    """Return the shape of a launch that has several dimensions or an offset."""
     dimensions = len(global_size)
     filled = [*global_size, 1, 1][:3], [*local_size, 1, 1][:3], [*(offset or ()), 0, 0, 0][:3]
     return _SHAPE.pack(*filled[0], *filled[1], *filled[2], dimensions)
 
 
 def band(record: bytes, first: int, tiles: int, run: int = 0, stride: int = 0) -> bytes:
-    """The head of a record for some tiles of its launch, from the one numbered `first` on: `run` in
-    a row, then the next ones `stride` behind these; 0: all in a row."""
+    """Return the head of a record for some tiles of its launch, from tile `first` on. `run`
+    tiles are in a row, and the next ones begin `stride` behind the first of these. 0: all are in
+    a row."""
     body = int.from_bytes(record[:4], "little") | BAND
     if run:
         body &= ~PLAIN
@@ -153,32 +156,33 @@ def band(record: bytes, first: int, tiles: int, run: int = 0, stride: int = 0) -
 
 
 def sizes(record: bytes) -> tuple[int, int, int]:
-    """Work-items of a launch, of its tiles and of its groups, from the head of a record."""
+    """Read the work-items of a launch, of its tiles and of its groups from the head of a record."""
     words = _HEAD.unpack(record[: _HEAD.size])
     return words[ITEMS], words[TILE_ITEMS], words[LOCAL]
 
 
 def spawns(record: bytes) -> bool:
-    """Whether a launch may spawn tasks, from the head of a record."""
+    """Tell from the head of a record whether a launch may spawn tasks."""
     return bool(int.from_bytes(record[:4], "little") & SPAWNS)
 
 
 def in_tiles(record: bytes, tiles: int, tile_items: int) -> bytes:
-    """The head of a record for the same launch in other tiles."""
+    """Return the head of a record for the same launch in other tiles."""
     words = [*_HEAD.unpack(record)]
     words[TILES], words[TILE_ITEMS] = tiles, tile_items
     return _HEAD.pack(*words)
 
 
 JOINT = band(head(0, 1, 0, 1, 1, 0), 0, 1)
-"""The head of a task that runs nothing: it waits for others, and others wait for it alone."""
+"""The head of a joint task, which runs nothing. It waits for others, and others wait for it
+alone."""
 
 
 class Recorder(core.native.Recorder):
-    """Takes tasks, gives an `Image`."""
+    """Takes tasks and makes an `Image` of them."""
 
     def priorities(self, order: Order) -> Sequence[float]:
-        """What an order says of each task; nothing: tasks go in program order."""
+        """Return the priority that an order gives each task. Empty: tasks go in program order."""
         return priorities(Tasks(*self._edges()), order) or ()
 
     def image(
@@ -190,15 +194,16 @@ class Recorder(core.native.Recorder):
         blocks: int = 1,
         gang: bool = True,
     ) -> Image:
-        """All of it as words. `spare`: queue slots beyond the entries, twice the groups that may
-        come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach."""
+        """Return the epoch as words. `spare`: slots of the ring beyond the entries, twice the
+        groups that may come. `window`: slots of the window, 0 for as many as tasks. `stale`: its
+        reach."""
         priority = () if order is first_in else self.priorities(order)
         words, block, block_words = self._image(spare, priority, window, stale, blocks, gang)
         return Image(np.frombuffer(words, np.uint32), self.tasks, self.width, block, block_words)
 
 
 def header_check(header: Sequence[int]) -> int:
-    """What tells the scheduler that its header is as it was written."""
+    """Return the checksum by which the scheduler knows that its header is unchanged."""
     check = 0
     for word in header:
         check = (check ^ word) * 16777619 & 0xFFFFFFFF
@@ -206,19 +211,20 @@ def header_check(header: Sequence[int]) -> int:
 
 
 def told_counts(status: Words) -> dict[int, int]:
-    """What the counts were that tasks refused, for the first of them."""
+    """Return the counts that tasks refused, for the first of these tasks."""
     many = min(int(status[FAULT + 3]), TOLD)
     told = status[FAULT + 4 : FAULT + 4 + 2 * many].tolist()
     return dict(zip(told[::2], told[1::2], strict=True))
 
 
 def task_places(n: int) -> Any:
-    """Where the counts of tasks 0 to n - 1 are in a block's state; those of neighbours lie
-    apart."""
+    """Return the places of the counts of tasks 0 to n - 1 in a block's state. Counts of neighbours
+    lie apart."""
     tasks = np.arange(n)
     return (tasks % 32) * -(-n // 32) + tasks // 32
 
 
 def tiles_of(records: Words) -> Words:
-    """How many tiles each has; in the high half of the word is the number of the first."""
+    """Return how many tiles each record has. The high half of the word is the number of the
+    first."""
     return records[:, TILES] & np.uint32(0xFFFF)

@@ -1,14 +1,14 @@
 """Notes: which group ran which tile of an epoch, and when.
 
-In: a scheduler in its timed form, and the epochs that it ran. Out: runs of launches in groups, on
-the clock of the driver's events. A timed scheduler writes a note for each tile into memory of its
-own; the words are read when it has no epoch.
+Input: a scheduler in its timed form, and the epochs that it ran. Output: runs of launches in
+groups, on the clock of the driver's events. A timed scheduler writes a note for each tile into
+memory of its own. The host reads it when the scheduler has no epoch.
 
-The device has a clock of its own: nanoseconds, ticks of some length, or, where there is none, a
-count that tells the order alone. A clock is put beside the driver's by what must hold: a kernel
-reads it between its own start and end, and no tile begins before its epoch or ends after it.
+The device has a clock of its own: nanoseconds, ticks of some length, or a count that tells only the
+order. The clock is matched with the driver's by two facts. A kernel reads it between its own start
+and end, and no tile begins before its epoch or ends after it.
 
-Invariant: what does not fit is counted, and nothing is lost or made up without saying so.
+Invariant: notes that do not fit are counted, so that a loss is always reported.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ TIMED = "-DACS_TIMED=1"
 """The option by which a scheduler is built in its timed form."""
 
 CLOCK = "acs_read_clock"
-"""A kernel of that form."""
+"""A kernel of the timed form, which reads the clock."""
 
 MOST = 1 << 17
-"""Tiles that one scheduler can note before somebody reads: 4 MiB."""
+"""Tiles that one scheduler can note until the host reads: 4 MiB."""
 
 USED, DROPPED, ENTRIES, HEADER, WORDS = 0, 2, 4, 32, 8
 REFERENCE, GROUP, LAUNCH, ROOT = range(4)
 NANOSECONDS, TICKS, ORDER = 1, 2, 3
 CLOCKS = {NANOSECONDS: "ns", TICKS: "ticks", ORDER: "order"}
 READS = 32
-"""How often the kernel that reads the clock does so between its two looks."""
+"""How often the kernel reads the clock between its first and its last value."""
 
 NOTED = 105
-"""In what is read of an epoch: launches of its scheduler that the notes tell of, with its own."""
+"""Index in the status buffer: how many launches of the scheduler the notes tell of so far."""
 
 TASK_MASK = (1 << layout.TASK_BITS) - 1
 
@@ -52,7 +52,7 @@ Longs = npt.NDArray[np.int64]
 
 
 class Anchor(NamedTuple):
-    """A look at the device's clock, and the driver's times before and after it."""
+    """A value of the device's clock, and the driver's times before and after it."""
 
     at: int
     first_ns: int
@@ -64,18 +64,19 @@ class Noted(NamedTuple):
 
     notes: Notes
     launch: int
-    """How many launches of its scheduler came before it, and with it; 0: it noted nothing."""
+    """How many launches of its scheduler came before it; `upto` counts its own too. 0: it noted
+    nothing."""
     upto: int
     start_ns: int
     end_ns: int
     numbers: Sequence[int]
-    """The launch of each task; of a replay its own."""
+    """The launch of each task; for a replay, its own number."""
     parts: Callable[[], Sequence[Part]] | None
-    """Of a replay its tasks."""
+    """For a replay: returns its tasks."""
 
 
 class Notes:
-    """The memory of one scheduler, and its clock."""
+    """Holds the memory of one scheduler's notes, and its clock."""
 
     def __init__(
         self, context: cl.Context, device: cl.Device, program: Any, room: int = MOST
@@ -91,7 +92,7 @@ class Notes:
         self._clock = OwnKernel(program, CLOCK)
         self._clock._set_arg_multi((0, self.memory, 1, self._told))
         self.kind, self.cost = 0, 0.0
-        """What its clock is, and what a note takes in its units."""
+        """The kind of its clock, and how long a note takes in the units of the clock."""
         self._began: Anchor | None = None
 
     def give(self, native: OwnKernel) -> None:
@@ -99,13 +100,13 @@ class Notes:
         native._set_arg_multi((native.num_args - 1, self.memory))
 
     def begin(self) -> None:
-        """Forget what was noted. The scheduler has no epoch."""
+        """Forget all notes. The scheduler must have no epoch."""
         self._began = self._look()
         self._clear(self.room)
 
     def take(self) -> tuple[layout.Words, int, list[Anchor]]:
-        """What was noted since, how much did not fit, and looks at the clock before and after. The
-        scheduler has no epoch."""
+        """Return the notes since the last call, how many did not fit, and the clock before and
+        after. The scheduler must have no epoch."""
         head = np.empty(HEADER, np.uint32)
         self._read(head, 0)
         used = min(int(head[USED]), self.room)
@@ -123,7 +124,7 @@ class Notes:
         driver.wait_for_event(driver.read(self._queue, into, place, None))
 
     def _clear(self, entries: int) -> None:
-        """Of the header the number of entries stays."""
+        """Clear the notes. The number of entries in the header stays."""
         for at, words in ((0, ENTRIES), (HEADER, entries * WORDS)):
             if words:
                 cl.enqueue_fill_buffer(self._queue, self.memory, ZERO, 4 * at, 4 * words).wait()
@@ -141,7 +142,7 @@ class Notes:
 
 
 class Book:
-    """Which epochs a backend's timed schedulers ran, until somebody reads what they noted."""
+    """Keeps the epochs that timed schedulers of a backend ran, until their notes are read."""
 
     def __init__(self) -> None:
         self._epochs: list[Noted] = []
@@ -149,24 +150,24 @@ class Book:
         self._kept = Found()
 
     def ended(self, epoch: Noted, tasks: int) -> None:
-        """An epoch of so many tasks has ended."""
+        """Add an epoch of `tasks` tasks that has ended."""
         if epoch.upto:
             self._epochs.append(epoch)
             self._tasks += tasks
 
     @property
     def is_large(self) -> bool:
-        """Whether there may soon be no room for notes."""
+        """Tell whether there may soon be no room for notes."""
         return any(self._tasks > one.notes.room // 8 for one in self._epochs[-1:])
 
     def begin(self, all_notes: Iterable[Notes]) -> None:
-        """Forget everything before now. No epoch is under way, here and below."""
+        """Forget everything before now. Here and below, no epoch may be in flight."""
         self._epochs, self._tasks, self._kept = [], 0, Found()
         for notes in all_notes:
             notes.begin()
 
     def keep(self) -> None:
-        """Read what was noted, for whoever asks."""
+        """Read the notes now, and keep them for `take`."""
         by_notes: dict[int, list[Noted]] = {}
         for one in self._epochs:
             by_notes.setdefault(id(one.notes), []).append(one)
@@ -175,7 +176,7 @@ class Book:
             self._kept = self._kept.and_those(found_in(epochs, *epochs[0].notes.take()))
 
     def take(self) -> Found:
-        """What epochs ran that have ended since the last time, or since the beginning."""
+        """Return what ended epochs ran since the last call, or since the beginning."""
         self.keep()
         found, self._kept = self._kept, Found()
         return found
@@ -187,7 +188,7 @@ def found_in(
     dropped: int,
     anchors: Sequence[Anchor],
 ) -> Found:
-    """Runs of the epochs of one scheduler."""
+    """Return the runs of the epochs of one scheduler."""
     notes = epochs[0].notes
     launch = entries[:, LAUNCH].astype(np.int64)
     of = np.searchsorted(np.array([one.upto for one in epochs]), launch, side="right")
@@ -215,9 +216,9 @@ def _in_time(
     ended: Longs,
     anchors: Sequence[Anchor],
 ) -> tuple[Longs, Longs, int, float]:
-    """Times of the device's clock on that of events: what they are, how far they may be off, and
-    nanoseconds of a tick. All is counted from the first look at the clock: NVIDIA's events have
-    times of 19 digits, and a float 16."""
+    """Convert times of the device's clock to the clock of events. Return starts, ends, the possible
+    error, and nanoseconds of a tick. Times count from the first read of the clock: NVIDIA's events
+    have 19 digits, a float 16."""
     first, last = anchors[0], anchors[-1]
     rate = 1.0
     if kind == TICKS and last.at > first.at:
@@ -235,7 +236,7 @@ def _in_time(
     offset = (low + high) / 2
     start = np.rint((began - zero) * rate + offset).astype(np.int64)
     end = np.rint((ended - zero) * rate + offset).astype(np.int64)
-    if len(of):  # by rounding, and where clocks drift
+    if len(of):  # because of rounding, and clocks that drift
         start, end = np.clip(start, starts[of], ends[of]), np.clip(end, starts[of], ends[of])
     return start + zero_ns, end + zero_ns, int(abs(high - low) / 2) + 1, rate
 
@@ -243,7 +244,7 @@ def _in_time(
 def _in_order(
     epochs: Sequence[Noted], of: Longs, began: Longs, ended: Longs
 ) -> tuple[Longs, Longs]:
-    """Without a clock: the order, spread evenly over each epoch."""
+    """Spread the order evenly over each epoch, for a device without a clock."""
     start, end = began.copy(), ended.copy()
     for place, one in enumerate(epochs):
         mine = np.flatnonzero(of == place)
@@ -258,7 +259,7 @@ def _in_order(
 def _runs(
     epochs: Sequence[Noted], entries: Longs, of: Longs, start: Longs, end: Longs
 ) -> list[Run]:
-    """A run for each tile, or for tiles of a task that a group ran one behind the other."""
+    """Make a run of each tile, or of consecutive tiles of a task that one group ran."""
     order = np.lexsort((start, entries[:, GROUP], of))
     runs: list[Run] = []
     before = None

@@ -1,13 +1,13 @@
-"""Orders: which of the tasks that are ready at the same time goes first.
+"""Orders: which of several ready tasks goes first.
 
-In: the edges of a graph, the tiles of each task and, where somebody measured it, what each asks of
-the device. Out: a `Ranking`, and from it the tasks one after another. Values in, values out: the
-scheduler on the device writes epochs by it, graphs are replayed by it, and the emulator asks it
-what would be. The core does what costs time.
+Input: the edges of a graph, the tiles of each task and, if measured, its demand of the device.
+Output: a `Ranking`, and from it the tasks one after another. Pure. The scheduler on the device
+writes epochs by it, graphs are replayed by it, and the emulator predicts by it. The core does the
+slow part.
 
 Opara (arXiv 2312.10351) gives the two orders of its name. Kernels that wait for memory leave
-arithmetic idle, and the other way round, so the two classes alternate. Small tasks go first: they
-leave room for others beside them.
+arithmetic idle, and the other way round, so the two classes alternate. Small tasks go first,
+because they leave room for others beside them.
 
 Invariant: a sequence holds each task once, behind all of its upstream.
 """
@@ -21,12 +21,12 @@ from .. import core
 
 
 class Work(NamedTuple):
-    """What a task asks of the device. Zero and None are 'not known'."""
+    """What a task asks of the device. Zero and None mean 'not known'."""
 
     us: float = 0.0
     """How long it takes alone."""
     demand: float = 0.0
-    """Share of the device that its groups take; above 1 where they come in several turns."""
+    """Share of the device that its groups take. It is above 1 if they come in several turns."""
     is_memory_bound: bool | None = None
 
 
@@ -34,55 +34,55 @@ class Tasks(NamedTuple):
     """A graph, as orders see it."""
 
     upstream: Sequence[int]
-    """Of each edge: the task that is waited for. Edges come in the order of `downstream`."""
+    """The upstream task of each edge. Edges come in the order of `downstream`."""
     downstream: Sequence[int]
     tiles: Sequence[int]
-    """Of each task: how many groups may run it at a time."""
+    """How many groups may run each task at one time."""
     work: Sequence[Work] = ()
-    """Of each task, or of none."""
+    """One for each task, or empty."""
 
 
 class Ranking(NamedTuple):
-    """What an order says: of tasks that are ready, the one with the smallest key goes first. With
-    `classes`, two queues take turns."""
+    """The result of an order: the ready task with the smallest key goes first. With `classes`, two
+    queues take turns."""
 
     keys: Sequence[float]
     classes: Sequence[int] | None = None
 
 
 class Order(Protocol):
-    """A dispatch order. It sees who waits for whom, how many groups each task has, and what each
-    asks of the device, where that was measured."""
+    """A dispatch order. It sees the edges, the groups of each task, and measured demands if there
+    are any."""
 
     def __call__(self, tasks: Tasks) -> Ranking | None:
-        """A ranking; None for program order."""
+        """Return a ranking. None: program order."""
 
 
 def first_in(tasks: Tasks) -> Ranking | None:
-    """Program order."""
+    """Keep program order."""
     return None
 
 
 def critical_path(tasks: Tasks) -> Ranking | None:
-    """The task with the longest way to the end goes first: in microseconds where they are known,
-    else in tasks."""
+    """Put the task with the longest way to the end first, in microseconds if known, else in
+    tasks."""
     return Ranking(_keys_of_heights(tasks))
 
 
 def narrow_first(tasks: Tasks) -> Ranking | None:
-    """Tasks that one group runs go before those that take several, so that a chain of them gets
-    under way while wide tasks fill the other groups."""
+    """Put tasks that one group runs first. So a chain of them starts while wide tasks fill the
+    other groups."""
     return Ranking([float(tiles != 1) for tiles in tasks.tiles])
 
 
 def opara(tasks: Tasks) -> Ranking | None:
-    """Opara's order: classes alternate, the smallest demand first. Where no demand is known, fewer
-    tiles count as less."""
+    """Alternate classes, with the smallest demand first. If no demand is known, the number of tiles
+    counts."""
     return Ranking(_demands(tasks), _classes(tasks))
 
 
 def opara_critical(tasks: Tasks) -> Ranking | None:
-    """Classes alternate, the longest way to the end first."""
+    """Alternate classes, with the longest way to the end first."""
     return Ranking(_keys_of_heights(tasks), _classes(tasks))
 
 
@@ -96,8 +96,8 @@ ORDERS: dict[str, Order] = {
 
 
 def sequence(tasks: Tasks, order: Order) -> list[int]:
-    """All tasks, one after another: always the first by the ranking of those whose upstream is
-    there already."""
+    """Put all tasks one after another. Each time the best-ranked task whose upstream is there
+    follows."""
     ranking = order(tasks)
     n = len(tasks.tiles)
     if ranking is None:
@@ -107,8 +107,8 @@ def sequence(tasks: Tasks, order: Order) -> list[int]:
 
 
 def priorities(tasks: Tasks, order: Order) -> Sequence[float] | None:
-    """A priority for each task, higher first; None for program order. Of two classes that take
-    turns it is the place in the sequence."""
+    """Return a priority for each task, higher first. None: program order. With two classes that
+    take turns it is the place in the sequence."""
     ranking = order(tasks)
     if ranking is None:
         return None
@@ -133,8 +133,8 @@ def _demands(tasks: Tasks) -> list[float]:
 
 
 def _classes(tasks: Tasks) -> list[int] | None:
-    """0 for what computes, which begins, and 1 for what waits for memory; None where all are of
-    one class, or nobody knows."""
+    """Return 0 for tasks that compute, which begin, and 1 for tasks that wait for memory. None: all
+    are of one class, or it is unknown."""
     found = [work.is_memory_bound for work in tasks.work]
     if None in found or len(set(found)) < 2:
         return None

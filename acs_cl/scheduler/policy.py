@@ -1,20 +1,22 @@
 """The choice between the scheduler and lanes, launch by launch, for a runtime that mixes them.
 
-In: what was measured of launches (their time on a lane, the tiles they have, how many tasks epochs
-had, and how long they took). Out: a reason to take a lane, or None. Pure: numbers in, sentences
-out.
+Input: measurements of launches (time on a lane, number of tiles) and of epochs (number of tasks,
+time). Output: a reason to take a lane, or None. The module is pure: numbers in, sentences out.
 
-The rule compares what a launch costs the host on a lane and in a record. A record saves
-`SAVED_US`, and may cost time on the device: a scheduler runs a kernel in fewer or narrower groups
-than a queue does. An epoch costs the host about as much as `FEW` launches on lanes, so that smaller
-ones go to lanes, and a program whose epochs are smaller in the mean is left alone for a while. On a
-GPU kernels are left alone whose tasks take the device longer than their launches would take the
-host: there the scheduler saves nothing, and a queue runs a kernel with as many registers and groups
-as suit it. On a CPU those are left alone whose epochs take longer, against the times on lanes, than
-they save.
+The rule compares the cost for the host of a launch on a lane with that of a record. A record saves
+`SAVED_US`. It may cost time on the device, where a scheduler runs a kernel in fewer or narrower
+groups than a queue does.
 
-A GPU takes some 30 us longer for an epoch on a queue that keeps times. What the program sees of it,
-from sending it to finding it ended, is enough for most: it never is less than what the device took.
+An epoch costs the host about as much as `FEW` launches on lanes, so smaller epochs go to lanes. If
+the epochs of a program are smaller than that on average, it uses lanes only for a while.
+
+On a GPU a kernel goes to lanes if its tasks take the device longer than its launches would take the
+host. There the scheduler saves nothing, and a queue gives a kernel the registers and groups that
+suit it. On a CPU a kernel goes to lanes if its epochs lose more time, against the times on lanes,
+than they save.
+
+A GPU takes some 30 us longer for an epoch on a queue that keeps times. So most epochs are timed by
+the program, from sending to finding the end. That time is never less than what the device took.
 """
 
 from __future__ import annotations
@@ -25,101 +27,102 @@ from typing import TypeAlias
 from ..records import Sizes
 
 HOT = 32
-"""Launches of a kernel before a scheduler is built for it: a build takes a core for a while."""
+"""Launches of a kernel before a scheduler is built for it. A build keeps a core busy for a
+while."""
 
 SAMPLES = 3
 """Launches of a kernel at one size whose time on a lane is measured."""
 
 SAVED_US = 5.0
-"""What a record saves the host against a launch: measured on PoCL 3.0 and on an H200 (driver
-580)."""
+"""Time of the host that a record saves against a launch, measured on PoCL 3.0 and on an H200
+(driver 580)."""
 
 SLOWDOWN = 0.3
-"""How much longer a kernel takes in a scheduler on a CPU at worst: measured on PoCL 3.0 with loops
-of float arithmetic, where nothing is lost to half as much again."""
+"""How much longer a kernel takes at worst in a scheduler on a CPU: 0.3 is 30 %. Measured on PoCL
+3.0 with loops of float arithmetic. Values up to one and a half times this lose nothing."""
 
 REMEMBERED = 4096
-"""Kernels at a size whose times are kept."""
+"""Kernels at one size whose times are kept."""
 
 FEW = 12
-"""Tasks of an epoch that cost the host on lanes what the epoch costs."""
+"""Tasks of an epoch that cost the host as much on lanes as the epoch does."""
 
 STREAK = 4
-"""Epochs that are collected for nothing before the scheduler is left alone, or as much lost by more
-of them."""
+"""Epochs collected for nothing, or an equal loss by more epochs, before launches go to lanes
+only."""
 
 REST, LONGEST_REST = 64, 4096
-"""Launches for which it is left alone, twice as many each time, until what was lost is made up
-for."""
+"""For how many launches that lasts. It doubles each time, until the loss is made up for."""
 
 
 LONG_US = 20.0
-"""Time of the device for each task of an epoch from which on the host is not what limits: twice
-what a launch on a lane took it on an H200 (driver 580, 6 to 12 us). There kernels of 25 us on a
-queue took 49 in the scheduler; tasks of networks with shorter ones took at most 11."""
+"""Time of the device per task of an epoch above which the host is not the limit. It is twice what a
+launch on a lane took the host on an H200 (driver 580, 6 to 12 us). There kernels of 25 us on a
+queue took 49 in the scheduler; tasks of networks with shorter kernels took at most 11."""
 
 LONG_STREAK = 2
-"""Long epochs in a row before their kernels are left alone."""
+"""Long epochs in a row before their kernels go to lanes."""
 
 LONG_REST, LONGEST = 1024, 1 << 16
-"""Launches for which they are, twice as many each time."""
+"""For how many launches they do. It doubles each time."""
 
 CALM, LONGEST_CALM = 16, 4096
-"""Epochs that seem long for which the device is not asked, after it has said that one was not:
-twice as many each time. A program that looks late sees long epochs only."""
+"""Cooldown: how many epochs that seem long are not timed by the device, after it found one that was
+not long. It doubles each time. A program that polls late sees long epochs only."""
 
 
 Names = Callable[[], Mapping[str, int]]
-"""Which kernels an epoch has, and how many launches of each."""
+"""Returns the kernels of an epoch, and how many launches of each it has."""
 
 
 Key: TypeAlias = tuple[str, Sizes, Sizes | None]
-"""A kernel and its sizes: what launches are alike for."""
+"""A kernel and its sizes. Launches with the same key count as alike."""
 
 
 class Choice:
-    """The rule with what it remembers. `on_cpu`: one work-item runs a group; `units`: how many
-    launches the device runs at a time, as far as lanes are concerned."""
+    """Holds the rule and its measurements. `on_cpu`: one work-item runs a group. `units`: how many
+    launches the device runs at one time on lanes."""
 
     def __init__(self, on_cpu: bool, units: int = 1) -> None:
         self.on_cpu = on_cpu
         self.units = units
         self._times: dict[Key | None, list[float]] = {}
         self._means: dict[str, tuple[float, int]] = {}
-        """{kernel: its mean time on a lane, of so many launches that may go to the scheduler}."""
+        """{kernel: its mean time on a lane, number of launches timed}, for launches that may go to
+        the scheduler."""
         self._lost = 0
-        """Tasks by which epochs fell short of `FEW`, less those beyond it: one that was collected
-        for nothing falls short by all of it."""
+        """Tasks that epochs had too few to reach `FEW`, less the tasks that others had beyond it.
+        An epoch that was collected for nothing counts with all of `FEW`."""
         self._rest = REST
         self._builds = 0
         self._long = 0
         self._long_rest = LONG_REST
         self._long_names: dict[str, tuple[int, str]] = {}
-        """{kernel: the launch before which it is left alone, and why}."""
+        """{kernel: the launch until which it goes to lanes, reason}."""
         self.doubts = False
-        """Whether the device has to keep the times of epochs: as the program saw it, one took
-        long."""
+        """Whether the device has to keep the times of epochs, because one seemed long to the
+        program."""
         self._calm = 0
         self._next_calm = CALM
         self.resting_until = 0
-        """The launch before which the scheduler is left alone."""
+        """The launch until which all launches go to lanes."""
         self.trusts = False
-        """Whether the next epoch is sent however small it turns out: the last one was large enough.
-        Its launches need not be kept for lanes, so that the core may make all of them."""
+        """Whether the next epoch is sent however small it gets, because the last one was large
+        enough. Its launches need not be kept for lanes, so the core may make all of them."""
 
     def look_again(self, builds: int) -> None:
-        """There are more schedulers than before, or larger ones: small epochs of the time when
-        half of the kernels were not in them say nothing any more."""
+        """Forget small epochs after a build. They were small because kernels were missing in the
+        schedulers."""
         if builds != self._builds:
             self._builds = builds
             self._lost, self._rest, self.resting_until = 0, REST, 0
 
     def wants_time(self, key: Key | None) -> bool:
-        """Whether a launch of `key` on a lane should be timed."""
+        """Tell whether a launch of `key` on a lane should be timed."""
         return self.on_cpu and len(self._times.get(key, ())) < SAMPLES
 
     def timed(self, key: Key, us: float) -> None:
-        """A launch on a lane took so long on the device."""
+        """Note the time that a launch took the device on a lane."""
         if len(self._times) >= REMEMBERED:  # a program whose sizes never repeat
             self._times.clear()
         self._times.setdefault(key, []).append(us)
@@ -128,8 +131,8 @@ class Choice:
             self._means[key[0]] = (mean * many + us) / (many + 1), many + 1
 
     def refusal(self, number: int, key: Key | None, tiles: int, groups: int) -> str | None:
-        """Why launch `number`, of `key` and with so many tiles, should take a lane, where the
-        scheduler has `groups` groups."""
+        """Say why launch `number`, of `key`, should take a lane. `tiles`: its tiles. `groups`: how
+        many groups the scheduler has."""
         if key is not None and (alone := self._too_long(number, key[0])) is not None:
             return alone[1]
         if tiles > max(1, groups // 2):
@@ -147,8 +150,8 @@ class Choice:
         return None
 
     def epoch(self, tasks: int, number: int, trusted: bool) -> bool:
-        """An epoch of `tasks` is complete, launch `number` its last: whether the scheduler gets
-        it. `trusted`: it has to, since nobody knows any more what to do with it elsewhere."""
+        """Tell whether the scheduler gets an epoch of `tasks` whose last launch is `number`.
+        `trusted`: it has to, because its launches were not kept for lanes."""
         self.trusts = tasks >= FEW
         is_sent = self.trusts or trusted
         self._lost = max(0, self._lost + FEW - (tasks if is_sent else 0))
@@ -161,9 +164,9 @@ class Choice:
         return is_sent
 
     def took(self, us: float, tasks: int, width: int, number: int, names: Names) -> bool:
-        """An epoch of `tasks`, of which `width` may run at a time, took the device so long;
-        `number` is the newest launch. Whether its kernels are left alone from now on."""
-        if tasks < FEW:  # which says little
+        """Take the device's time for an epoch, and tell whether its kernels go to lanes from now
+        on. `width`: how many of its tasks may run at one time. `number`: the newest launch."""
+        if tasks < FEW:  # so few say little
             return False
         why = (self._lost_on_cpu if self.on_cpu else self._lost_on_gpu)(us, tasks, width, names)
         if not why:
@@ -181,8 +184,8 @@ class Choice:
         return True
 
     def saw(self, us: float, tasks: int) -> None:
-        """An epoch of `tasks`, whose time the device did not keep, was found to have ended so long
-        after it was sent."""
+        """Take the time that the program saw for an epoch of `tasks`, from sending to finding the
+        end."""
         if tasks < FEW:
             return
         if us <= LONG_US * tasks:
@@ -201,7 +204,7 @@ class Choice:
         return f"in the scheduler a task took {us / tasks:.0f} us, a launch takes the host less"
 
     def _lost_on_cpu(self, us: float, tasks: int, width: int, names: Names) -> str:
-        """Against what lanes would have taken at best, of what was timed there."""
+        """Compare with the best time on lanes, if all kernels of the epoch were timed there."""
         on_lanes = 0.0
         for name, many in names().items():
             if name not in self._means:
@@ -216,7 +219,7 @@ class Choice:
         )
 
     def left_alone(self, number: int, name: str) -> tuple[int, str]:
-        """Before which launch `number`, of a kernel of this name, has to take a lane, and why."""
+        """Return the launch until which a kernel goes to lanes, and why. 0: it need not."""
         alone = self._too_long(number, name)
         if alone is not None:
             return alone
@@ -225,6 +228,6 @@ class Choice:
         return 0, ""
 
     def _too_long(self, number: int, name: str) -> tuple[int, str] | None:
-        """The same for its tasks' time alone; None where nothing is known against it."""
+        """Return the same on account of long tasks only. None if they are not known to be long."""
         alone = self._long_names.get(name)
         return alone if alone is not None and number < alone[0] else None

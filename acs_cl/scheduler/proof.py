@@ -1,19 +1,19 @@
-"""Proofs: the words of an epoch keep the order that the bytes of its launches ask for.
+"""Proofs: the words of an epoch keep the order that the bytes of its launches need.
 
-In: the words as the device has them, the bytes that each launch touches, and how the scheduler will
-be launched. Out: a `Proof`, or the faults that were found. Pure, and written a second time on
-purpose: nothing here is shared with what makes the words, so that one mistake is not made twice.
-The layout is that of `kernels_cl/descriptor.h`.
+Input: the words as the device has them, the access of each launch, and how the scheduler will be
+launched. Output: a `Proof`, or the faults that were found. Pure. It is written a second time on
+purpose: it shares nothing with the code that makes the words, so one mistake is not made twice. The
+layout is that of `kernels_cl/descriptor.h`.
 
 What is proven of every run, in whatever order groups take their tiles:
 
 - No word names a place outside of the region, and no two parts of it share a word.
 - Edges lead from lower to higher tasks, so there is no circle.
-- A task starts when all of its upstream has ended, and it starts once: its count is what others
-  count down, an heir is counted by nobody, and the ring holds at first what waits for nothing.
+- A task starts once, when all of its upstream has ended. The tasks that it waits for count it down.
+  Nobody counts down a sole successor. The ring holds at first the tasks that wait for nothing.
 - The ring has a slot for every ticket that can be given out.
 - Of two launches that touch a common byte, one of them writing, the earlier one ends before the
-  later one starts. Of two launches that are cut into bands, that holds of each two bands.
+  later one starts. For launches that are cut into bands, that holds for each pair of bands.
 - Bands of a launch have all of its tiles, each once.
 """
 
@@ -58,11 +58,11 @@ class Sent(NamedTuple):
     bodies: int
     """Functions that the scheduler can call."""
     block: int = 0
-    """Which of the blocks the run uses."""
+    """The block that the run uses."""
 
 
 class Fault(NamedTuple):
-    """Say what is wrong: `kind` is a part of the proof, `tasks` are those concerned."""
+    """Say what is wrong: `kind` is a part of the proof, `tasks` are the tasks concerned."""
 
     kind: str
     text: str
@@ -73,12 +73,12 @@ class Proof(NamedTuple):
     """Say what was proven of the words of an epoch, or why nothing was."""
 
     tasks: int
-    """Launches: bands of one are one."""
+    """Launches. The bands of a launch count as one."""
     edges: int
     pairs: int
     """Pairs of launches that touch a common byte, one of them writing."""
     slots: int
-    """Of the ring."""
+    """Slots of the ring."""
     tickets: int
     """Tickets that can be given out at most."""
     faults: tuple[Fault, ...]
@@ -94,19 +94,19 @@ class Proof(NamedTuple):
 
 
 class _Epoch(NamedTuple):
-    """The parts of an epoch, all of them inside of its words."""
+    """The parts of an epoch. All are inside its words."""
 
     words: Words
     tasks: int
     records: Longs
     """A row for each task."""
     tiles: Longs
-    """How many each has."""
+    """How many tiles each task has."""
     first: Longs
     """The number of its first tile in its launch."""
     spread: Longs
-    """Of a band that is no run of tiles: how many are in a row, and how far the next ones begin
-    behind these, in the high half."""
+    """For a band whose tiles are not in a row. Low half: tiles in a row. High half: how far behind
+    them the next ones begin."""
     successors: Longs
     initial: Longs
     counts: Longs
@@ -114,7 +114,7 @@ class _Epoch(NamedTuple):
     stale: int
     capacity: int
     parts: tuple[tuple[str, int, int], ...]
-    """Name, place and words of each part but the arguments, which lie between these."""
+    """Name, place and words of each part, without the arguments, which lie between them."""
     head: Longs
     """The block up to its state."""
     state: Longs
@@ -125,8 +125,8 @@ class _Epoch(NamedTuple):
 def prove(
     words: Words, accesses: Sequence[Access], sent: Sent, launches: Sequence[int] = ()
 ) -> Proof:
-    """Prove an epoch. `accesses`: what each task touches, in program order. `launches`: the launch
-    of each, where some are bands of one; -1: it runs nothing."""
+    """Prove an epoch. `accesses`: of each task, in program order. `launches`: the launch of each
+    task, if some are bands; -1: it runs nothing."""
     faults: list[Fault] = []
     many = len({one for one in launches if one >= 0}) if launches else len(accesses)
     epoch = _opened(words, len(accesses), sent, faults)
@@ -156,7 +156,7 @@ def prove(
 
 
 def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch | None:
-    """Take an epoch apart, if no part of it is where it cannot be."""
+    """Take an epoch apart, unless a part of it lies where it cannot."""
 
     def wrong(kind: str, text: str) -> None:
         faults.append(Fault(kind, text))
@@ -232,13 +232,13 @@ def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch
 
 
 def _each(wrong: Truths, kind: str, text: str) -> Iterator[Fault]:
-    """A fault for each task of which something is true."""
+    """Yield a fault for each task whose bit in `wrong` is set."""
     for task in np.flatnonzero(wrong)[:MOST_TOLD].tolist():
         yield Fault(kind, f"task {task}: {text}", (task,))
 
 
 def _records(epoch: _Epoch, sent: Sent) -> Iterator[Fault]:
-    """Every record says what a tile of it can do, and names places inside of the region."""
+    """Check that every record describes its tiles, and names places inside the region."""
     records, words = epoch.records, len(epoch.words)
     body, items, tile_items, args, shape = (records[:, i] for i in (0, 5, 6, 7, 8))
     blob, tiles = body >> 16, epoch.tiles
@@ -275,7 +275,7 @@ def _records(epoch: _Epoch, sent: Sent) -> Iterator[Fault]:
 
 
 def _bands(epoch: _Epoch, launches: Sequence[int]) -> Iterator[Fault]:
-    """The tasks of a launch have all of its tiles, and each once."""
+    """Check that the tasks of a launch have all of its tiles, each once."""
     of: dict[int, list[int]] = {}
     for task, launch in enumerate(launches):
         if launch >= 0:
@@ -296,21 +296,21 @@ def _bands(epoch: _Epoch, launches: Sequence[int]) -> Iterator[Fault]:
 
 
 def _tiles_of_band(epoch: _Epoch, task: int) -> Longs:
-    """Which tiles of its launch it has."""
+    """Return the tiles of its launch that a band has."""
     at = np.arange(min(int(epoch.tiles[task]), MOST_TILES))
     run, stride = int(epoch.spread[task]) & 0xFFFF, int(epoch.spread[task]) >> 16
     return int(epoch.first[task]) + (at // run * stride + at % run if run else at)
 
 
 def _in_parts(epoch: _Epoch, places: Longs, many: Longs, what: str) -> Iterator[Fault]:
-    """What records refer to lies in no part of the epoch that means something else."""
+    """Check that the words that records refer to lie in no other part of the epoch."""
     for name, at, words in epoch.parts:
         inside = (many > 0) & (places < at + words) & (places + many > at)
         yield from _each(inside, "record", f"its {what} lie in the {name}")
 
 
 def _edges(epoch: _Epoch, faults: list[Fault]) -> Iterator[tuple[int, int]]:
-    """All edges; what no edge can be is a fault."""
+    """Yield all edges. An edge that cannot be is a fault."""
     n, tiles = epoch.tasks, epoch.tiles.tolist()
     listed = epoch.successors.tolist()
     owner: dict[int, int] = {}
@@ -337,7 +337,8 @@ def _edges(epoch: _Epoch, faults: list[Fault]) -> Iterator[tuple[int, int]]:
 
 
 def _counts(epoch: _Epoch, edges: list[tuple[int, int]]) -> Iterator[Fault]:
-    """A count is the number of those who count it down; an heir has none."""
+    """Check that each count is the number of tasks that count it down. A sole successor has
+    none."""
     heirs = epoch.records[:, 1]
     inherited = np.zeros(epoch.tasks, np.int64)
     named = heirs[heirs != 0] & TASK_MASK
@@ -346,7 +347,7 @@ def _counts(epoch: _Epoch, edges: list[tuple[int, int]]) -> Iterator[Fault]:
     below = np.array([one for _, one in edges], np.int64)
     counted = np.bincount(below, minlength=epoch.tasks) - inherited
     if epoch.window:
-        counted[_slots(epoch) :] += 1  # which its insertion counts down
+        counted[_slots(epoch) :] += 1  # its insertion counts it down
         yield from _each(inherited != 0, "heir", "it is an heir, and there is a window")
     yield from _each(inherited > 1, "heir", "it is the heir of several tasks")
     bad = (inherited == 1) & ((epoch.counts != 0) | (counted != 0))
@@ -361,7 +362,8 @@ def _slots(epoch: _Epoch) -> int:
 
 
 def _initial(epoch: _Epoch) -> Iterator[Fault]:
-    """The ring holds at first every tile of what waits for nothing, and each once."""
+    """Check that the ring holds at first every tile of the tasks that wait for nothing, each
+    once."""
     heirs = epoch.records[:, 1] & TASK_MASK
     waits = epoch.counts != 0
     waits[heirs[(heirs >= 1) & (heirs <= epoch.tasks)] - 1] = True
@@ -369,7 +371,7 @@ def _initial(epoch: _Epoch) -> Iterator[Fault]:
 
 
 def _once(epoch: _Epoch, entries: Longs, wanted: Truths, kind: str, why: str) -> Iterator[Fault]:
-    """Entries are all tiles of the tasks that are wanted, each once."""
+    """Check that entries are all tiles of the wanted tasks, each once."""
     tasks, tile = (entries & TASK_MASK) - 1, entries >> TASK_BITS
     known = (tasks >= 0) & (tasks < epoch.tasks)
     if not known.all():
@@ -387,7 +389,7 @@ def _once(epoch: _Epoch, entries: Longs, wanted: Truths, kind: str, why: str) ->
 
 
 def _block(epoch: _Epoch) -> Iterator[Fault]:
-    """The block that the run uses is as a run begins."""
+    """Check that the block of the run is as a run has to begin."""
     fresh = np.zeros(B_STATE, np.int64)
     fresh[B_TAIL], fresh[B_UNFINISHED] = len(epoch.initial), epoch.tasks
     for place in np.flatnonzero(epoch.head != fresh)[:MOST_TOLD].tolist():
@@ -402,7 +404,7 @@ def _block(epoch: _Epoch) -> Iterator[Fault]:
 
 
 def _hand_over(epoch: _Epoch) -> Iterator[Fault]:
-    """What goes on without the ring has an heir that alone waits for it, as wide as it is."""
+    """Check direct hand-overs: the task has a sole successor that is as wide as itself."""
     records = epoch.records
     body, heir, others, tiles = *(records[:, i] for i in (0, 1, 3)), epoch.tiles
     single = (heir >> TASK_BITS) == 0
@@ -427,8 +429,8 @@ def _hand_over(epoch: _Epoch) -> Iterator[Fault]:
 
 
 def _before(tasks: int, edges: list[tuple[int, int]]) -> list[int]:
-    """For each task the set of all that end before it starts, as the bits of a number. Edges lead
-    upwards, so that a task's set is whole when it is reached."""
+    """Return the set of tasks that end before each task starts, as the bits of a number. Edges lead
+    upwards, so a task's set is complete when it is reached."""
     above: list[list[int]] = [[] for _ in range(tasks)]
     for upstream, task in edges:
         above[task].append(upstream)
@@ -444,8 +446,8 @@ def _before(tasks: int, edges: list[tuple[int, int]]) -> list[int]:
 def _order(
     accesses: Sequence[Access], before: list[int], launches: Sequence[int] = ()
 ) -> tuple[int, list[Fault]]:
-    """How many pairs touch a common byte, one of them writing; and those of them that nothing
-    orders. Bands of one launch are no pairs."""
+    """Count the pairs that touch a common byte, one of them writing, and return a fault for each
+    pair without an order. Bands of one launch are no pairs."""
     beside: dict[int, int] = {}
     for task, launch in enumerate(launches):
         beside[launch] = beside.get(launch, 0) | 1 << task
@@ -477,7 +479,8 @@ def _order(
 
 
 def _users(accesses: Sequence[Access]) -> tuple[dict[Span, int], dict[Span, int], int]:
-    """Who touches and who writes each span, and who may touch anything, as bits."""
+    """Return the tasks that touch and that write each span, and those that may touch anything, as
+    bits."""
     touch: dict[Span, int] = {}
     write: dict[Span, int] = {}
     everything = 0
@@ -494,7 +497,7 @@ def _users(accesses: Sequence[Access]) -> tuple[dict[Span, int], dict[Span, int]
 
 
 def _meeting(spans: list[Span]) -> dict[Span, list[Span]]:
-    """For each span those that share a byte with it, itself among them."""
+    """Return for each span the spans that share a byte with it, including itself."""
     by_base: dict[int, list[Span]] = {}
     for span in spans:
         by_base.setdefault(span.base, []).append(span)

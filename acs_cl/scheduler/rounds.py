@@ -1,8 +1,8 @@
-"""Rounds: the words by which a segment runs again and again as a loop on the device.
+"""Rounds: the words by which a segment repeats as a loop on the device.
 
-In: an image of a segment with room in its ring. Out: the image of a loop: with the words that say
-how a round begins, and blocks in which no round has begun. And `LoopRun`, by which a run tells how
-many rounds it had. `kernels_cl/scheduler.cl` says why this is safe.
+Input: an image of a segment with room in its ring. Output: the image of a loop, with the words that
+start a round, and blocks in which no round has begun. `LoopRun` holds how many rounds a run had.
+`kernels_cl/scheduler.cl` says why this is safe.
 
 Invariant: a run has at most as many rounds as the ring has slots for.
 """
@@ -17,14 +17,14 @@ RING = 1 << 18
 """Slots for the rounds of one run, about."""
 
 MOST = 4096
-"""Rounds of one run. More take another run, and cost the host a wait."""
+"""Rounds of one run. More rounds take another run, which costs the host a wait."""
 
 FLAG, N_RESETS, RESETS = 0, 3, 4
-"""Where things are among the words of a loop; behind the flag's address is the most rounds."""
+"""Places among the words of a loop. Behind the flag's address is the largest number of rounds."""
 
 
 class LoopRun:
-    """Tells of one run of a loop: its rounds, once it has ended."""
+    """Holds the number of rounds of one run of a loop, once it has ended."""
 
     __slots__ = ("expected", "rounds")
 
@@ -34,12 +34,12 @@ class LoopRun:
 
 
 def most_rounds(tiles: int) -> int:
-    """Rounds of one run at most, of a body with so many tiles."""
+    """Return how many rounds one run may have, for a body of so many tiles."""
     return min(max(RING // tiles, 1), MOST)
 
 
 def looped(image: layout.Image) -> tuple[layout.Image, int]:
-    """The image of a loop, and where its words are. `image` has two blocks."""
+    """Return the image of a loop, and where its words are. `image` has two blocks."""
     words = image.words
     n, rows = image.tasks, -(-image.tasks // 32)
     at_records, at_counts = int(words[layout.RECORDS_AT]), int(words[layout.COUNTS_AT])
@@ -66,5 +66,5 @@ def looped(image: layout.Image) -> tuple[layout.Image, int]:
 
 
 def asked(flag: int, at_most: int) -> layout.Words:
-    """The words of a loop that say what this run looks at, and how many rounds it may have."""
+    """Return the words that tell a run the address of its flag, and how many rounds it may have."""
     return np.array([flag & 0xFFFFFFFF, flag >> 32, at_most], np.uint32)

@@ -1,14 +1,14 @@
-"""Segments: recorded launches that one launch of the device-side scheduler runs.
+"""Segments: recorded launches that one launch of the scheduler on the device runs.
 
-In: consecutive launches of a graph, as tasks of one scheduler. Out: a `Segment`, a command for each
-replay of it, and what became of that.
+Input: consecutive launches of a graph, as tasks of one scheduler. Output: a `Segment`, a command
+for each replay of it, and the outcome of the replay.
 
 A segment is an epoch that is compiled once and stays on the device in a region of its own. A replay
-uploads nothing: it uses one of the two blocks of the region and cleans the other for the next. What
-`update` and `swap` change are words of records, written in front of the next replay.
+uploads nothing: it uses one of the two blocks of the region and cleans the other for the next
+replay. `update` and `swap` change words of records, which are written before the next replay.
 
-Invariant: a replay runs with the words that the segment had when it was asked for, even if it was
-held back until after the next change.
+Invariant: a replay runs with the words that the segment had when the replay was asked for. This
+holds even if the replay is held until after the next change.
 """
 
 # Long because: what is on the device, and what the host says of it, change together.
@@ -36,14 +36,15 @@ MOST_LAUNCHES = 17
 """Launches of the scheduler that one replay may take."""
 
 MOST_WRITES = 16
-"""Changed records that are written one by one; more of them in one piece, with what is between."""
+"""Changed records that are written one by one. More of them are written in one piece, with what is
+between them."""
 
 Recorded = tuple[Command, Access]
 """A launch of a graph."""
 
 
 class Settings(NamedTuple):
-    """Say how segments are compiled: see `layout.Recorder.image`."""
+    """Say how segments are compiled. `layout.Recorder.image` has the details."""
 
     window: int
     stale: int
@@ -53,8 +54,7 @@ class Settings(NamedTuple):
 
 
 class SegmentError(DeviceError):
-    """Launches of a replay that did not run: `tasks`, by the numbers of their launches in the
-    segment."""
+    """Launches of a replay did not run. `tasks` has their numbers in the segment."""
 
     def __init__(self, message: str, tasks: Sequence[int]) -> None:
         super().__init__(message)
@@ -66,35 +66,35 @@ class SegmentCommand(NamedTuple):
 
     segment: Segment
     version: int
-    """How many changes of the segment it comes after."""
+    """How many changes of the segment came before."""
     accesses: Sequence[Access]
     run: LoopRun | None = None
-    """Of a loop: what tells how many rounds there were."""
+    """For a loop: tells how many rounds there were."""
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Return the name that users see."""
         if self.run is not None:
             return f"loop of {len(self.segment)} launches"
         return f"replay of {len(self.accesses)} launches"
 
     @property
     def on_host(self) -> bool:
-        """On the device."""
+        """Return False: it runs on the device."""
         return False
 
     @property
     def is_counted(self) -> bool:
-        """Whether a launch of it may turn out to have had a wrong count."""
+        """Tell whether one of its launches may turn out to have had a wrong count."""
         return bool(self.segment.counted)
 
     def enqueue(self, queue: Any, wait_for: Any) -> Any:
-        """Segments are for the scheduler alone."""
+        """Refuse: only the scheduler runs segments."""
         raise TypeError("a segment is not for a queue")
 
 
 class Segment:
-    """Launches `first` and following of a graph."""
+    """Holds the launches of a graph from `first` on, compiled for the device."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Segment:
     ) -> None:
         self.first = first
         self.places: Sequence[int] = range(first, first + len(launches))
-        """Where its launches are in the graph, which may have them in another order."""
+        """Places of its launches in the graph, which may have another order."""
         self.scheduler = scheduler
         self.accesses = [access for _, access in launches]
         self._names = [command.name for command, _ in launches]
@@ -123,7 +123,7 @@ class Segment:
         self.rounds = rounds.most_rounds(recorder.entries) if is_loop else 1
         """Rounds of a run at most."""
         self.expected = 1
-        """Rounds that the next run may have."""
+        """Rounds that the next run is expected to have."""
         more, room = (self.rounds - 1) * recorder.entries, scheduler.limits.child_slots
         image = recorder.image(
             more + room + 2 * MOST_LAUNCHES * groups + 64,
@@ -139,7 +139,7 @@ class Segment:
         self._words = image.words[: image.block].copy()
         self.image = image._replace(words=image.words[:0].copy())
         self.broken = False
-        """A run of it ended as none should: nobody knows how its blocks are."""
+        """Whether a run failed, so that the state of its blocks is unknown."""
         self._block = 0
         self._shared = False
         """Whether replays keep `accesses`."""
@@ -151,11 +151,11 @@ class Segment:
         return len(self.accesses)
 
     def holds(self, place: int) -> bool:
-        """Tell whether a launch of the graph is in it."""
+        """Tell whether the segment has the launch at a place of the graph."""
         return self.first <= place < self.first + len(self)
 
     def parts(self) -> list[Part]:
-        """Its tasks, for people."""
+        """Return its tasks in the form that users see."""
         found = []
         for task, launch in enumerate(self.laid.launches):
             access, upstream = self.laid.accesses[task], self.laid.upstream[task]
@@ -172,7 +172,7 @@ class Segment:
     # ---- changes -------------------------------------------------------------------------------
 
     def patch(self, index: int, launch: Recorded, task: Task) -> bool:
-        """Launch `index` of the segment has other arguments now. False if that is another
+        """Give launch `index` of the segment other arguments. Return False if that needs another
         segment."""
         command, access = launch
         own = self.laid.tasks[index]
@@ -202,7 +202,7 @@ class Segment:
         return self._words[at : at + layout.RECORD_WORDS]
 
     def _fits(self, number: int, task: Task) -> bool:
-        """Whether task `number` differs from this one in arguments only."""
+        """Tell whether task `number` differs from `task` in arguments only."""
         record, head = self._record(number), np.frombuffer(task.head, np.uint32)
         same = [layout.ITEMS, layout.TILE_ITEMS, layout.LOCAL]
         return not (
@@ -210,7 +210,7 @@ class Segment:
         )
 
     def _put(self, number: int, task: Task) -> None:
-        """Task `number` has other arguments."""
+        """Write other arguments into the record of task `number`."""
         at = layout.HEADER_WORDS + number * layout.RECORD_WORDS
         head = np.frombuffer(task.head, np.uint32)
         blob = np.frombuffer(task.blob.ljust(-(-len(task.blob) // 4) * 4, b"\0"), np.uint32)
@@ -225,7 +225,7 @@ class Segment:
             self._changed[at] = max(len(new), self._changed.get(at, 0))
 
     def command(self) -> SegmentCommand:
-        """A replay as things stand."""
+        """Return a replay of the segment as it is now."""
         if self._changed:
             places = sorted(self._changed.items())
             if len(places) > MOST_WRITES:
@@ -239,13 +239,13 @@ class Segment:
         return SegmentCommand(self, self._version, self.accesses)
 
     def loop(self, flag: int, at_most: int, access: Access) -> SegmentCommand:
-        """A run of a loop as things stand, of at most so many rounds. `flag`: the address of the
-        word that decides; `access`: what all of it touches."""
+        """Return a run of a loop, of at most `at_most` rounds. `flag`: the address of the word that
+        decides. `access`: all bytes that the run touches."""
         self._change(self._loop, rounds.asked(flag, at_most))
         return self.command()._replace(accesses=(access,), run=LoopRun(self.expected))
 
     def take_changes(self, version: int) -> list[tuple[int, layout.Words]]:
-        """What has to be written before a replay of that version, by place."""
+        """Return the words to write before a replay of that version, with their places."""
         found = []
         while self._changes and self._changes[0][0] <= version:
             found += self._changes.popleft()[1]
@@ -254,8 +254,8 @@ class Segment:
     # ---- proofs --------------------------------------------------------------------------------
 
     def prove(self, queue: cl.CommandQueue) -> proof.Proof:
-        """Prove the words that are on the device, with what the next run writes there before it
-        starts. No run of it is under way."""
+        """Prove the words on the device, with what the next run writes there before it starts. No
+        run of the segment may be in flight."""
         words = np.empty(self.region.size // 4, np.uint32)
         whole = driver.Place(self.region, 0, words.nbytes)
         driver.wait_for_event(driver.read(queue, words, whole, None))
@@ -273,12 +273,12 @@ class Segment:
     # ---- runs ----------------------------------------------------------------------------------
 
     def turn(self) -> int:
-        """The block that the next run uses."""
+        """Return the block that the next run uses."""
         block, self._block = self._block, 1 - self._block
         return block
 
     def refused(self, status: layout.Words) -> SegmentError:
-        """Which counts were refused in a run that left this."""
+        """Return an error that names the counts refused in a run. `status`: what the run left."""
         values = status[layout.STATE_WORD :][layout.task_places(self.image.tasks)]
         tasks = np.flatnonzero(values >= layout.FAULTY).tolist()
         launches = [self.laid.launches[task] for task in tasks]
@@ -288,14 +288,14 @@ class Segment:
         return SegmentError(f"of the graph, {wrong}", launches)
 
     def told(self, task: int) -> str:
-        """What a task is, for people who know the graph."""
+        """Say what a task is, to a reader who knows the graph."""
         launch = self.laid.launches[task]
         if launch == JOINT:
             return self.name(task)
         return f"launch {self.places[launch] + 1} of the graph ({self.name(task)})"
 
     def name(self, task: int) -> str:
-        """What a task is, for people."""
+        """Say what a task is."""
         launch = self.laid.launches[task]
         if launch == JOINT:
             return "what bands wait for together"

@@ -1,13 +1,12 @@
-"""Epochs on their way: from recorded tasks, or a recorded segment, to commands on a queue, and from
-what came back to what became of the launches.
+"""The sender of epochs: it enqueues them, and reads their outcome.
 
-In: epochs that take no more tasks. Out: an event behind everything of an epoch, and later its
-outcome. An epoch is one upload, launches of the scheduler, and a read-back of its status; a segment
-is on the device already and needs no upload.
+Input: epochs that take no more tasks. Output: an event behind everything of an epoch, and later its
+outcome. An epoch is one upload, launches of the scheduler, and a read of its status buffer. A
+segment is on the device already and needs no upload.
 
-Invariants: the last launch of the scheduler in an epoch leaves only when the epoch is finished; its
-launches before may leave work. The words of an epoch, and the memory that its status is read into,
-live until its event.
+Invariants: the last launch of the scheduler in an epoch leaves only when the epoch is finished.
+Earlier launches may leave work behind. The words of an epoch and its status buffer live until its
+event.
 """
 
 # Long because: what is enqueued for an epoch, and what is made of it afterwards, belong together.
@@ -36,55 +35,56 @@ from .rounds import LoopRun
 from .segment import Segment, SegmentCommand
 
 Writes: TypeAlias = "Sequence[tuple[int, layout.Words | bytes]]"
-"""Words to be written, and where: in bytes."""
+"""Words to write, each with its place in bytes."""
 
 MOST_TASKS = 4096
-"""Tasks of an epoch: sent when there are so many."""
+"""Tasks at which an epoch is sent."""
 
 PLACES, LONGEST = 8, 4096
-"""Pieces of pinned memory for what became of epochs, and bytes of each."""
+"""How many pieces of pinned memory hold status buffers, and how many bytes each has."""
 
 MOST_ENTRIES = 1 << 18
-"""Tiles of an epoch, which is what its ready queue has to hold."""
+"""Tiles of an epoch at most, because the ring has to hold all of them."""
 
 FIRST_LOOK = 192
-"""Tasks at which an epoch is sent if the device is idle; as many as were sent before once that is
-more, since every epoch costs the host as much as recording some tens of launches. On an H200, in
-turns, epochs of 192 took rigid bodies 3 to 7 % less than epochs of 128 and then twice as many each
-time; epochs of 256 took the largest 6 % less and the smallest 3 % more."""
+"""Tasks at which an epoch is sent if the device is idle. Later epochs wait for as many tasks as
+were sent before, if that is more: each epoch costs the host as much as recording some tens of
+launches. On an H200, interleaved, epochs of 192 took rigid bodies 3 to 7 % less than epochs of 128
+that doubled each time. Epochs of 256 took the largest 6 % less and the smallest 3 % more."""
 
 POLLS = 1 << 15
-"""Looks at a queue slot before a group leaves: some 40 ms on an H200, about a slice. Groups that
-wait keep kernels on lanes from the compute units; but those that left are missing when a wide level
-of the graph comes. With 256 looks a network of 478 kernels took four times as long. With 4096, and
-no rest between them, groups of a wavefront of tiles had left before there was work for them."""
+"""Polls of a slot of the ring before a group leaves: some 40 ms on an H200, about a slice. Groups
+that wait keep kernels on lanes from the compute units. But groups that left are missing when a
+wide level of the graph comes. With 256 polls a network of 478 kernels took four times as long.
+With 4096, and no rest between them, groups of a wavefront of tiles left before there was work for
+them."""
 
 LOOP_POLLS = 1 << 10
-"""The same in loops on a CPU, where groups leave an epoch at once: what a narrow part of a round
-sends away is missing in the wide parts of all rounds behind it."""
+"""`POLLS` in loops on a CPU, where groups otherwise leave an epoch at once. Groups that leave in a
+narrow part of a round are missing in the wide parts of all later rounds."""
 
 CLEANS, COMPANY_AT = 1, 8
-"""Bits of a launch's mode; above the last one, how many groups run at a time."""
+"""Bits of a launch's mode. Above the last one is how many groups run at one time."""
 
 
 class Children(NamedTuple):
-    """What became of items that were spawned, and that were not run at once."""
+    """Counts spawned items that were not run at once."""
 
     spawned: int = 0
-    """In tasks."""
+    """Items that became tasks."""
     kept: int = 0
-    """By the group whose tile spawned them. Of these:"""
+    """Items that the group whose tile spawned them ran itself, for one of these four reasons:"""
     all_busy: int = 0
-    """since all groups had work;"""
+    """all groups had work;"""
     no_room: int = 0
-    """since the pool or the ring was full;"""
+    """the pool or the ring was full;"""
     too_many: int = 0
-    """since their launch had as many tiles unfinished as it may have;"""
+    """their launch already had as many unfinished tiles as it may have;"""
     slower: int = 0
-    """since a child would have taken longer."""
+    """a child would have taken longer."""
 
     def and_those(self, others: Children) -> Children:
-        """Both together."""
+        """Add the counts of `others`."""
         return Children(*(a + b for a, b in zip(self, others, strict=True)))
 
     def __str__(self) -> str:
@@ -106,19 +106,19 @@ REASONS = (
 
 
 def children_of(status: layout.Words) -> Children:
-    """What became of the items of one epoch."""
+    """Read the counts of one epoch from its status buffer."""
     kept = status[layout.KEPT : layout.KEPT + layout.REASONS].tolist()
     return Children(int(status[layout.SPAWNED]), sum(kept), *kept)
 
 
 class Settings(NamedTuple):
-    """How epochs are run; tests make them extreme."""
+    """Say how epochs are run. Tests use extreme values."""
 
     groups: int | None = None
     """Groups of a scheduler at most."""
     slice_s: float = 0.05
     turns: int = 1 << 30
-    """Tasks that a group runs in one launch of the scheduler, but for the last launch of an
+    """Tasks that a group runs in one launch of the scheduler, except for the last launch of an
     epoch."""
     polls: int | None = None
     most_tasks: int = MOST_TASKS
@@ -134,63 +134,63 @@ class Settings(NamedTuple):
 
 
 class Times(NamedTuple):
-    """As an event has them, in nanoseconds."""
+    """Times of an event, in nanoseconds."""
 
     start: int
     end: int
 
 
 class Epoch(core.native.Epoch):
-    """Launches handed to the scheduler at once. The table has which they are, by its number. The
-    core makes them; what is here is what few have."""
+    """Holds launches that go to the scheduler by one command. The table has their numbers. The core
+    makes epochs. The attributes here are for the few that need them."""
 
     segment: Segment | None = None
-    """What it replays, if it was not collected."""
+    """The segment that it replays, if it was not collected."""
     run: LoopRun | None = None
-    """Of a loop: what tells how many rounds it had."""
+    """For a loop: tells how many rounds it had."""
     children = Children()
     late_reads: tuple[tuple[Any, layout.Words], ...] = ()
-    """Reads of its words that had not ended when nobody waited any longer."""
+    """Reads of its words that the driver has not ended, though nobody waits for them any more."""
     names: Counter[str] | None = None
-    """Of the kernels in it, but for launches that the core made."""
+    """Counts launches by kernel, without those that the core made."""
 
     @property
     def event(self) -> cl.Event | None:
-        """Of the read behind everything in it."""
+        """Return the event of the read behind everything in it."""
         return _event(self._event)
 
     @property
     def kernel_event(self) -> cl.Event | None:
-        """Of the first launch of the scheduler, where the queue is timed."""
+        """Return the event of the first launch of the scheduler, if the queue keeps times."""
         return _event(self._first)
 
     @property
     def status(self) -> layout.Words:
-        """What the scheduler said when it ended."""
+        """Return the words that the scheduler left when it ended."""
         return np.frombuffer(self._status, np.uint32)
 
     @property
     def shared(self) -> int:
-        """What tells launches that have the times of one epoch in common; 0: these are a launch's
-        own."""
+        """Return a number shared by launches that have the times of one epoch. 0: a launch has its
+        own times."""
         return 0 if self.segment is not None or self.resident is not None else self.number
 
     @property
     def profile(self) -> Times | None:
-        """From the start of the first launch of the scheduler to the end of the last."""
+        """Return the start of the first launch of the scheduler and the end of the last."""
         first, last = self.kernel_event, _event(self._last)
         if first is None or last is None:
             return None
         return Times(first.profile.start, last.profile.end)
 
     def device_us(self, on_cpu: bool) -> float | None:
-        """How long the device had it, if the scheduler ran once for it. On a CPU it may run twice
-        for any epoch: from the first to the end of all."""
+        """Return the time on the device, if the scheduler ran once for the epoch. On a CPU it may
+        run twice for any epoch, so the time is from the first start to the last end."""
         first, last = self.kernel_event, self.event if on_cpu else self.kernel_event
         most = 2 if on_cpu else 1
         if first is None or last is None or self.launches > most:
             return None
-        end = last.profile.start if on_cpu else last.profile.end  # of what reads the outcome
+        end = last.profile.start if on_cpu else last.profile.end  # of the read of the outcome
         return (end - first.profile.start) / 1e3
 
 
@@ -203,7 +203,7 @@ class Outcome(NamedTuple):
 
 
 class Sender(core.native.Sender):
-    """Sends the epochs of one queue. What is here is what few of them need."""
+    """Sends the epochs of one queue. The core does the common part; this class has the rest."""
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class Sender(core.native.Sender):
         )  # fmt: skip
         self._cpu, self._few = on_cpu, few
         self.children = Children()
-        """Of all epochs that have ended."""
+        """Sum over all epochs that have ended."""
         self.requeue(queue, lanes)
         self.settings = settings
         if not on_cpu:
@@ -232,7 +232,7 @@ class Sender(core.native.Sender):
 
     @property
     def settings(self) -> Settings:
-        """How epochs are run."""
+        """Return the settings by which epochs run."""
         return self._settings
 
     @settings.setter
@@ -250,25 +250,26 @@ class Sender(core.native.Sender):
 
     @property
     def polls(self) -> int:
-        """Looks of a group at a queue slot; the same in all launches of an epoch."""
+        """Return how often a group polls a slot of the ring, the same in all launches of an
+        epoch."""
         if self.settings.polls is not None:
             return self.settings.polls
         return 0 if self._cpu else POLLS
 
     def requeue(self, queue: cl.CommandQueue, lanes: Backend) -> None:
-        """Use others from now on."""
+        """Use another queue and other lanes from now on."""
         self._queue = queue
         is_timed = bool(queue.properties & cl.command_queue_properties.PROFILING_ENABLE)
         self._requeue(queue, lanes.core_queues, is_timed)
 
     def use_pinned(self) -> None:
-        """Have what became of epochs land in pinned memory, as is best where a device copies by way
-        of that: a read of 640 bytes into other memory ends some 50 us later on an H200, and its
-        call takes 8 us more. What is too long, or one too many at a time, lands in other memory."""
+        """Put status buffers into pinned memory, for devices that copy through it. On an H200 a
+        read of 640 bytes into other memory ends some 50 us later, and its call takes 8 us more. A
+        status buffer that is too long, or one too many at a time, is in other memory."""
         self.land_in(partial(driver.pinned_pieces, self._queue, PLACES, LONGEST))
 
     def send_segment(self, epoch: Epoch, command: SegmentCommand) -> None:
-        """Launch a recorded segment again: no upload but of changed words."""
+        """Launch a recorded segment again. Only changed words are uploaded."""
         segment, epoch.run = command.segment, command.run
         writes: Writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
         rounds = epoch.run.expected if epoch.run is not None else 0
@@ -278,7 +279,8 @@ class Sender(core.native.Sender):
         )  # fmt: skip
 
     def outcome(self, epoch: Epoch, numbers: Callable[[], list[int]]) -> Outcome:
-        """Of an epoch whose event has ended, or which has none. `numbers`: its launches by task."""
+        """Return the outcome of an epoch whose event has ended, or that has none. `numbers`: its
+        launches by task."""
         failures: dict[int, BaseException] = {}
         if self.has_ended_well(epoch):
             return Outcome(0, None, failures)
@@ -316,7 +318,7 @@ class Sender(core.native.Sender):
         return Outcome(status, broken, failures)
 
     def _refused(self, epoch: Epoch, numbers: list[int]) -> dict[int, BaseException]:
-        """Which launches' counts were refused."""
+        """Return an error for each launch whose count was refused."""
         image = epoch.counts
         state = np.empty(64 * -(-image.tasks // 32), np.uint32)
         at = driver.Place(epoch.region, 4 * (image.block + layout.STATE_WORD), state.nbytes)
@@ -330,19 +332,21 @@ class Sender(core.native.Sender):
 
 
 def _priorities(order: str) -> Callable[[layout.Recorder], Sequence[float]] | None:
-    """What gives the tasks of an epoch priorities; None: they go in program order."""
+    """Return a function that gives the tasks of an epoch priorities. None: tasks go in program
+    order."""
     if order == "first_in":
         return None
     return partial(layout.Recorder.priorities, order=ORDERS[order])
 
 
 def placed_of(image: layout.Image) -> core.native.Placed:
-    """Where the parts of an image are."""
+    """Return where the parts of an image are."""
     return core.native.Placed(image.tasks, image.width, image.block, image.block_words)
 
 
 def _refusal(epoch: Epoch) -> BaseException | None:
-    """What the driver refuses is the failure of all launches of an epoch."""
+    """Return the error of an epoch that the driver refused. It is the failure of all its
+    launches."""
     if epoch.error is None and not epoch.refused:
         return None
     names: Any = cl.status_code
@@ -351,5 +355,5 @@ def _refusal(epoch: Epoch) -> BaseException | None:
 
 
 def _event(pointer: int) -> cl.Event | None:
-    """The event at an address; None where there is none."""
+    """Return the event at an address. None for address 0."""
     return cl.Event.from_int_ptr(pointer) if pointer else None

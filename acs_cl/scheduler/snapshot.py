@@ -1,11 +1,11 @@
-"""Snapshots: what the scheduler does at the moment, read while it runs.
+"""Snapshots: the state of the scheduler, read while it runs.
 
-In: the oldest epoch that the device has, and a name for each of its tasks. Out: a `Snapshot`. A
-queue of its own reads the words of the epoch, since the queue of epochs is taken by the scheduler.
-The read may not come back while the scheduler runs: it gets a bounded time.
+Input: the oldest epoch on the device, and a name for each of its tasks. Output: a `Snapshot`. The
+scheduler occupies the queue of epochs, so another queue reads the words of the epoch. The read may
+not come back while the scheduler runs, so it gets a bounded time.
 
-A scheduler that is watched notes when tasks start and end. So the words tell at which tasks groups
-are, and at how many tiles of each, though not which group.
+A scheduler that is watched notes when tasks start and end. So the words tell which tasks run and at
+how many tiles of each task groups are. They do not tell which group.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Longs = npt.NDArray[np.int64]
 
 
 class Standing(NamedTuple):
-    """Say where an epoch stands. The last four have a number for each task."""
+    """State of an epoch. The last four have a number for each task."""
 
     head: int
     tail: int
@@ -52,11 +52,11 @@ class Standing(NamedTuple):
     queued: Longs
     """Tiles in the ring."""
     running: Longs
-    """Tiles at which a group is."""
+    """Tiles that a group runs."""
 
 
 def snapshot(of: cl.CommandQueue, epoch: Epoch, name: Callable[[int], str]) -> Snapshot:
-    """Read an epoch that was sent on the queue `of`, and say where it stands."""
+    """Read an epoch that was sent on the queue `of`, and say what it does."""
     image = epoch.counts
     about = f"  epoch {epoch.number} of the scheduler, tasks: {image.tasks}"
     words = np.zeros(image.block + (epoch.block + 1) * image.block_words, np.uint32)
@@ -69,7 +69,7 @@ def snapshot(of: cl.CommandQueue, epoch: Epoch, name: Callable[[int], str]) -> S
     until = perf_counter() + READ_S
     while driver.status(event) > 0:
         if perf_counter() > until:
-            epoch.late_reads += ((event, words),)  # which the driver still writes to
+            epoch.late_reads += ((event, words),)  # the driver still writes into the words
             return Snapshot((f"{about}; the driver reads nothing while it runs",), b"")
         sleep(PAUSE_S)
     block = words[image.block + epoch.block * image.block_words :]
@@ -78,7 +78,7 @@ def snapshot(of: cl.CommandQueue, epoch: Epoch, name: Callable[[int], str]) -> S
 
 
 def read(words: layout.Words, block: layout.Words, tasks: int) -> Standing:
-    """Where an epoch stands, by its words."""
+    """Work out the state of an epoch from its words."""
     state, rows = block[layout.STATE_WORD :], -(-tasks // 32)
     places = layout.task_places(tasks)
     counts = state[places].astype(np.int64)
@@ -89,7 +89,7 @@ def read(words: layout.Words, block: layout.Words, tasks: int) -> Standing:
     entries = ring[(ring != 0) & (ring != ABANDONED)] & np.uint32(TASK_MASK)
     owners = entries.astype(np.int64) - 1
     queued = np.bincount(owners[(owners >= 0) & (owners < tasks)], minlength=tasks)
-    # an heir has no count: it waits until its task has no tiles left
+    # a sole successor has no count: it waits until its task has no tiles left
     heirs = (records[:, layout.HEIR] & TASK_MASK).astype(np.int64) - 1
     may = counts == 0
     having = np.flatnonzero(heirs >= 0)
@@ -103,7 +103,7 @@ def read(words: layout.Words, block: layout.Words, tasks: int) -> Standing:
 
 
 def lines(at: Standing, groups: int, name: Callable[[int], str]) -> list[str]:
-    """The same for people."""
+    """Return the state as lines of text."""
     at_tiles = min(int(at.running.sum()), groups - at.gone)
     found = [
         f"    ring: head {at.head}, tail {at.tail}; unfinished {at.unfinished}; groups: {groups}, "

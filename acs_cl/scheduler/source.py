@@ -1,7 +1,7 @@
-"""The text of a scheduler: its kernels, the device functions it can call, and the switch over them.
+"""The text of a scheduler: its kernels, the functions that it can call, and the switch over them.
 
-In: a memory-model tier, a group size, device functions. Out: OpenCL C and build options. Pure.
-Invariant: the place of a body in the list is its number in the records.
+Input: a memory-model tier, a group size, device functions. Output: OpenCL C and build options.
+Pure. Invariant: the place of a body in the list is its number in the records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_BODIES = 256
 
 
 class Body(NamedTuple):
-    """What the switch calls: a symbol, and whether its items may be cut anywhere."""
+    """A function that the switch calls. `tiled`: its items may be cut anywhere."""
 
     symbol: str
     tiled: bool
@@ -37,10 +37,15 @@ def scheduler_source(
     room: Room = ROOM,
     places: int = layout.MOST_TASKS,
 ) -> str:
-    """The program. `group`: work-items of its groups; `arena_bytes`: local memory of the bodies;
-    `steady`: for compilers that turn work-items into loops; `children`: functions whose items
-    become tasks, numbered behind the bodies; `room`: what these have; `places`: groups
-    that run at the same time at most."""
+    """Return the program.
+
+    - `group`: work-items of its groups.
+    - `arena_bytes`: local memory of the bodies.
+    - `steady`: the compiler turns work-items into loops.
+    - `children`: functions whose items become tasks, numbered behind the bodies.
+    - `room`: room for children.
+    - `places`: groups that run at the same time at most.
+    """
     numbers = {child: number for number, child in enumerate(children, len(bodies))}
     space = "__global" if group == 1 else "__local"
     macros = {
@@ -92,9 +97,9 @@ def _switch(bodies: Sequence[Body], children: Mapping[str, int]) -> str:
 
 
 def build_options(tier: str, options: Sequence[str]) -> list[str]:
-    """The options of the bodies' programs, with the language version that the tier needs. Compilers
-    that print their warnings on the terminal have none to print: a program cannot help what they
-    say of the text made of its kernels. NVIDIA's tells registers so, and only when asked."""
+    """Return the build options of the bodies' programs, with the language version that the tier
+    needs. Warnings are off where compilers print them on the terminal: a user cannot mend this
+    text. NVIDIA's compiler tells registers in the same way, and only when asked."""
     others = [word for word in options if not word.startswith("-cl-std=")]
     asked = [word for word in options if word.startswith("-cl-std=")]
     if tier == "c11":

@@ -1,10 +1,11 @@
-"""Tasks: a kernel command as a record of the device-side scheduler.
+"""Tasks: a kernel command as a record of the scheduler.
 
-In: a translated kernel with its number in a scheduler, and commands of it. Out: the head of the
-record, the packed arguments, the shape. Pure but for the addresses it reads off the arguments.
+Input: a translated kernel with its number in a scheduler, and commands of it. Output: the head of
+the record, the packed arguments, the shape. Pure, except that it reads addresses from the
+arguments.
 
-Invariant: what a task runs is what the command would run in a queue. Where that cannot be said, or
-a queue does it better, `Unfit` says why, and the launch runs on a lane.
+Invariant: a task runs what the command would run in a queue. Where that is impossible, or a queue
+is better, `Unfit` has the reason, and the launch runs on a lane.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from ..opencl_c.functions.translation import Field, Function
 
 SMALLEST_TILE = 256
-"""Items of a tile at least, where one work-item runs a whole tile: taking a tile costs as much as
-running some ten of them."""
+"""Items of a tile at least, where one work-item runs a whole tile. To take a tile costs as much as
+running some ten items."""
 
 MOST_HEADS = 4096
 """Sizes of a kernel for which heads of records are kept."""
@@ -36,15 +37,15 @@ MOST_CUTS = 256
 """Cuts of a kernel that are kept, with their bands."""
 
 NO_ADDRESS = "one of its arguments is a buffer or an image, which has no address that lasts"
-"""Why a kernel that would be translated has no place in a scheduler."""
+"""Why a kernel that could be translated has no place in a scheduler."""
 
 
 LOCAL_ALIGN = 128
-"""Where the local memory of an argument begins."""
+"""Alignment of an argument's local memory."""
 
 
 class Unfit(Exception):  # noqa: N818  (an answer, not an error of the user)
-    """This launch is not for the scheduler; `reason` says why."""
+    """The scheduler does not run this launch; `reason` says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -52,7 +53,7 @@ class Unfit(Exception):  # noqa: N818  (an answer, not an error of the user)
 
 
 class Limits(NamedTuple):
-    """What one scheduler can take."""
+    """Limits of one scheduler."""
 
     group: int
     """Work-items of its groups."""
@@ -61,13 +62,13 @@ class Limits(NamedTuple):
     """Groups that run at the same time."""
     most_tiles: int
     spawn: int = 0
-    """What is done with items that tasks spawn; 0: they are run in loops."""
+    """How it treats items that tasks spawn. 0: they run in loops."""
     child_slots: int = 0
-    """Slots that a ring has for children."""
+    """Slots of a ring for children."""
 
 
 class Task(NamedTuple):
-    """A launch as the recorder takes it."""
+    """A launch in the form that the recorder takes."""
 
     head: bytes
     blob: bytes
@@ -77,12 +78,12 @@ class Task(NamedTuple):
 
 
 def sizes_of(command: KernelCommand) -> tuple[object, ...]:
-    """By what heads of records are kept: what of a command they follow from."""
+    """Return the key of a head of a record: the parts of a command that it follows from."""
     return command.global_size, command.local_size, command.offset, command.spawn
 
 
 class Body:
-    """A kernel in a scheduler."""
+    """Holds a kernel in a scheduler."""
 
     def __init__(self, function: Function, number: int, limits: Limits) -> None:
         self.function = function
@@ -94,7 +95,7 @@ class Body:
         self._local = any(field.kind == "local" for field in function.fields)
 
     def task(self, command: KernelCommand, owns: Callable[[int], bool]) -> Task:
-        """A command without a decision."""
+        """Make the task of a command without a decision."""
         key = sizes_of(command)
         found = self.heads.get(key)
         if found is None:
@@ -106,7 +107,7 @@ class Body:
         return task if command.cut is None else self._cut(command, task)
 
     def _cut(self, command: KernelCommand, task: Task) -> Task:
-        """The same in bands, or why it stays whole."""
+        """Cut a task into bands, or note the reason why it stays whole."""
         assert command.cut is not None
         if layout.spawns(task.head):
             return task._replace(cuts=Cuts((), "it spawns tasks"))
@@ -124,7 +125,7 @@ class Body:
         )
 
     def _cuts_of(self, command: KernelCommand, cut: Cut, task: Task) -> tuple[Cuts, int, int]:
-        """Its bands; how many tiles there are, and the work-items of one."""
+        """Return its bands, the number of tiles, and the work-items of a tile."""
         items, tile_items, local_items = layout.sizes(task.head)
         size = command.global_size
         local = command.local_size or self.function.group_size or ()
@@ -147,7 +148,7 @@ class Body:
     def made(
         self, command: KernelCommand, decision: Decision | None, owns: Callable[[int], bool]
     ) -> Task:
-        """A command, with a decision or without."""
+        """Make the task of a command, with or without a decision."""
         if decision is None:
             return self.task(command, owns)
         return self.decided(command, decision, owns)
@@ -155,7 +156,7 @@ class Body:
     def decided(
         self, command: KernelCommand, decision: Decision, owns: Callable[[int], bool]
     ) -> Task:
-        """A command with a decision: its sizes are the bounds."""
+        """Make the task of a command with a decision: its sizes are the bounds."""
         when = 0 if decision.when is None else _address(decision.when.place.memory, owns)
         if decision.count is None:
             task = self.task(command, owns)
@@ -212,20 +213,20 @@ class Body:
         return head, shape, tiles
 
     def _spawn_word(self, command: KernelCommand) -> int:
-        """What its record says of spawned items; 0: they are run in loops."""
+        """Return how its record treats spawned items. 0: they run in loops."""
         if not (self.limits.spawn and self.function.children):
             return 0
         return self.limits.spawn if command.spawn is None else command.spawn.word
 
     def _tile(self, items: int) -> int:
-        """Items of a tile of a kernel that may be cut anywhere."""
+        """Return the items of a tile, for a kernel that may be cut anywhere."""
         group, most = self.limits.group, self.limits.most_tiles
         least = max(group, SMALLEST_TILE if group == 1 else 0)
         return max(least, -(-items // (most * group)) * group)
 
 
 class NeedsArena(Unfit):
-    """More local memory than the scheduler was built with."""
+    """A launch needs more local memory than the scheduler was built with."""
 
     def __init__(self, nbytes: int) -> None:
         super().__init__(f"it needs {nbytes:,} bytes of local memory")
@@ -235,7 +236,7 @@ class NeedsArena(Unfit):
 def _check_sizes(
     command: KernelCommand, function: Function, local: tuple[int, ...], items: int, counted: bool
 ) -> None:
-    """Leave to the driver what it may refuse, and what it knows better."""
+    """Raise `Unfit` for sizes that the driver may refuse, or knows better."""
     size, offset = command.global_size, command.offset or ()
     given = (*size, *(command.local_size or ()), *offset)
     if (
@@ -272,7 +273,7 @@ def _address(memory: Any, owns: Callable[[int], bool]) -> int:
 
 
 def _format(fields: Sequence[Field], nbytes: int) -> str:
-    """Packed arguments as `struct` has them."""
+    """Return the `struct` format of packed arguments."""
     parts, at = [], 0
     codes = {"pointer": "Q", "local": "I"}
     for field in fields:
