@@ -1,1 +1,1 @@
-"""`acs.Queue`: PyOpenCL's own queue class, for programs that are not to be changed."""
+"""`acs.Queue`: a subclass of PyOpenCL's queue, for programs that are not to be changed."""

@@ -1,12 +1,12 @@
-"""What stands for PyOpenCL's functions and setters: the core's, and what kernels were given.
+"""Replacements of PyOpenCL's functions and setters, and the arguments that kernels were given.
 
-In: functions of PyOpenCL's, and calls that set a kernel's arguments. Out: what they are replaced
-by, and the arguments once somebody asks. Both happen at every command of a program, so the core
-does the plain cases itself (`_core/queue/commands.cpp`). It alone lets commands bypass the runtime;
-what is not plain is tracked, and ends the bypass.
+Input: functions of PyOpenCL, and calls that set a kernel's arguments. Output: their replacements,
+and a kernel's arguments when a launch needs them. Both happen at every command of a program, so the
+core does the usual cases itself (`_core/queue/commands.cpp`). Only the core lets commands bypass
+the runtime. An unusual command is tracked, and ends the bypass.
 
-Invariant: what is noted of a kernel is what it was given. Tuples are kept and read later only where
-nothing in them can change.
+Invariant: the arguments that are remembered are those that the kernel was given. A tuple is kept
+and read later only if nothing in it can change.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from .calls import Original, Parameters, call_of
 from .events import QueueEvent, native_error
 
 MULTI, BYTES, PACKED = range(3)
-"""PyOpenCL's setters that take a tuple: objects, bytes, and numbers to be packed."""
+"""PyOpenCL's setters that take a tuple: of objects, of bytes, or of numbers to be packed."""
 
 STEPS = (2, 2, 3)
-"""Items for each argument in their tuples. One that takes an index and an argument has none."""
+"""Items for each argument in their tuples. A setter that takes an index and an argument has
+none."""
 
 _OBJECTS = (cl.MemoryObjectHolder, cl.SVMPointer, cl.LocalMemory, cl.Sampler, cl.CommandQueue)
 
@@ -38,7 +39,7 @@ _STEADY = (
     cl.Sampler, cl.SVM, cl.SVMAllocation, _cl.PooledSVM,
     *(np.dtype(code).type for code in "?bBhHiIlLqQefdFD"),
 )  # fmt: skip
-"""Types whose objects stay what they are."""
+"""Types whose objects never change."""
 
 JOINS = {
     name: number
@@ -50,18 +51,18 @@ JOINS = {
         ), 1
     )
 }  # fmt: skip
-"""What the core launches where it does not pass, by its own numbers."""
+"""Commands that the core makes launches of when they are tracked, by the core's own numbers."""
 
 _noting = threading.RLock()
-"""Held while notes are read: those of one thread are not put over newer ones of another."""
+"""Held while arguments are read, so that older ones of one thread do not replace newer ones of
+another."""
 
 _generation = 0
-"""Counts how often noting began: arguments that a kernel remembers from before may not be its
-arguments now."""
+"""Counts how often the remembering of arguments began. Arguments from before may be out of date."""
 
 
 def begin_noting() -> None:
-    """What kernels were given so far does not count any more."""
+    """Forget the arguments that kernels were given so far."""
     global _generation
     _generation += 1
     core.native.begin_noting(Arguments, _STEADY)
@@ -76,12 +77,12 @@ def begin_noting() -> None:
     )  # fmt: skip
 
 
-# ---- the way past --------------------------------------------------------------------------------
+# ---- replacements --------------------------------------------------------------------------------
 
 
 def command(original: Original, otherwise: Original, parameters: Parameters) -> Original:
-    """A function of PyOpenCL's that may pass, or waits for events, by the core; by `otherwise`
-    where a call is not plain."""
+    """Replace a function of PyOpenCL by one of the core, which bypasses the runtime or waits for
+    events. An unusual call goes to `otherwise`."""
     queue, waits, blocks = (
         parameters.index(name) if name in parameters else -1
         for name in ("queue", "wait_for", "is_blocking")
@@ -91,11 +92,12 @@ def command(original: Original, otherwise: Original, parameters: Parameters) -> 
     return core.native.Command(original, otherwise, names, queue, waits, blocks, joins)
 
 
-# ---- what kernels were given ---------------------------------------------------------------------
+# ---- arguments of kernels ------------------------------------------------------------------------
 
 
 class Arguments(core.native.Given):
-    """What a kernel was given: memory and the like as objects, values as bytes, by index."""
+    """Holds the arguments that a kernel was given, by index: memory and the like as objects, values
+    as bytes."""
 
     def __init__(self, kernel: cl.Kernel) -> None:
         super().__init__(kernel)
@@ -103,12 +105,12 @@ class Arguments(core.native.Given):
         self.values: dict[int, bytes] = {}
 
     def settle(self) -> None:
-        """Read what was noted."""
+        """Read the tuples that were kept."""
         for which, items in self.take():
             _READ[which](self, items)
 
     def put(self, index: int, value: object) -> None:
-        """One argument, as `Kernel.set_arg` takes it."""
+        """Note one argument, as `Kernel.set_arg` takes it."""
         if value is None or isinstance(value, _OBJECTS):
             self.pointers[index] = value
             self.values.pop(index, None)
@@ -116,7 +118,7 @@ class Arguments(core.native.Given):
             self.put_bytes(index, value)
 
     def put_bytes(self, index: int, value: Any) -> None:
-        """One argument by value; what it is now, whatever becomes of the object."""
+        """Note one argument by value, as it is now: the object may change later."""
         self.values[index] = value if type(value) is bytes else memoryview(value).tobytes()
         self.pointers.pop(index, None)
 
@@ -132,7 +134,7 @@ class Arguments(core.native.Given):
         values, pointers = self.values, self.pointers
         for at in range(0, len(triples), 3):
             code = triples[at + 1]
-            if code == b"c":  # a character's number, to PyOpenCL
+            if code == b"c":  # to PyOpenCL, this is a character's number
                 code = b"b"
             index = triples[at]
             values[index] = struct.pack(code, triples[at + 2])
@@ -155,24 +157,24 @@ SETTERS: dict[str, Callable[..., None]] = {
     "_set_arg_svm": Arguments.put,
     "set_arg": Arguments.put,
 }
-"""Methods of PyOpenCL's kernels that set arguments, and how what they are given is noted."""
+"""Methods of PyOpenCL's kernels that set arguments, and the functions that note these."""
 
 
 class Noted(NamedTuple):
-    """What a kernel had been given when somebody asked, whoever sets it since."""
+    """The arguments of a kernel at one moment. Later calls of setters do not change them."""
 
     pointers: dict[int, object]
     values: dict[int, bytes]
 
     @property
     def many(self) -> int:
-        """How many arguments are known."""
+        """Return how many arguments are known."""
         return len(self.pointers) + len(self.values)
 
 
 def arguments_of(kernel: object) -> Noted | None:
-    """The arguments of a kernel that are known, None if there are none. Threads may share a kernel,
-    as arrays of PyOpenCL do: a command asks before it waits for anything."""
+    """Return the known arguments of a kernel. None: none are known. Threads may share a kernel, as
+    arrays of PyOpenCL do, so a command asks before it waits for anything."""
     known: Arguments | None = getattr(kernel, "acs_arguments", None)
     if known is None or known.generation != _generation:
         return None
@@ -182,7 +184,7 @@ def arguments_of(kernel: object) -> Noted | None:
 
 
 def setter(name: str, original: Original) -> Original:
-    """What a method that sets arguments of a kernel is replaced by."""
+    """Return the replacement of a method that sets arguments of a kernel."""
     read = SETTERS[name]
 
     def note(known: Arguments, *args: object) -> None:
@@ -194,7 +196,7 @@ def setter(name: str, original: Original) -> Original:
         try:
             original(self, *args)
         except BaseException:
-            self.acs_arguments = None  # some of them may have been set
+            self.acs_arguments = None  # some may have been set
             raise
         known = getattr(self, "acs_arguments", None)
         if known is None or known.generation != _generation:

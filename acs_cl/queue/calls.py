@@ -1,7 +1,7 @@
-"""Calls of PyOpenCL's functions that wait for their turn.
+"""Calls of PyOpenCL's functions that are made later.
 
-In: a function that takes a queue, and its arguments. Out: a command for the runtime, which makes
-the call on a queue of the backend, behind the events that the runtime says.
+Input: a function that takes a queue, and its arguments. Output: a command for the runtime. The
+command makes the call on a queue of the backend, behind the events that the runtime gives.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ..records import Command
 Parameters: TypeAlias = tuple[str, ...]
 
 Original: TypeAlias = Callable[..., Any]
-"""A function of PyOpenCL's, as it was, or what stands for it."""
+"""A function of PyOpenCL, the original or a replacement."""
 
 Given: TypeAlias = dict[str, Any]
-"""What it was given, by the names of its parameters."""
+"""Its arguments, by the names of its parameters."""
 
 COMMANDS: dict[str, Parameters] = {
     name: tuple(parameters.split())
@@ -65,12 +65,12 @@ COMMANDS: dict[str, Parameters] = {
         "enqueue_release_gl_objects": "queue mem_objects wait_for",
     }.items()
 }
-"""PyOpenCL's functions that take a queue, and the names of their parameters."""
+"""PyOpenCL's functions that take a queue, with the names of their parameters."""
 
 
 class Call:
-    """A call of one of PyOpenCL's functions, to be made when its turn comes. `returned` is what it
-    gave back, `event` what of it is the event."""
+    """A call of one of PyOpenCL's functions that is made later. `returned`: its result. `event`:
+    the event in that."""
 
     __slots__ = ("event", "function", "given", "name", "returned", "takes_events")
     on_host = False
@@ -96,7 +96,7 @@ class Call:
 
 
 class Watched:
-    """A command that may be held back, and whose event is wanted for its times."""
+    """A command that may be held, and that keeps its event for its times."""
 
     __slots__ = ("command", "event", "name")
     on_host = False
@@ -107,7 +107,7 @@ class Watched:
         self.event: cl.Event | None = None
 
     def known(self) -> cl.Event | None:
-        """Give its event, once it has one."""
+        """Return its event, once it has one."""
         return self.event
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> cl.Event | None:
@@ -117,8 +117,8 @@ class Watched:
 
 
 def call_of(name: str, original: Original, args: tuple[object, ...]) -> Call:
-    """Make the command of a transfer that the core has bound, of all its arguments. None: it was
-    left out."""
+    """Make a command of a transfer that the core has bound, from all its arguments. None: the
+    argument was left out."""
     parameters = COMMANDS[original.__name__]
     given = {
         parameter: value

@@ -1,11 +1,11 @@
-"""PyOpenCL's commands as launches: what each of them reads and writes.
+"""PyOpenCL's commands as launches, with the access of each.
 
-In: a call of one of PyOpenCL's functions on an `acs.Queue`. Out: a command and its `Access` for the
-queue's runtime. Kernels become `KernelCommand`s; everything else is the call itself, made later on
-a queue of the backend, behind the events that the runtime says.
+Input: a call of one of PyOpenCL's functions on an `acs.Queue`. Output: a command and its `Access`
+for the queue's runtime. A kernel becomes a `KernelCommand`. Anything else becomes the call itself,
+made later on a queue of the backend, behind the events that the runtime gives.
 
-Invariant: what cannot be known is read-write on all memory, never "no conflict". A command that
-this module does not know in detail waits for all before it, and all after it wait for the command.
+Invariant: an unknown access is read-write on all memory, never "no conflict". A command that this
+module does not know in detail waits for all before it, and all after it wait for the command.
 """
 
 # Long because: one function for each of PyOpenCL's commands, and they are read side by side.
@@ -38,7 +38,7 @@ NOTHING = Access((), ())
 
 
 class Unclear(Exception):  # noqa: N818  (an answer, not an error of the user)
-    """A call that this module does not understand; PyOpenCL may, or says what is wrong with it."""
+    """This module does not understand a call. PyOpenCL may understand it, or says what is wrong."""
 
 
 Described = tuple[KernelCommand, Access, bool]
@@ -46,10 +46,10 @@ Described = tuple[KernelCommand, Access, bool]
 
 
 class Tracked(Ordered, Protocol):
-    """A queue of ours, as its commands know it."""
+    """An `acs.Queue`, as its commands know it."""
 
     joining: core.native.Joining | None
-    """What the core makes launches of its kernels with; None where Python makes all."""
+    """Lets the core make launches of the queue's kernels. None: Python makes all."""
     unmaps: deque[tuple[HostArray, Span]]
     """Mapped memory that was dropped."""
     deferred: deque[tuple[Call, Access]]
@@ -78,23 +78,23 @@ class Tracked(Ordered, Protocol):
         """Say whether a command may have to wait on the host for its turn."""
 
     def look_anew(self) -> None:
-        """Begin another sample: what was done now is not how fast the program is."""
+        """Begin another sample, because the last commands do not show how fast the program is."""
 
     def settle_host(self) -> None:
         """Wait for the commands in flight that use memory of the program."""
 
     def pretend(self, number: int) -> None:
-        """Believe that everything up to this launch is complete."""
+        """Let the program believe that everything up to this launch is complete."""
 
     def wait_until_submitted(self, number: int) -> None:
         """Wait until a launch is on the device, or has ended."""
 
     def stop_passing(self) -> None:
-        """Have the next command come here."""
+        """End the bypass, so that the next command is tracked."""
 
 
 class KernelAsItIs(NamedTuple):
-    """A kernel of the program with the arguments that it has, which nobody knows."""
+    """A kernel of the program with the arguments that it has, which are unknown here."""
 
     name: str
     kernel: cl.Kernel
@@ -126,7 +126,7 @@ def kernel(
     *,
     given: Noted | None,
 ) -> QueueEvent:
-    """`enqueue_nd_range_kernel`, with the arguments that the kernel had when it was called."""
+    """Launch `enqueue_nd_range_kernel`, with the arguments that the kernel had at the call."""
     if not isinstance(kernel, cl.Kernel):
         raise Unclear
     try:
@@ -163,13 +163,13 @@ def described(
     local_size: Sizes | None,
     offset: Sizes | None,
 ) -> Described:
-    """The command, its access, and whether the host can look behind it."""
+    """Return the command, its access, and whether the host can look behind it."""
     usual: list[object] = []
     kinds: list[bool] = []
     seen = bool(kernel.signature.anywhere)
     for index in range(len(kernel.signature.parameters)):
         memory = given.pointers.get(index)
-        if isinstance(memory, cl.CommandQueue):  # what it launches from there is not seen
+        if isinstance(memory, cl.CommandQueue):  # its launches on the device are not seen
             seen = True
             usual.append(Resolved(memory, ALL))
             continue
@@ -189,7 +189,8 @@ def described(
 
 
 def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
-    """The runtime's own kernel for it; None if the driver tells too little to launch it anew."""
+    """Return the runtime's own kernel for a kernel. None: the driver tells too little to launch it
+    again."""
     engine = queue.runtime.engine
     is_new = key_of(kernel) not in engine.programs
     try:
@@ -204,8 +205,8 @@ def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
 def _unknown_kernel(
     queue: Tracked, original: Original, kernel: Any, wait_for: Events, sizes: tuple[object, ...]
 ) -> QueueEvent:
-    """A kernel whose arguments are not known: all memory, and a copy of it if it has to wait, for
-    the program may change its arguments meanwhile."""
+    """Launch a kernel whose arguments are not known, as an access to all memory. If it has to wait,
+    it is copied, because the program may change its arguments meanwhile."""
     queue.not_understood["a kernel with arguments from before"] += 1
     name = kernel.function_name
     if queue.may_be_held(wait_for):
@@ -221,18 +222,18 @@ def _unknown_kernel(
 
 
 def memory_of(queue: Tracked, memory: object) -> core.native.Memory | None:
-    """What a driver's argument stands for; None if it is not memory."""
+    """Return the memory that an argument stands for. None: it is not memory."""
     return core.native.memory_of(memory, queue.runtime.engine.store.reserved)
 
 
 def whole(queue: Tracked, memory: object) -> Span:
-    """All bytes of a buffer, of an image, or of SVM."""
+    """Return the span of all bytes of a buffer, of an image, or of SVM."""
     found = memory_of(queue, memory)
     return ALL[0] if found is None else found.span
 
 
 def host_array(host: Any) -> HostArray:
-    """The bytes of a Python object, as they lie in memory."""
+    """Return the bytes of a Python object, as they lie in memory."""
     if isinstance(host, np.ndarray) and host.flags.forc:
         flat = host.reshape(-1) if host.flags.c_contiguous else host.T.reshape(-1)
         return flat.view(np.uint8) if flat.nbytes else flat
@@ -243,7 +244,7 @@ def host_array(host: Any) -> HostArray:
 
 
 def host_span(host: HostArray) -> Span:
-    """Memory of the program, as hazards name it."""
+    """Return the span of memory of the program."""
     address, _ = host.__array_interface__["data"]
     return interval(ADDRESS_SPACE, address, max(1, host.nbytes))
 
@@ -252,9 +253,9 @@ def host_span(host: HostArray) -> Span:
 
 
 def transfer(queue: Tracked, original: Original, **given: Any) -> QueueEvent:
-    """Reads, writes, copies and fills of buffers and of shared memory, bound by the core. A short
-    write that the program waits for need not wait for the device: what has to be seen of it is that
-    the program's memory is its own again."""
+    """Launch a read, write, copy or fill of a buffer or of shared memory, bound by the core. A
+    short write that blocks need not wait for the device. The program only has to get its memory
+    back."""
     name = original.__name__
     parameters = COMMANDS[name]
     if not given.keys() <= {*parameters}:
@@ -285,7 +286,7 @@ def transfer(queue: Tracked, original: Original, **given: Any) -> QueueEvent:
 
 
 class Mapped(cl.MemoryMap):
-    """What a mapped array is based on: its release is a command of the queue that mapped it."""
+    """The base of a mapped array. Its release is a command of the queue that mapped it."""
 
     __slots__ = ("__array_interface__", "_array", "_queue", "_span")
 
@@ -294,14 +295,14 @@ class Mapped(cl.MemoryMap):
     _span: Span
 
     def release(self, queue: cl.CommandQueue | None = None, wait_for: Events = None) -> Any:
-        """Unmap. The array is dead from here on."""
+        """Unmap. The array must not be used from here on."""
         array, self._array = self._array, None
         if array is None:
             raise cl.LogicError("the memory was unmapped before")
         return unmap(self._queue, array, self._span, queue, wait_for)
 
     def __del__(self) -> None:
-        # wherever this is called from, nothing can be launched there
+        # nothing can be launched here, because a finalizer may run anywhere
         array = self._array
         if array is not None:
             self._queue.unmaps.append((array, self._span))
@@ -309,7 +310,7 @@ class Mapped(cl.MemoryMap):
 
 
 def unmap(ours: Tracked, array: HostArray, span: Span, queue: Any, wait_for: Events) -> Any:
-    """`queue`: where the program wants it; ours if it does not say."""
+    """Unmap an array. `queue`: the queue that the program names; None: `ours`."""
     native: Any = array.base
     if queue is not None and queue is not ours:
         if not hasattr(queue, "submit"):
@@ -328,7 +329,7 @@ def unmap(ours: Tracked, array: HostArray, span: Span, queue: Any, wait_for: Eve
 def map_memory(
     queue: Tracked, original: Original, memory: object, given: Given, kind: int
 ) -> tuple[object, ...]:
-    """A buffer or an image; for the driver's answer the call has to be made now."""
+    """Map a buffer or an image. The program needs the driver's answer, so the call is made now."""
     wait_for = given.pop("wait_for", None)
     is_blocking = given.pop("is_blocking", True)
     span = whole(queue, memory)
@@ -349,7 +350,8 @@ def map_memory(
 
 
 def mapped(name: str, kind: int) -> Original:
-    """`enqueue_map_buffer` or `enqueue_map_image`, which call their memory by a name."""
+    """Return the command for `enqueue_map_buffer` or `enqueue_map_image`, whose memory parameters
+    have different names."""
 
     def command(queue: Tracked, original: Original, **given: Any) -> tuple[object, ...]:
         return map_memory(queue, original, given[name], given, kind)
@@ -361,7 +363,7 @@ def svm_map(
     queue: Tracked, original: Original, is_blocking: object, flags: Any, svm: object,
     wait_for: Events = None, size: int | None = None,
 ) -> QueueEvent:  # fmt: skip
-    """Let the host see shared memory."""
+    """Map shared memory for the host."""
     span = whole(queue, svm)
     access = Access((span,), ()) if int(flags) == int(cl.map_flags.READ) else Access((), (span,))
     given = {"is_blocking": False, "flags": flags, "svm": svm, "size": size}
@@ -372,9 +374,9 @@ def svm_map(
 
 
 def given_up(name: str, kind: int) -> Original:
-    """The end of a map, or of shared memory, behind whatever uses it. A finalizer may call this,
-    which may find this thread anywhere. Until then the object stays: PoCL 3.0 looks there for what
-    to free."""
+    """Return the command that ends a map or frees shared memory, behind everything that uses it. A
+    finalizer may call the command anywhere in this thread. The object stays until then, because
+    PoCL 3.0 finds in it what to free."""
 
     def command(
         queue: Tracked, original: Original, svm: object, wait_for: Events = None
@@ -393,17 +395,18 @@ def given_up(name: str, kind: int) -> Original:
 
 
 def marker(queue: Tracked, original: Original, wait_for: Events = None) -> QueueEvent:
-    """An event behind everything so far, or, on a queue without order, behind some events."""
+    """Launch a marker behind everything so far, or, on a queue without order, behind some
+    events."""
     return queue.mark(wait_for, KINDS.MARKER)
 
 
 def barrier(queue: Tracked, original: Original, wait_for: Events = None) -> QueueEvent:
-    """Everything to come is behind everything so far."""
+    """Put everything that comes behind everything so far."""
     return queue.mark(wait_for, KINDS.BARRIER, for_all=True)
 
 
 def wait_for_events(queue: Tracked, original: Original, wait_for: Events = None) -> None:
-    """Everything to come is behind some events."""
+    """Put everything that comes behind some events."""
     queue.mark(wait_for, KINDS.BARRIER, for_all=True)
 
 
@@ -411,8 +414,8 @@ def wait_for_events(queue: Tracked, original: Original, wait_for: Events = None)
 
 
 def between(reads: str, writes: str) -> Original:
-    """A command between images, buffers and the host: `reads` and `writes` are names of its
-    parameters."""
+    """Return the handler of a command between images, buffers and the host. `reads` and `writes`
+    are names of its parameters."""
 
     def command(queue: Tracked, original: Original, **given: Any) -> QueueEvent:
         return anything(queue, original, _spans(queue, given, reads, writes), given)
@@ -435,7 +438,7 @@ def _spans(queue: Tracked, given: Given, reads: str, writes: str) -> Access:
 
 
 def anything(queue: Tracked, original: Original, access: Access, given: Given) -> QueueEvent:
-    """Any command that takes a queue and a wait list: as it is, with its own access."""
+    """Launch any command that takes a queue and a wait list, unchanged, with its own access."""
     name = original.__name__.strip("_").removeprefix("enqueue_")
     wait_for = given.pop("wait_for", None)
     blocks = False
@@ -472,4 +475,4 @@ HANDLERS: dict[str, Original] = {
     "_enqueue_barrier_with_wait_list": barrier,
     "_enqueue_wait_for_events": wait_for_events,
 }
-"""By name; whatever is not here touches all memory."""
+"""Handlers by name. A function that is not here touches all memory."""

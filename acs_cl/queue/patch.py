@@ -1,16 +1,17 @@
-"""Interception: what PyOpenCL's functions are replaced by while there is an `acs.Queue`.
+"""Interception: it replaces PyOpenCL's functions while there is an `acs.Queue`.
 
-In: calls of the functions of `pyopencl._cl` in which every command of a PyOpenCL program ends, and
-of the methods that set a kernel's arguments or build a program. Out: commands on an `acs.Queue` go
-to that queue's `_command`; on any other queue they do what they always did.
+Input: calls of the functions of `pyopencl._cl` in which every command of a PyOpenCL program ends,
+and of the methods that set a kernel's arguments or build a program. Output: commands on an
+`acs.Queue` go to that queue's `_command`; on any other queue they do what they always did.
 
 Invariants:
-- Nothing is replaced unless a queue of ours lives (`enter`), and all of it is put back with the
-  last one (`leave`), but for what somebody else has replaced since then. A replacement that
-  somebody kept works as the original from then on, and as a replacement again with the next queue.
+- Functions are replaced only while a queue of ours lives (`enter`). With the last queue all are put
+  back (`leave`), except those that other code has replaced since.
+- A replacement that other code kept works as the original from then on. With the next queue it
+  works as a replacement again.
 - Programs that are built meanwhile are noted (`built`), since drivers forget their sources.
-- A kernel remembers the arguments that it was given while functions are replaced. What was set
-  before, or by a call that failed, is not known, and then the kernel says so.
+- A kernel remembers its arguments while functions are replaced. Arguments that were set before, or
+  by a call that failed, are unknown, and the kernel says so.
 """
 
 # Long because: PyOpenCL's functions have to be named, each with its parameters.
@@ -36,10 +37,10 @@ from .calls import COMMANDS, Original, Parameters
 from .events import QueueEvent, native_events
 
 _LAUNCHES = {"enqueue_map_buffer", "enqueue_map_image"}
-"""What never goes to the driver's own queue as it is: its end would not be seen."""
+"""Commands that are always tracked: in bypass their end would not be seen."""
 
 seen_elsewhere: Counter[str] = Counter()
-"""Commands on queues that are not ours, while there were some."""
+"""Counts commands on queues that are not ours, while there were some of ours."""
 
 _lock = threading.RLock()
 _queues: dict[int, weakref.ref[Any]] = {}
@@ -52,12 +53,12 @@ _kept = 0
 
 
 def is_entered() -> bool:
-    """Say whether queues are alive, so that functions are replaced."""
+    """Tell whether queues are alive, so that functions are replaced."""
     return bool(_queues)
 
 
 def enter(queue: cl.CommandQueue) -> None:
-    """A queue of ours begins. The first one replaces PyOpenCL's functions."""
+    """Note a new queue of ours. The first one replaces PyOpenCL's functions."""
     with _lock:
         _queues[hash(queue)] = weakref.ref(queue)
         core.native.note_queue(hash(queue), True)
@@ -66,7 +67,7 @@ def enter(queue: cl.CommandQueue) -> None:
 
 
 def leave(key: int) -> None:
-    """The queue with this hash is gone. The last one puts everything back."""
+    """Note that the queue with this hash is gone. The last one puts everything back."""
     with _lock:
         _queues.pop(key, None)
         core.native.note_queue(key, False)
@@ -76,8 +77,8 @@ def leave(key: int) -> None:
 
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
-    """In the block functions are replaced also while there is no queue, so that a program which
-    takes some of them by name takes the replacements."""
+    """Keep functions replaced in the block even without a queue. A program that takes some of them
+    by name then takes the replacements."""
     global _kept
     with _lock:
         _kept += 1
@@ -93,11 +94,11 @@ def kept() -> Iterator[None]:
 
 
 def ours(queue: object) -> Any:
-    """Our queue behind a queue object, which may be another Python object for it; None if there is
-    none."""
+    """Return our queue behind a queue object, which may be another Python object for it. None: it
+    is not one of ours."""
     try:
         found = _queues.get(hash(queue))
-    except TypeError:  # not even a queue: PyOpenCL says so
+    except TypeError:  # not a queue at all: PyOpenCL says so
         return None
     return found() if found is not None else None
 
@@ -145,7 +146,8 @@ def _named(replacement: Original, original: Original, name: str) -> Original:
 
 
 def _keep_words() -> None:
-    """Somebody does something that cannot be made to wait for launches of ours."""
+    """Wait for all that programs were told is complete, before an operation that cannot wait for
+    our launches."""
     if not core.native.take_word():
         return
     try:
@@ -153,12 +155,12 @@ def _keep_words() -> None:
             if (queue := reference()) is not None:
                 queue.keep_word()
     except BaseException:
-        core.native.give_word()  # which is not kept yet
+        core.native.give_word()  # it was not kept
         raise
 
 
 def _command(name: str, original: Original, parameters: Parameters | None) -> Original:
-    """What a function of PyOpenCL's that takes a queue is replaced by."""
+    """Return the replacement of a function of PyOpenCL that takes a queue."""
     position = parameters.index("queue") if parameters else 0
     waits = parameters.index("wait_for") if parameters and "wait_for" in parameters else -1
 
@@ -182,7 +184,7 @@ def _command(name: str, original: Original, parameters: Parameters | None) -> Or
 
 
 def _building(original: Original) -> Original:
-    """What `Program.build` is replaced by."""
+    """Return the replacement of `Program.build`."""
 
     @functools.wraps(original)
     def build(self: cl.Program, *args: object, **keywords: object) -> object:
@@ -195,8 +197,8 @@ def _building(original: Original) -> Original:
 
 
 def _releases(allocation: type[cl.SVMAllocation]) -> dict[str, Original]:
-    """What the methods of shared memory that give it back are replaced by: PyOpenCL has the
-    driver's own queue free it, which knows nothing of our launches."""
+    """Return the replacements of the methods that free shared memory. PyOpenCL lets the driver's
+    own queue free it, which does not know our launches."""
     at_once, behind = allocation.release, allocation.enqueue_release
 
     def enqueue_svm_free(
@@ -223,7 +225,7 @@ def _releases(allocation: type[cl.SVMAllocation]) -> dict[str, Original]:
 
 
 def _waiting(original: Original) -> Original:
-    """What `wait_for_events` is replaced by."""
+    """Return the replacement of `wait_for_events`."""
 
     def wait_for_events(events: Sequence[cl.Event]) -> None:
         others = []

@@ -1,15 +1,15 @@
-"""Queues: PyOpenCL's own class, for programs that are not to be changed.
+"""Queues: a subclass of PyOpenCL's queue, for programs that are not to be changed.
 
-In: PyOpenCL's commands on an `acs.Queue` (`interception` sees them, `queue_commands` says what they
-touch). Out: launches of `queue.runtime`, and events.
+Input: PyOpenCL's commands on an `acs.Queue` (`patch` intercepts them, `commands` knows their
+accesses). Output: launches of `queue.runtime`, and events.
 
-Invariants, which are what a program can tell of an in-order queue:
-- Every command finds the bytes it touches as the commands before it left them, on this queue and on
-  others that share its runtime.
-- What the host is shown is in order: once a command was seen to be complete (`wait`, a status, a
-  callback, a blocking call, another library's wait list), so are all before it. For that the queue
-  has the launch table remember which of its commands in flight the host can look behind.
-- An event of another library in a wait list holds all later commands of the queue too.
+Invariants, which are all that a program can tell of an in-order queue:
+- Every command finds the bytes that it touches as the commands before it left them, on this queue
+  and on others that share its runtime.
+- The host sees commands complete in order. Once one was seen to be complete (`wait`, a status, a
+  callback, a blocking call, another library's wait list), so are all before it. For that the launch
+  table remembers which commands in flight the host can look behind.
+- A foreign event in a wait list holds all later commands of the queue too.
 """
 
 # Long because: events, order and memory are all there is of a queue, and each is short.
@@ -59,8 +59,8 @@ from .events import QueueEvent, Timed, event_of, native_error
 from .sampling import Section, is_free, may_begin
 
 HELD_S = 2.0
-"""How long a map, which has to give an address at once, is held back by user events before that is
-an error."""
+"""How long user events may hold a map before that is an error. A map has to give an address at
+once."""
 
 if TYPE_CHECKING:
     _SVM = cl.SVM[HostArray]
@@ -75,27 +75,29 @@ defaults: dict[str, Any] = {}
 """Options of the runtimes that queues make for themselves."""
 
 watchers: list[Callable[[Queue], None]] = []
-"""Told of each queue that is made, while `acs-cl run` runs a program."""
+"""Called with each queue that is made, while `acs-cl run` runs a program."""
 
 _users: dict[int, set[int]] = {}
-"""{id of a runtime: its queues, by their hashes}. A finalizer may change it in the middle of a line
-here, on this thread, so that nothing is read, reckoned and written back."""
+"""{id of a runtime: its queues, by their hashes}. A finalizer may change it on this thread at any
+moment. So no code may read it, compute, and write it back."""
 
 
 class Slab(_SVM):
-    """Memory of the runtime as PyOpenCL takes it. It comes back when the last reference is gone."""
+    """Memory of the runtime in PyOpenCL's form. It is freed when the last reference is gone."""
 
     acs_base: object
     acs_span: core.native.Memory
 
 
 class Queue(cl.CommandQueue):
-    """Tracks which commands of a `pyopencl.CommandQueue` are independent, and runs those together.
+    """Runs independent commands of a PyOpenCL program at the same time.
 
-    Whatever PyOpenCL can enqueue is enqueued as ever, `pyopencl.array` included. The outcome is
-    that of an in-order queue. Queues of one context and device share a runtime, and so hazards
-    between them are kept. `runtime=` names another one, and keywords of `Runtime` make one.
-    Commands bypass the runtime where tracking them does not pay; `bypass=False` tracks all.
+    It is a `pyopencl.CommandQueue`: a program enqueues as before, `pyopencl.array` included, and
+    gets the results of an in-order queue. The queue finds out which bytes each command touches.
+
+    Queues of one context and device share a runtime, so hazards between them are kept. `runtime=`
+    names another runtime, and keywords of `Runtime` make a new one. Commands bypass the runtime
+    where tracking them does not pay. `bypass=False` tracks all commands.
 
     >>> import numpy as np, pyopencl as cl, pyopencl.array
     >>> import acs_cl as acs
@@ -108,7 +110,7 @@ class Queue(cl.CommandQueue):
     """
 
     section: Section | None = None
-    """What it gives to the driver as it is, where it may."""
+    """Runs its commands in bypass, where that is possible."""
 
     def __init__(
         self,
@@ -150,28 +152,28 @@ class Queue(cl.CommandQueue):
             self._runtime = _runtime_for(context, where, self._profiles)
         self._engine = self._runtime.engine
         self._number = self._engine.table.new_queue()
-        """Its own, in the launch table."""
+        """Its own number in the launch table."""
         self.complete = self._kept_word = 0
-        """The program was told that everything up to a launch is complete, and up to which one that
-        was made sure of."""
+        """The last launch that the program was told is complete, and the last one for which that
+        was made true."""
         self._behind: list[int] = []
         """Launches that all later ones follow."""
         self._foreign: list[cl.Event] = []
-        """Events of others that all later launches wait for."""
+        """Foreign events that all later launches wait for."""
         self.unmaps: deque[tuple[HostArray, Span]] = deque()
         """Mapped memory that was dropped."""
         self.deferred: deque[tuple[Call, Access]] = deque()
         self._odd: set[str] = set()
-        """"exposed": another library may have put commands on the driver's queue; "left": its
+        """"exposed": another library may have put commands on the driver's queue. "left": its
         `with` block has ended."""
         self._holds = self._engine.ready_first or self._engine.window is not None
         self._holds |= self._runtime.plan.backend == "emulated"
-        """Whether launches may be held back although nothing is, so far."""
+        """Whether launches may be held later, even if none is now."""
         self.not_understood: Counter[str] = Counter()
-        """Commands that waited for everything, because nobody knows what they touch."""
+        """Commands that waited for everything, because their access is unknown."""
         with _lock:
             _users.setdefault(id(self._runtime), set()).add(hash(self))
-        if self._engine.sections:  # whose commands another queue's have to be behind
+        if self._engine.sections:  # bypass of another queue, whose commands come before ours
             with self._engine.lock:
                 self._engine.end_sections()
         may_bypass = bypass and runtime is None and self._in_order and not self._holds
@@ -187,7 +189,8 @@ class Queue(cl.CommandQueue):
             told(self)
 
     def _join(self) -> core.native.Joining | None:
-        """What the core makes launches of the queue's kernels with; None where Python makes all."""
+        """Make the object with which the core makes launches of the queue's kernels. None: Python
+        makes all."""
         engine = self._engine
         queues = engine.backend.core_queues
         if not engine.options.plans or queues is None or self._holds or self._profiles:
@@ -215,7 +218,7 @@ class Queue(cl.CommandQueue):
         self._waited()
 
     def flush(self) -> None:
-        """Have the device start on everything enqueued so far."""
+        """Let the device start on everything enqueued so far."""
         self._warn_if_left()
         if self.section is not None and self.section.open:
             super().flush()
@@ -237,9 +240,10 @@ class Queue(cl.CommandQueue):
 
     @property
     def int_ptr(self) -> int:
-        """Return the driver's handle. Another library may enqueue by it what is not seen here. So
-        this waits for everything so far, and the next command waits for what that library
-        enqueued.
+        """Return the driver's handle.
+
+        Another library may enqueue commands with it that are not seen here. So this waits for
+        everything so far, and the next command waits for what that library enqueued.
         """
         self.finish()
         self._odd.add("exposed")
@@ -255,18 +259,18 @@ class Queue(cl.CommandQueue):
     def __repr__(self) -> str:
         return f"<acs_cl.Queue of {self._runtime!r}>"
 
-    # ---- what ours have besides ------------------------------------------------------------------
+    # ---- additions to PyOpenCL's queue -----------------------------------------------------------
 
     @property
     def runtime(self) -> Runtime:
-        """Return the runtime whose launches the commands become."""
+        """Return the runtime that makes launches of the commands."""
         return self._runtime
 
     def allocator(self, nbytes: int) -> cl.Buffer | Slab | None:
-        """Return the runtime's memory, for `allocator=` of `pyopencl.array`.
+        """Return memory of the runtime, for `allocator=` of `pyopencl.array`.
 
-        It is shared virtual memory where the runtime has that, which the scheduler on the device
-        can use. Otherwise it is a buffer.
+        It is shared virtual memory if the runtime has that, which the scheduler on the device can
+        use. Otherwise it is a buffer.
         """
         if nbytes <= 0:
             return None
@@ -294,19 +298,19 @@ class Queue(cl.CommandQueue):
     def _command(
         self, name: str, original: Original, args: Arguments, keywords: Given, given: Given | None
     ) -> object:
-        """A call of one of PyOpenCL's functions with this queue."""
+        """Handle a call of one of PyOpenCL's functions with this queue."""
         handler = HANDLERS.get(name)
         if given is not None:
             given.update(keywords)
             given.pop("queue", None)
-            if handler is kernel:  # before a lock is waited for: another thread may set it then
+            if handler is kernel:  # before the lock: a thread may set them meanwhile
                 handler = partial(kernel, given=arguments_of(given.get("kernel")))
         if self.section is not None and self.section.open:
             with self._engine.lock:
                 self._engine.end_sections(self.section)
         if given is None:
             return self._serially(name, original, args, keywords)
-        if isinstance(given.get("wait_for"), Iterator):  # which can be asked once
+        if isinstance(given.get("wait_for"), Iterator):  # it can be read once only
             given["wait_for"] = tuple(given["wait_for"])
         if handler is not None:
             try:
@@ -326,8 +330,9 @@ class Queue(cl.CommandQueue):
         keeps: object = None,
         after: tuple[int, ...] = (),
     ) -> QueueEvent:
-        """Make a launch of a command. `seen`: the host can look behind it without another command;
-        `blocks`: wait for it; `keeps`: what its event keeps alive; `after`: launches it follows."""
+        """Make a launch of a command. `seen`: the host can look behind it without another command.
+        `blocks`: wait for it. `keeps`: its event keeps this alive. `after`: launches that it
+        follows."""
         engine = self._engine
         engine.refuse_in_recording("a command on a queue")
         engine.called()
@@ -345,14 +350,14 @@ class Queue(cl.CommandQueue):
             foreign = [*self._foreign, *(foreign or ())]
         if foreign and self._in_order:
             self._foreign[:] = foreign
-        if after and engine.checker is not None:  # which knows of bytes only
+        if after and engine.checker is not None:  # the checker knows of bytes only
             for one in after:
                 wait(engine, one)
         held = bool(foreign) or self._holds or engine.table.held > 0
         watched: Watched | None = None
         if held:
             command = _kept(command)
-        if self._profiles:  # it may have ended, and its event be gone, before anybody asks
+        if self._profiles:  # it may end and lose its event before the program asks
             command = watched = Watched(command)
         try:
             handle = engine.launch(command, access, foreign or None, after=after)
@@ -374,7 +379,7 @@ class Queue(cl.CommandQueue):
         return event
 
     def _waited(self) -> None:
-        """The host has waited for results: a stretch of commands has ended."""
+        """End a stretch of commands, because the host has waited for results."""
         section = self.section
         wanted = None if section is None else section.prefers_bypass()
         if section is None or wanted is None:
@@ -387,7 +392,7 @@ class Queue(cl.CommandQueue):
             section.stay_tracked()
 
     def _note(self, number: int, seen: bool) -> None:
-        """A launch of the queue."""
+        """Assign a launch to the queue."""
         with self._engine.lock:
             self._engine.table.assign(number, self._number, seen)
             if self.section is not None:
@@ -396,8 +401,8 @@ class Queue(cl.CommandQueue):
     # ---- the way of a kernel that the core launches ----------------------------------------------
 
     def see_to(self, due: core.native.Due) -> None:
-        """See to what is due behind a command of the core's: a launch has to be waited for, enough
-        launches were looked at, or the host has waited for results."""
+        """Do what is due behind a command of the core: wait for a launch, end a sample, or end a
+        stretch."""
         if due.settles:
             self.settle(due.settles)
         if due.is_sampled and self.section is not None and self.section.decides():
@@ -406,8 +411,8 @@ class Queue(cl.CommandQueue):
             self._waited()
 
     def _pass_on(self, section: Section) -> None:
-        """Let the next commands go to the driver's queue, if no other queue has work in flight that
-        they may overlap with. A command of another queue, or of the runtime, ends that."""
+        """Let the next commands bypass the runtime, if no other queue has work in flight that they
+        may overlap with. A command of another queue, or of the runtime, ends the bypass."""
         engine = self._engine
         with engine.lock:
             self._foreign[:] = self._still_open()
@@ -419,7 +424,7 @@ class Queue(cl.CommandQueue):
                 section.begin(engine)
 
     def stop_passing(self) -> None:
-        """Have the next command come here: something has to be done before it."""
+        """End the bypass, because something has to be done before the next command."""
         if self.section is not None:
             self.section.passing = False
 
@@ -436,10 +441,11 @@ class Queue(cl.CommandQueue):
         return self._engine.table.newest_of(self._number)
 
     def _split(self, wait_for: Sequence[cl.Event]) -> tuple[tuple[int, ...], list[cl.Event]]:
-        """A wait list: launches of this runtime, and events of others."""
+        """Split a wait list into launches of this runtime and foreign events."""
         own: list[int] = []
         foreign: list[cl.Event] = []
-        # what is before on the same queue is before anyway: arrays of PyOpenCL name all of it
+        # launches before this one on the same queue are left out: it follows them anyway, and
+        # arrays of PyOpenCL name all of them
         mine = self if self._in_order and not self._profiles else None
         for event in wait_for:
             if type(event) is not QueueEvent:
@@ -452,16 +458,16 @@ class Queue(cl.CommandQueue):
                 foreign.append(event.acs_native())
                 continue
             own.append(event.acs_number)
-            if other is not self:  # what the host can look behind there is behind this, too
+            if other is not self:  # the host can look behind these, too
                 own += other.seen_up_to(event.acs_number)
         return tuple(own), foreign
 
     def _still_open(self) -> list[cl.Event]:
-        """Events that all later commands wait for."""
+        """Return the foreign events that later commands still wait for."""
         return [event for event in self._foreign if status(event) > 0]
 
     def may_be_held(self, wait_for: Events) -> bool:
-        """Say whether a command may have to wait on the host for its turn."""
+        """Tell whether a command may have to wait on the host for its turn."""
         foreign = self._split(wait_for)[1] if wait_for else ()
         return bool(foreign or self._foreign or self._holds or self._engine.table.held)
 
@@ -479,7 +485,7 @@ class Queue(cl.CommandQueue):
         return event
 
     def _serially(self, name: str, original: Original, args: Arguments, keywords: Given) -> object:
-        """A function that this version of PyOpenCL has and nobody here knows: alone."""
+        """Run a function of PyOpenCL that is unknown here, with nothing beside it."""
         self.not_understood[name.strip("_")] += 1
         self.finish()
         result = original(*args, **keywords)
@@ -489,13 +495,13 @@ class Queue(cl.CommandQueue):
     # ---- what is in flight -----------------------------------------------------------------------
 
     def _still_behind(self) -> list[int]:
-        """Launches in flight that all later ones follow."""
+        """Return launches in flight that all later ones follow."""
         launches = self._engine.table
         self._behind[:] = [number for number in self._behind if number in launches]
         return self._behind
 
     def seen_up_to(self, number: int) -> list[int]:
-        """List what the host can look behind, of this queue, up to a launch."""
+        """Return the launches of this queue, up to `number`, that the host can look behind."""
         if not self._in_order:
             return []
         return self._engine.table.of_queue(self._number, number, True)
@@ -535,15 +541,15 @@ class Queue(cl.CommandQueue):
             core.native.give_word()
 
     def keep_word(self) -> None:
-        """Make sure of what the program was told, before somebody does something who cannot be made
-        to wait for less."""
+        """Wait for everything that the program was told is complete. Needed before an operation
+        that cannot wait for single launches."""
         if self.complete > self._kept_word:
             self._kept_word = self.complete
             for one in reversed(self._live_up_to(self._kept_word)):
                 wait(self._engine, one)
 
     def status(self, number: int) -> int:
-        """Say how far a launch is, as an in-order queue would."""
+        """Return the status of a launch, as an in-order queue would."""
         engine = self._engine
         if number <= self.complete:
             wait(engine, number)
@@ -552,7 +558,7 @@ class Queue(cl.CommandQueue):
             event = engine.backend.event(number)
             if event is None:
                 return int(cl.command_execution_status.QUEUED)
-            # what is done itself may wait for what the host could see before it
+            # its own command may be done, while one that the host can look behind is not
             return max(status(event), int(cl.command_execution_status.RUNNING))
         self.pretend(number)
         return -1 if engine.failures.knows(number) else 0
@@ -581,7 +587,7 @@ class Queue(cl.CommandQueue):
                 )
 
     def _collect(self) -> None:
-        """What finalizers left to do, and what another library may have enqueued."""
+        """Do what finalizers left, and wait for what another library may have enqueued."""
         while self.unmaps:
             array, span = self.unmaps.popleft()
             unmap(self, array, span, None, None)
@@ -593,7 +599,7 @@ class Queue(cl.CommandQueue):
             super().finish()
 
     def look_anew(self) -> None:
-        """Begin another sample: what was done now is not how fast the program is."""
+        """Begin another sample, because the last commands do not show how fast the program is."""
         if self.section is not None:
             self.section.look_anew()
 
@@ -604,11 +610,11 @@ _FINISH = _cl.CommandQueue.finish
 
 
 def _runtime_for(context: cl.Context, device: cl.Device, profiling: bool) -> Runtime:
-    """The runtime that queues of a context and device share."""
+    """Return the runtime that queues of a context and device share."""
     key = (context.int_ptr, device.int_ptr, profiling)
     with _lock:
         runtime = _shared.get(key)
-        # one without queues is about to go, and may be closed by another thread at this moment
+        # a runtime without queues is about to go: another thread may be closing it
         if runtime is None or runtime.engine.state or not _users.get(id(runtime)):
             runtime = Runtime(device, context=context, profiling=profiling, **defaults)
             _shared[key] = runtime
@@ -616,13 +622,13 @@ def _runtime_for(context: cl.Context, device: cl.Device, profiling: bool) -> Run
 
 
 def with_queues() -> list[int]:
-    """List the runtimes that have queues, by `id`."""
+    """Return the runtimes that have queues, by `id`."""
     return list(_users)
 
 
 def _gone(key: int, runtime: Runtime, section: Section | None, own: bool) -> None:
-    """A queue was collected; with the last of them its own runtime goes. Wherever this thread is:
-    if that is inside of the runtime, another thread does the rest when it has come out."""
+    """Clean up after a queue was collected; with the last one its own runtime goes. This may be
+    called anywhere. If this thread is inside the runtime, another thread does the rest."""
     if section is not None:
         section.passing = False
     patch.leave(key)
@@ -638,19 +644,19 @@ def _gone(key: int, runtime: Runtime, section: Section | None, own: bool) -> Non
     if not engine.lock.is_owned():
         _let_go(engine)
         return
-    with contextlib.suppress(RuntimeError):  # no thread begins while the interpreter ends
+    with contextlib.suppress(RuntimeError):  # no thread can start while the interpreter ends
         threading.Thread(target=_let_go, args=(engine,), name="acs_cl end of a queue").start()
 
 
 def _let_go(engine: Engine) -> None:
-    """A runtime whose queues are gone."""
+    """Release a runtime whose queues are gone."""
     _end_gates(engine)
-    engine.programs.clear()  # whose kernels hold the runtime
+    engine.programs.clear()  # their kernels hold the runtime
 
 
 def _end_gates(engine: Engine) -> None:
-    """Commands that wait for other queues run although their queue is gone; closing would give them
-    up. Those that wait for user events may never come."""
+    """Run commands that wait for other queues, although their queue is gone. Closing would drop
+    them. Commands that wait for user events may never come."""
     with engine.lock:
         while engine.gates and not engine.state and not all_held(engine, promised()):
             engine.pump()
@@ -658,8 +664,7 @@ def _end_gates(engine: Engine) -> None:
 
 
 def _kept(command: Command) -> Command:
-    """A command that has to wait: the program may release what it uses meanwhile, which on a queue
-    is allowed."""
+    """Keep what a waiting command uses: a queue's program may release it meanwhile."""
     if type(command) is KernelCommand:
         pointers = tuple(map(_retained, command.pointers))
         return command._replace(pointers=pointers)

@@ -1,16 +1,16 @@
-"""Straight: commands that go to the driver's own queue as they are, where nothing overlaps.
+"""Sampling: commands bypass the runtime where their launches do not overlap.
 
-In: what the launches of a queue followed (the core's `Look`), and how far the device is behind
-(`Section`). Out: whether the next commands are launches, or one section, which the driver's
-in-order queue has.
+A launch costs the host several times as much as the driver's own enqueue. That cost is lost if each
+command needs the one before it. It is also lost if the device keeps up with the host, so that
+nothing waits. So the queue samples its launches. It samples again later, so seldom that samples
+take at most one part in `REST` of the time, and less as long as nothing overlaps.
 
-A launch costs the host several times what the driver's own enqueue does. That is lost where each
-command needs the one before it, and where the device keeps up with the host, so that nothing waits
-for anything. Whether there is more to gain is looked at again, seldom enough that looking takes no
-more than one part in `REST` of the time, and less the longer nothing is found.
+Input: the upstream of a queue's launches (the core's `Look`), and how far the device is behind
+(`Section`). Output: whether the next commands are tracked, or bypass the runtime in the driver's
+in-order queue.
 
-Invariant: a section is behind all that its runtime had before it, and to the runtime it is one
-launch that touches all memory, entered before any that comes later.
+Invariant: commands in bypass run behind everything that the runtime had before them. To the runtime
+they are one launch that touches all memory, entered before any that comes later.
 """
 
 from __future__ import annotations
@@ -31,38 +31,39 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
 
 LOOKED = 32
-"""Launches after which it is known whether they overlap."""
+"""Launches of a sample."""
 
 STRETCH = 64
-"""Commands in a stretch, at least: to look at one costs the host about what a kernel does."""
+"""Commands of a stretch at least: to measure one costs the host about as much as a kernel."""
 
 AGAIN = 8
-"""Launches after which a section goes on that something else ended."""
+"""Launches after which a bypass goes on that other code ended."""
 
 ENOUGH = 1.25
-"""Launches for each step of the longest chain among them, from which on they stay launches."""
+"""Parallelism from which on commands stay tracked: launches divided by the length of their longest
+chain."""
 
 SATISFIED = 2048
-"""Launches until the next look where they do overlap."""
+"""Launches until the next sample if they overlap."""
 
 FOR_GOOD = 1 << 30
-"""As many where overlap does not say what a launch gains, since launches on the device's own
-scheduler cost less than the driver's."""
+"""The same where overlap does not show the gain, because the scheduler on the device makes launches
+cheaper than the driver does."""
 
 REST, LONGEST_S = 100, 1.0
-"""How often as long as a look has taken it is not repeated, twice that after the second in vain and
-so on, and the longest time. A look costs more than its own clock shows: on PoCL a program lost 0.7
-ms by one of 0.4 ms, since launches on another queue wake threads, and the section has to end and to
-begin again."""
+"""A sample is not repeated for this many times the time that it took, and twice that after each one
+in vain, up to `LONGEST_S`. A sample costs more than its own clock shows: on PoCL a program lost 0.7
+ms by one of 0.4 ms. Launches on another queue wake threads, and the bypass has to end and begin
+again."""
 
 LONGEST_REST = 1 << 20
-"""The factor doubles up to here. A look of a microsecond then already rests for the longest time,
+"""The factor doubles up to here. A sample of a microsecond then rests for the longest time already,
 and a program that never overlaps may run for weeks."""
 
 GAINS = 32
-"""Commands of a section that make up for its begin and its end. After fewer, launches until the
-next section are twice as many, and so on. Where another queue's command ended it, the two could
-have overlapped, and it takes `SATISFIED` commands to make up for that."""
+"""Commands that make up for the begin and the end of a bypass. After fewer, the launches until the
+next bypass double. If another queue's command ended it, the two queues could have overlapped. Then
+it takes `SATISFIED` commands to make up for that."""
 
 MOST_DOUBLED = 8
 
@@ -74,8 +75,8 @@ _BARRIER = _cl._enqueue_barrier_with_wait_list
 
 
 class Straight(Call):
-    """What a section is to the runtime: one launch. `began_ns`: when it began, on the host's clock;
-    `passed`: commands in it."""
+    """Commands in bypass, as the one launch that the runtime sees. `began_ns`: when it began, on
+    the host's clock. `passed`: its commands."""
 
     __slots__ = ("began_ns", "passed")
 
@@ -85,8 +86,8 @@ class Straight(Call):
 
 
 class Section(core.native.Passing):
-    """Commands of one queue that the driver has as they came. Open: there may be some that the
-    runtime knows nothing of. Passing: the next ones may join them."""
+    """Commands of one queue that bypass the runtime. Open: there may be some that the runtime has
+    not seen. Passing: the next ones may join them."""
 
     def __init__(
         self,
@@ -107,48 +108,48 @@ class Section(core.native.Passing):
         self.wanted = LOOKED
         self.satisfied = 0 if by_overlap else FOR_GOOD
         self._goes_on = False
-        """Not long ago, launches were looked at and did not overlap."""
+        """Whether the last sample, not long ago, found no overlap."""
         self._in_vain = 0
-        """Sections in a row that did not gain what they cost."""
+        """How often in a row a bypass gained less than it cost."""
         self._rest = REST
 
     def wants(self, number: int, engine: Engine) -> bool:
-        """Whether the commands after this launch had better pass."""
+        """Tell whether the commands after this launch should bypass the runtime."""
         look = self.look
-        if self.satisfied:  # they overlap, and are looked at again later
+        if self.satisfied:  # they overlap, so the next sample is later
             self.satisfied -= 1
             return False
         if not look.many:
             self.began = perf_counter()
         with engine.lock:
-            engine.pump()  # or what has ended would count as in flight, and look like overlap
+            engine.pump()  # otherwise launches that have ended would look like overlap
             launch = engine.table.launch(number)
             look.note(number, launch.upstream if launch is not None else (), engine.table)
         return look.many >= self.wanted and self.decides()
 
     def look_anew(self) -> None:
-        """What launches so far have followed, and how long they took, says nothing."""
+        """Start the sample and the stretch again, because the launches so far do not count."""
         self.look = core.native.Look()
         self.spoil_stretch()
 
     def prefers_bypass(self) -> bool | None:
-        """The host has waited for results: whether the next commands had better pass, by the times
-        of those so far. None: as they do."""
+        """Tell whether the next commands should bypass the runtime, by the times so far. None: no
+        change. Called when the host has waited for results."""
         stretch = self.take_stretch()
         return None if stretch is None else self.trials.stretch(self.passing, *stretch)
 
     def stay_in_bypass(self) -> None:
-        """The next commands pass however far the device is behind."""
+        """Let the next commands bypass the runtime, however far the device is behind."""
         self.rest(LONGEST_S if self._by_overlap else FOR_GOOD)
 
     def stay_tracked(self) -> None:
-        """The next commands are launches."""
+        """Track the next commands."""
         self.rest(0)
         self.satisfied = SATISFIED if self._by_overlap else FOR_GOOD
         self.passing = False
 
     def decides(self) -> bool:
-        """Enough launches were looked at: whether the commands after them had better pass."""
+        """Tell whether the next commands should bypass the runtime, after a complete sample."""
         look, self.look = self.look, core.native.Look()
         if self._goes_on:
             return True
@@ -165,7 +166,7 @@ class Section(core.native.Passing):
     # ---- passing ---------------------------------------------------------------------------------
 
     def begin(self, engine: Engine) -> None:
-        """From here on commands pass. Called under the runtime's lock, and with nothing held."""
+        """Start the bypass. Called under the runtime's lock, and with nothing held."""
         live = tuple(engine.table.live())
         if live:
             mark = engine.launch(Call("marker", _MARK, {}, True), NOTHING, after=live)
@@ -174,13 +175,13 @@ class Section(core.native.Passing):
         engine.sections.append(self)
         engine.table.bypassing(1)
         if engine.tracer is not None:
-            engine.tracer.forget_times()  # of what passes, nobody tells the program's time
+            engine.tracer.forget_times()  # nobody can tell the program's times in bypass
         self._began_ns = perf_counter_ns()
         self.passed = 0
         self.open = self.passing = True
 
     def refuse(self) -> None:
-        """Commands had better pass, and may not: whatever is in the way may last."""
+        """Note that a bypass was wanted and is not possible. The obstacle may last."""
         self._in_vain += 1
         self.trials.refused()
         self.satisfied = self._patience(LOOKED) if self._by_overlap else FOR_GOOD
@@ -189,8 +190,8 @@ class Section(core.native.Passing):
         return min(SATISFIED, launches << min(self._in_vain, MOST_DOUBLED))
 
     def end(self, engine: Engine, by_own: bool) -> None:
-        """They do not any more. Called under the runtime's lock. `by_own`: a command of this queue
-        ends it."""
+        """End the bypass. Called under the runtime's lock. `by_own`: a command of this queue ends
+        it."""
         engine.sections.remove(self)
         engine.table.bypassing(-1)
         with self.lock:
@@ -214,7 +215,8 @@ class Section(core.native.Passing):
 
 
 def may_begin(engine: Engine) -> bool:
-    """Whether nobody has to see the launches one by one. Called under the runtime's lock."""
+    """Tell whether a bypass may start: nothing needs to see each launch. Called under the runtime's
+    lock."""
     return not (
         engine.state
         or engine.sections
@@ -230,7 +232,7 @@ def may_begin(engine: Engine) -> bool:
 
 
 def is_free(engine: Engine) -> bool:
-    """Whether the program leaves it to the runtime when its launches run."""
+    """Tell whether the program leaves it to the runtime when its launches run."""
     asked = engine.options
     return (
         asked.issue == "eager" and asked.window is None and asked.lanes is None and not asked.check

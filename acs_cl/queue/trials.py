@@ -1,14 +1,12 @@
-"""Trials: whether a program's commands take less time tracked or in bypass.
+"""Trials: they measure whether a program's commands take less time tracked or in bypass.
 
-In: stretches of commands, each from one wait of the host for results to the next: how many, how
-long they took, and whether they bypassed the runtime. Out: when to change, and to what.
+Overlap of launches does not say whether tracking pays: a tracked command costs the host more, and
+the device may keep up either way. The time of a stretch includes both costs and the gain of
+overlap. So a queue tries the other way now and then, for a few stretches, and stays with it if
+these were faster. A trial in vain makes the next one come later.
 
-How far launches overlap does not say whether that pays. A tracked command costs the host more, and
-the device may keep up with either. The time of a stretch has all of it: what the host pays for a
-tracked command, what it pays for the same ones in bypass, and what overlap gains. So a queue tries
-the other way now and then, for a few stretches, and stays there if these were faster.
-
-Pure: no clock, no queue. A trial that did not pay makes the next one come later.
+Input: stretches of commands, each with its number of commands, its time, and whether it was in
+bypass. Output: when to change, and to what. Pure: no clock, no queue.
 """
 
 from __future__ import annotations
@@ -17,20 +15,20 @@ from statistics import median
 
 STRETCHES = 7
 """Stretches of either way that are compared, by their medians. Single ones vary by a fifth and
-more: programs have other commands in each, and machines their moods."""
+more, because programs have different commands in each, and machines have noise."""
 
 GAIN = {True: 0.97, False: 0.9}
-"""How long a command may take at most, over one of the way before, for a trial to pay: of bypass,
-and of tracking, which has more to lose."""
+"""Largest ratio of a command's time to the time before at which a trial pays: of bypass, and of
+tracking, which has more to lose."""
 
 SOON, LATE, LATEST = 2, 16, 1024
-"""After how many times a trial's length the first one comes: where little overlaps, where much
-does. Twice that after each trial in vain, up to the last."""
+"""When the first trial comes, in lengths of a trial: where little overlaps, and where much does. It
+doubles after each trial in vain, up to the last number."""
 
 
 class Trials:
-    """Compare the times of commands, tracked and in bypass. `both`: trials of tracking, too, where
-    nothing else says when that may pay."""
+    """Compares the times of commands, tracked and in bypass. `both`: also tries tracking, where
+    nothing else says when it may pay."""
 
     def __init__(self, both: bool = False) -> None:
         self._both = both
@@ -38,19 +36,19 @@ class Trials:
         self._rates: list[float] = []
         """Seconds for a command in the last stretches, since the way changed."""
         self._before: float | None = None
-        """What a command took the other way, until that is compared."""
+        """Time of a command the other way, until it is compared."""
         self._returns = False
         self._patience = SOON
         self._waits_s = 0.0
-        """How much of the patience there has been."""
+        """Seconds of the patience that have passed."""
 
     def overlaps(self, parallelism: float) -> None:
-        """Launches are tracked since so many of them overlap."""
+        """Note that launches are tracked because they overlap."""
         self._patience = max(self._patience, SOON if parallelism < 2 else LATE)
 
     def stretch(self, bypassed: bool, commands: int, seconds: float) -> bool | None:
-        """Note a stretch. True: the next commands had better bypass the runtime. False: they had
-        better be tracked. None: nothing changes."""
+        """Note a stretch, and say whether to change. True: the next commands should bypass the
+        runtime. False: they should be tracked. None: no change."""
         if bypassed != self._bypassed:
             known = len(self._rates) == STRETCHES and not self._returns
             self._before = median(self._rates) if known else None
@@ -68,7 +66,7 @@ class Trials:
         return None
 
     def refused(self) -> None:
-        """The change that was asked for cannot be made now."""
+        """Note that the change that was asked for cannot be made now."""
         self._in_vain()
 
     def _compared(self, before: float) -> bool | None:
