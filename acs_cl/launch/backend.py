@@ -1,9 +1,9 @@
-"""The contract of a backend: what the engine asks of whoever runs its launches.
+"""The contract of a backend, which runs the launches of the engine.
 
-In: `submit(launch)`, in an order in which upstream comes first. Out: `poll()`, the launches that
-ended since the last call, with their status (0, or the driver's negative error).
+Input: `submit(launch)`, upstream first. Output: `poll()`, the launches that ended since the last
+call, with their status (0, or the driver's negative error).
 
-Invariant: an ended launch is reported once, and never before everything upstream of it.
+Invariant: an ended launch is reported once, and never before its upstream.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from .commands import KernelCommand
 
 End = core.native.End
 Ended = list[core.native.End]
-"""What has ended and has to be told, in program order."""
+"""Ends to be told, in program order."""
 
 DECIDED = -9001
-"""Status of a launch that the device did not fail: the scheduler did, or its count was refused."""
+"""Status of a launch that the device did not fail. The scheduler failed it, or its count was
+refused."""
 
 
 class Snapshot(NamedTuple):
-    """Say what the device does inside of one command. `words`: change when it gets further."""
+    """Describes what the device does inside one command. `words`: they change when it gets
+    further."""
 
     lines: tuple[str, ...]
     words: bytes
@@ -41,16 +43,16 @@ class BandHeads(NamedTuple):
 
     scheduler: Any
     arena_bytes: int
-    """Local memory that it has."""
+    """Local memory of the scheduler."""
     shape: bytes | None
     unit: Sizes
     """Work-items of a group."""
     heads: Sequence[tuple[Sequence[Groups], bytes]]
-    """Groups of each band, as boxes, and how its record begins."""
+    """Groups of each band, as boxes, and the start of its record."""
 
 
 class Backend:
-    """One device's queues."""
+    """Holds the queues of one device."""
 
     name = ""
     decides = False
@@ -58,7 +60,7 @@ class Backend:
     may_retime = True
     """Whether it makes sense to give it queues that keep times."""
     in_order = False
-    """Whether launches run in program order whatever their upstream is."""
+    """Whether launches run in program order, whatever their upstream is."""
 
     def __init__(self, queues: list[cl.CommandQueue], profiling: bool) -> None:
         self.queues = queues
@@ -68,135 +70,135 @@ class Backend:
 
     @property
     def waits(self) -> int:
-        """Events that launches were made to wait for."""
+        """Return how many events launches had to wait for."""
         return self._waits
 
     @property
     def used(self) -> Counter[int]:
-        """Launches by lane."""
+        """Count launches by lane."""
         return self._used
 
     @property
     def unsent(self) -> bool:
-        """Whether something submitted waits for more to come before the device sees it."""
+        """Tell whether something submitted waits for more before the device gets it."""
         return False
 
     @property
     def is_attended(self) -> bool:
-        """Whether something may be submitted that somebody has to look at before long, without
-        anybody's being told."""
+        """Tell whether launches may be submitted, without notice, that need a poll soon."""
         return self.unsent
 
     @property
     def core_queues(self) -> core.native.Queues | None:
-        """The core's queues, to which it may make launches by itself; None where there are none."""
+        """Return the core's queues, on which it may launch by itself. None: there are none."""
         return None
 
     def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
-        """Put a launch on a queue, behind its upstream, and behind events of other queues. Raises
-        what the driver raises."""
+        """Put a launch on a queue, behind its upstream and the events `behind`. Raises what the
+        driver raises."""
         raise NotImplementedError
 
     def stays(
         self, number: int, kernel: OwnKernel, key: tuple[str, Sizes, Sizes | None]
     ) -> tuple[int, int, str | None]:
-        """Launch `number` came: how many like it, of `key`, will go to a queue without further
-        thought (-1: all), up to which launch (0: any), and why if that is asked for."""
+        """Return the lease of a kernel, after launch `number` of `key` came. It has how many
+        launches go to a lane without another decision (-1: all), the launch where it ends (0:
+        none), and the reason that `explain` gives."""
         return -1, 0, None
 
     def heads(self, command: KernelCommand) -> list[Any]:
-        """How records of such launches begin, in each scheduler of its that may have them."""
+        """Return how records of such launches begin, in each scheduler that may have them."""
         return []
 
     def bands(self, command: KernelCommand) -> BandHeads | None:
-        """How records of the bands of such launches begin. None: they are launches on lanes."""
+        """Return how records of the bands of such launches begin. None: they run on lanes."""
         return None
 
     def from_queues(self, ended: Ended) -> Ended:
-        """What the core's queues have told of somebody else, as `poll` would tell it."""
+        """Complete ends that the core's queues told, as `poll` would tell them."""
         return ended
 
     def join(self, table: core.native.Table) -> None:
-        """The core makes launches by itself, and keeps them in `table`."""
+        """Let the core make launches by itself, and keep them in `table`."""
 
     def prepare(self, kernels: list[tuple[Origin, int]]) -> None:
-        """Have kernels ready, given by their origins and the sizes of their groups."""
+        """Prepare kernels, given by their origins and group sizes."""
 
     def cutter(self) -> Any:
-        """What cuts graphs into segments, where this runs segments; else None."""
+        """Return the cutter of graphs into segments. None: this backend runs no segments."""
         return None
 
     def requeue(self, lanes: Backend, queues: list[cl.CommandQueue] | None = None) -> Any:
-        """Use other lanes; gives what puts the ones before back. None: there are none inside of
-        this backend, and it has to be replaced as a whole. Nothing is in flight."""
+        """Use other lanes. Return what puts the earlier ones back. None: this backend has no lanes
+        inside, and has to be replaced as a whole. Nothing may be in flight."""
         return None
 
     def time_tasks(self, on: bool) -> None:
-        """Note from now on when tasks inside of commands run, or no longer. Nothing is in
+        """Note from now on when tasks inside of commands run, or stop that. Nothing may be in
         flight."""
 
     def noted(self) -> Found | None:
-        """What was noted since the last time; None: nothing, or something is still under way."""
+        """Return the notes since the last call. None: there are none, or an epoch is in flight."""
         return None
 
     def look(self) -> None:
-        """Now and then, between launches of the core's own."""
+        """Do what is due now and then, between launches of the core."""
 
     def attend(self) -> None:
-        """Launches have come of which nobody was told yet."""
+        """Watch an epoch whose launches were only counted."""
 
     def where(self, number: int) -> str:
-        """Where a launch runs and why, ending in '; ', if there is a choice for each."""
+        """Say where a launch runs and why, ending in '; ', if that is decided for each launch."""
         return ""
 
     def passes_by(self, number: int) -> None:
-        """Launch `number` is a host task, and never comes here: for `where`."""
+        """Note that launch `number` is a host task and never comes here, for `where`."""
 
     def about(self) -> Report:
-        """What this backend counts beyond what all do."""
+        """Report what only this backend counts."""
         return {}
 
     def snapshot(self) -> Snapshot | None:
-        """What the oldest epoch on the device does at the moment; None where there is none."""
+        """Describe what the oldest epoch on the device does at the moment. None: there is none."""
         return None
 
     def error(self, number: int, status: int) -> BaseException | None:
-        """What ended launch `number`, reported with `status`, if it did not end well. Asked
+        """Return the error of launch `number`, reported with `status`. None: it ended well. Called
         once."""
         return DeviceError(f"the device reports status {status}") if status < 0 else None
 
     def event(self, number: int) -> cl.Event | None:
-        """The event of a launch in flight, or None when it has been seen to end."""
+        """Return the event of a launch in flight. None: it was seen to end."""
         raise NotImplementedError
 
     def to_wait_for(self, number: int) -> cl.Event | None:
-        """An event of the driver that ends with a launch in flight, or None."""
+        """Return an event of the driver that ends with a launch in flight, or None."""
         return self.event(number)
 
     def event_for_others(self, number: int) -> cl.Event | None:
-        """The same as a `pyopencl.Event` that another library can wait for."""
+        """Return the same as a `pyopencl.Event` that another library can wait for."""
         return self.event(number)
 
     @property
     def has_epochs(self) -> bool:
-        """Whether a scheduler has launches of which only a look tells that they have ended."""
+        """Tell whether a scheduler has launches whose ends only a poll finds."""
         return False
 
     @property
     def in_flight(self) -> int:
-        """Launches submitted and not yet reported."""
+        """Return how many launches were submitted and not yet reported."""
         raise NotImplementedError
 
     def poll(self, most: int = 64) -> Ended:
-        """Launches in flight that have ended, in program order; `most` of a queue at a time."""
+        """Return launches that have ended, in program order, at most `most` of a queue."""
         raise NotImplementedError
 
     def poll_up_to(self, number: int) -> Ended:
-        """The same, for a caller who waits for launch `number`."""
+        """Return launches that have ended, for a caller that waits for launch `number`."""
         raise NotImplementedError
 
     def oldest(self) -> cl.Event | None:
-        """An event of the driver to wait for before looking again, or None."""
+        """Return an event of the driver to wait for before the next poll, or None."""
         raise NotImplementedError
 
     def flush(self) -> None:
@@ -209,5 +211,5 @@ class Backend:
             queue.finish()
 
     def close(self) -> None:
-        """Wait, then let go of the queues."""
+        """Wait, then release the queues."""
         self.wait_all()

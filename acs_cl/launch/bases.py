@@ -1,7 +1,7 @@
 """Bases: memory of arrays, from the store and back.
 
-In: the books, and sizes. Out: a `Base` for each array, with a number of its own. Invariant: a block
-that comes back while launches may still use it makes its next owner wait for these.
+Input: the books, and sizes. Output: a `Base` for each array, with a number of its own. Invariant:
+if launches may still use a block that comes back, its next owner waits for them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .books import Books
 
 
 def allocate(books: Books, nbytes: int) -> Base | None:
-    """A new base; None where neither the store nor the driver has room for it. Called under the
+    """Return a new base. None: neither the store nor the driver has room for it. Called under the
     lock."""
     if books.table.has_returned:
         take_back(books)
@@ -27,8 +27,8 @@ def allocate(books: Books, nbytes: int) -> Base | None:
 
 
 def take_back(books: Books) -> None:
-    """Blocks of dropped arrays: their hazards become a list of launches the next owner waits for.
-    Called under the lock."""
+    """Take back blocks of dropped arrays. Their hazards become the launches that the next owner
+    waits for. Called under the lock."""
     while (returned := books.table.take_back()) is not None:
         number, block = returned
         users = books.hazards.users(number)
@@ -44,7 +44,7 @@ def take_back(books: Books) -> None:
 
 
 def none_left(books: Books, nbytes: int) -> OutOfMemory:
-    """The error where there is no room."""
+    """Make the error for missing room."""
     store = books.store
     return OutOfMemory(
         f"no {nbytes:,} bytes left on {books.device.name.strip()} "

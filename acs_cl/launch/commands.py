@@ -1,9 +1,8 @@
-"""Commands: what launches do, in the form that a queue takes.
+"""Commands: the work of launches, in the form that a queue takes.
 
-In: resolved arguments (places, bytes, host arrays). Out: `enqueue(queue, wait_for)` puts the
-command on a queue and gives back its event. A command holds everything that must stay alive while
-it runs, and no `Array`: an array the program drops may be recycled although launches that use it
-are in flight.
+Input: resolved arguments (places, bytes, host arrays). Output: `enqueue(queue, wait_for)` puts the
+command on a queue and returns its event. A command holds everything that must stay alive while it
+runs, but no `Array`: an array that the program drops may be recycled while launches use it.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ class _Kernel(NamedTuple):
     values: tuple[Any, ...]
     offset: tuple[int, ...] | None
     cut: Cut | None = None
-    """Of a recorded launch: how it is cut into bands."""
+    """For a recorded launch: how it is cut into bands."""
     spawn: Spawn | None = None
-    """What becomes of items that it spawns; None: what the runtime was asked for."""
+    """How its spawned items are treated. None: as the runtime was asked to."""
     lane: str = ""
-    """Why it goes to a lane, whatever else could have it."""
+    """Why it goes to a lane in any case. Empty: it need not."""
 
 
 class KernelCommand(_Kernel):
-    """A kernel with its arguments: `pointers` and `values` alternate index and object, and values
-    are bytes already."""
+    """A kernel with its arguments. `pointers` and `values` alternate index and object. Values are
+    bytes."""
 
     __slots__ = ()
     on_host = False
     is_counted = False
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """Set the arguments and enqueue; the runtime's lock makes the two one step."""
+        """Set the arguments and enqueue. The runtime's lock makes the two one step."""
         _, kernel, global_size, local_size, pointers, values, offset, *_ = self
         if pointers:
             kernel._set_arg_multi(pointers)
@@ -68,23 +67,23 @@ class CoreCommand(NamedTuple):
     on_host: bool = False
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """Refuse: it is on its way already."""
+        """Refuse: it was enqueued already."""
         raise InternalError(f"{self.name} is on its way already")
 
 
 class TransferCommand(NamedTuple):
-    """Bytes in one piece, to the device or from it. Host memory is the command's own, or the caller
-    promised to leave it alone."""
+    """A transfer of bytes in one piece, to the device or from it. Host memory is the command's own,
+    or the caller promised not to change it."""
 
     name: str
     """"read", "write", "copy" or "fill": a function of `devices.driver`."""
     target: Any
     source: Any
-    """Places, or arrays of the host; of a fill, the element that is repeated."""
+    """Places, or arrays of the host. For a fill, the element that is repeated."""
     on_host: bool = False
     carries: str = ""
-    """Which copy between devices it is a half of. That runs even if bytes are poisoned, and poisons
-    the same ones of its target."""
+    """The copy between devices of which this is a half. It runs even if bytes are poisoned, and
+    poisons the same bytes of its target."""
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Start the transfer."""
@@ -113,11 +112,12 @@ class HostCommand:
         self.result: object = None
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """Host tasks are run, not enqueued."""
+        """Refuse: host tasks are run, not enqueued."""
         raise TypeError(f"{self.name} runs on the host")
 
     def run(self, queue: cl.CommandQueue) -> None:
-        """Fetch, call, store; on a thread of its own, after everything it waits for."""
+        """Read the inputs, call the function, write its outputs. Runs on a thread of its own, after
+        all upstream."""
         for place, host in filter(_has_bytes, self.reads):
             _check(driver.wait_for_event(driver.read(queue, host, place, None)), self.name)
         arrays = {id(host): host for _, host in (*self.reads, *self.writes)}

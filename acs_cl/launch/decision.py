@@ -1,12 +1,12 @@
-"""Decisions on the device: whether a launch runs, and how many work-items it has, read from device
-memory when its turn comes.
+"""Decisions on the device: whether a launch runs, and how many work-items it has. Both are read
+from device memory when the launch starts.
 
-In: the kernel command that a launch would be without its decision, and the bytes that decide. Out:
-a `DecidedCommand` in both forms: `plain` and `decision` for a backend that decides by itself,
-`guarded` for queues, a variant of the kernel (`opencl_c.variants.guards`) that leaves at once where
-it should not run.
+Input: a kernel command without its decision, and the bytes that decide. Output: a `DecidedCommand`
+in two forms. `plain` and `decision` are for a backend that decides by itself. `guarded` is for
+queues: a variant of the kernel (`opencl_c.variants.guards`) that leaves at once if it should not
+run.
 
-Invariant: when a launch has ended, the host knows whether its count broke the rules, and asks once.
+Invariant: when a launch has ended, the host knows whether its count was allowed, and asks once.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Cell(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a launch looks at, for whoever runs it.
+    """The values that decide about a launch.
 
     `when`: it runs only if this is not zero. `count`: its global size in the first dimension, from
-    0 (nothing runs) to `upto`, and a multiple of `group`, which is the local size there, or 1 where
-    none was given. A launch that is skipped does not look at its count. Without a count `upto` is
-    the global size. Each is looked at once for all groups, before any of them writes.
+    0 (nothing runs) to `upto`, and a multiple of `group`. That is the local size there, or 1 if
+    none was given. Without a count, `upto` is the global size. A launch that is skipped does not
+    read its count. Each value is read once for all groups, before any of them writes.
     """
 
     when: Cell | None
@@ -53,7 +53,8 @@ class Decision(NamedTuple):
 
 
 class WrongCountError(DeviceError):
-    """A count that broke the rules, for whoever knows the launch: what it was, if that is known."""
+    """A count was not allowed. `got`: the count, if known. Code that knows the launch makes the
+    user's error of it."""
 
     def __init__(self, got: int | None) -> None:
         super().__init__(f"its count on the device is {got}, which is not allowed")
@@ -61,8 +62,8 @@ class WrongCountError(DeviceError):
 
 
 class Fault:
-    """Where a guarded kernel leaves a count that it cannot have: a word on the device, zero until
-    then, and the same word as read back behind each launch that uses it."""
+    """A word on the device for a count that a guarded kernel refuses. It is zero until then, and is
+    read back behind each launch that uses it."""
 
     __slots__ = ("host", "kernel_event", "place")
 
@@ -74,9 +75,9 @@ class Fault:
 
 
 class DecidedCommand:
-    """A kernel that decides on the device. `plain` is the command without the decision, its global
-    size the upper bound. `make` gives the variant for a queue, and the word for its fault, when a
-    queue gets it; `pool` takes the word back."""
+    """A kernel that decides on the device. `plain`: the command without the decision, with the
+    upper bound as global size. `make`: returns the variant for a queue, and its fault word, when a
+    queue gets the launch. `pool`: takes the word back."""
 
     __slots__ = ("_guarded", "_make", "decision", "fault", "plain", "pool")
     on_host = False
@@ -97,50 +98,50 @@ class DecidedCommand:
 
     @property
     def cut(self) -> Cut | None:
-        """How it is to be cut into bands, or why it is not."""
+        """Return how it is to be cut into bands, or why it is not."""
         return self.plain.cut
 
     @property
     def guarded(self) -> KernelCommand:
-        """The variant for a queue."""
+        """Return the variant for a queue."""
         if self._make is not None:
             self._guarded, self.fault = self._make()
-            self._make = None  # which may hold what holds this
+            self._make = None  # it may hold an object that holds this one
         assert self._guarded is not None
         return self._guarded
 
     @property
     def variant(self) -> Any:
-        """The guarded kernel, once a queue has needed it."""
+        """Return the guarded kernel, once a queue has needed it."""
         return None if self._guarded is None else self._guarded.kernel
 
     @property
     def is_counted(self) -> bool:
-        """Whether it may turn out to have had a wrong count, when it has ended."""
+        """Tell whether its end may show that its count was wrong."""
         return self.decision.count is not None
 
     @property
     def name(self) -> str:
-        """The kernel's."""
+        """Return the kernel's name."""
         return self.plain.name
 
     @property
     def global_size(self) -> tuple[int, ...]:
-        """The most it may have."""
+        """Return the largest size it may have."""
         return self.plain.global_size
 
     @property
     def local_size(self) -> tuple[int, ...] | None:
-        """As it was given."""
+        """Return the local size as it was given."""
         return self.plain.local_size
 
     @property
     def kernel_event(self) -> cl.Event | None:
-        """The kernel's own event, where another one stands for the launch."""
+        """Return the kernel's own event, if another one stands for the launch."""
         return self.fault.kernel_event if self.fault is not None else None
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """The guarded kernel, and behind it what became of its count."""
+        """Enqueue the guarded kernel, and a read of its fault word behind it."""
         event = self.guarded.enqueue(queue, wait_for)
         fault = self.fault
         if fault is None:
@@ -149,8 +150,8 @@ class DecidedCommand:
         return read(queue, fault.host, fault.place, [event])
 
     def error(self, number: int) -> DeviceError | None:
-        """What was wrong with the count of this launch, which has ended. Its word on the device is
-        given to others if nothing was."""
+        """Return what was wrong with the count of this launch, which has ended. If nothing was,
+        others get its word on the device."""
         fault = self.fault
         if fault is None:
             return None
@@ -162,7 +163,7 @@ class DecidedCommand:
         return self.wrong(number, got)
 
     def wrong(self, number: int, got: int | None) -> DeviceError:
-        """The error for a count of `got`."""
+        """Return the error for a count of `got`."""
         _, count, upto, group = self.decision
         if got is None:
             return DeviceError(
@@ -179,7 +180,7 @@ class DecidedCommand:
 
 
 def parts_of(command: Command) -> tuple[Command, Decision | None]:
-    """Give a command without its decision, and that."""
+    """Split a command into the command without its decision, and the decision."""
     if type(command) is DecidedCommand:
         return command.plain, command.decision
     return command, None

@@ -1,7 +1,7 @@
 """Dispatch: launches that are ready go to the backend, or to a thread of the host.
 
-In: the books, whose table has what is ready, in order. Out: calls of the backend; launches that
-must not run end here.
+Input: the books, whose table has the ready launches in order. Output: calls of the backend.
+Launches that must not run end here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .poisoning import fail, stand_in
 
 
 def dispatch(books: Books, number: int = 0, own: int = 0) -> None:
-    """Hand launches that are ready to the backend or to a thread, launch `number` first; those that
-    must not run end here. `own`: that of the user's own call. What the driver refuses of it is
-    raised, and it is as if the launch had never been."""
+    """Hand ready launches to the backend or to a thread, launch `number` first. Launches that must
+    not run end here. `own`: the launch of the user's call. If the driver refuses it, the error is
+    raised, and the launch never was."""
     table = books.table
     number = number or table.next_ready()
     while number:
@@ -42,7 +42,7 @@ def _submit(books: Books, launch: Launch, is_own: bool) -> None:
         launch = launch._replace(upstream=books.table.expand(launch.upstream))
     try:
         books.backend.submit(launch)
-    except Exception as error:  # or the launch would be waited for for ever
+    except Exception as error:  # otherwise waits for the launch would never end
         if not is_own:
             fail(books, launch, driver_error(launch, error))
         stand_in(books, launch.number, launch.upstream)
@@ -54,13 +54,13 @@ def _submit(books: Books, launch: Launch, is_own: bool) -> None:
 
 
 def send_what_there_is(books: Books) -> None:
-    """The window is full: no epoch that is open now gets more launches before others end."""
+    """Send the open epoch, because the window is full: no more launches come before others end."""
     if books.backend.unsent:
         books.backend.flush()
 
 
 def go_on(books: Books, number: int) -> None:
-    """A launch has ended: others may be concerned."""
+    """Go on after a launch has ended, which may concern others."""
     if books.user_events:
         books.user_events.complete(number)
     if books.table.has_ready:
@@ -79,7 +79,7 @@ def _run_on_host(books: Books, launch: Launch) -> None:
         started_ns = perf_counter_ns()
         try:
             command.run(queue)
-        except BaseException as caught:  # whatever it is, it is the task's
+        except BaseException as caught:  # any error is the task's own
             error = caught
         with books.lock:
             if error is not None:
@@ -97,7 +97,7 @@ def _run_on_host(books: Books, launch: Launch) -> None:
 
 
 def driver_error(launch: Launch, error: BaseException) -> AcsError:
-    """What the driver refused, with the launch, the kernel and the sizes."""
+    """Make an error of a driver's refusal, with the launch, the kernel and the sizes."""
     command = launch.command
     where = f"launch {launch.number} ({command.name})"
     if isinstance(command, (KernelCommand, DecidedCommand)):

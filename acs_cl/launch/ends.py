@@ -1,10 +1,9 @@
-"""Ends: the way back of a launch.
+"""Ends: what follows when launches have ended.
 
-In: the books, and what the backend or the core's queues have seen to end. Out: hazards without
-these launches, room in the window, failures, and whatever became ready on its way to the backend.
+Input: the books, and the ends that the backend or the core's queues saw. Output: hazards without
+these launches, room in the window, failures, and ready launches on their way to the backend.
 
-Invariant: the backend tells of each end once, and each is taken note of once, whatever is raised
-meanwhile.
+Invariant: the backend tells each end once, and each is handled once, whatever is raised meanwhile.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from .poisoning import fail
 
 
 def retire(books: Books, ended: Ended) -> bool:
-    """The backend reports ended launches: dispatch what waited for them. It tells of each once, so
-    that what an exception keeps from its turn is kept in `reported`, and `ended` is emptied: what
-    is left there, the core will tell again. Launches that the core made may be over without a
-    report."""
+    """Handle ended launches, and dispatch the launches that waited for them. Return whether
+    anything moved. The backend tells each end once. So `ended` is emptied, and ends that an
+    exception interrupts stay in `reported`. The core tells again what is left in `ended`. Launches
+    of the core may end without a report."""
     reported = books.reported
     reported.extend(ended)
     ended.clear()
@@ -50,7 +49,7 @@ def retire(books: Books, ended: Ended) -> bool:
 
 
 def retire_one(books: Books, end: End) -> None:
-    """Take note of one end."""
+    """Handle one end."""
     table, number = books.table, end.number
     if end.epoch:  # of launches that the core made
         table.end_epoch(end.epoch)
@@ -83,8 +82,8 @@ def _what_ended(books: Books, launch: Launch, status: int) -> BaseException:
 
 
 def pump(books: Books) -> tuple[bool, bool]:
-    """Move everything along that can move. Whether somebody has to look again, since launches are
-    still held or others wait for an event of ours, and whether any moved."""
+    """Move along what can move. Return whether it has to be called again, and whether anything
+    moved. It has to if launches are held or others wait for an event of ours."""
     moved = retire(books, books.backend.poll())
     for number, gates in list(books.gates.items()):
         left, failed = look_at_gates(gates)
@@ -104,12 +103,12 @@ def pump(books: Books) -> tuple[bool, bool]:
         books.lock.notify()
     if held or (moved and not books.backend.unsent):
         books.backend.flush()
-    # an epoch that waits to be sent needs a look now and then, whatever else moves
+    # an epoch that waits to be sent needs a poll now and then, whatever else moves
     return held or bool(books.user_events) or books.backend.is_attended, moved and held
 
 
 def give_up_gated(books: Books) -> None:
-    """Launches that wait for another library's event fail: the runtime is about to close."""
+    """Fail launches that wait for foreign events, because the runtime is about to close."""
     pump(books)
     for number in list(books.gates):
         del books.gates[number]

@@ -1,16 +1,16 @@
-"""The engine: the machinery of one runtime, and the way of a launch.
+"""The engine: the machinery of one runtime, and the steps of a launch.
 
-In: commands with their accesses, from any thread of the program. Out: launches on a backend, in an
-order that keeps what program order means for every byte. The way of a launch is `launch`: number,
-hazards, poison, window, backend. The way back is `ends.retire`: backend, hazards, window, and
-whatever became ready.
+Input: commands with their accesses, from any thread of the program. Output: launches on a backend,
+in an order that keeps the meaning of program order for every byte. `launch` takes a launch through
+number, hazards, poison, window and backend. `ends.retire` takes its end back through backend,
+hazards and window, to the launches that became ready.
 
 Invariants (all under `lock`, except that waiting for the device never holds it):
 - Numbers are given in the order in which calls take the lock, so each thread's own order is kept.
-- A launch that never ran (poisoned, refused by the driver) stays live until all its upstream has
-  ended, which stands in for it: who should wait for it waits for its upstream instead.
-- Arrays are never held: commands keep the driver's objects, memory in flight is guarded by
-`Block.users`.
+- A launch that never ran (poisoned, or refused by the driver) stays live until all its upstream has
+  ended. Launches that should follow it follow its upstream instead.
+- Arrays are never held: commands keep the driver's objects, and `Block.users` guards memory in
+  flight.
 """
 
 # Long because: besides the way of a launch, all that the rooms above ask of the machinery is here.
@@ -44,28 +44,29 @@ from .parts import Part
 from .poisoning import came_through, may_be_poisoned, meet_poison
 
 POLL_EVERY = 32
-"""Launches between two looks at what has ended."""
+"""Launches between two polls."""
 
 
 class Section(Protocol):
-    """Commands that a queue gave to the driver: one launch, once somebody else comes."""
+    """Commands that a queue gave to the driver in bypass. They become one launch when another
+    command comes."""
 
     passing: bool
     """Whether the next commands of the queue may join them."""
 
     @property
     def passed(self) -> int:
-        """How many there are."""
+        """Return how many commands there are."""
 
     def end(self, engine: Engine, by_own: bool) -> None:
         """Make a launch of them. `by_own`: a command of the same queue ends them."""
 
 
 class Calls(Protocol):
-    """What the rooms above do for arrays and kernels, which know the engine alone."""
+    """Functions of higher modules for arrays and kernels, which know only the engine."""
 
     def collected(self, engine: Engine) -> None:
-        """Nobody has the engine any more."""
+        """Clean up an engine that is no longer used."""
 
     def read_now(self, engine: Engine, array: Array, out: object) -> HostArray:
         """Read an array back, and wait for it."""
@@ -86,11 +87,11 @@ class Calls(Protocol):
         """Launch a kernel many times."""
 
     def as_tuned(self, engine: Engine, command: Command, access: Access) -> Command:
-        """A launch that is cut as the library likes, as it was tuned on this device."""
+        """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""
 
 
 class Engine(Books):
-    """Launches on one device. Whoever holds an array, a kernel or a handle keeps it alive."""
+    """Launches on one device. Arrays, kernels and handles keep it alive."""
 
     is_several = False
     """Whether there are several devices."""
@@ -99,16 +100,17 @@ class Engine(Books):
         super().__init__(parts)
         self.calls = calls
         self.owner: Callable[[Engine], object] = _nobody
-        """Gives the public face."""
+        """Returns the runtime that the program holds."""
         self.sections: list[Section] = []
         self.guarded: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
         """Built variants that decide on the device, by source and options."""
         self._seen = 0
-        """The newest launch when the thread asked last."""
+        """The newest launch when the progress thread asked last."""
         self.progress = Progress(self.pump, self.goes_on, self.lock)
 
     def open(self) -> None:
-        """Take calls from now on. Where nothing is unusual the core makes launches by itself."""
+        """Take calls from now on. The core makes launches by itself, unless something is
+        unusual."""
         table = self.table
         table.join(
             self.hazards, self.lock, self.backlog, self.window, self.ready_first,
@@ -144,9 +146,9 @@ class Engine(Books):
         footprint: core.native.Footprint | None = None,
         after: Sequence[int] = (),
     ) -> Handle:
-        """Launch a command that touches what `access` says. `wait_for`: foreign events before it;
-        `result`: what its handle gives; `footprint`: its access, prepared; `after`: launches that
-        it follows whatever they touch."""
+        """Launch a command. `access`: the bytes it touches. `wait_for`: foreign events before it.
+        `result`: what its handle returns. `footprint`: its access, prepared. `after`: launches that
+        it follows whatever their bytes."""
         if self.recorders and (graph := self.recorders.get(get_ident())) is not None:
             return graph.take(command, access, wait_for)
         if self.checker is not None and self.checker.takes(access):
@@ -164,8 +166,8 @@ class Engine(Books):
     def launch_parts(
         self, parts: Sequence[Part], access: Access, wait_for: Sequence[cl.Event] | None = None
     ) -> list[int] | None:
-        """Launch the parts of a launch that touches what `access` says; give their numbers. None:
-        it has to be launched whole, since it fails as a whole where bytes are poisoned."""
+        """Launch the parts of a launch and return their numbers. `access`: of the whole launch.
+        None: launch it whole, because with poisoned bytes it has to fail as a whole."""
         with self.lock:
             if self.state:
                 self.check_open()
@@ -188,7 +190,7 @@ class Engine(Books):
 
     @property
     def uncut(self) -> str:
-        """Why lanes have no parts of launches; empty if they do."""
+        """Say why lanes have no parts of launches. Empty: they have."""
         if self.is_several:
             return "only one device has them"
         if self.checker is not None:
@@ -198,7 +200,7 @@ class Engine(Books):
         return ""
 
     def make_room(self) -> None:
-        """Wait until one more launch may come. Called under the lock."""
+        """Wait until there is room for one more launch. Called under the lock."""
         if self.table.has_returned:
             bases.take_back(self)
         if len(self.table) >= self.backlog:
@@ -217,9 +219,9 @@ class Engine(Books):
         patient: bool = False,
         goes_on: bool = False,
     ) -> Handle:
-        """Give a launch its number, find what it follows, and hand it over. Called under the lock.
-        `patient`: it is held until all that it follows has ended. `goes_on`: it goes on with what
-        the launches before it began, and so fails where the driver refuses it."""
+        """Give a launch its number, find its upstream, and hand it over. Called under the lock.
+        `patient`: it is held until all its upstream has ended. `goes_on`: it continues earlier
+        launches of the same call, so a refusal of the driver is its failure."""
         table, tracer = self.table, self.tracer
         on_host, counted = command.on_host, getattr(command, "is_counted", False)
         patient = patient or on_host or self.ready_first
@@ -235,21 +237,22 @@ class Engine(Books):
         return Handle(self, number, command.name, access, result)
 
     def _go_on(self, number: int, ready: int, goes_on: bool) -> None:
-        """The newest launch is in the table; `ready`: it, if nothing else has it dispatched."""
+        """Take the newest launch on from the table. `ready`: its number, if nothing else has it
+        dispatched."""
         if self.failures.any:
             meet_poison(self, self.table.launch(number))
         if ready or self.table.has_ready:
             dispatch(self, ready, 0 if goes_on else number)
-        # only now: what the driver refused overwrites nothing
+        # only now: a launch that the driver refused overwrites nothing
         if self.failures.any and not self.failures.knows(number):
             came_through(self, self.table.launch(number))
         self._came(number)
 
     def _came(self, number: int) -> None:
-        """The newest launch is in the table: what is due with it."""
+        """Do what is due after the newest launch."""
         table = self.table
         is_held = table.state(number) in ("held", "pending")
-        # gates are looked at seldom, since each of them may have a launch for each event
+        # foreign events are checked seldom, since each launch may have many
         if number % POLL_EVERY == 0 or (is_held and not self.gates):
             pump(self)
         if table.outside:
@@ -258,8 +261,8 @@ class Engine(Books):
             self.progress.start()
 
     def end_sections(self, own: Section | None = None) -> None:
-        """Make launches of what queues gave to the driver. Called under the lock. `own`: the
-        section of the queue whose command ends them."""
+        """Make launches of the commands in bypass. Called under the lock. `own`: of the queue whose
+        command ends them."""
         while self.sections:
             self.sections[0].end(self, by_own=self.sections[0] is own)
 
@@ -272,10 +275,12 @@ class Engine(Books):
         due: core.native.Due | None = None,
         goes_on: bool = False,
     ) -> None:
-        """Take note of launches that the core's queues have seen to end. None: the core makes
-        launches by itself, and it is time to look what is due, and what has ended. `launched`: the
-        launch of the call that is under way is in the table, and goes on from there; `goes_on`: as
-        for `enter`. `due`: it is about a queue of the program's only."""
+        """Take launches that the core saw end, or do what else the core asks for.
+
+        - `ended`: these launches. None: poll, and do what is due.
+        - `launched`: continue with this launch, which is in the table. `goes_on`: as for `enter`.
+        - `due`: only a queue of the program has something to do.
+        """
         if due is not None:
             due.queue.see_to(due)
             return
@@ -295,26 +300,26 @@ class Engine(Books):
                     self.progress.start()
 
     def pump(self) -> tuple[bool, bool]:
-        """Move everything along that can move. Whether somebody has to look again, and whether any
+        """Move along what can move. Return whether it has to be called again, and whether anything
         moved. Called under the lock."""
         return pump(self)
 
     def goes_on(self) -> bool:
-        """Whether launches have come since this was asked, and nothing but an open epoch needs a
-        look: the program looks after that itself. Asked without the lock."""
+        """Tell whether launches came since the last call, and only an open epoch needs a poll. Then
+        the program polls by itself. Called without the lock."""
         before, self._seen = self._seen, self.table.number
         return before != self._seen and not (self.table.held or self.gates)
 
     # ---- waiting -------------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """The program waits, or learns what is done: checks look back."""
+        """Let checks look back, because the program waits or learns what has ended."""
         if self.checker is not None:
             self.checker.sync()
 
     def wait(self, number: int, name: str) -> None:
-        """Block until a launch has ended; raise if it failed or never could run. Refused on a host
-        task even if it has ended: how quick the device was must not decide."""
+        """Block until a launch has ended. Raise if it failed or never could run. A host task may
+        not call it even after the end: the speed of the device must not decide."""
         self.check_open()
         waits.refuse_on_host_task("waiting for a launch")
         self.sync()
@@ -323,18 +328,18 @@ class Engine(Books):
             self.failures.raise_for_launch(number, f"launch {number} ({name})")
 
     def wait_quietly(self, number: int) -> None:
-        """Wait without raising what became of the launch."""
+        """Wait without raising the failure of the launch."""
         if not on_host_task():
             self.sync()
             waits.wait(self, number)
 
     def is_done(self, number: int) -> bool:
-        """Whether a launch has ended; moves things along, as polling programs expect."""
+        """Tell whether a launch has ended. Polls, as programs that ask repeatedly expect."""
         self.sync()
         return waits.is_done(self, number)
 
     def event(self, number: int) -> cl.Event:
-        """An event that completes with a launch."""
+        """Return an event that completes with a launch."""
         self.sync()
         return waits.event(self, number)
 
@@ -344,8 +349,8 @@ class Engine(Books):
         patience: Patience | None = None,
         until: float | None = None,
     ) -> bool:
-        """Wait until everything has ended that was launched, or given to the driver, before this
-        call; see `waits.drain`."""
+        """Wait until everything launched or given to the driver before this call has ended. See
+        `waits.drain`."""
         with self.lock:
             self.end_sections()
             return waits.drain(self, gives_up, patience, until)
@@ -353,12 +358,12 @@ class Engine(Books):
     # ---- calls of the program --------------------------------------------------------------------
 
     def called(self) -> None:
-        """The program has called the library, and a launch comes of it."""
+        """Note that the program made a call that becomes a launch."""
         if self.tracer is not None:
             self.tracer.called()
 
     def recorder(self) -> Recorder | None:
-        """The graph that captures the calls of this thread."""
+        """Return the graph that captures the calls of this thread."""
         return self.recorders.get(get_ident()) if self.recorders else None
 
     def refuse_in_recording(self, what: str) -> None:
@@ -369,12 +374,13 @@ class Engine(Books):
             )
 
     def cutter(self) -> Any:
-        """What cuts graphs into segments, where the backend runs these; checks want each launch."""
+        """Return the backend's cutter of graphs into segments. None with checks, which need each
+        launch."""
         return None if self.checker is not None else self.backend.cutter()
 
     def retime(self, on: bool, kept: Any = None) -> Any:
-        """Queues that keep the times of their commands, or again those from before. Called when
-        nothing is under way, under the lock; gives what to put back."""
+        """Use queues that keep times, or those from before. Return what puts these back. Called
+        under the lock, with nothing in flight."""
         backend = self.backend
         if not on:
             self.table.usable, before = kept
@@ -395,7 +401,7 @@ class Engine(Books):
         return usable, before
 
     def gather_runs(self) -> None:
-        """Tell the timeline what groups of the scheduler ran, if no epoch is under way."""
+        """Give the timeline the runs of groups of the scheduler, if no epoch is in flight."""
         if self.tracer is not None:
             with self.lock:
                 found = self.backend.noted()
@@ -405,7 +411,7 @@ class Engine(Books):
     # ---- arrays ----------------------------------------------------------------------------------
 
     def runtime(self) -> Any:
-        """The public face."""
+        """Return the runtime that the program holds."""
         return self.owner(self)
 
     def new_array(self, shape: tuple[int, ...], dtype: DType) -> Array:
@@ -419,7 +425,8 @@ class Engine(Books):
         return Array(self, base, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
 
     def new_base(self, nbytes: int) -> Base:
-        """Allocate memory, if need be when everything in flight has ended."""
+        """Allocate memory. If there is none left, wait until everything in flight has ended, and
+        try again."""
         for attempt in range(2):
             with self.lock:
                 base = bases.allocate(self, nbytes)
@@ -436,7 +443,7 @@ class Engine(Books):
         raise bases.none_left(self, nbytes)
 
     def is_used(self, base: int) -> bool:
-        """Whether launches in flight use a base."""
+        """Tell whether launches in flight use a base."""
         return bool(self.hazards.users(base))
 
     def raise_for_bytes(self, spans: Sequence[Span], what: str) -> None:
@@ -452,26 +459,26 @@ class Engine(Books):
         access_of: Callable[[tuple[int, ...], tuple[int, ...]], Access],
         wait_for: Sequence[cl.Event] | None,
     ) -> Handle | None:
-        """Launch a kernel in parts, where there are several devices; None: launch it whole."""
+        """Launch a kernel in parts on several devices. None: launch it whole."""
         return None
 
     def placed(
         self, launches: Sequence[Unplaced], borders: Container[int], replays: int
     ) -> Sequence[Together | int] | None:
-        """Place the launches of a graph, where there are several devices, after so many replays:
-        runs of them, and turns of those that go by themselves. None: not yet, or never."""
+        """Place the launches of a graph on several devices, after `replays` replays. Return placed
+        runs, and the turns of single launches. None: not yet, or never."""
         return None
 
     def at_home(self, command: Command) -> Command:
-        """The same command on the first device, where checks look at memory."""
+        """Return the command for the first device, where checks look at memory."""
         return command
 
     def about_devices(self) -> list[dict[str, object]]:
-        """What each device has done, where there are several."""
+        """Report what each of several devices has done."""
         return []
 
     def tell_address(self, array: Array) -> None:
-        """The program has the address of an array, for commands that nobody sees."""
+        """Note that the program has the address of an array, and may use it unseen."""
         if self.checker is not None:
             self.checker.data_taken(array)
 
@@ -497,4 +504,4 @@ class Engine(Books):
 
 
 def _nobody(engine: Engine) -> None:
-    """There is no public face."""
+    """Return None: there is no runtime."""

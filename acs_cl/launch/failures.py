@@ -1,9 +1,9 @@
-"""What failed, whom it reached, and who has been told.
+"""Failures: which launches failed, which bytes that reached, and who has been told.
 
-In: failed launches, and the later ones that are still live, in program order. Out: the launches
-that must not run (`doomed`), the poisoned bytes, and the errors that `wait`, `get`, `finish` and
-`close` raise. Pure, and slow: it runs only after a failure. Poison is followed in program order, so
-what completed in which order does not matter.
+Input: failed launches, and the later ones that are still live, in program order. Output: launches
+that must not run (`doomed`), poisoned bytes, and the errors of `wait`, `get`, `finish` and `close`.
+Pure, and slow: it runs only after a failure. Poison is followed in program order, so the order of
+completions does not matter.
 
 Invariants:
 - Every failure surfaces at least once, at the first of: a wait on a launch it reached, a `get` of
@@ -28,7 +28,7 @@ REMEMBERED = 4096
 
 
 class Poison:
-    """Poisoned bytes: per base disjoint (start, end, failure) intervals, sorted."""
+    """Holds poisoned bytes: for each base disjoint (start, end, failure) intervals, sorted."""
 
     def __init__(self) -> None:
         self.bases: dict[int, list[tuple[int, int, object]]] = {}
@@ -39,7 +39,7 @@ class Poison:
         return bool(self.bases)
 
     def find(self, spans: Iterable[Span]) -> Any:
-        """The failure behind the first poisoned byte in `spans`, or None."""
+        """Return the failure behind the first poisoned byte in `spans`, or None."""
         for span in spans:
             if span.base == EVERYTHING:
                 for poisoned in self.bases.values():
@@ -54,7 +54,7 @@ class Poison:
         return None
 
     def add(self, spans: Iterable[Span], failure: object) -> None:
-        """These bytes never came to be, because of `failure`."""
+        """Note that these bytes were not written, because of `failure`."""
         for span in spans:
             if span.base == EVERYTHING:
                 continue
@@ -64,13 +64,14 @@ class Poison:
             here.sort(key=lambda interval: interval[0])
 
     def overwrite(self, spans: Iterable[Span]) -> None:
-        """These bytes are good again: something writes all of them without reading poison."""
+        """Note that these bytes are good again, because a launch writes all of them without reading
+        poison."""
         for span in spans:
             if span.base in self.bases:
                 self._remove(span)
 
     def carry(self, access: Access) -> None:
-        """What is read was copied as it is: of what is written the same bytes are poisoned."""
+        """Copy the poison of the bytes that are read to the bytes that are written."""
         (source,), (target,) = access.reads, access.writes
         self.overwrite((target,))
         there = target.start - source.start
@@ -80,12 +81,12 @@ class Poison:
                 self.add((interval(target.base, low + there, high - low),), failure)
 
     def keep(self, span: Span, memory: object) -> None:
-        """Hold `memory`, which `span` is in, for as long as any of these bytes are poisoned."""
+        """Hold `memory`, which contains `span`, as long as any of these bytes are poisoned."""
         if self.find((span,)) is not None:
             self.kept.append((span, memory))
 
     def forget(self, base: int) -> None:
-        """The memory was given back."""
+        """Forget memory that was given back."""
         self.bases.pop(base, None)
 
     def _remove(self, span: Span) -> None:
@@ -120,10 +121,10 @@ class Poison:
         written: Iterable[Span],
         carriers: Container[int] = (),
     ) -> list[int]:
-        """A live launch failed: the launches among `later` (in program order) that it poisons.
-        `carriers`: those that run whatever is poisoned, and carry it.
+        """Return the launches among `later` (in program order) that a failed launch poisons.
 
-        Afterwards the bytes still poisoned by it at the end of the program so far are added here.
+        `carriers`: launches that run whatever is poisoned, and carry it on. Bytes that are still
+        poisoned at the end of the program so far are added here.
         """
         spreading = Poison()
         spreading.add(written, failure)
@@ -144,8 +145,8 @@ class Poison:
 
 
 def lost(accesses: Iterable[Access], failed: Container[int]) -> tuple[Span, ...]:
-    """Launches with these accesses ran one after another, but for those that `failed`, by index:
-    the bytes that are poisoned at the end."""
+    """Return the bytes that are poisoned at the end, after launches with these accesses ran in
+    order. `failed`: indices of launches that failed."""
     poison = Poison()
     for index, access in enumerate(accesses):
         if index in failed or poison.find(access.reads) is not None:
@@ -160,7 +161,7 @@ def lost(accesses: Iterable[Access], failed: Container[int]) -> tuple[Span, ...]
 
 
 class Failure(NamedTuple):
-    """The first launch that failed, and how."""
+    """The first launch that failed, and its error."""
 
     number: int
     name: str
@@ -173,17 +174,17 @@ class Failure(NamedTuple):
 
 
 class Failures:
-    """The books of one runtime."""
+    """Holds the failures of one runtime."""
 
     def __init__(self) -> None:
         self.poison = Poison()
         self.doomed: dict[int, Failure] = {}
-        """Launches that are not to run, though nobody handed them out yet."""
+        """Launches that must not run and are not dispatched yet."""
         self._of: dict[int, Failure] = {}
         self._untold: dict[int, Failure] = {}
         self.count = 0
         self.any = False
-        """Whether anything ever failed: one test on the way of every launch."""
+        """Whether anything ever failed: one test for every launch."""
 
     def record(
         self,
@@ -192,7 +193,8 @@ class Failures:
         later: Iterable[Launch],
         carriers: Container[int] = (),
     ) -> list[int]:
-        """A launch failed. The numbers of the `later` live launches that it poisons."""
+        """Record a failed launch. Return the numbers of the `later` live launches that it
+        poisons."""
         self._untold[failure.number] = failure
         self.count += 1
         self.any = True
@@ -204,18 +206,18 @@ class Failures:
         return reached
 
     def note(self, number: int, failure: Failure) -> None:
-        """Launch `number` failed, or never ran, because of `failure`."""
+        """Note that launch `number` failed, or never ran, because of `failure`."""
         self._of[number] = failure
         if len(self._of) > REMEMBERED:
             del self._of[next(iter(self._of))]
 
     def reads_poison(self, access: Access) -> Failure | None:
-        """Why a new launch cannot run, or None."""
+        """Return why a new launch cannot run, or None."""
         found: Failure | None = self.poison.find(access.reads)
         return found
 
     def knows(self, number: int) -> bool:
-        """Whether the launch failed or was poisoned."""
+        """Tell whether the launch failed or was poisoned."""
         return number in self._of
 
     def raise_for_launch(self, number: int, what: str) -> None:
@@ -232,7 +234,7 @@ class Failures:
                 self._raise(failure, None, what)
 
     def raise_untold(self) -> None:
-        """Raise the first failure that nobody was told of, and consider all told."""
+        """Raise the first failure that was not told yet, and count all as told."""
         if self._untold:
             untold, self._untold = self._untold, {}
             first = untold[min(untold)]

@@ -1,11 +1,11 @@
 """Gates: foreign events that launches wait for on the host, before a driver sees the launch.
 
-In: the events in `wait_for=`. Out: which are still open, and whether everything that is live waits
-for user events alone. Such an event is set by the program, so a thread that waits for room before
-it sets one would wait for ever.
+Input: the events in `wait_for=`. Output: which are still open, and whether everything live waits
+only for user events. The program sets a user event, so a thread that waits for room before it sets
+one would wait forever.
 
-Invariant: a wait for room (`Patience`) ends in an error only after `PATIENCE_S` in which nothing
-moved although everything was looked at; the launches that are held stay as they are.
+Invariant: a wait for room (`Patience`) ends in an error only if nothing moved for `PATIENCE_S`,
+although everything was polled. The launches that are held stay so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATIENCE_S = 1.0
 
 
 def events_of(wait_for: Any) -> tuple[cl.Event, ...] | None:
-    """The foreign events that a call was given, which may be an iterator: it is asked once."""
+    """Return the foreign events of a call. An iterator is read once."""
     if wait_for is None:
         return None
     if not isinstance(wait_for, Iterable):
@@ -48,12 +48,12 @@ def _unfit(how: str, got: object) -> UsageError:
 
 
 def open_events(wait_for: Sequence[cl.Event]) -> Gates:
-    """Those of the foreign events that have not ended well yet."""
+    """Return the foreign events that have not ended well yet."""
     return [foreign for foreign in wait_for if driver.status(foreign) != driver.COMPLETE]
 
 
 def look_at_gates(gates: Gates) -> tuple[Gates, int | None]:
-    """The events still open, and the status of one that failed."""
+    """Return the events still open, and the status of one that failed."""
     left = []
     for foreign in gates:
         status = driver.status(foreign)
@@ -65,8 +65,8 @@ def look_at_gates(gates: Gates) -> tuple[Gates, int | None]:
 
 
 def all_held(books: Books, promised: Sequence[cl.Event] = ()) -> bool:
-    """Whether nothing live can move before the program sets a user event. `promised`: user events
-    that a runtime of this process sets by itself. Called under the lock."""
+    """Tell whether nothing live can move before the program sets a user event. `promised`: user
+    events that a runtime of this process sets by itself. Called under the lock."""
     if books.backend.in_flight or books.host_tasks.busy or not books.gates:
         return False
     return all(
@@ -80,7 +80,7 @@ def _set_by_program(event: cl.Event) -> bool:
 
 
 class Patience:
-    """The bound of one call's wait for room. `call`: what it does, for the error."""
+    """Bounds the wait of one call for room. `call`: what it does, for the error."""
 
     def __init__(self, call: str) -> None:
         self._call = call
@@ -88,8 +88,8 @@ class Patience:
         self._since = 0.0
 
     def spend(self, books: Books, promised: Sequence[cl.Event]) -> None:
-        """Raise if everything has been held for too long. Called under the lock, right after a look
-        at all that may have moved."""
+        """Raise if everything has been held for too long. Called under the lock, right after a poll
+        of everything."""
         open_now = sum(map(len, books.gates.values()))
         seen = (books.number - len(books.table), open_now)
         if seen != self._seen or not all_held(books, promised):

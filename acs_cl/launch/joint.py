@@ -1,6 +1,6 @@
-"""Handles of several launches: what a replay, `launch_many` or a spread launch gives back.
+"""Handles of several launches: of a replay, of `launch_many` or of a launch in parts.
 
-In: an engine and numbers of launches. Out: `wait`, `done` and `event` of all of them.
+Input: an engine and numbers of launches. Output: `wait`, `done` and `event` for all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SeveralHandle(Handle):
-    """Several launches under way or done, of which `number` is the last."""
+    """Stands for several launches. `number` is the last of them."""
 
     __slots__ = ("_runs",)
     engine: Engine
@@ -34,11 +34,11 @@ class SeveralHandle(Handle):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """All of them, in order."""
+        """Return all their numbers, in order."""
         return tuple(chain.from_iterable(self._runs))
 
     def wait(self) -> Any:
-        """Block until all of it has ended; raises the first failure, in program order."""
+        """Block until all launches have ended. Raises the first failure, in program order."""
         engine = self.engine
         engine.check_open()
         refuse_on_host_task(f"waiting for a {self.name}")
@@ -51,12 +51,12 @@ class SeveralHandle(Handle):
 
     @property
     def done(self) -> bool:
-        """Whether all of it has ended, well or not."""
+        """Tell whether all launches have ended, well or not."""
         return all(self.engine.is_done(number) for number in self._left())
 
     @property
     def event(self) -> cl.Event:
-        """A `pyopencl.Event` that completes with all of it. Flushes."""
+        """Return a `pyopencl.Event` that completes with all launches. Flushes."""
         engine = self.engine
         left = self._left()
         if engine.failures.any:
@@ -66,7 +66,7 @@ class SeveralHandle(Handle):
         if len(left) <= 1:
             return engine.event(left[0] if left else self.number)
         events = list({id(event): event for event in map(engine.event, left)}.values())
-        # a queue for this alone: on another one it could keep those waiting that it waits for
+        # a queue of its own: on another one the marker could hold up commands that it waits for
         queue = CommandQueue(engine.context, engine.device)
         event = cl.enqueue_marker(queue, wait_for=events)
         queue.flush()
@@ -78,7 +78,8 @@ class SeveralHandle(Handle):
 
 
 class CutHandle(SeveralHandle):
-    """The parts of one launch; or a launch that has none, and why. The core makes them, too."""
+    """Stands for the parts of one launch, or for a whole launch, with the reason. The core makes
+    these, too."""
 
     __slots__ = ("_whole",)
 
@@ -90,7 +91,7 @@ class CutHandle(SeveralHandle):
 
     @property
     def bands(self) -> str:
-        """What is told of them, or why there are none."""
+        """Say how many bands there are, or why there are none."""
         first, *others = self.numbers
         if not others:
             return f"bands: off, since {self._whole}"
@@ -98,5 +99,5 @@ class CutHandle(SeveralHandle):
 
 
 def numbers_of(handle: Handle) -> tuple[int, ...]:
-    """The launches that a handle stands for."""
+    """Return the launches that a handle stands for."""
     return handle.numbers if isinstance(handle, SeveralHandle) else (handle.number,)

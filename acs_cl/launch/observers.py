@@ -1,8 +1,8 @@
-"""Observers: what the engine tells, or asks, of the rooms above it.
+"""Observers: protocols of the higher modules that the engine calls.
 
-In: launches, and calls of the program. Out: what a graph that records, a check, a timeline or the
-public face makes of them. The engine knows them by these protocols alone, so that nothing below
-names a class above.
+Input: launches, and calls of the program. Output: what a recording graph, a check, a timeline or
+the runtime makes of them. The engine knows them only by these protocols, so no lower module names a
+class above it.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
 
 
 AccessOf = Callable[[Sizes, Sizes], Access]
-"""What a part of a launch touches, by its global size and its offset."""
+"""Returns the access of a part of a launch, from its global size and its offset."""
 
 Unplaced = tuple[Command, Access, tuple[str, AccessOf] | None]
-"""A recorded launch without a device. The last is there where parts of it may run on several: its
-source, and what a part touches."""
+"""A recorded launch without a device. The last item is its source and the access of a part, if
+parts of it may run on several devices."""
 
 
 class Together(Protocol):
-    """Launches of a graph that have their devices, and are made in one go."""
+    """A placed run: launches of a graph that have their devices and are made in one go."""
 
     first: int
     """The turn of the first one."""
     places: Sequence[int]
-    """Where they are in the graph."""
+    """Their places in the graph."""
 
     def __len__(self) -> int:
-        """How many launches there are."""
+        """Return how many launches there are."""
 
     @property
     def copies(self) -> int:
-        """How many copies between devices are among them."""
+        """Return how many copies between devices there are among them."""
 
     def devices(self) -> list[tuple[int, int]]:
-        """The turn and the device of each, or of each part of one."""
+        """Return the turn and the device of each launch, or of each part of one."""
 
     def replay(self) -> list[int] | None:
-        """Make them; None: they have to go one by one."""
+        """Launch all of them. None: they have to go one by one."""
 
     def patch(self, turn: int, command: Command) -> bool:
-        """Another command, which touches the same, takes the place of one; whether that can be."""
+        """Replace a command by another with the same access. Return whether that is possible."""
 
 
 class Recorder(Protocol):
@@ -59,7 +59,7 @@ class Recorder(Protocol):
 
     @property
     def is_capturing(self) -> bool:
-        """Whether it makes a call right now, whose launches it takes."""
+        """Tell whether it makes a call right now, and takes its launches."""
 
     def capture(self, function: Callable[..., object], *args: object, **keywords: object) -> Handle:
         """Make a call of the program, and keep it."""
@@ -71,17 +71,17 @@ class Recorder(Protocol):
         wait_for: object,
         cutting: tuple[str, AccessOf] | None = None,
     ) -> Handle:
-        """Keep a launch of the call that is being made. `cutting`: where several devices may have
-        parts of it, its source, and what a part touches."""
+        """Keep a launch of the call that is being made. `cutting`: its source and the access of a
+        part, if parts of it may run on several devices."""
 
     def keep(self, base: Base) -> None:
         """Keep memory that was allocated in the recording."""
 
     def open_loop(self, flag: Array, at_most: int) -> None:
-        """What is recorded from here to `close_loop` is the body of a loop."""
+        """Begin the body of a loop. It ends at `close_loop`."""
 
     def close_loop(self, is_whole: bool) -> None:
-        """The body of the loop opened last ends."""
+        """End the body of the loop that was opened last."""
 
 
 class Watch(Protocol):
@@ -98,37 +98,37 @@ class Checker(Protocol):
     """Checks around each launch."""
 
     guard: int
-    """Bytes that every array gets more."""
+    """Extra bytes that every array gets."""
 
     def takes(self, access: Access) -> bool:
-        """Whether a launch of this thread goes there first."""
+        """Tell whether a launch of this thread is checked first."""
 
     def launch(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
         """Launch, with checks around it."""
 
     def sync(self) -> None:
-        """The program waits, or learns what is done."""
+        """Look back, because the program waits or learns what has ended."""
 
     def allocated(self, base: Base, dtype: DType) -> None:
-        """There is a new array."""
+        """Note a new array."""
 
     def freed(
         self, number: int, block: Block, users: tuple[int, ...]
     ) -> list[tuple[Block, tuple[int, ...]]]:
-        """Memory came back; gives the blocks that may be given out again."""
+        """Take memory that came back. Return the blocks that may be given out again."""
 
     def data_taken(self, array: Array) -> None:
-        """The program has the address of an array."""
+        """Note that the program has the address of an array."""
 
     def report(self) -> Report:
-        """What the checks did and cost."""
+        """Report what the checks did and cost."""
 
     def close(self) -> None:
-        """The runtime is about to close."""
+        """Do the last checks before the runtime closes."""
 
 
 class Tracer(Protocol):
-    """A timeline."""
+    """A timeline. Its methods are told what happened."""
 
     device_of: Callable[[int], int]
     """Says on which of several devices a launch is."""
@@ -146,7 +146,7 @@ class Tracer(Protocol):
         """The program has asked whether a launch is done."""
 
     def entered(self, number: int, started_ns: int) -> int:
-        """A launch is in the hazards; gives the time."""
+        """A launch is in the hazards. Returns the time."""
 
     def launched(self, number: int, started_ns: int, entered_ns: int) -> None:
         """A launch was handed over."""
@@ -158,19 +158,19 @@ class Tracer(Protocol):
         """A copy between devices has been made."""
 
     def noted(self, found: Found) -> None:
-        """What groups of the scheduler ran of launches."""
+        """Groups of the scheduler ran launches."""
 
     def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
         """A host task has ended."""
 
     def enter(self, phase: str) -> str:
-        """A phase of the program begins; gives the one before."""
+        """A phase of the program begins. Returns the phase before."""
 
     def forget_times(self) -> None:
         """Times of the program so far say nothing about the next launch."""
 
     def summary(self) -> Report:
-        """What was timed."""
+        """Return what was timed."""
 
     def save(self, path: str) -> None:
-        """Write the timeline."""
+        """Write the timeline to a file."""

@@ -1,9 +1,9 @@
-"""Parts: the bands of a launch where lanes run it.
+"""Parts: the bands of a launch that runs on lanes.
 
-In: a launch that is to be cut. Out: launches of the same kernel with a global offset, which have
-its groups between them, or why it stays whole. Pure, but for a kernel that has to be built.
+Input: a launch that is to be cut. Output: launches of the same kernel with a global offset, which
+share its groups, or the reason why it stays whole. Pure, except that a kernel may be built.
 
-Invariant: the parts of a launch are all of its work-items, each once.
+Invariant: the parts of a launch have all of its work-items, each once.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ..records import Access
 from .commands import KernelCommand
 
 MOST = 256
-"""Parts that are launched without a look whether there is room for all."""
+"""Parts of a launch at most. So many are launched without a check for room."""
 
 MOST_KEPT = 256
 """Launches of a kernel whose parts are kept."""
 
 UNIT = 64
-"""Without a local size, some number of parts have a multiple of so many work-items each, as most
-devices like it. Else a work-item counts as a group, as in the scheduler."""
+"""Without a local size, a number of parts have a multiple of this many work-items each, as most
+devices like. Otherwise a work-item counts as a group, as in the scheduler."""
 
 
 IS_PART = "it is a part of a launch"
-"""Why it goes to a lane: some of the others could go nowhere else."""
+"""Why a part goes to a lane: some of the other parts could go nowhere else."""
 
 
 class Part(NamedTuple):
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 def parts_of(command: KernelCommand) -> list[Part] | str:
-    """The parts of a launch; or why it has none."""
+    """Return the parts of a launch, or the reason why it has none."""
     cut = command.cut
     if cut is None or cut.touched is None:
         return cut.reason if cut is not None else "nobody asked"
@@ -66,7 +66,7 @@ def parts_of(command: KernelCommand) -> list[Part] | str:
 
 
 def _parts_of(command: KernelCommand, cut: Cut) -> tuple[Part, ...] | str:
-    """The same, without arguments."""
+    """Return the parts without arguments."""
     size = command.global_size
     local = command.local_size or _required(command.kernel, len(size))
     if local and any(whole % part for whole, part in zip(size, local, strict=True)):
@@ -109,10 +109,10 @@ def _parts_of(command: KernelCommand, cut: Cut) -> tuple[Part, ...] | str:
 
 
 def touched_of(cut: Cut, boxes: Sequence[Groups], unit: tuple[int, ...]) -> list[Access]:
-    """What each part touches."""
+    """Return the access of each part."""
     return [touched_by(cut, (box,), unit) for box in boxes]
 
 
 def _required(kernel: Any, axes: int) -> tuple[int, ...]:
-    """The local size that a kernel was written for, if it was for one."""
+    """Return the local size that the source of a kernel requires. Empty: none."""
     return tuple(getattr(kernel.signature, "group_size", None) or ())[:axes]

@@ -1,10 +1,10 @@
 """Poisoning: what a failed launch does to the launches behind it.
 
-In: the books, a launch that failed, was refused, or reads poisoned bytes. Out: the books, in which
-those that must not run are doomed, and a launch that never ran has stand-ins.
+Input: the books, and a launch that failed, was refused, or reads poisoned bytes. Output: launches
+that must not run are doomed in the books, and a launch that never ran has stand-ins.
 
-Invariant: a launch that never ran stays in the hazards until all its upstream has ended, which
-stands in for it in the table: who should wait for it waits for its upstream instead.
+Invariant: a launch that never ran stays in the hazards until all its upstream has ended. In the
+table its upstream stands in for it: launches that should follow it follow its upstream.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .failures import Failure, lost
 
 
 def fail(books: Books, launch: Launch, error: BaseException, site: str = "") -> Failure:
-    """A launch failed after its call had returned: poison what follows from it."""
+    """Poison the launches that depend on a launch that failed after its call had returned."""
     failure = Failure(launch.number, launch.command.name, site, error)
     later = {other.number: other for other in books.table.later(launch.number)}
     launch = _with_what_is_lost(launch, error)
-    # what the driver has already fails with what it waits for
+    # launches that the driver has already fail with their upstream
     carriers = {n for n, one in later.items() if _carries(one) and not books.is_dispatched(n)}
     reached = books.failures.record(failure, launch.access, _apart(books, later.values()), carriers)
     for number in reached:
@@ -41,7 +41,7 @@ def fail(books: Books, launch: Launch, error: BaseException, site: str = "") -> 
 
 
 def meet_poison(books: Books, launch: Launch) -> None:
-    """A new launch in a program with failures may read poison."""
+    """Doom a new launch if it reads poison, in a program with failures."""
     if _carries(launch):
         return
     failure = books.failures.reads_poison(launch.access)
@@ -54,8 +54,8 @@ def meet_poison(books: Books, launch: Launch) -> None:
 
 
 def came_through(books: Books, launch: Launch) -> None:
-    """A new launch in a program with failures will run: what it overwrites is as good as that is
-    from which it comes."""
+    """Note the writes of a new launch that will run, in a program with failures. The bytes that it
+    overwrites are good, or as good as their source."""
     poison = books.failures.poison
     if _carries(launch):
         poison.carry(launch.access)
@@ -65,7 +65,7 @@ def came_through(books: Books, launch: Launch) -> None:
 
 
 def lose(books: Books, access: Access) -> None:
-    """A decision could not be read: all that depends on it is lost with what decides."""
+    """Lose all that depends on a decision that could not be read."""
     with books.lock:
         failure = books.failures.reads_poison(access)
         if failure is not None:
@@ -74,14 +74,14 @@ def lose(books: Books, access: Access) -> None:
 
 
 def stand_in(books: Books, number: int, upstream: tuple[int, ...]) -> None:
-    """Launch `number` will never run: until its upstream has ended, that stands in for it."""
+    """Let the upstream of launch `number`, which will never run, stand in for it."""
     books.table.never_ran(number, upstream)
     if books.user_events:
         books.user_events.complete(number)
 
 
 def may_be_poisoned(books: Books, access: Access) -> bool:
-    """Whether any of these bytes are poisoned, or may be by something that has not run yet."""
+    """Tell whether any of these bytes are poisoned, or may be by a launch that has not run yet."""
     with books.lock:
         poison = books.failures.poison
         if poison and poison.find((*access.reads, *access.writes)) is not None:
@@ -95,18 +95,19 @@ def may_be_poisoned(books: Books, access: Access) -> bool:
 
 
 def _carries(launch: Launch) -> bool:
-    """Whether a launch runs whatever is poisoned, and carries it to what it writes."""
+    """Tell whether a launch runs whatever is poisoned, and carries poison to what it writes."""
     return bool(getattr(launch.command, "carries", ""))
 
 
 def _parts(launch: Launch) -> tuple[Access, ...] | None:
-    """The accesses of the launches that a command stands for; None for a single launch."""
+    """Return the accesses of the launches that a command stands for. None: it is a single
+    launch."""
     return getattr(launch.command, "accesses", None)
 
 
 def _with_what_is_lost(launch: Launch, error: BaseException) -> Launch:
-    """A failed launch. Of a replay it has the bytes that are lost in place of all that it writes,
-    as far as the error says which of its launches did not run."""
+    """Return a failed launch with its access. For a replay whose error names its failed launches,
+    the access has only the bytes that are lost."""
     parts, tasks = _parts(launch), getattr(error, "tasks", None)
     if parts is None or tasks is None:
         return launch
@@ -114,8 +115,8 @@ def _with_what_is_lost(launch: Launch, error: BaseException) -> Launch:
 
 
 def _apart(books: Books, launches: Iterable[Launch]) -> Iterator[Launch]:
-    """The same launches, with those that a replay consists of in place of it. One that is held back
-    is a whole still: it will not run at all if it reads what is lost."""
+    """Yield the launches, with the parts of a replay in place of it. A replay that is held stays a
+    whole: it will not run at all if it reads lost bytes."""
     for launch in launches:
         parts = _parts(launch)
         if parts is not None and books.is_dispatched(launch.number):
@@ -126,11 +127,10 @@ def _apart(books: Books, launches: Iterable[Launch]) -> Iterator[Launch]:
 
 
 def _keep_foreign(books: Books, launch: Launch) -> None:
-    """Foreign memory that a poisoned launch should have written is named by what the driver calls
-    it, or by its address: it stays alive while any of it is poisoned, or other memory could get its
-    name."""
+    """Keep foreign memory alive that a poisoned launch should have written. Its name is the
+    driver's handle or its address, which other memory could get while bytes of it are poisoned."""
     command: Any = launch.command
-    command = getattr(command, "command", command)  # of one whose times are wanted
+    command = getattr(command, "command", command)  # of a command that keeps its times
     written = {span.base for span in launch.access.writes if span.base < 0}
     if not written or not isinstance(command, KernelCommand):
         return
@@ -139,9 +139,9 @@ def _keep_foreign(books: Books, launch: Launch) -> None:
         if not names:
             continue
         kept = memory
-        if isinstance(memory, cl.MemoryObject):  # the program may release what it has
+        if isinstance(memory, cl.MemoryObject):  # the program may release its own reference
             same = type(memory).from_int_ptr(memory.int_ptr, retain=True)
             kept = same, memory, memory.hostbuf
-        for name in names:  # of launches here, and on a queue
+        for name in names:  # the names that launches here and on a queue use
             if name.base in written:
                 books.failures.poison.keep(name, kept)

@@ -1,6 +1,6 @@
 """The runtimes of this process, for its exit, for forks, and for waits on events they will set.
 
-In: the books of each. Out: those that are alive.
+Input: the books of each. Output: those that are alive.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ def register(books: Books) -> None:
 
 
 def registered() -> list[Books]:
-    """Those there are. While another thread makes one a weak set cannot be gone through."""
+    """Return the runtimes that are alive. A weak set cannot be iterated while another thread adds
+    to it."""
     while True:
         with contextlib.suppress(RuntimeError):
             return list(_books)
 
 
 def promised() -> list[cl.UserEvent]:
-    """User events that runtimes of this process have handed out and will set."""
+    """Return user events that runtimes of this process have given out and will set."""
     return [event for books in registered() for event in list(books.user_events.values())]

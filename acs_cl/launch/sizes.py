@@ -1,11 +1,11 @@
-"""Sizes of launches: what no device, or not this one, can take.
+"""Sizes of launches: which sizes no device, or not this one, can take.
 
-In: the sizes of one launch, as they were given. Out: tuples of plain integers, or `Unsuitable` with
-what is wrong with them. A driver finds out when the launch comes to it; launches that are held come
-to it later, and then nobody knows any more which call was wrong.
+Input: the sizes of one launch, as they were given. Output: nothing, or `Unsuitable` with what is
+wrong. A driver finds that out only when it gets the launch. A held launch comes later, when nobody
+knows which call was wrong.
 
-Invariant: what is refused here, the driver would refuse. What it is not asked for here, such as
-how a kernel's registers bound its groups, it decides itself.
+Invariant: the driver would refuse everything that is refused here. It decides the rest itself, such
+as how registers bound the groups of a kernel.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Asked: TypeAlias = tuple[object, ...]
 
 
 class Unsuitable(Exception):  # noqa: N818  (an answer; who asked makes the user's error of it)
-    """These sizes cannot be."""
+    """A launch cannot have these sizes."""
 
 
 class Sizes:
-    """What one device can take."""
+    """Knows which sizes one device can take."""
 
     def __init__(self, device: cl.Device) -> None:
         self._most_items = tuple(device.max_work_item_sizes)
@@ -41,9 +41,9 @@ class Sizes:
         self._fitting: set[tuple[object, ...]] = set()
 
     def check(self, global_size: Asked, local_size: Axes, offset: Axes, required: Axes) -> None:
-        """Raise `Unsuitable` where a launch cannot have these, of plain integers, or `acs.size` as
-        the first of the global size. `required`: the local size that the kernel requires, or
-        none."""
+        """Raise `Unsuitable` if a launch cannot have these sizes. They are plain integers, but the
+        first of the global size may be `acs.size`. `required`: the local size that the kernel
+        requires, or None."""
         key = global_size, local_size, offset, required
         is_plain = bool(global_size) and isinstance(global_size[0], int)
         if is_plain and key in self._fitting:
@@ -101,8 +101,8 @@ class Sizes:
 
 
 def _has_rests(device: cl.Device) -> bool:
-    """Whether the last group of a launch may be smaller than the others, for kernels that allow
-    it."""
+    """Tell whether the last group of a launch may be smaller than the others, for kernels that
+    allow it."""
     version = device.version.split()[1]
     if version.startswith("1."):
         return False

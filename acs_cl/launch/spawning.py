@@ -1,6 +1,6 @@
 """Spawn: what a program asks for items that its kernels spawn. Pure.
 
-In: a name, or a `Spawn`. Out: a `Spawn` whose fields are right, or an error.
+Input: a name, or a `Spawn`. Output: a `Spawn` whose fields are right, or an error.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import NamedTuple, SupportsIndex
 from ..errors import UsageError
 
 CONTROLLERS = {"never": 0, "always": 1, "hungry": 2, "ccqs": 3}
-"""By the names that a program gives, as the scheduler knows them."""
+"""The numbers of controllers in the scheduler, by the names that a program gives."""
 
 MOST_THRESHOLD = 1 << 20
 MOST_TILES = 1 << 30
 
 
 class Spawn(NamedTuple):
-    """Say what becomes of items that a kernel spawns, for a runtime or one launch.
+    """Says what happens to items that a kernel spawns, for a runtime or one launch.
 
-    - `controller`: who decides whether items become a task of their own: 'hungry', if a group has
-      nothing to do; 'always'; 'never'; or 'ccqs', if that seems quicker by what others took.
-    - `threshold`: calls with fewer items run these at once; 'auto': as was learned of them.
-    - `at_most`: tiles of a launch, with its children's, that may wait or run at a time.
+    - `controller`: decides whether items become a task of their own. 'hungry': if a group has
+      nothing to do. 'always', 'never'. 'ccqs': if that seems quicker, by the times of others.
+    - `threshold`: a call with fewer items runs them at once. 'auto': the scheduler learns it.
+    - `at_most`: tiles of a launch and its children that may wait or run at one time.
 
     >>> import acs_cl as acs
     >>> SOURCE = '''
@@ -43,19 +43,19 @@ class Spawn(NamedTuple):
 
     @property
     def word(self) -> int:
-        """As a record has it; 0: nothing is spawned."""
+        """Return the word for a record. 0: nothing is spawned."""
         controller = CONTROLLERS[self.controller]
         least = 0 if self.threshold == "auto" else int(self.threshold)
         return least << 8 | (self.at_most.bit_length() - 1) << 3 | controller if controller else 0
 
 
 def read(said: object) -> Spawn:
-    """Read what a file has: the three fields."""
+    """Read the three fields from a file."""
     return asked(Spawn(*said) if isinstance(said, list) and len(said) == 3 else said)
 
 
 def asked(value: object) -> Spawn:
-    """What somebody asked for.
+    """Check what a program asked for.
 
     >>> asked("always"), asked(Spawn(threshold=8)).threshold
     (Spawn(controller='always', threshold='auto', at_most=65536), 8)

@@ -1,8 +1,8 @@
-"""The gather-scatter kernel for views with gaps.
+"""The kernel that copies between views with gaps.
 
-In: a shape and two sets of strides in bytes. Out: a kernel, its global size and the values to set:
-work-item i copies element i, word by word, between two strided views. Dimensions that can be merged
-are merged first.
+Input: a shape and two sets of strides in bytes. Output: a kernel, its global size and the values to
+set. Work-item i copies element i, word by word, between two strided views. Dimensions that can be
+merged are merged first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import UsageError
 from .books import Books
 
 DIMENSIONS = 5
-"""Dimensions the kernel can count, after merging."""
+"""Dimensions that the kernel can count, after merging."""
 
 _WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
@@ -46,8 +46,8 @@ def element_kernel(
     target_strides: tuple[int, ...],
     source_strides: tuple[int, ...],
 ) -> tuple[OwnKernel, tuple[int, ...], list[object]]:
-    """The kernel, its global size, and all its values but the two offsets (in words of `unit`
-    bytes)."""
+    """Return the kernel, its global size, and all its values except the two offsets (in words of
+    `unit` bytes)."""
     merged = _merge(shape, target_strides, source_strides)
     if len(merged) > DIMENSIONS:
         raise UsageError(
@@ -73,7 +73,8 @@ def element_kernel(
 def _merge(
     shape: tuple[int, ...], target: tuple[int, ...], source: tuple[int, ...]
 ) -> list[tuple[int, int, int]]:
-    """(length, target stride, source stride), innermost first, merged where both allow."""
+    """Return (length, target stride, source stride), innermost first, merged where both allow
+    it."""
     merged: list[tuple[int, int, int]] = []
     for length, t, s in zip(reversed(shape), reversed(target), reversed(source), strict=True):
         if length == 1:

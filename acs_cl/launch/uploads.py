@@ -1,7 +1,7 @@
 """Uploads of many bytes: where they land, and whether they would start at once.
 
-In: an array that the host writes. Out: where its values go first. Invariant: whoever uses the array
-sees what program order says, since what lands beside it is copied to it by a launch of its own.
+Input: an array that the host writes. Output: where its values go first. Invariant: launches that
+use the array see program order, because a launch of its own copies to it what landed elsewhere.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 AHEAD_BYTES = core.native.UPLOAD_BYTES
-"""From here on an upload does not wait for launches that use its target."""
+"""Bytes from which on an upload does not wait for launches that use its target."""
 
 
 def beside(engine: Engine, array: Array) -> Array | None:
-    """Where an upload lands that should not wait for launches that use its target: a copy on the
-    device follows it then. Each base has one such place, so the next upload waits for that copy.
-    None: it goes to the array itself, since nothing uses that, or there is no room for another."""
+    """Return where an upload lands that should not wait for launches that use its target. A copy on
+    the device follows. Each base has one such place, so the next upload waits for that copy. None:
+    it goes to the array itself, because nothing uses that, or there is no more room."""
     base = array.base
     if base is None or array.nbytes < AHEAD_BYTES or not engine.prefetches:
         return None
@@ -40,8 +40,8 @@ def beside(engine: Engine, array: Array) -> Array | None:
 
 
 def is_next(engine: Engine, array: Array) -> bool:
-    """Whether a transfer to this array would start at once: one that is held, by an event that this
-    thread sets later for instance, must not be waited for."""
+    """Tell whether a transfer to this array would start at once. Code must not wait for one that is
+    held, for example by an event that this thread sets later."""
     with engine.lock:
         engine.pump()
         if engine.backend.in_order or engine.options.window is not None:

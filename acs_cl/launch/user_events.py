@@ -1,7 +1,7 @@
-"""User events: what is handed out for a launch that has no event of the driver's.
+"""User events: they are given out for launches that have no event of the driver.
 
-In: numbers of launches. Out: events that complete when these end. Invariant: an event that was
-handed out is completed exactly once, with -1 if its launch failed or never ran.
+Input: numbers of launches. Output: events that complete when these end. Invariant: an event that
+was given out completes exactly once, with -1 if its launch failed or never ran.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from .failures import Failures
 
 
 class UserEvents(dict[int, cl.UserEvent]):
-    """{launch under way: the event that was handed out for it}."""
+    """{launch in flight: the event that was given out for it}."""
 
     def __init__(self, context: cl.Context, failures: Failures) -> None:
         self._context = context
         self._failures = failures
 
     def give(self, number: int, is_live: bool) -> cl.UserEvent:
-        """The event for a launch, which is complete already unless that is under way."""
+        """Return the event for a launch. It is complete already if the launch has ended."""
         event = self.get(number)
         if event is None:
             event = cl.UserEvent(self._context)
@@ -32,13 +32,13 @@ class UserEvents(dict[int, cl.UserEvent]):
         return event
 
     def complete(self, number: int) -> None:
-        """The launch has ended: so has its event."""
+        """Complete the event of a launch that has ended."""
         event = self.pop(number, None)
         if event is not None:
             event.set_status(self._status(number))
 
     def complete_ended(self, table: core.native.Table) -> None:
-        """Complete those of launches that are over: the core does not tell of all."""
+        """Complete the events of launches that are over: the core does not tell all ends."""
         for number in [one for one in self if one not in table]:
             self.complete(number)
 

@@ -1,10 +1,10 @@
 """Waits: the program waits for launches, or for room.
 
-In: the books, and what is waited for. Out: nothing, or events. Functions here wait for the device;
-none holds the lock while it does.
+Input: the books, and what is waited for. Output: nothing, or events. Functions here wait for the
+device, and none holds the lock meanwhile.
 
-Invariant: nothing waits for what cannot come. Host tasks may not wait for launches, and a wait for
-room ends in an error where only the program itself could end it.
+Invariant: nothing waits for something that cannot come. Host tasks may not wait for launches. A
+wait for room ends in an error if only the program itself could end it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .registry import promised
 from .watchdog import under_way
 
 TICK_S = 0.01
-"""How long a wait for something that is not on the device yet goes without looking."""
+"""How often a wait checks for something that is not on the device yet."""
 
 FEW = 4
-"""Launches in flight of which one is waited for without a look at the others: of more, some have
-ended often, and to wake up for each takes longer than a look."""
+"""Launches in flight up to which one is waited for without a poll of the others. Of more, some have
+often ended, and waking up for each takes longer than a poll."""
 
 FORKED = "of another process: it cannot be used after a fork"
 
 
 def refuse_on_host_task(what: str) -> None:
-    """A host task that waits could wait for itself."""
+    """Raise in a host task, because it could wait for itself."""
     if on_host_task():
         raise UsageError(
             f"{what} inside a host task: it could wait for itself; name what it needs in reads="
@@ -71,7 +71,7 @@ def _wait(books: Books, number: int) -> None:
 
 
 def _wait_for(books: Books, event: cl.Event | None, seconds: float = -1) -> None:
-    """Without the lock, until an event has ended, if there is one, or for so many seconds."""
+    """Wait without the lock until an event has ended, if there is one, or for `seconds`."""
     try:
         if event is None or books.watchdog is None:
             books.lock.wait(event.int_ptr if event is not None else 0, seconds)
@@ -83,20 +83,20 @@ def _wait_for(books: Books, event: cl.Event | None, seconds: float = -1) -> None
 
 
 def _tick(books: Books, began: float) -> None:
-    """Without the lock for a moment, in a wait since `began` for what the device does not have."""
+    """Release the lock for a moment, in a wait since `began` for something not on the device."""
     if books.watchdog is not None:
         books.watchdog.bark(began)
     _wait_for(books, None, TICK_S)
 
 
 def _tell(books: Books, error: KeyboardInterrupt) -> None:
-    """Add to the traceback of Ctrl-C what was under way. Python 3.10 has no such notes."""
+    """Add the launches in flight to the traceback of Ctrl-C. Python 3.10 has no such notes."""
     if hasattr(error, "add_note"):
         error.add_note(f"acs_cl: interrupted while waiting for {under_way(books)} ({books!r})")
 
 
 def is_done(books: Books, number: int) -> bool:
-    """Whether launch `number` has ended; moves things along, as polling programs expect."""
+    """Tell whether launch `number` has ended. Polls, as programs that ask repeatedly expect."""
     done = _is_done(books, number)
     if books.tracer is not None:
         books.tracer.polled(number, done)
@@ -118,7 +118,7 @@ def _is_done(books: Books, number: int) -> bool:
 
 
 def event(books: Books, number: int) -> cl.Event:
-    """An event for launch `number`: its own, or a user event that is completed with it."""
+    """Return an event for launch `number`: its own, or a user event that completes with it."""
     with books.lock:
         if number in books.table or books.state is FORKED:
             books.check_open()
@@ -128,13 +128,13 @@ def event(books: Books, number: int) -> cl.Event:
         if found is not None:
             return found
         given = books.user_events.give(number, number in books.table)
-        if books.user_events:  # whoever waits for it asks the driver, and looks after nothing here
+        if books.user_events:  # code that waits for it asks the driver, and polls nothing here
             books.progress.start()
         return given
 
 
 def wait_for_half(books: Books) -> None:
-    """The backlog is full: wait until half of it has retired. Called under the lock."""
+    """Wait until half of a full backlog has retired. Called under the lock."""
     pump(books)
     if len(books.table) < books.backlog or on_host_task():
         return
@@ -154,10 +154,10 @@ def drain(
     patience: Patience | None = None,
     until: float | None = None,
 ) -> bool:
-    """Wait until everything launched before this call has ended. `gives_up`: what waits for another
-    library's event fails instead. `patience`: what waits for the program itself is an error.
-    `until`: a time on `perf_counter` at which waiting ends; False if that came first. Called under
-    the lock."""
+    """Wait until everything launched before this call has ended. Called under the lock. `gives_up`:
+    launches that wait for foreign events fail instead. `patience`: a launch that waits for the
+    program itself is an error. `until`: a time on `perf_counter`; False is returned if it came
+    first."""
     last, began = books.number, perf_counter()
     table = books.table
     while 0 < table.oldest() <= last:
@@ -174,9 +174,9 @@ def drain(
 def _wait_for_any(
     books: Books, best: int, patience: Patience | None, began: float, seconds: float = -1
 ) -> None:
-    """Let the lock go until something may have ended: launch `best`, for a thread that wakes up for
-    each one takes time from a CPU's kernels, or the oldest while others are held and have to be
-    moved along."""
+    """Release the lock until something may have ended. That is launch `best`, since a thread that
+    wakes up for each launch takes time from a CPU's kernels. While others are held and have to be
+    moved along, it is the oldest launch."""
     backend, table = books.backend, books.table
     are_few = not table.held and len(table) <= FEW
     event = backend.to_wait_for(best) if are_few else None

@@ -1,15 +1,14 @@
-"""The watchdog: a runtime in which nothing ends says what it runs, and what that waits for.
+"""The watchdog: if nothing ends, it says what runs and what launches wait for.
 
-In: the books of a runtime, and how long nothing has to end. Out: a report on stderr, once for each
-time that this happens; and `StalledError` with the same text in every call that waits.
+Input: the books of a runtime, and how long nothing has to end. Output: a report on stderr, once for
+each stall, and `StalledError` with the same text in every call that waits.
 
-Only a runtime that asks for one has a watchdog. It has a thread, which looks at counters; it takes
-the lock only when nothing has ended for long enough, to see whether anybody has looked.
+Only a runtime that asks for one has a watchdog. Its thread looks at counters. It takes the lock
+only after nothing has ended for long enough, to poll.
 
-Invariant: whatever ends, or has moved on the device, is no stall; so a report is true at the moment
-at which it is made. Time in which the program had no processor does not count, up to a bound.
-Launches that wait for events which the program itself will set are no stall either, unless it waits
-for them.
+Invariant: anything that ends, or moves on the device, is no stall, so a report is true when it is
+made. Time in which the program had no processor does not count, up to a bound. Launches that wait
+for events which the program itself will set are a stall only if the program waits for them.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ LOOKS = 8
 """How often it looks in the time after which it reports."""
 
 MOST = 10
-"""So many times as long nothing ends at most, where others have all the processors."""
+"""How many times longer it waits at most, if other processes use all the processors."""
 
 NAMED = 8
 """Launches of a kind that a report names."""
 
 SHORTEST_S, LONGEST_S = 1e-4, 0.01
-"""How long a thread that is not the main one goes without a look at its event."""
+"""How often a thread other than the main one polls its event."""
 
 STATES = {
     3: "is with the driver",
@@ -57,18 +56,18 @@ class Watchdog:
     def __init__(self, books: Books, seconds: float) -> None:
         self.seconds = seconds
         self.starved_s, self.most = starved_s, MOST
-        """How long a thread had no processor, and the bound; tests set them."""
+        """How long a thread had no processor, and the bound. Tests set them."""
         self.text = ""
         """The report, while nothing ends."""
         self._books = weakref.ref(books)
         self._reported = 0.0
         self._since = self._asked = perf_counter()
         self._ended = -1
-        """How many had ended when it looked last."""
+        """How many had ended at the last look."""
         self._waited: dict[str, float] | None = None
-        """How long threads had waited for a processor when nothing had ended for the first time."""
+        """How long threads had waited for a processor when the quiet began."""
         self._inside: bytes | None = None
-        """The words of the oldest epoch in the middle of the time; None: not read yet."""
+        """The words of the oldest epoch in the middle of the time. None: not read yet."""
         self._clock = Clock("acs_cl watchdog", seconds / LOOKS, self.look)
 
     def start(self) -> None:
@@ -76,7 +75,7 @@ class Watchdog:
         self._clock.start()
 
     def look(self) -> bool:
-        """Report if nothing has ended for too long. False: nobody has the runtime any more."""
+        """Report if nothing has ended for too long. False: the runtime is gone."""
         books = self._books()
         if books is None or books.state:
             return False
@@ -101,11 +100,11 @@ class Watchdog:
         self._inside, self._waited, self.text = None, None, ""
 
     def _look_closely(self, books: Books) -> None:
-        """Something may have ended that nobody looked at, or an epoch may have come further."""
+        """Poll, and report if the oldest epoch has not moved either."""
         with books.lock:
             pump(books)
             if perf_counter() - self._asked > self.seconds / 2 and all_held(books, promised()):
-                return  # the program does something else, and nobody waits
+                return  # the program does something else and does not wait
             found = books.backend.snapshot()
             inside = found.words if found is not None else b""
             if not len(books.table) or books.table.ended != self._ended or inside != self._inside:
@@ -116,14 +115,14 @@ class Watchdog:
         self._reported, self.text = perf_counter(), text
 
     def bark(self, began: float) -> None:
-        """Raise the report in a call that waits since `began`, if it was made since then, or if
-        that call waits for as long by itself."""
+        """Raise the report in a call that waits since `began`. The report was made since then, or
+        the call has waited as long itself."""
         self._asked = perf_counter()
         if self.text and (self._reported >= began or perf_counter() - began >= self.seconds):
             raise StalledError(self.text)
 
     def wait(self, books: Books, event: cl.Event, seconds: float) -> None:
-        """Wait as `Lock.wait` does, and raise the report where there is one."""
+        """Wait as `Lock.wait` does, and raise the report if there is one."""
         began, pause = perf_counter(), SHORTEST_S
         on_main = threading.current_thread() is threading.main_thread()
         while driver.status(event) > 0:
@@ -135,14 +134,14 @@ class Watchdog:
                 return
             if on_main:
                 books.lock.wait(event.int_ptr, left)
-            else:  # where the core's wait has no end before the event's
+            else:  # here the core's wait ends only with the event
                 books.lock.wait(0, min(pause, left))
                 pause = min(2 * pause, LONGEST_S)
 
 
 def report(books: Books, seconds: float, inside: tuple[str, ...]) -> str:
-    """What a runtime does at the moment, for people. `inside`: of epochs of the scheduler. Called
-    under the lock."""
+    """Describe what a runtime does at the moment. `inside`: lines about epochs of the scheduler.
+    Called under the lock."""
     launches = books.table.later(0)
     lines = [
         f"acs_cl: nothing has ended for {seconds:g} s; launches in flight: {len(launches)} "
@@ -171,13 +170,13 @@ def under_way(books: Books) -> str:
 
 
 def named(launch: Launch) -> str:
-    """A launch, for people."""
+    """Name a launch."""
     site = getattr(launch.command, "site", "")
     return f"launch {launch.number} ({launch.command.name}{f', {site}' if site else ''})"
 
 
 def _does(books: Books, launch: Launch) -> str:
-    """What became of a launch so far."""
+    """Say what a launch does or waits for."""
     table, number = books.table, launch.number
     if gates := books.gates.get(number):
         return f"waits for events given by wait_for= that have not come: {len(gates)}"
