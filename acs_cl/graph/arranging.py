@@ -1,10 +1,10 @@
 """Arranging: the order in which the launches of a graph are sent.
 
-In: recorded launches, the name of an order, what is known of the work of each. Out: their places,
-one after another. Who waits for whom follows from the bytes that they touch, as it does when they
-are launched.
+Input: recorded launches, the name of an order, and the work of each launch if known. Output: their
+places, one after another. Edges follow from the bytes that launches touch, as usual.
 
-Invariant: whoever follows another one in program order over common bytes does so in every order.
+Invariant: a launch that follows another one in program order over common bytes does so in every
+order.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def arranged(
     work: Sequence[Work] = (),
     borders: Iterable[int] = (),
 ) -> list[int]:
-    """Places of launches in the order in which they are sent. None goes across a border, which is
-    a place where a loop begins or has ended."""
+    """Return the places of launches in the order in which they are sent. No launch crosses a
+    border, which is a place where a loop begins or has ended."""
     n = len(launches)
     if order == "first_in":
         return list(range(n))
@@ -37,7 +37,8 @@ def arranged(
 
 
 def tasks_of(launches: Sequence[tuple[Command, Access]], work: Sequence[Work] = ()) -> Tasks:
-    """A graph as orders see it. A launch whose size the driver chooses counts as one group."""
+    """Return a graph in the form for orders. A launch whose size the driver chooses counts as one
+    group."""
     upstream: list[int] = []
     downstream: list[int] = []
     hazards = core.native.Hazards()
@@ -50,7 +51,7 @@ def tasks_of(launches: Sequence[tuple[Command, Access]], work: Sequence[Work] = 
 
 
 def keeps_order(launches: Sequence[tuple[Command, Access]], places: Sequence[int]) -> bool:
-    """Say whether launches sent in the order of these places keep what they wait for."""
+    """Tell whether launches sent in the order of these places still follow their upstream."""
     turn_of = {place: turn for turn, place in enumerate(places)}
     if sorted(turn_of) != list(range(len(launches))):
         return False

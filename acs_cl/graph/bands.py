@@ -1,6 +1,6 @@
-"""What is told of the bands of a recorded launch.
+"""Texts about the bands of a recorded launch.
 
-In: a segment and a launch of it, or what launches on lanes touch. Out: text.
+Input: a segment and a launch of it, or the accesses of launches on lanes. Output: text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ MOST_TOLD = 64
 
 
 def told(segment: Segment, launch: int) -> str:
-    """Say into how many bands a launch is cut, what each writes and waits for; or why it is not."""
+    """Say into how many bands a launch is cut, and what each writes and waits for, or why it is not
+    cut."""
     laid, cuts = segment.laid, segment.cuts[launch]
     own = laid.tasks[launch]
     if not cuts.bands:
@@ -30,8 +31,8 @@ def told(segment: Segment, launch: int) -> str:
 
 
 def told_parts(touched: Sequence[Sequence[Access]], turn: int, places: Sequence[int]) -> str:
-    """Say the same of a launch on lanes, `turn` of a graph. `touched`: what it and those before it
-    touch, by their parts; `places`: where those of each turn are in the graph."""
+    """Say the same about a launch on lanes, `turn` of a graph. `touched`: accesses of it and of
+    those before it, by parts. `places`: the place in the graph of each turn."""
     hazards = core.native.Hazards()
     of: list[tuple[int, int]] = []  # the launch of each number of the hazards, and its part there
     for number, parts in enumerate(touched):
@@ -72,7 +73,8 @@ def _waits(segment: Segment, task: int) -> str:
 
 
 def _waiting(found: Iterable[tuple[int, int, list[int]]]) -> str:
-    """For which bands of which launches it waits: places, how many bands each has, and which."""
+    """Say for which bands of which launches it waits. `found`: place, number of bands, and the
+    bands."""
     waits = [
         f"{_runs(bands) if many > 1 else ''}launch {place + 1}" for place, many, bands in found
     ]
@@ -80,7 +82,7 @@ def _waiting(found: Iterable[tuple[int, int, list[int]]]) -> str:
 
 
 def _runs(bands: list[int]) -> str:
-    """Numbers of bands, with runs of them in short."""
+    """List numbers of bands, with runs of them in short."""
     runs: list[list[int]] = []
     for band in sorted(bands):
         if runs and band == runs[-1][-1] + 1:

@@ -1,11 +1,11 @@
-"""Captured calls: what a graph keeps of the calls that were made while it was recorded.
+"""Captured calls: a graph keeps the calls that were made while it was recorded.
 
-In: a function of the library with the program's arguments. Out: a `Call` that can be made again,
-with other arrays or numbers in place of some; and commands that can be launched again.
+Input: a function of the library with the program's arguments. Output: a `Call` that can be made
+again, with other arrays or numbers, and commands that can be launched again.
 
-Invariant: a call does not change with what the program does to its arguments afterwards. Arrays are
-views of the graph's own, which keep their memory; host values are copies, unless the program
-promised to leave them alone.
+Invariant: later changes of a call's arguments by the program do not change the call. Arrays are the
+graph's own views, which keep their memory. Host values are copies, unless the program promised not
+to change them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Change = Callable[[Array], Array]
 
 
 class Call(NamedTuple):
-    """A call: a kernel, or a transfer, with arguments; `owned`: memory that it allocated;
-    `is_plain`: of a kernel, with no more than its arguments."""
+    """A call of a kernel or a transfer. `owned`: memory that it allocated. `is_plain`: a kernel
+    with nothing but its arguments."""
 
     function: Callable[..., Any]
     args: tuple[object, ...]
@@ -38,12 +38,12 @@ class Call(NamedTuple):
     is_plain: bool = False
 
     def with_arrays(self, change: Change) -> Call:
-        """The same call with other arrays."""
+        """Return the call with other arrays."""
         args, keywords = mapped(self.args, change), mapped(self.keywords, change)
         return self._replace(args=args, keywords=keywords, owned=())
 
     def arrays(self) -> list[Array]:
-        """The arrays among its arguments."""
+        """Return the arrays among its arguments."""
         found: list[Array] = []
 
         def note(array: Array) -> Array:
@@ -55,7 +55,7 @@ class Call(NamedTuple):
 
 
 def mapped(value: Any, change: Change) -> Any:
-    """An argument with other arrays in place of its arrays."""
+    """Replace the arrays in an argument."""
     if isinstance(value, Array):
         return change(value)
     if type(value) in (tuple, list):
@@ -68,7 +68,7 @@ def mapped(value: Any, change: Change) -> Any:
 
 
 def frozen(value: Any, change: Change) -> Any:
-    """An argument as the graph keeps it."""
+    """Return an argument in the form that the graph keeps."""
     if isinstance(value, (set, frozenset, Iterator)):
         value = tuple(value)
     if type(value) in (tuple, list):
@@ -81,8 +81,8 @@ def frozen(value: Any, change: Change) -> Any:
 
 
 def again(command: Command, place: int, context: cl.Context) -> Command:
-    """A command for one more launch, `place` in its graph: what a launch leaves in a command is not
-    shared by two that are in flight."""
+    """Return a command for one more launch, `place` in its graph. A launch leaves state in its
+    command, which two launches in flight must not share."""
     if isinstance(command, HostCommand):
         return _task_again(command)
     if isinstance(command, DecidedCommand):
@@ -126,18 +126,18 @@ class Recorded(NamedTuple):
     access: Access
     call: int
     cutting: tuple[str, AccessOf] | None = None
-    """Its source, and what a part of it touches, where several devices may have parts of it."""
+    """Its source and the access of a part, if several devices may have parts of it."""
 
 
 class Move(NamedTuple):
-    """What used one base uses another one, so many bytes on."""
+    """Moves accesses of one base to another one, by that many bytes."""
 
     base: int
     to: int
     by: int
 
     def access(self, access: Access) -> Access:
-        """The same access afterwards."""
+        """Return the access after the move."""
         reads, writes, overwrites = (tuple(map(self._span, spans)) for spans in access)
         return Access(reads, writes, overwrites)
 
@@ -148,7 +148,7 @@ class Move(NamedTuple):
 
 
 def union(accesses: Iterable[Access]) -> Access:
-    """All that these touch."""
+    """Return the union of accesses."""
     reads: dict[Span, None] = {}
     writes: dict[Span, None] = {}
     for access in accesses:

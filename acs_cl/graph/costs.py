@@ -1,8 +1,8 @@
 """Costs: what launches ask of a device, as far as their bytes, bodies and sizes tell.
 
-In: recorded launches with the time that each takes alone. Out: a `Profile`. A launch computes or
-waits for memory: which of the two follows from the bytes that it touches, the operations in its
-body, and the device's own rates.
+Input: recorded launches with the time that each takes alone. Output: a `Profile`. Whether a launch
+computes or waits for memory follows from its bytes, the operations in its body, and the device's
+own rates.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..opencl_c.modes.bodies import Function
 
 ITEMS_OF_A_UNIT, GROUPS_OF_A_UNIT = 2048, 32
-"""Work-items and groups that fit on a compute unit of a GPU, which OpenCL does not tell."""
+"""Work-items and groups that fit on a compute unit of a GPU. OpenCL does not tell these."""
 
 Recorded = tuple[Command, Access]
 Origin = tuple[str, tuple[str, ...], str]
@@ -35,16 +35,16 @@ Functions = Mapping[int, "Function"]
 
 
 class Cost(NamedTuple):
-    """What one launch asks of a device. Times are the device's, zero where nobody knows."""
+    """What one launch asks of a device. Times are the device's. Zero: unknown."""
 
     name: str
     us: float
     groups: int
     items: int
     nbytes: int
-    """It touches so many different bytes."""
+    """How many different bytes it touches."""
     operations: int
-    """Of arithmetic, in all of its work-items: an estimate."""
+    """Arithmetic of all its work-items, estimated."""
     local_bytes: int
     """Of a group, as the driver says."""
     private_bytes: int
@@ -55,14 +55,15 @@ class Cost(NamedTuple):
 
     @property
     def work(self) -> Work:
-        """What an order sees of it."""
+        """Return the part that an order sees."""
         return Work(self.us, self.demand, self.is_memory_bound)
 
 
 class Profile:
-    """Costs of the launches of a graph, in program order.
+    """Holds the costs of the launches of a graph, in program order.
 
-    `print(profile)` is a table, a row for each kernel and size."""
+    `print(profile)` is a table, with a row for each kernel and size.
+    """
 
     def __init__(self, costs: Sequence[Cost], rates: Balance) -> None:
         self._costs = costs
@@ -78,7 +79,7 @@ class Profile:
         return self._costs[at]
 
     def __str__(self) -> str:
-        """A table of what differs."""
+        """Return a table of the different costs."""
         head = f"{'kernel':<24} {'times':>5} {'us':>9} {'groups':>7} {'of':>5} {'bytes':>12}"
         lines = [f"{head} {'operations':>13} {'demand':>7}  class"]
         for one in dict.fromkeys(self._costs):
@@ -142,7 +143,7 @@ def _cost(
 
 
 def _fitting(device: cl.Device, items: int, local_bytes: int) -> int:
-    """Groups that fit on a compute unit."""
+    """Return how many groups fit on a compute unit."""
     if kind(device) == "CPU":
         return 1
     by_local = int(device.local_mem_size) // local_bytes if local_bytes else GROUPS_OF_A_UNIT
@@ -152,7 +153,7 @@ def _fitting(device: cl.Device, items: int, local_bytes: int) -> int:
 def _operations(
     device: cl.Device, command: KernelCommand, bodies: dict[Origin, Functions | None]
 ) -> int | None:
-    """Of one work-item; None where the body is not known."""
+    """Count the operations of one work-item. None: the body is not known."""
     from ..opencl_c.modes.operations import Sizes, operations
 
     origin: Origin | None = getattr(command.kernel, "origin", None)

@@ -1,15 +1,15 @@
-"""Files of graphs: what they hold, and how they are read.
+"""Files of graphs: their contents, and how they are read.
 
-In: a path. Out: a `File`, which is records only.
+Input: a path. Output: a `File`, which is records only.
 
-A file holds what the program said: sources, sizes, arguments. It does not hold what was found out
-about it. Loading infers anew which bytes a launch touches, since that depends on the compiler of
-the device, and since a file that could say so could also lie.
+A file holds what the program said: sources, sizes, arguments. It does not hold what was inferred.
+Loading infers again which bytes a launch touches, because that depends on the compiler of the
+device, and because a file could lie about it.
 
-A file is a zip of `graph.json` and `data`, both stored as they are. Values and the contents of
-memory are in `data`; the JSON says where. Invariants: a file that is not whole or not right is a
-`UsageError` before anything is allocated, built or launched; nothing in a file is ever executed but
-its kernels, by the driver.
+A file is a zip of `graph.json` and `data`, both uncompressed. Values and contents of memory are in
+`data`; the JSON says where. Invariants: a file that is not whole or not right is a `UsageError`
+before anything is allocated, built or launched. Nothing in a file is ever executed, except its
+kernels by the driver.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ..records import DType
 VERSION = 1
 
 Json = object
-"""What JSON makes: numbers, texts, lists, dictionaries, None."""
+"""Values of JSON: numbers, texts, lists, dictionaries, None."""
 
 Of = TypeVar("Of")
 
 
 class View(NamedTuple):
-    """An array of a file: a part of one of its pieces of memory, `None` where it has no bytes."""
+    """An array of a file: a part of one of its pieces of memory. None: it has no bytes."""
 
     memory: int | None
     offset: int
@@ -55,7 +55,7 @@ class Size(NamedTuple):
 
 
 class KernelSaid(NamedTuple):
-    """A kernel that is launched, and what was declared for it."""
+    """A kernel that is launched, and its declared access."""
 
     program: int
     name: str
@@ -81,7 +81,7 @@ class Repeated(NamedTuple):
 
 
 class File(NamedTuple):
-    """What a file holds."""
+    """The contents of a file."""
 
     programs: Sequence[tuple[str, Sequence[str]]]
     memory: Sequence[tuple[int, bytes | None]]
@@ -91,11 +91,11 @@ class File(NamedTuple):
 
 
 KEYWORDS = "reads", "writes", "offset", "when", "bands", "spawn"
-"""Of a recorded kernel."""
+"""Keywords of a recorded kernel."""
 
 
 def read(path: str | Path | IO[bytes]) -> File:
-    """What a file holds, if it is right from its first byte to the last."""
+    """Read a file, and check it from its first byte to the last."""
     with _refusing(path):
         with zipfile.ZipFile(path) as archive:
             for one in archive.infolist():
@@ -117,7 +117,7 @@ def _refusing(path: str | Path | IO[bytes]) -> Iterator[None]:
 
 
 class _Reader:
-    """Turns JSON into records; whatever is not as `_Writer` makes it is an error."""
+    """Turns JSON into records. Anything that `_Writer` would not make is an error."""
 
     def __init__(self, data: bytes) -> None:
         self._bits = data
@@ -142,7 +142,7 @@ class _Reader:
         return File(sources, pieces, names, made, self._loops(loops, range(len(made))))
 
     def _loops(self, said: Json, inside: range) -> list[Repeated]:
-        """Loops of some calls: in program order, none beginning before the one before has ended."""
+        """Read the loops of some calls. They are in program order and do not overlap."""
         found, at = [], inside.start
         for one in _list(said):
             flag, at_most, calls, inner = _fields(one, "while", "at_most", "calls", "loops")
@@ -283,7 +283,8 @@ def _wholes(values: Json) -> tuple[int, ...]:
 
 
 def _dtype(descr: Json) -> DType:
-    """As NumPy's own files name types. It wants tuples for fields, which JSON has not."""
+    """Read a dtype as NumPy's own files name it. NumPy wants tuples for fields, which JSON
+    lacks."""
     dtype = np.lib.format.descr_to_dtype(_tuples(descr))
     if dtype.hasobject:
         raise ValueError(f"values of dtype {dtype}")

@@ -1,22 +1,23 @@
 """Graphs: launches recorded once and replayed many times.
 
-In: the calls of one thread between the two ends of `with rt.record() as graph`. Out: a `Graph`, of
-which each `replay()` is, for everything else that runs, exactly these launches in program order,
-with the arrays and numbers that it has by then.
+Input: the calls of one thread inside `with rt.record() as graph`. Output: a `Graph`. To everything
+else that runs, each `replay()` is exactly these launches in program order, with the arrays and
+numbers that the graph has then.
 
-Host backends get a replay launch by launch. A kernel with no more than its arguments is called
-again, which the native core makes short. The others take the ordinary way, but for what was found
-out when they were recorded: arguments are converted, accesses known. On backend 'device' a run of
-launches that one scheduler can run is a segment: one launch for the host, one access, no upload
-(`segments`). A segment goes launch by launch too while bytes are poisoned, or something that has
-not run yet could poison them, since a part of it may have to run then, and a part not.
+Host backends get a replay launch by launch. A kernel with nothing but its arguments is called
+again, which the native core makes short. Other launches go as usual, but their arguments are
+converted and their accesses known.
 
-`cl_khr_command_buffer` is not used: docs/design/scheduler.md says why. It would belong
-where `_single` issues launches one by one: a run of singles would be a command buffer.
+On backend 'device' a run of launches that one scheduler can run is a segment: one launch for the
+host, one access, no upload. A segment goes launch by launch too while bytes are poisoned, or could
+get poisoned by a launch that has not run yet. Then a part of it may have to run, and a part not.
+
+`cl_khr_command_buffer` is not used: docs/design/scheduler.md says why. It would belong where
+`_single` issues launches one by one: a run of singles would be a command buffer.
 
 Invariants:
 - A graph holds the memory of all arrays that were used or made while it was recorded.
-- What fails in a recording, in `update` or in `swap` leaves the graph as it was before that call.
+- A failure in a recording, in `update` or in `swap` leaves the graph as it was before that call.
 """
 
 # Long because: what a graph holds, and what may change in it, is one set of books.
@@ -66,10 +67,10 @@ if TYPE_CHECKING:
     from .tuning import Tuning
 
 Key = int | tuple[int, int]
-"""What a segment is known by: its place among the pieces, or the calls in the loop."""
+"""Key of a segment: its place among the pieces, or the calls in the loop."""
 
 Piece = Segment | Single | Parted | Together
-"""What a replay goes through."""
+"""A part of a replay."""
 
 TUNING_S = 60.0
 MOST_REASONS = 4
@@ -102,15 +103,15 @@ class Graph:
         """The named arrays of a graph that was loaded."""
         self._calls: list[Call] = []
         self._places: list[range] = []
-        """Where the launches of each call are."""
+        """The places of the launches of each call."""
         self._users: dict[int, set[int]] = {}
         """{base: the calls that use it}."""
         self._launches: list[Recorded] = []
         self._pieces: list[Piece] = []
         self._replays = -1
-        """How often it was replayed with launches that have no device yet; -1: they have one."""
+        """How often it was replayed with launches that have no device yet. -1: all have one."""
         self._uncut: dict[int, str] = {}
-        """Why launches that go by themselves have no parts, by turn."""
+        """Why single launches have no parts, by turn."""
         self._starts: list[int] = []
         """The first turn of each piece."""
         self._order = engine.options.order
@@ -118,18 +119,20 @@ class Graph:
         """Whether it is tuned before its next replay."""
         self._profile: Profile | None = None
         self._turns: list[int] = []
-        """The launches in the order in which a replay sends them, which is that of the pieces. A
-        launch stays between the borders of loops where it is."""
+        """The launches in the order in which a replay sends them, which is that of the pieces. No
+        launch crosses the border of a loop."""
         self._turn_of: list[int] = []
-        """The turn of each launch: what `_turns` says, the other way round."""
+        """The turn of each launch, the inverse of `_turns`."""
         self._bodies: dict[tuple[int, int], Segment | str] = {}
-        """{the calls in a loop: its body as the device runs it, or why it does not}, as found."""
+        """{the calls in a loop: its body for the device, or why the device does not run it}, as
+        found."""
         self._footprints: dict[Key, tuple[core.native.Footprint, Access]] = {}
         self._access = Access((), ())
         self._loops: list[Loop] = []
-        """Those that are in no other, in program order; while recording, of what is open inmost."""
+        """Outermost loops, in program order. While recording: the loops in the innermost open
+        one."""
         self._outer: list[tuple[Loop, list[Loop]]] = []
-        """While recording: the loops that are open, and what is next to each."""
+        """While recording: the loops that are open, and the loops beside each."""
         self._owned: list[Base] = []
         self._own: dict[int, tuple[Array, Array]] = {}
         """While recording: {id of the program's array: it, and the graph's view of it}."""
@@ -139,8 +142,8 @@ class Graph:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """Return what a replay runs: segments, launches with their devices, and launches by
-        themselves."""
+        """Return the parts of a replay: segments, launches with their devices, and single
+        launches."""
         return tuple(self._pieces)
 
     def __repr__(self) -> str:
@@ -165,7 +168,7 @@ class Graph:
         try:
             engine.recorders[self._thread] = self
             engine.table.recording(1)
-            return self  # of a signal from here on `__exit__` hears
+            return self  # from here on `__exit__` hears of a signal
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
@@ -192,8 +195,8 @@ class Graph:
             verify.note(self.verify(), self.engine.options.proofs_file)
 
     def capture(self, function: Callable[..., Any], *args: object, **keywords: object) -> Handle:
-        """Make a call of the program now, without running what it launches, and keep it."""
-        is_kernel = isinstance(function, Kernel)  # for which None is as good as nothing
+        """Make a call of the program now, without running its launches, and keep it."""
+        is_kernel = isinstance(function, Kernel)  # for a kernel, None is the same as no argument
         said = {
             name: frozen(value, self._view)
             for name, value in keywords.items()
@@ -207,12 +210,13 @@ class Graph:
         self._calls.append(call._replace(owned=tuple(owned)))
         self._places.append(range(len(self._launches), len(self._launches) + len(launches)))
         self._launches += launches
-        if not isinstance(handle, RecordedHandle):  # of no bytes
+        if not isinstance(handle, RecordedHandle):  # a call of no bytes
             return RecordedHandle(self, 0, handle.name, handle.access)
         return handle
 
     def _make(self, call: Call, number: int) -> tuple[Handle, list[Recorded], list[Base]]:
-        """What a call launches, and what memory it allocates for itself."""
+        """Make a call. Return its handle, its launches, and the memory that it allocates for
+        itself."""
         launches: list[Recorded] = []
         outer, self._owned = self._owned, []
         self._taking = number, len(self._launches), launches
@@ -225,14 +229,14 @@ class Graph:
             self._owned = outer
 
     def open_loop(self, flag: Array, at_most: int) -> None:
-        """Begin the body of a loop: what is recorded from here to `close_loop`."""
+        """Begin the body of a loop. It ends at `close_loop`."""
         here = range(len(self._calls), len(self._calls))
         self._outer.append((Loop(self._view(flag), at_most, here), self._loops))
         self._loops = []
 
     def close_loop(self, is_whole: bool) -> None:
-        """End the body of the loop opened last. What is not whole was never recorded: outside of a
-        loop it would run once, whatever the word says."""
+        """End the body of the loop that was opened last. A body that is not whole is dropped:
+        outside of a loop it would run once, whatever the flag."""
         loop, beside = self._outer.pop()
         calls = range(loop.calls.start, len(self._calls))
         loop, self._loops = loop._replace(calls=calls, inner=tuple(self._loops)), beside
@@ -247,7 +251,7 @@ class Graph:
                 self._take_back(calls.start)
 
     def _take_back(self, first: int) -> None:
-        """Have this call, and those behind it, not recorded."""
+        """Drop this call and all behind it from the recording."""
         if first < len(self._places):
             del self._launches[self._places[first].start :]
         del self._calls[first:], self._places[first:]
@@ -259,8 +263,8 @@ class Graph:
         wait_for: object,
         cutting: tuple[str, AccessOf] | None = None,
     ) -> Handle:
-        """Keep a launch of the call that is being made. `cutting`: where several devices may have
-        parts of it, its source, and what a part touches."""
+        """Keep a launch of the call that is being made. `cutting`: its source and the access of a
+        part, if parts of it may run on several devices."""
         if wait_for:
             raise UsageError(
                 "wait_for= inside a recording: an event comes once, and a graph is replayed; wait "
@@ -280,7 +284,7 @@ class Graph:
         self._owned.append(base)
 
     def _view(self, array: Array) -> Array:
-        """A view of the graph's own, so that the program may let go of the array."""
+        """Return the graph's own view of an array, so that the program may drop the array."""
         if array.base is None or array.engine is not self.engine:
             return array  # of no bytes, or an error of the call
         found = self._own.get(id(array))
@@ -290,7 +294,7 @@ class Graph:
         return found[1]
 
     def _compile(self) -> None:
-        """Pieces of what was recorded."""
+        """Make pieces of the recorded launches."""
         recorded = self._pairs(range(len(self)))
         if self._order != "first_in" and self._profile is None:
             from .profile import known
@@ -321,7 +325,7 @@ class Graph:
         self._access = union([one.access for one in self._launches])
 
     def _in_parts(self, piece: Piece, launches: Mapping[int, tuple[Command, Access]]) -> Piece:
-        """The same; parts of a launch that goes by itself, if it is to be cut."""
+        """Return the piece, or the parts of a single launch that is to be cut."""
         if not isinstance(piece, Single):
             return piece
         found = parted(self.engine, piece.place, *launches[piece.place])
@@ -340,7 +344,7 @@ class Graph:
                 piece.places = self._turns[piece.first : piece.first + len(piece)]
 
     def _place(self) -> None:
-        """Have devices chosen for its launches, if that can be done by now."""
+        """Choose devices for the launches, if that is possible by now."""
         recorded = (self._launches[place] for place in self._turns)
         launches = [(one.command, one.access, one.cutting) for one in recorded]
         found = self.engine.placed(launches, self._borders(), self._replays)
@@ -351,7 +355,7 @@ class Graph:
             self._lay_out()
 
     def _borders(self) -> set[int]:
-        """Launches at which a loop begins or has ended."""
+        """Return the launches at which a loop begins or has ended."""
         found = set()
         for outer in self._loops:
             for loop in (outer, *outer.all_inner):
@@ -360,13 +364,13 @@ class Graph:
         return found
 
     def _launches_of(self, calls: range) -> range:
-        """Where the launches of consecutive calls are."""
+        """Return the places of the launches of consecutive calls."""
         if not calls:
             return range(0)
         return range(self._places[calls.start].start, self._places[calls.stop - 1].stop)
 
     def _pairs(self, places: range) -> list[tuple[Command, Access]]:
-        """Consecutive launches as cutters, orders and profiles take them."""
+        """Return consecutive launches in the form for cutters, orders and profiles."""
         return [(one.command, one.access) for one in self._launches[places.start : places.stop]]
 
     def _accesses(self, calls: range) -> list[Access]:
@@ -382,12 +386,14 @@ class Graph:
     # ---- replaying -----------------------------------------------------------------------------
 
     def replay(self, *, while_: Array | None = None, at_most: int | None = None) -> ReplayHandle:
-        """Launch all of it. The handle waits for all; failures surface as those of launches do.
+        """Launch all recorded launches again, and return a handle for all of them.
 
-        `while_`: one uint32 or int32 on the device: launch all of it again and again, as long as
-        that is not 0. It is read before each round, the first included. `at_most` bounds the
-        rounds. `rounds` of the handle says how many there were. On backend 'device' the device
-        reads the word; on others this call does, and comes back when the loop is over.
+        Failures surface as those of single launches do.
+
+        `while_` is one uint32 or int32 on the device: the graph is launched again and again as long
+        as it is not 0. It is read before each round, the first included. `at_most` bounds the
+        rounds, and `rounds` of the handle counts them. On backend 'device' the device reads the
+        word. On other backends this call does, and returns when the loop is over.
         """
         self._check("replay")
         if self._tunes:
@@ -439,20 +445,20 @@ class Graph:
                 for place in piece.places:
                     numbers += self._single(place)
 
-    # ---- what loops ask ------------------------------------------------------------------------
+    # ---- for loops -----------------------------------------------------------------------------
 
     def body(self, loop: Loop) -> Launched:
-        """Launch the body of a loop once; gives the launches."""
+        """Launch the body of a loop once. Return the launches."""
         numbers = Launched()
         self._run(loop.calls, loop.inner, numbers)
         return numbers
 
     def access_of(self, loop: Loop) -> Access:
-        """Say what a loop touches, its word included."""
+        """Return the access of a loop, including its flag."""
         return union([Access(loop.flag.spans, ()), *self._accesses(loop.calls)])
 
     def on_device(self, loop: Loop, most: int) -> tuple[int, Run, int] | None:
-        """Launch up to `most` rounds at once, where the device can run them."""
+        """Launch up to `most` rounds at once, if the device can run them."""
         found, key = self._looped(loop), loop.key
         if not isinstance(found, Segment):
             return None
@@ -470,7 +476,7 @@ class Graph:
         return handle.number, command.run, most
 
     def _looped(self, loop: Loop) -> Segment | str:
-        """The body of a loop as a segment of its own; or why the host drives it."""
+        """Return the body of a loop as a segment of its own, or why the host drives it."""
         key = loop.key
         found = self._bodies.get(key)
         if found is None or (isinstance(found, Segment) and found.broken):
@@ -504,9 +510,9 @@ class Graph:
         numbers.append(handle.number)
 
     def verify(self) -> Verified:
-        """Prove that its replays keep program order, from the words that are on the device.
+        """Prove that replays keep program order, from the words that are on the device.
 
-        Waits for everything launched so far. What is not proven is an `InternalError`.
+        Waits for everything launched so far. Raises `InternalError` if the proof fails.
         """
         self._check("verify")
         with self._lock:
@@ -542,19 +548,19 @@ class Graph:
 
     @property
     def handles(self) -> tuple[Handle, ...]:
-        """Return what names the launches to `update`, in their order."""
+        """Return a handle for each launch, in order. `update` takes it."""
         return tuple(
             RecordedHandle(self, number, one.command.name, one.access)
             for number, one in enumerate(self._launches, 1)
         )
 
     def save(self, path: str | Path | IO[bytes], /, **arrays: Array) -> None:
-        """Write what was recorded to a file, which `Runtime.load` makes a graph of, in another
-        program and on another device.
+        """Write the recorded calls to a file. `Runtime.load` makes a graph of it.
 
-        Arrays that are given get names there, and no contents. Other memory keeps the contents that
-        it has now, where the graph reads it. Host tasks cannot be saved, nor arguments that are
-        not arrays of the runtime, numbers or NumPy values.
+        The graph can be loaded in another program and on another device. The arrays that are given
+        get names in the file, and no contents. Other memory that the graph reads keeps its present
+        contents. Arguments have to be arrays of the runtime, numbers or NumPy values. Host tasks
+        cannot be saved.
         """
         from .saving import save
 
@@ -566,10 +572,10 @@ class Graph:
     # ---- changing ------------------------------------------------------------------------------
 
     def arrange(self, order: str) -> None:
-        """Send the launches in another order from the next replay on. Of those that are ready at
-        the same time, `order` says which goes first: the names are those of `Runtime(order=...)`.
+        """Send the launches in another order from the next replay on.
 
-        What a launch waits for stays as it is.
+        `order` says which of several ready launches goes first. The names are those of
+        `Runtime(order=...)`. Each launch still waits for the same launches.
         """
         self._check("arrange")
         if order not in ORDERS:
@@ -584,11 +590,11 @@ class Graph:
                 raise
 
     def profile(self, fresh: bool = False) -> Profile:
-        """Say what each launch asks of the device: its time alone, bytes, operations, and whether
-        it computes or waits for memory. Orders use it from the next replay on.
+        """Measure what each launch asks of the device, for orders from the next replay on.
 
-        Times that were kept on disk are believed, unless `fresh`. Else all launches run some times,
-        one after another, and arrays get back what they had.
+        A launch has its time alone, bytes, operations, and whether it computes or waits for memory.
+        Times that were kept on disk are used, unless `fresh`. Otherwise all launches run some
+        times, one after another, and arrays then get their contents back.
         """
         from .profile import known, measured
 
@@ -609,11 +615,11 @@ class Graph:
             return found
 
     def tune(self, within_s: float = TUNING_S) -> Tuning:
-        """Find out by trying how its launches are best cut into bands, and cut them so from the
-        next replay on. It takes up to about `within_s` seconds; arrays get back what they had.
+        """Try how the launches are best cut into bands, and cut them so from the next replay on.
 
-        What was found is kept on disk, for launches with `bands="auto"`. A launch that is not
-        clearly faster in bands stays whole.
+        It takes up to about `within_s` seconds. Arrays get their contents back. The result is kept
+        on disk, for launches with `bands="auto"`. A launch that is not clearly faster in bands
+        stays whole.
         """
         return self._tune(within_s, lambda text, share: None)
 
@@ -646,7 +652,7 @@ class Graph:
             return found
 
     def _tune_first(self) -> None:
-        """Tune it, where that is possible, and tell."""
+        """Tune it, if that is possible, and report it."""
         from .tuning import note
 
         self._tunes = False
@@ -659,7 +665,7 @@ class Graph:
                 say.end()
 
     def _again(self, calls: Sequence[Call]) -> Graph:
-        """A graph of other calls."""
+        """Record a graph of other calls."""
         graph = Graph(self.engine)
         graph._tunes = False
         with graph:
@@ -699,10 +705,10 @@ class Graph:
             self._change({number: call._replace(args=tuple(args))})
 
     def swap(self, old: Array, new: Array) -> None:
-        """Put `new` in the place of `old`, of the same shape, dtype and strides, from the next
-        replay on.
+        """Use `new` in place of `old` from the next replay on.
 
-        Views of the memory of `old` move along, each as far as `old` does.
+        Both have the same shape, dtype and strides. Views of the memory of `old` move by as many
+        bytes.
         """
         self._check("swap")
         self._check_pair(old, new)
@@ -726,18 +732,18 @@ class Graph:
                 raise UsageError(f"swap: the graph does not use the memory of {old!r}")
             changed = {n: self._calls[n].with_arrays(change) for n in sorted(used)}
             loops = [one.with_flag(change) for one in self._loops]
-            # a shift of all that uses a base changes nothing between these, but `to` may be in use
+            # a shift of all that uses a base keeps their hazards, but `to` may be in use already
             meets = base is not to and bool(self._users.get(to.number))
             self._change(changed, Move(base.number, to.number, by), meets)
             self._loops = loops
-            used = self._users.pop(base.number)  # of one base: before it is there again
+            used = self._users.pop(base.number)  # pop first: both may be one base
             self._users.setdefault(to.number, set()).update(used)
 
     def _change(
         self, calls: dict[int, Call], move: Move | None = None, meets: bool = False
     ) -> None:
-        """Make calls again, with other arguments. `move`: what that does to their accesses, which
-        conflict as before, unless one `meets` what it did not."""
+        """Make calls again, with other arguments. `move`: what it does to their accesses. Their
+        hazards stay, unless a call `meets` memory that is used already."""
         engine, here = self.engine, threading.get_ident()
         made: dict[int, list[Recorded]] = {}
         engine.recorders[here] = self
@@ -772,7 +778,7 @@ class Graph:
             raise
 
     def _put_together(self, made: dict[int, list[Recorded]]) -> None:
-        """All launches, with those of the calls that were made again."""
+        """Join all launches, with new ones for the calls that were made again."""
         launches: list[Recorded] = []
         places = []
         for number in range(len(self._places)):
@@ -786,7 +792,8 @@ class Graph:
         return self._launches[places.start : places.stop]
 
     def _patch(self, made: dict[int, list[Recorded]], move: Move | None) -> bool:
-        """Have the segments know of launches that differ in arguments. False if one cannot."""
+        """Tell the segments about launches that differ in arguments. Return False if one cannot be
+        changed."""
         self._launches = [*self._launches]
         cutter = self.engine.cutter()
         moved = set()
@@ -821,7 +828,7 @@ class Graph:
         return fits
 
     def _move(self, number: int, move: Move) -> None:
-        """A segment has memory in another place."""
+        """Move the memory of a segment to another place."""
         footprint, access = self._footprints[number]
         access = move.access(access)
         self._footprints[number] = footprint, access
@@ -836,7 +843,7 @@ class Graph:
     # ---- the rest ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of memory. Replays in flight still finish with it."""
+        """Release memory. Replays in flight still finish with it."""
         with self._lock:
             if self._state == "being recorded":
                 raise UsageError("close: the graph is being recorded")
@@ -860,7 +867,7 @@ class Graph:
 
     def _check(self, what: str) -> None:
         self.engine.check_open()
-        refuse_on_host_task(what)  # which a replay that waits for room may wait for
+        refuse_on_host_task(what)  # a replay that waits for room may wait for a host task
         if threading.get_ident() in self.engine.recorders:
             raise UsageError(f"{what} inside a recording: a graph cannot be part of another one")
         if self._state:
@@ -947,7 +954,7 @@ class Graph:
         return f"\nbands: off, since {self._uncut.get(turn, 'it has several devices')}"
 
     def _touched(self, turn: int) -> list[list[Access]]:
-        """What launches touch up to one of them, those on lanes by their parts."""
+        """Return the accesses of launches up to one of them, for launches on lanes by parts."""
         found: list[list[Access]] = []
         for place, own in enumerate(self._turns[: turn + 1]):
             piece = self._pieces[bisect_right(self._starts, place) - 1]
@@ -969,7 +976,7 @@ def _check_place(array: Array, base: Base, by: int) -> None:
             f"{start}..{end} of {base.nbytes:,}"
         )
     item = array.dtype.itemsize
-    unit = item & -item  # what its elements are aligned to
+    unit = item & -item  # the alignment of its elements
     if by % unit and not array.offset % unit:
         raise UsageError(
             f"swap: the graph uses a view {array!r} of the same memory, which would start at byte "

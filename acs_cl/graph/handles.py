@@ -1,8 +1,8 @@
-"""Handles of graphs: of launches that are recorded, and of replays.
+"""Handles of graphs: of recorded launches, and of replays.
 
-In: a graph and what it launched. Out: `RecordedHandle`, which names a launch to `Graph.update` and
-cannot be waited for, and `ReplayHandle`, which waits for all that a replay launched. Neither keeps
-the graph.
+Input: a graph and its launches. Output: a `RecordedHandle` names a launch to `Graph.update` and
+cannot be waited for. A `ReplayHandle` waits for all launches of a replay. Neither keeps the graph
+alive.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Replayed(Protocol):
 
 
 class RecordedHandle(Handle):
-    """A launch of a graph: `number` counts from 1 in the graph."""
+    """Names a launch of a graph. `number` counts from 1 in the graph."""
 
     __slots__ = ("_graph",)
 
@@ -45,21 +45,21 @@ class RecordedHandle(Handle):
         self._graph = weakref.ref(graph)
 
     def is_of(self, graph: Replayed) -> bool:
-        """Whether the launch was recorded in this graph."""
+        """Tell whether the launch was recorded in this graph."""
         return self._graph() is graph
 
     def wait(self) -> Any:
-        """An error."""
+        """Raise an error: a recorded launch does not run."""
         raise self._error("wait")
 
     @property
     def done(self) -> bool:
-        """An error."""
+        """Raise an error."""
         raise self._error("done")
 
     @property
     def event(self) -> cl.Event:
-        """An error."""
+        """Raise an error."""
         raise self._error("event")
 
     def _error(self, what: str) -> UsageError:
@@ -69,7 +69,7 @@ class RecordedHandle(Handle):
         )
 
     def explain(self) -> Explanation:
-        """Say what it touches."""
+        """Say which bytes it touches."""
         reads, writes = ("; ".join(map(str, spans)) or "nothing" for spans in self.access[:2])
         graph = self._graph()
         bands = graph.told_bands(self.number - 1) if graph is not None and self.number else ""
@@ -81,7 +81,7 @@ class RecordedHandle(Handle):
 
 
 class ReplayHandle(SeveralHandle):
-    """A replay under way or done."""
+    """Stands for a replay."""
 
     __slots__ = ("_error", "_graph", "_rounds")
 
@@ -92,14 +92,15 @@ class ReplayHandle(SeveralHandle):
         self._error = numbers.error
 
     def wait(self) -> None:
-        """Block until all of it has ended; raises the first failure, in program order."""
+        """Block until all launches have ended. Raises the first failure, in program order."""
         super().wait()
         if self._error is not None:
             raise self._error
 
     @property
     def rounds(self) -> int:
-        """How often the graph ran: of a replay with `while_=` the rounds, else 1. Waits for it."""
+        """Return how often the graph ran: the rounds of a replay with `while_=`, else 1. Waits for
+        it."""
         self.wait()
         return self._rounds.count
 

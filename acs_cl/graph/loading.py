@@ -1,7 +1,7 @@
 """Loading: the calls of a file, made again in a recording.
 
-In: what `files.read` found, and a runtime's ways to build programs and to make arrays. Out: a
-`Graph` as if the program had recorded it here, whose arrays have names.
+Input: the result of `files.read`, and functions of a runtime that build programs and make arrays.
+Output: a `Graph` as if the program had recorded it here, with names for its arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRANSFERS: Mapping[str, Callable[..., object]] = {
     "fill": Array.fill,
     "copy": Array.copy_from,
 }
-"""By their names in a file."""
+"""Transfers by their names in a file."""
 
 
 def load(
@@ -40,7 +40,7 @@ def load(
     empty: Callable[..., Array],
     given: Mapping[str, Array],
 ) -> Graph:
-    """Record the calls of a file. `given`: arrays in the place of those of their names."""
+    """Record the calls of a file. `given`: arrays that replace those of the same names."""
     for name in given:
         if name not in file.arrays:
             raise UsageError(
@@ -58,14 +58,14 @@ def load(
 
 
 class Made:
-    """The programs and arrays of a file, in a runtime."""
+    """Holds the programs and arrays of a file, in a runtime."""
 
     def __init__(self, file: File, build: Build, empty: Callable[..., Array]) -> None:
         self._calls = file.calls
         self._loops = file.loops
         self._programs = [build(source, options) for source, options in file.programs]
         self.memory: list[Array] = []
-        """All of it, as bytes."""
+        """Each piece of memory, as bytes."""
         for nbytes, contents in file.memory:
             piece = empty(nbytes, np.uint8)
             self.memory.append(piece)
@@ -84,7 +84,7 @@ class Made:
         return graph
 
     def _record(self, calls: range, loops: Sequence[Repeated]) -> None:
-        """Consecutive calls, with the loops among them."""
+        """Record consecutive calls, with the loops among them."""
         at = calls.start
         for one in loops:
             self._straight(range(at, one.calls.start))
@@ -105,7 +105,7 @@ class Made:
         if isinstance(said.what, str):
             TRANSFERS[said.what](*args)
             return
-        try:  # not as an attribute: a kernel may have the name of one that a program has
+        try:  # not as an attribute: a kernel may have the name of a program's member
             kernel = self._programs[said.what.program].__getattr__(said.what.name)
         except AttributeError as error:
             raise UsageError(str(error)) from None

@@ -1,13 +1,13 @@
-"""Loops: a body of recorded launches that runs as long as a word on the device is not zero.
+"""Loops: recorded launches that repeat as long as a word on the device, the flag, is not zero.
 
-In: the word, the most rounds, the launches of the body. Out: launches, round by round, and how many
-rounds there were. docs/design/loops.md has the meaning; this is its one implementation: the host
-reads the word before each round. Where the scheduler on the device has the whole body, it reads the
-word itself, and `Driven.on_device` runs many rounds by one launch.
+Input: the flag, the largest number of rounds, the launches of the body. Output: launches, round by
+round, and the number of rounds. docs/design/loops.md has the meaning, and this is its one
+implementation: the host reads the flag before each round. If the scheduler on the device has the
+whole body, it reads the flag itself, and `Driven.on_device` runs many rounds by one launch.
 
 Invariants:
-- A loop ends at the first of: the word is zero, `at_most` rounds, a round in which a launch failed,
-  a word whose value is lost. In the last case all that the body writes is lost.
+- A loop ends at the first of these: the flag is zero, `at_most` rounds, a round in which a launch
+  failed, a flag whose value is lost. In the last case all that the body writes is lost.
 - A round begins when the round before it has ended.
 """
 
@@ -46,25 +46,24 @@ class Loop(NamedTuple):
 
     @property
     def key(self) -> tuple[int, int]:
-        """What tells it from other loops of its graph."""
+        """Return a key that differs from those of other loops of the graph."""
         return self.calls.start, self.calls.stop
 
     def with_flag(self, change: Callable[[Array], Array]) -> Loop:
-        """The same loop with another word, and so for all that are in it."""
+        """Return the loop, and the loops in it, with other flags."""
         inner = tuple(one.with_flag(change) for one in self.inner)
         return self._replace(flag=change(self.flag), inner=inner)
 
     @property
     def all_inner(self) -> Iterator[Loop]:
-        """The loops in it, and in these."""
+        """Yield the loops in it, and in these."""
         for loop in self.inner:
             yield loop
             yield from loop.all_inner
 
 
 class Launched(list[int]):
-    """The launches of a replay so far, and the error of a flag whose value was lost before it was
-    asked for."""
+    """The launches of a replay so far. `error`: a flag was lost before it was read."""
 
     error: PoisonedError | None = None
 
@@ -77,36 +76,36 @@ class Run(Protocol):
 
 
 class Rounds:
-    """How many rounds a loop had: those that were counted, and those of a launch under way."""
+    """Counts the rounds of a loop, including those of a launch in flight."""
 
     def __init__(self, counted: int = 0, run: Run | None = None) -> None:
         self._counted, self._run = counted, run
 
     @property
     def count(self) -> int:
-        """All of them, if nothing of the loop is under way."""
+        """Return their number, if nothing of the loop is in flight."""
         return self._counted + (self._run.rounds if self._run is not None else 0)
 
 
 class Driven(Protocol):
-    """What a graph does for its loops."""
+    """A graph, as its loops use it."""
 
     engine: Engine
 
     def body(self, loop: Loop) -> Launched:
-        """Launch the body once; gives the launches."""
+        """Launch the body once. Return the launches."""
 
     def access_of(self, loop: Loop) -> Access:
-        """What a loop touches, its word included."""
+        """Return the access of a loop, including its flag."""
 
     def on_device(self, loop: Loop, most: int) -> tuple[int, Run, int] | None:
-        """Launch up to `most` rounds at once: the launch, its rounds, and how many there may be.
-        None where that cannot be."""
+        """Launch up to `most` rounds at once. Return the launch, its rounds, and how many there may
+        be. None: that is impossible."""
 
 
 def drive(graph: Driven, loop: Loop, numbers: Launched) -> Rounds:
-    """Run a loop; `numbers` gets the launches. Waits for all but the last rounds, where the device
-    counts these itself."""
+    """Run a loop, and add its launches to `numbers`. Waits for all but the last rounds, if the
+    device counts these itself."""
     engine, done = graph.engine, 0
     while done < loop.at_most:
         found = graph.on_device(loop, loop.at_most - done)
@@ -134,11 +133,11 @@ def drive(graph: Driven, loop: Loop, numbers: Launched) -> Rounds:
 
 
 def _is_set(graph: Driven, loop: Loop, numbers: Launched) -> bool:
-    """Read the word. If its value is lost, so is all that the body writes."""
+    """Read the flag. If its value is lost, so is all that the body writes."""
     engine = graph.engine
     try:
         handle = engine.read(loop.flag, None)
-    except PoisonedError as error:  # it is lost already: no launch says so
+    except PoisonedError as error:  # it is lost already, and no launch says so
         numbers.error = error
     else:
         engine.wait_quietly(handle.number)
@@ -154,7 +153,7 @@ def _any_failed(engine: Engine, numbers: Sequence[int]) -> bool:
 
 
 def checked(what: str, engine: Engine | None, flag: object, at_most: object) -> tuple[Array, int]:
-    """The word and the most rounds of a loop, as the program gave them."""
+    """Check the flag and the largest number of rounds that the program gave."""
     if not hasattr(at_most, "__index__") or not 1 <= at_most.__index__() <= LARGEST:
         raise UsageError(
             f"{what}: got at_most={at_most!r}, expected 1 to {LARGEST}: a loop on the "
@@ -174,7 +173,7 @@ def checked(what: str, engine: Engine | None, flag: object, at_most: object) -> 
 
 
 def check_written(what: str, flag: Array, accesses: Sequence[Access]) -> None:
-    """Refuse a body that cannot change the word: it would run not at all, or `at_most` rounds."""
+    """Refuse a body that cannot change the flag: it would not run, or run `at_most` rounds."""
     if not any(_meet(flag.spans[0], span) for access in accesses for span in access.writes):
         raise UsageError(
             f"{what}: no launch of the body writes the word that decides ({flag!r}); a loop with a "

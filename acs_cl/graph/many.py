@@ -1,8 +1,8 @@
 """Many launches of a kernel by one call.
 
-In: what a call of the kernel takes, each argument one value for all launches or a sequence with one
-for each. Out: one handle for all. The launches are those of a loop of calls, in order. The core
-runs the loop.
+Input: the arguments of a call of the kernel. Each is one value for all launches, or a sequence with
+one for each. Output: one handle for all. The launches are the same as in a loop of calls, in order.
+The core runs the loop.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from ..kernel import Kernel
 
 Column: TypeAlias = tuple[Any, bool]
-"""What a call of many launches gives for one place, and whether each launch has its own."""
+"""A value for one argument, and whether each launch has its own."""
 
 
 class ManyHandle(SeveralHandle):
-    """The launches of one `Kernel.launch_many`; `number` is that of the last."""
+    """Stands for the launches of one `Kernel.launch_many`. `number` is that of the last."""
 
     __slots__ = ("_parts",)
 
@@ -41,7 +41,7 @@ class ManyHandle(SeveralHandle):
 
     @property
     def access(self) -> Access:
-        """What all of them touch."""
+        """Return the access of all of them."""
         reads = dict.fromkeys(span for part in self._parts for span in part.reads)
         writes = dict.fromkeys(span for part in self._parts for span in part.writes)
         return Access(tuple(reads), tuple(writes))
@@ -59,7 +59,7 @@ def launch_many(
     wait_for: Events,
     when: object,
 ) -> Any:
-    """See `Kernel.launch_many`."""
+    """Implement `Kernel.launch_many`."""
     sizes = [_sizes(global_size), _sizes(local_size)]
     columns = [(value, _is_each(value)) for value in args]
     many = _count(kernel, count, [*sizes, (when, _is_each(when))], columns)
@@ -77,7 +77,7 @@ def launch_many(
     if engine.recorder() is not None:
         return made
     runs: list[Sequence[int]] = []
-    parts: list[Any] = []  # what some of them touch
+    parts: list[Any] = []  # the accesses of some of them
     for one in made:
         if isinstance(one, Handle):
             runs.append(numbers_of(one))
@@ -89,14 +89,14 @@ def launch_many(
 
 
 def _is_each(value: object) -> bool:
-    """Whether an argument has a value for each launch."""
+    """Tell whether an argument has a value for each launch."""
     return isinstance(value, (list, tuple, range)) or (
         isinstance(value, np.ndarray) and value.ndim > 0
     )
 
 
 def _sizes(value: object) -> Column:
-    """A size for all launches, or a list of sizes: numbers, or tuples."""
+    """Read a size for all launches, or a list of sizes: numbers, or tuples."""
     if isinstance(value, np.ndarray) and value.ndim:
         return [tuple(np.atleast_1d(size).tolist()) for size in value], True
     if isinstance(value, (list, range)):
@@ -112,7 +112,7 @@ def _count(
     others: list[Column],
     columns: list[Column],
 ) -> int:
-    """How many launches there are: all sequences have to say the same."""
+    """Return how many launches there are. All sequences have to have the same length."""
     names = ["the global size", "the local size", "when="]
     names += [f"argument {index}" for index in range(len(columns))]
     lengths = {

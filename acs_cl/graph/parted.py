@@ -1,7 +1,7 @@
-"""Launches of a graph that lanes run in parts: a replay makes a launch of each band.
+"""Parted launches: a replay makes a launch on a lane of each band.
 
-In: a launch that no segment has, and how it is to be cut. Out: `Parted`, a piece of the graph. A
-replay launches it whole where its bytes may be poisoned.
+Input: a launch that is in no segment, and how it is to be cut. Output: `Parted`, a piece of the
+graph. A replay launches it whole if its bytes may be poisoned.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Parted:
         return 1
 
     def replay(self) -> list[int] | None:
-        """Launch its parts; None: it has to be launched whole."""
+        """Launch its parts. None: it has to be launched whole."""
         return self._engine.launch_parts(self.parts, self._access)
 
 
 def parted(engine: Engine, turn: int, command: Command, access: Access) -> Parted | str:
-    """A launch that nothing else cuts, in parts; or why it stays whole, "" if nobody asked."""
+    """Cut a launch into parts, or say why it stays whole. Empty: nobody asked for bands."""
     cut = command.cut if isinstance(command, KernelCommand) else None
     if cut is None or not isinstance(command, KernelCommand):
         return ""

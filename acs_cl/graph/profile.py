@@ -1,13 +1,13 @@
 """Profile: what each launch of a graph asks of its device, measured once.
 
-In: recorded launches, and a way to run one that is no plain kernel. Out: a `Profile`, of the time
-of each launch alone and of what `costs` says of it.
+Input: recorded launches, and a function that runs one that is no simple kernel. Output: a `Profile`
+with the time of each launch alone and its costs.
 
-Times are kept by what the kernel is (source, options, sizes, numbers, bytes) and by device, beside
-what the doctor measured. A program that records the same launches again has them without a run.
+Times are kept by kernel (source, options, sizes, numbers, bytes) and by device, beside those of the
+doctor. A program that records the same launches again needs no run.
 
-Invariant: each launch runs alone, behind the end of the one before. Arrays have what they had
-before, when it is over.
+Invariant: each launch runs alone, after the end of the one before. Afterwards arrays have their
+contents back.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ MOST_KEPT = 4096
 
 RUNS = 3
 TRIES = 100
-"""Times that other threads' launches are waited for, before a launch is measured."""
+"""How often to wait for launches of other threads before a launch is measured."""
 
 
 def known(engine: Engine, launches: Sequence[Recorded]) -> Profile | None:
-    """A profile of what was kept of these launches; None if something is missing. Runs nothing."""
+    """Return a profile from times on disk. None: something is missing. Runs nothing."""
     rates = kept_balance(engine.device)
     if rates is None:
         return None
@@ -62,8 +62,8 @@ def measured(
     arrays: Sequence[Array],
     run: Callable[[int], int],
 ) -> Profile:
-    """Run all launches alone, `RUNS` times, and put the arrays back. `run` launches the one at a
-    place in the ordinary way, and gives its number."""
+    """Run all launches alone, `RUNS` times, and put the arrays back. `run`: launches the one at a
+    place in the ordinary way, and returns its number."""
     rates = balance(engine.device, engine.context)
     kept = saved(launches, arrays)
     try:
@@ -103,7 +103,7 @@ def _times(engine: Engine, launches: Sequence[Recorded], run: Callable[[int], in
 
 
 def _alone_us(engine: Engine, command: KernelCommand, queue: cl.CommandQueue) -> float:
-    """One kernel, while nothing else is under way."""
+    """Time one kernel while nothing else is in flight."""
     for _ in range(TRIES):
         engine.drain()
         with engine.lock:
@@ -117,7 +117,7 @@ def _alone_us(engine: Engine, command: KernelCommand, queue: cl.CommandQueue) ->
 
 
 def saved(launches: Sequence[Recorded], arrays: Sequence[Array]) -> list[tuple[Array, HostArray]]:
-    """What the launches overwrite of the program's arrays, as bytes."""
+    """Save the bytes of the program's arrays that the launches overwrite."""
     written = [span for _, access in launches for span in access.writes]
     everything = any(span.base == EVERYTHING for span in written)
     by_base = {array.base.number: array for array in arrays if array.base is not None}
@@ -133,7 +133,7 @@ def saved(launches: Sequence[Recorded], arrays: Sequence[Array]) -> list[tuple[A
     return saved
 
 
-# ---- what is kept --------------------------------------------------------------------------------
+# ---- on disk -------------------------------------------------------------------------------------
 
 
 def _kept_times(engine: Engine, launches: Sequence[Recorded]) -> list[float | None]:
@@ -163,7 +163,7 @@ def _read(name: str) -> float | None:
 
 
 def name_of(device: cl.Device, command: Command, access: Access) -> str:
-    """The file of a kernel at a size; empty where nobody knows which kernel it is."""
+    """Return the file name of a kernel at a size. Empty: it is unknown which kernel it is."""
     if type(command) is not KernelCommand or getattr(command.kernel, "origin", None) is None:
         return ""
     numbers = [value.hex() for value in map(bytes, command.values[1::2])]

@@ -1,7 +1,7 @@
 """Saving: the calls of a graph, written to a file.
 
-In: the calls of a graph, and names for its arrays. Out: a file as `files` describes it. Invariant:
-what a file cannot hold is a `UsageError` that names the call, and leaves no file.
+Input: the calls of a graph, and names for its arrays. Output: a file as `files` describes it.
+Invariant: a call that a file cannot hold is a `UsageError` that names it, and leaves no file.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
 
 Json = object
-"""What JSON can say: numbers, texts, lists, dictionaries, None."""
+"""Values of JSON: numbers, texts, lists, dictionaries, None."""
 
 KINDS: Mapping[object, str] = {
     transfers.write: "set",
     transfers.fill: "fill",
     transfers.copy: "copy",
 }
-"""What transfers are called in a file."""
+"""Names of transfers in a file."""
 
 
 def save(
@@ -54,8 +54,7 @@ def save(
     access: Access,
     names: Mapping[str, Array],
 ) -> None:
-    """Write the calls of a graph, and which of them are in loops. `access`: all that its launches
-    touch."""
+    """Write the calls of a graph, and its loops. `access`: all that its launches touch."""
 
     def write(to: Path | IO[bytes]) -> None:
         with zipfile.ZipFile(to, "w", zipfile.ZIP_STORED) as archive:
@@ -76,7 +75,7 @@ def save(
 
 
 class _Writer:
-    """Turns calls into JSON; long values go to `data`."""
+    """Turns calls into JSON. Long values go to `data`."""
 
     def __init__(self, engine: Engine, data: IO[bytes], access: Access) -> None:
         self._engine = engine
@@ -85,7 +84,7 @@ class _Writer:
         self._read = {span.base for span in access.reads}
         self._programs: dict[Span, dict[str, Json]] = {}
         self._declared: list[dict[str, Json]] = []
-        """What was said of the kernels of each program, by name."""
+        """The declarations for the kernels of each program, by name."""
         self._memory: dict[int, int] = {}
         self._bases: list[Array] = []
         self._where = ""
@@ -127,7 +126,8 @@ class _Writer:
         }
 
     def _contents(self, number: int, named: set[int]) -> Json:
-        """Memory that the program has no name for, and that the graph reads, keeps its values."""
+        """Return a piece of memory. It keeps its contents if the graph reads it and it has no
+        name."""
         whole = self._bases[self._memory[number]]
         if number in named or not self._read & {number, EVERYTHING}:
             return {"nbytes": whole.nbytes, "contents": None}
@@ -159,7 +159,7 @@ class _Writer:
         return {kind: self._value(args[1]), "from": self._value(args[2])}
 
     def _program(self, kernel: Kernel) -> int:
-        """The number of a kernel's program, with what was declared for the kernel."""
+        """Return the number of a kernel's program, and note the kernel's declarations."""
         if not kernel.source or kernel.name.startswith("_"):
             raise UsageError(
                 f"{self._where}: kernel {kernel.name!r} is not of a program that Runtime.build made"
@@ -199,7 +199,7 @@ class _Writer:
         return {"view": [self._memory[base.number], *place]}
 
     def _value(self, value: object) -> Json:
-        """An argument."""
+        """Convert an argument."""
         if value is None or type(value) in (bool, int, float):
             return value
         if isinstance(value, Array):
@@ -223,18 +223,18 @@ class _Writer:
 
 def _base(array: Array) -> Base:
     base = array.live().base
-    assert base is not None  # an array of no bytes has none; nobody asks for it
+    assert base is not None  # an array of no bytes has no base, and does not come here
     return base
 
 
 def _bands(value: object) -> Json:
-    """What was asked of bands: a number, a word, or a cut as it prints."""
+    """Convert `bands=`: a number, a word, or a cut as it prints."""
     found = asked(value)
     return found if isinstance(found, int) and found > 0 else str(value)
 
 
 def _spawn(value: object) -> Json:
-    """What was asked for spawned items: its fields."""
+    """Convert `spawn=` to its fields."""
     return list(spawning.asked(value))
 
 

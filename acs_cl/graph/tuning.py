@@ -1,15 +1,14 @@
-"""Tuning: how the launches of a graph are best cut into bands, found by trying.
+"""Tuning: it finds by trying how the launches of a graph are best cut into bands.
 
-In: the calls of a graph. Out: a `Tuning`: for each pair of kernels, of which one waits for the
-other, what was tried, and how each kernel is cut in the end.
+Input: the calls of a graph. Output: a `Tuning`: the cuts tried for each pair of dependent kernels,
+and the final cut of each kernel.
 
-What was found is kept by what the kernel is (source, options, sizes, numbers, bytes) and by device,
-beside what the doctor measured, also where whole launches are best. Launches with `bands="auto"`
-are cut so from then on.
+Results are kept by kernel (source, options, sizes, numbers, bytes) and by device, beside those of
+the doctor, also if whole launches are best. Launches with `bands="auto"` are cut so from then on.
 
-Invariant: a cut stays only where replays with it were clearly faster than the best ones before. In
-the end the whole graph has to be clearly faster than without any band, or all launches stay whole.
-Arrays have what they had before, when it is over.
+Invariant: a cut stays only if replays with it were clearly faster than the best before. In the end
+the whole graph has to be clearly faster than without bands, or all launches stay whole. Afterwards
+arrays have their contents back.
 """
 
 from __future__ import annotations
@@ -44,53 +43,53 @@ OFF = "off"
 TRIED: tuple[int | Policy, ...] = (Row(), 2, 4, 8, 16, 32)
 ROUNDS = 9
 LEAST_GAIN = 1.02
-"""A cut has to be so many times as fast by the median, and faster by the first quartile."""
+"""A cut has to be this many times as fast by the median, and faster by the first quartile."""
 
 WHOLE = "it was tuned, and whole launches were faster on this device"
 
 
 class Waiting(Protocol):
-    """What waits for the end of a replay."""
+    """A handle of a replay."""
 
     def wait(self) -> object:
-        """Wait."""
+        """Wait for its end."""
 
 
 class Replayed(Protocol):
-    """A graph, as far as its replays are timed."""
+    """A graph whose replays are timed."""
 
     def replay(self) -> Waiting:
         """Run it."""
 
 
 class Gain(NamedTuple):
-    """How many times as fast replays were as others, in turns with them."""
+    """How many times as fast replays were as others, interleaved."""
 
     median: float
     p25: float
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is more than the machine's unrest."""
+        """Tell whether it is more than machine noise."""
         return self.median >= LEAST_GAIN and self.p25 > 1
 
 
 class Tried(NamedTuple):
-    """What was tried for a pair of kernels."""
+    """The cuts tried for a pair of kernels."""
 
     names: tuple[str, str]
     gains: Mapping[str, Gain]
     """By cut, over the best before."""
     kept: str
-    """The cut that both kernels got; "" if they stayed as they were."""
+    """The cut that both kernels got. Empty: they stayed as they were."""
 
 
 class Tuning(NamedTuple):
-    """What was found."""
+    """The result of tuning."""
 
     tried: tuple[Tried, ...]
     cuts: Mapping[str, str]
-    """How each kernel is cut: the last one where a kernel has several sizes."""
+    """How each kernel is cut. If it has several sizes, the last one."""
     gain: Gain
     """Of the whole graph, over the same without bands."""
 
@@ -119,10 +118,14 @@ def tuned(
     within_s: float,
     tell: Callable[[str, float], None],
 ) -> tuple[Tuning, dict[int, str]]:
-    """Try cuts of all pairs, as far as time allows; what was found, and the cut of each call.
-    `launches`: those of calls that are one launch of a kernel; `record`: gives a graph of calls;
-    `tell`: is told what is tried, and which share of the whole is behind. Ctrl-C ends the trying:
-    what was found until then is kept."""
+    """Try cuts of all pairs, as far as time allows. Return the result, and the cut of each call.
+
+    - `launches`: of calls that are one launch of a kernel.
+    - `record`: makes a graph of calls.
+    - `tell`: gets the present trial, and the share of the work done.
+
+    Ctrl-C ends the trials; results until then are kept.
+    """
     kinds = {
         number: Kind(file, launch[0].name)
         for number, launch in launches.items()
@@ -175,7 +178,7 @@ def tuned(
 
 
 def note(found: Tuning, path: str) -> None:
-    """Add what was found to a file."""
+    """Append the result to a file."""
     with Path(path).open("a", encoding="utf-8") as file:
         file.write(f"{found}\n")
 
@@ -183,7 +186,7 @@ def note(found: Tuning, path: str) -> None:
 def pairs(
     launches: Mapping[int, tuple[Command, Access]], kinds: Mapping[int, Kind]
 ) -> list[tuple[Kind, Kind]]:
-    """Kernels of which one waits for the other, those first that do so most often."""
+    """Return pairs of kernels of which one waits for the other, the most frequent first."""
     hazards = core.native.Hazards()
     many: dict[tuple[Kind, Kind], int] = {}
     numbers = [number for number in launches if number in kinds]
@@ -196,7 +199,7 @@ def pairs(
 
 
 def cut(calls: Sequence[Call], kinds: Mapping[int, Kind], cuts: Mapping[Kind, str]) -> list[Call]:
-    """The same calls, each kernel cut so."""
+    """Return the calls with the cut of each kernel."""
     return [
         with_bands(call, cuts[kinds[number]]) if number in kinds else call
         for number, call in enumerate(calls)
@@ -204,18 +207,18 @@ def cut(calls: Sequence[Call], kinds: Mapping[int, Kind], cuts: Mapping[Kind, st
 
 
 def with_bands(call: Call, said: str) -> Call:
-    """The same call, cut so."""
+    """Return the call with a cut."""
     bands = int(said) if said.isdigit() else policy(said)
     return call._replace(keywords={**call.keywords, "bands": bands}, owned=(), is_plain=False)
 
 
 def compared(one: Replayed, other: Replayed) -> Gain:
-    """How many times as fast the other is, in turns."""
+    """Return how many times as fast the other is, interleaved."""
     ratios = []
     for _ in range(1 + ROUNDS):
         took = list(_times(one, other))
         ratios.append(took[0] / took[1])
-    return Gain(*map(float, np.quantile(ratios[1:], (0.5, 0.25))))  # the first ones upload
+    return Gain(*map(float, np.quantile(ratios[1:], (0.5, 0.25))))  # the first replays upload
 
 
 def _times(*graphs: Replayed) -> Iterator[float]:
@@ -225,11 +228,11 @@ def _times(*graphs: Replayed) -> Iterator[float]:
         yield perf_counter() - start
 
 
-# ---- what is kept --------------------------------------------------------------------------------
+# ---- on disk -------------------------------------------------------------------------------------
 
 
 def as_tuned(device: cl.Device, command: Command, access: Access) -> Command:
-    """A launch that is cut as the library likes, as it was tuned on this device."""
+    """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""
     file = name_of(device, command, access)
     said = _read(file) if file else ""
     if not said or type(command) is not KernelCommand or command.cut is None:
@@ -241,7 +244,7 @@ def as_tuned(device: cl.Device, command: Command, access: Access) -> Command:
 
 
 def _read(file: str) -> str:
-    """What is kept; "" if that is nothing."""
+    """Read the kept cut. Empty: there is none."""
     try:
         document = json.loads(files.read(_KIND, file) or "")
         said = str(document["bands"])

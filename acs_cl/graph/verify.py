@@ -1,7 +1,7 @@
-"""Verdicts: what was proven of a graph, for people and for files.
+"""Verdicts: what was proven of a graph, for users and for files.
 
-In: the proofs of its segments. Out: a `Verified`; or an `InternalError`, since words that do not
-keep program order are a fault of this library.
+Input: the proofs of its segments. Output: a `Verified`, or an `InternalError`, because words that
+do not keep program order are a fault of this library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NONE = "no segments: each replay launches one by one, and the runtime orders the
 
 
 class Verified(NamedTuple):
-    """Tell what was proven of a graph. `proofs`: of each segment."""
+    """What was proven of a graph. `proofs`: of each segment."""
 
     launches: int
     proofs: tuple[Proof, ...]
@@ -35,8 +35,8 @@ class Verified(NamedTuple):
 def judged(
     proofs: Sequence[tuple[Callable[[int], str], Proof]], launches: int, keeps: bool = True
 ) -> Verified:
-    """The verdict on a graph of so many launches. `proofs`: with what tells what a task is;
-    `keeps`: the order in which they are sent keeps that of the program."""
+    """Judge a graph of `launches` launches. `proofs`: each with a function that names a task.
+    `keeps`: whether they are sent in an order that keeps program order."""
     faults = [] if keeps else ["they are sent in an order that is not the program's"]
     for number, (told, proof) in enumerate(proofs, 1):
         for fault in proof.faults[:MOST_TOLD]:
@@ -52,6 +52,6 @@ def judged(
 
 
 def note(verified: Verified, path: str) -> None:
-    """Add a line to a file."""
+    """Append a line to a file."""
     with Path(path).open("a", encoding="utf-8") as file:
         file.write(f"{verified}\n")
