@@ -1,7 +1,7 @@
 """Runs independent OpenCL kernels at the same time, though a program launches them in order.
 
 A program launches kernels as if each ran after the one before. The runtime finds out which bytes
-each reads and writes. From that it knows which may run together.
+each kernel reads and writes. From that it knows which kernels may run together.
 
 >>> import acs_cl as acs
 >>> with acs.Runtime() as rt:
@@ -73,8 +73,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> typing.Any:
-    """Names are loaded when they are first asked for: pytest imports this package for its plugin,
-    in every run of whoever has it installed, and OpenCL's drivers are not to be loaded for that."""
+    """Load a public name when it is first used. Pytest imports this package for its plugin in every
+    run where it is installed, and that must not load OpenCL's drivers."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

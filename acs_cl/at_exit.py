@@ -1,13 +1,13 @@
 """How a program ends: runtimes at exit, at the end of a `with` block, and after Ctrl-C.
 
-A kernel may never end. A driver's own handlers at exit wait for it for ever, or take down what it
-uses, which is a crash: PoCL's do either. A program that was interrupted must end all the same. So
-what is under way gets a moment (`GRACE_S`), then stderr names it. The process ends without the
-driver's handlers: by itself, or `LAST_S` later by force. Another Ctrl-C ends it at once. What a
-watchdog has given up is left in the same way.
+A kernel may never end. A driver's own handlers at exit then wait forever, or free what the kernel
+uses, which is a crash. PoCL's do either. A program that was interrupted must end all the same. So
+launches in flight get a moment (`GRACE_S`), and then stderr names them. The process ends without
+the driver's handlers: by itself, or `LAST_S` later by force. Another Ctrl-C ends it at once.
+Launches that a watchdog has given up are left in the same way.
 
-In: runtimes, and why they are left. Out: they are closed, or kept for ever with what they run, for
-the device may still write to their memory.
+Input: runtimes, and the reason why they are left. Output: they are closed. Or they are kept forever
+with their launches, because the device may still write to their memory.
 
 Invariant: without an interrupt or a watchdog everything is waited for, however long that takes.
 """
@@ -29,39 +29,39 @@ from .launch.engine import Engine
 from .launch.watchdog import under_way
 
 GRACE_S = 2.0
-"""How long what is under way may take to end after Ctrl-C."""
+"""How long launches in flight may take to end after Ctrl-C."""
 
 SHORT_S = 0.1
-"""How long of that nothing is said."""
+"""How long of that nothing is printed."""
 
 LAST_S = 1.0
-"""How long the interpreter may take to end with something still running."""
+"""How long the interpreter may take to end while a launch still runs."""
 
 INTERRUPTED = 130
-"""Exit status of a program that Ctrl-C has ended, as shells have it."""
+"""Exit status of a program that Ctrl-C ended, as in shells."""
 
 FAILED = 1
-"""That of one that a watchdog has, if the program never heard of that and would say that all is
-well, or if it has to be ended by force; else it has its own."""
+"""Exit status after a watchdog, if the program never heard of the stall and would report success,
+or if it is ended by force. Otherwise the program's own status stays."""
 
 GIVEN_UP = KeyboardInterrupt, StalledError
-"""Who leaves by one of these waits no longer."""
+"""Exceptions that end a program without further waiting."""
 
 Own: TypeAlias = Literal["none", "failed", "any"]
-"""Which statuses of the program's own it has in place of ours."""
+"""Which of the program's own exit statuses replace ours."""
 
 interrupted = False
-"""Whether Ctrl-C ends the program although it has caught that: for who knows."""
+"""Whether Ctrl-C ends the program although it has caught that. Set by code that knows."""
 
 _left: list[Engine] = []
-"""Runtimes that were left with something running."""
+"""Runtimes that were left with launches running."""
 
 _again = False
 """Whether another Ctrl-C came meanwhile."""
 
 
 def leave(engine: Engine, kind: type[BaseException] | None) -> None:
-    """The end of a `with` block, by an exception of this kind."""
+    """Close an engine at the end of a `with` block. `kind`: of the exception that ended it."""
     if kind is not None and issubclass(kind, GIVEN_UP):
         _close_soon(engine)
         return
@@ -73,10 +73,10 @@ def leave(engine: Engine, kind: type[BaseException] | None) -> None:
 
 
 def collected(engine: Engine) -> None:
-    """Nobody has the engine any more. An exception would be lost in a finalizer: who interrupts it
-    is heard right after. One whose command was interrupted already gets a moment."""
+    """Close an engine that is no longer used. A finalizer loses exceptions, so an interrupt is
+    raised again right after. After an interrupted command the engine gets only a moment."""
     if interrupted:
-        with contextlib.suppress(KeyboardInterrupt):  # which is noted
+        with contextlib.suppress(KeyboardInterrupt):  # the interrupt is noted
             _close_soon(engine)
         return
     try:
@@ -89,7 +89,7 @@ def collected(engine: Engine) -> None:
 
 
 def _close_soon(engine: Engine) -> None:
-    """Close, if that takes a moment only; else say what is still running, and keep it."""
+    """Close an engine if that takes only a moment. Otherwise say what still runs, and keep it."""
     if engine in _left:
         return
     global _again
@@ -111,7 +111,7 @@ def _close_soon(engine: Engine) -> None:
 
 
 def _say(what: str, engine: Engine) -> None:
-    """What is under way, on stderr."""
+    """Name the launches in flight on stderr."""
     with engine.lock:
         launches = under_way(engine)
     why = "interrupted" if engine.watchdog is None else "given up"
@@ -120,8 +120,8 @@ def _say(what: str, engine: Engine) -> None:
 
 
 def _at_exit(again: bool = False) -> None:
-    """Close every runtime. `again`: Ctrl-C came while this was called before."""
-    last = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)  # not of a prompt
+    """Close every runtime. `again`: Ctrl-C came during an earlier call."""
+    last = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)  # not at a prompt
     is_interrupted = again or interrupted or isinstance(last, KeyboardInterrupt)
     ends = is_interrupted or isinstance(last, GIVEN_UP)
     is_news = False
@@ -133,7 +133,7 @@ def _at_exit(again: bool = False) -> None:
     except GIVEN_UP as error:
         ends, is_news, is_interrupted = True, True, isinstance(error, KeyboardInterrupt)
     if ends:
-        with contextlib.suppress(KeyboardInterrupt):  # which is noted
+        with contextlib.suppress(KeyboardInterrupt):  # the interrupt is noted
             for engine in waiting.engines():
                 _close_soon(engine)
     if _left:
@@ -141,19 +141,19 @@ def _at_exit(again: bool = False) -> None:
 
 
 def _end(seconds: float, is_interrupted: bool, is_news: bool) -> None:
-    """Something runs that nobody can stop. What is left to do at exit gets so many seconds, but for
-    what drivers do: they would take down what still runs, or wait for it. `is_news`: the program
-    has not heard of it."""
+    """End the process while a launch runs that nobody can stop. Handlers at exit get `seconds`,
+    except those of drivers, which would free what still runs, or wait for it. `is_news`: the
+    program has not heard of it."""
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # any object may stand there, and this is the end
+        with contextlib.suppress(Exception):  # any object may be there, and this is the end
             stream.flush()
     if seconds:
         status = INTERRUPTED if is_interrupted else FAILED
         own: Own = "none" if is_interrupted else "failed" if is_news else "any"
         core.native.end_process(seconds, status, own, _left)
-    else:  # no thread of Python's runs while the interpreter ends
+    else:  # no Python thread runs while the interpreter ends
         os._exit(INTERRUPTED)
 
 

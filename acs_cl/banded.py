@@ -1,8 +1,8 @@
-"""Bands of a kernel's launches: how they are to be cut, and launches of parts on lanes.
+"""Bands of a kernel's launches: how to cut them, and launches of parts on lanes.
 
-In: a call that asks for bands, with its arguments bound. Out: the `Cut` of a recorded launch, with
-which the scheduler or a replay goes on. A launch that is not recorded is made in parts here, where
-lanes have them; or there is a reason why it stays whole.
+Input: a call that asks for bands, with its arguments bound. Output: the `Cut` of a recorded launch,
+for the scheduler or a replay. A launch that is not recorded is made in parts here, if lanes have
+them. Otherwise there is a reason why it stays whole.
 """
 
 from __future__ import annotations
@@ -36,32 +36,33 @@ POISONED = "bytes of it are poisoned, or may be: a launch fails as a whole"
 
 
 class Cuttable(Called, Protocol):
-    """A kernel, as far as its launches are cut."""
+    """A kernel whose launches are cut."""
 
     standing: Any
     options: tuple[str, ...]
 
     @property
     def engine(self) -> Engine:
-        """The engine of its runtime."""
+        """Return the engine of its runtime."""
 
     @property
     def binder(self) -> core.native.Binder:
-        """What binds the arguments of its launches."""
+        """Return the binder for the arguments of its launches."""
 
     def offsets_of(self, native: Any) -> tuple[int, ...]:
-        """The parameters that take a byte offset in one of its OpenCL kernels."""
+        """Return the parameters that take a byte offset in one of its OpenCL kernels."""
 
     def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Source and name of the version that adds byte offsets; for none, its own."""
+        """Return source and name of the version that adds byte offsets. Without offsets, its
+        own."""
 
 
 class Bands:
-    """What is known of the bands of one kernel's launches."""
+    """Keeps what is known of the bands of one kernel's launches."""
 
     def __init__(self) -> None:
         self._kernels: dict[Any, tuple[OfParts, OwnKernel]] = {}
-        """What parts are launched with, by what the whole is."""
+        """The kernel for parts, by the kernel of the whole launch."""
         self._parts: dict[Any, Any] = {}
         self._tuned: dict[Any, Cut] = {}
 
@@ -69,7 +70,7 @@ class Bands:
         self, kernel: Cuttable, many: int | Policy, native: Any, bound: Bound,
         global_size: Sizes, offset: Sizes | None, decides: bool, is_declared: bool,
     ) -> Cut:  # fmt: skip
-        """How a launch is to be cut, with what any of its groups touch."""
+        """Return how a launch is to be cut, with a function for the access of any of its groups."""
         if decides:
             return Cut(many, None, "whether it runs, or how large it is, is found on the device")
         if is_declared:
@@ -88,7 +89,7 @@ class Bands:
         return Cut(many, touched, "", about, made, self._parts)
 
     def parts(self, engine: Engine, command: KernelCommand, access: Access) -> list[Part] | str:
-        """Give the parts of a launch that is not recorded; or say why it stays whole."""
+        """Return the parts of a launch that is not recorded, or the reason why it stays whole."""
         cut = command.cut
         assert cut is not None
         if reason := engine.uncut or cut.reason:
@@ -111,7 +112,7 @@ class Bands:
     def _in_parts(
         self, kernel: Cuttable, native: OwnKernel, has_local: bool, has_offset: bool
     ) -> OwnKernel | str:
-        """What parts of a launch are launched with; or why there are none."""
+        """Return the kernel for parts of a launch, or the reason why there is none."""
         if native not in self._kernels:
             self._kernels[native] = _made(kernel, native)
         asked, made = self._kernels[native]
@@ -123,7 +124,8 @@ class Bands:
 
 
 def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
-    """How parts of its launches know what the whole would, and what is launched for that."""
+    """Make a kernel for parts, in which they know what the whole launch would. Return it with its
+    rewritten source."""
     from .opencl_c.variants.parts import of_parts
 
     engine = kernel.engine
@@ -133,7 +135,7 @@ def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
     if not asked.source:
         if not mixes_offsets(engine.device):
             return asked, native
-        options.append("-DACS_CL_PARTS")  # machine code of its own
+        options.append("-DACS_CL_PARTS")  # forces machine code of its own
     if kernel.signature.program_globals:
         return asked._replace(reason="its program has variables, of which there is one"), native
     try:
@@ -149,11 +151,11 @@ def launched(
     engine: Engine, command: KernelCommand, access: Access, parts: Sequence[Part],
     wait_for: Sequence[cl.Event] | None,
 ) -> CutHandle | str:  # fmt: skip
-    """Launch the parts of a launch that touches what `access` says; or say why it stays whole."""
+    """Launch the parts of a launch, or say why it stays whole. `access`: of the whole launch."""
     numbers = engine.launch_parts(parts, access, wait_for)
     return POISONED if numbers is None else CutHandle(engine, numbers, command.name, access)
 
 
 def left_whole(engine: Engine, handle: Handle, reason: str) -> Handle:
-    """A launch that was to be cut, and why it was not."""
+    """Return a handle of a launch that was not cut, with the reason."""
     return CutHandle(engine, (handle.number,), handle.name, handle.access, reason)

@@ -1,8 +1,8 @@
 """Calls of arrays and kernels: recorded by a graph, or made at once.
 
-In: what the program asks an array or a kernel for. Out: handles, or values. Where nothing is
-unusual the native core makes a read that is waited for, and waits for it, in one call. Invariant:
-whatever is unusual is read by a launch as all others (`transfers.read`).
+Input: calls of the program on an array or a kernel. Output: handles, or values. If nothing is
+unusual, the native core makes a blocking read in one call. Invariant: an unusual array is read by a
+launch like any other (`transfers.read`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .records import Access, Command, HostArray
 
 
 class Calls:
-    """What the engine has done by the rooms above it."""
+    """Implements functions of higher modules for the engine."""
 
     def collected(self, engine: Engine) -> None:
-        """Nobody has the engine any more."""
+        """Clean up an engine that is no longer used."""
         at_exit.collected(engine)
 
     def read_now(self, engine: Engine, array: Array, out: object) -> HostArray:
@@ -34,9 +34,9 @@ class Calls:
         refuse_on_host_task("get")
         host = transfers.target_for(array, out)
         queues = engine.backend.core_queues
-        if engine.table.is_counted:  # whether they went well is known when they have been retired
+        if engine.table.is_counted:  # only their ends tell whether their counts were right
             queues = None
-        if engine.watchdog is not None:  # which ends a wait of Python's
+        if engine.watchdog is not None:  # it ends a wait in Python
             queues = None
         if queues is not None and array.nbytes and array.contiguous:
             done = queues.read_now(engine, array, host)
@@ -45,7 +45,7 @@ class Calls:
             if done is not None and done is not False:
                 engine.wait(done, "read")
                 return host
-        transfers.read(engine, array, host).wait()  # which says what failed
+        transfers.read(engine, array, host).wait()  # the wait says what failed
         return host
 
     def read(self, engine: Engine, array: Array, out: object) -> Handle:
@@ -59,7 +59,7 @@ class Calls:
         engine.called()
         if (graph := engine.recorder()) is None:
             return transfers.write(engine, array, source, copy)
-        if copy:  # once, by the graph
+        if copy:  # the graph copies once
             return graph.capture(transfers.write, engine, array, source, False)
         return graph.capture(partial(transfers.write, source=source, copied=False), engine, array)
 
@@ -83,7 +83,7 @@ class Calls:
         return launch_many(kernel, *how)
 
     def as_tuned(self, engine: Engine, command: Command, access: Access) -> Command:
-        """A launch that is cut as the library likes, as it was tuned on this device."""
+        """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""
         from .graph.tuning import as_tuned
 
         return as_tuned(engine.device, command, access)

@@ -1,11 +1,11 @@
 """Calls that decide on the device: `when=` and `size(…)`.
 
-In: a kernel, the values of a call that decide, and the command that the call would be without them.
-Out: a launch of a `DecidedCommand`.
+Input: a kernel, the values of a call that decide, and the command of the call without them. Output:
+a launch of a `DecidedCommand`.
 
-Invariants: what decides is among the reads of the launch, which overwrites nothing for sure, since
-it may be skipped. What decides is read before the kernel writes anything: bytes that the kernel may
-write itself are copied first, by a launch of their own.
+Invariants: the values that decide are among the reads of the launch. The launch overwrites nothing
+for sure, since it may be skipped. The values are read before the kernel writes anything: if the
+kernel may write them itself, a launch copies them first.
 """
 
 # Long because: a call, its decision and the variants that decide change together.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .launch.engine import Engine
 
 ROUNDED = 64
-"""An upper bound is rounded up to a multiple of this where the driver picks the group size, so that
+"""An upper bound is rounded up to a multiple of this if the driver chooses the group size, so that
 it finds a good one."""
 
 _UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
@@ -44,8 +44,8 @@ _UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
 class size:  # noqa: N801  read like `range` and `slice`
     """Takes a global size from the device: the value of `count`, one uint32 or int32 there.
 
-    It is read when the launch's turn comes. `upto` is the most that it may be; more is an error of
-    that launch.
+    It is read when the launch starts. `upto` is the largest allowed value. A larger value is an
+    error of that launch.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -85,13 +85,13 @@ class Decided(Called, Protocol):
 
     @property
     def engine(self) -> Engine:
-        """The engine of its runtime."""
+        """Return the engine of its runtime."""
 
     def offsets_of(self, native: cl.Kernel) -> tuple[int, ...]:
-        """The parameters that take a byte offset in one of its OpenCL kernels."""
+        """Return the parameters that take a byte offset in one of its OpenCL kernels."""
 
     def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Source and name of the version that adds byte offsets."""
+        """Return source and name of the version that adds byte offsets."""
 
     def refuse_second_variables(self, why: str, instead: str) -> None:
         """Refuse a rewritten version of a kernel that uses variables of its program."""
@@ -105,7 +105,7 @@ class Deciding:
         self._when = None if when is None else _cell(kernel, when, "when=")
         self._count: Cell | None = None
         self.global_size = global_size
-        """With the upper bound in place of a count."""
+        """The global size, with the upper bound in place of a count."""
         self._command: DecidedCommand | None = None
         if global_size and type(global_size[0]) is size:
             self._count = _cell(kernel, global_size[0].count, "the count of acs.size")
@@ -113,7 +113,7 @@ class Deciding:
 
     @property
     def counts(self) -> bool:
-        """Whether the device decides for how many work-items it runs."""
+        """Tell whether the device decides on the number of work-items."""
         return self._count is not None
 
     def launch(self, plain: KernelCommand, access: Access, wait_for: Events) -> Handle:
@@ -121,14 +121,14 @@ class Deciding:
         engine = self._kernel.engine
         command, access, _copies = self.decided(plain, access, wait_for)
         if not engine.backend.decides:
-            _ = command.guarded  # what is wrong with the variant is an error of this call
+            _ = command.guarded  # makes a fault of the variant an error of this call
         self._command = command
         return engine.launch(command, access, wait_for)
 
     @property
     def variant(self) -> cl.Kernel | None:
-        """The OpenCL kernel that looks into memory of the runtime first, once a queue has needed it
-        for the launch."""
+        """Return the OpenCL kernel that reads the decision first, once a queue has needed it for
+        the launch."""
         command = self._command
         if command is None or command.decision.when is None:
             return None
@@ -138,8 +138,8 @@ class Deciding:
     def decided(
         self, plain: KernelCommand, access: Access, wait_for: Events = None
     ) -> tuple[DecidedCommand, Access, list[Array]]:
-        """`plain` with the decision, what it touches, and copies of cells that it may write, which
-        are launched by this and have to live until it is."""
+        """Return `plain` with the decision, its access, and copies of cells that it may write. The
+        copies are launched here and have to live until the launch."""
         kernel, count = self._kernel, self._count
         cells = [cell for cell in (self._when, count) if cell is not None]
         reads = (*access.reads, *(cell.span for cell in cells))
@@ -169,8 +169,8 @@ class Deciding:
         return command, Access(reads, access.writes), copies
 
     def _copy(self, cell: Cell, wait_for: Events) -> Array:
-        """A copy, made in program order, of a cell that the kernel may write: its first groups
-        would decide for the others."""
+        """Copy a cell that the kernel may write, in program order. Otherwise its first groups would
+        decide for the others."""
         engine = self._kernel.engine
         if is_svm(cell.place.memory) is not engine.store.is_svm:
             raise UsageError(
@@ -184,9 +184,9 @@ class Deciding:
 
 
 class Guards:
-    """The guarded variants of one kernel, and its words for counts that break the rules.
+    """Holds the guarded variants of one kernel, and its words for counts that are not allowed.
 
-    It does not hold the kernel, whose it is: that would be a cycle that keeps the runtime.
+    It does not hold its kernel: that would be a cycle that keeps the runtime alive.
     """
 
     def __init__(self) -> None:
@@ -202,7 +202,7 @@ class Guards:
         cells: Sequence[Cell],
         local: tuple[int, ...] | None,
     ) -> tuple[KernelCommand, Fault | None]:
-        """The command that decides by itself, by what is in `cells`."""
+        """Return the command that decides by itself, by the values in `cells`."""
         native, first, collective = self._native(kernel, plain.kernel, decision)
         pointers, values = plain.pointers, plain.values
         for cell in cells:
@@ -236,9 +236,9 @@ class Guards:
     def _native(
         self, kernel: Decided, plain: cl.Kernel, decision: Decision
     ) -> tuple[OwnKernel, int, str]:
-        """The variant of an OpenCL kernel of `kernel`, the index of its first parameter more, and a
-        call in it that all work-items of a group have to reach together. A clone for each mixture
-        of SVM and buffers, as of kernels without a decision."""
+        """Return the variant of an OpenCL kernel, the index of its first extra parameter, and a
+        call in it that all work-items of a group have to reach together. Each mixture of SVM and
+        buffers has a clone, as for kernels without a decision."""
         kinds = tuple(
             cell and is_svm(cell.place.memory) for cell in (decision.when, decision.count)
         )
@@ -284,8 +284,8 @@ class Guards:
 
 
 def _cell(kernel: Decided, value: object, what: str) -> Cell:
-    """The memory behind a value that decides: exactly one uint32 or int32 of this runtime, or four
-    bytes of another library's."""
+    """Return the memory of a value that decides: one uint32 or int32 of this runtime, or four bytes
+    of another library."""
     dtype = getattr(value, "dtype", None)
     try:
         found = arguments.resolve(kernel.engine, value)

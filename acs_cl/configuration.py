@@ -1,8 +1,8 @@
 """The plan of a runtime: which backend, how many lanes, which memory, and why.
 
-In: a device and options. Out: a `Plan`. 'auto' takes the cached probe of the device (`acs-cl
-doctor` measures and caches it), else a static guess for its driver: a measurement would cost a
-program its start-up.
+Input: a device and options. Output: a `Plan`. 'auto' takes the cached probe of the device (`acs-cl
+doctor` measures and caches it), or a static guess for its driver. A measurement would slow down the
+start of a program.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ ORDERED = ("c11", "ptx")
 
 
 def refuse_unknown(backend: str, where: str = "") -> None:
-    """Raise `UsageError` for what is no backend's name."""
+    """Raise `UsageError` for an unknown name of a backend."""
     if backend != "auto" and backend not in NAMES:
         raise UsageError(f"unknown backend {backend!r}{where}; there are: auto, {', '.join(NAMES)}")
 
 
 def plan(device: cl.Device, options: Options, lanes_by: tuple[str, str]) -> Plan:
-    """Options where they are given, else what is known of the device. `lanes_by`: which lane a
-    launch takes, where it was asked for."""
+    """Take the options that are given, and for the others what is known of the device. `lanes_by`:
+    how launches choose lanes, if asked for."""
     refuse_unknown(options.backend, " in ACS_CL_BACKEND" if options.overruled else "")
     known = probe.quick(device) or probe.assume(device)
     backend = known.backend if options.backend == "auto" else options.backend
@@ -70,7 +70,6 @@ def plan(device: cl.Device, options: Options, lanes_by: tuple[str, str]) -> Plan
 
 
 def _mixes(issue: str, known: probe.Probe, memory: str) -> bool:
-    """Whether 'auto' has a scheduler on the device beside its lanes: where there is order between
-    groups and addresses last. `ready_first` is an order in which launches go to queues, which an
-    epoch has no use for."""
+    """Tell whether 'auto' has a scheduler beside its lanes: groups are ordered, and addresses last.
+    `ready_first` is an order in which launches go to queues, which epochs do not use."""
     return known.memory_model in ORDERED and memory == "svm" and issue == "eager"

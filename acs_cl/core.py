@@ -1,7 +1,7 @@
 """Load the native core, `acs_cl/_core/`, and refuse one that does not fit these sources.
 
-Every launch passes through it, and nothing stands in for it. `_core.pyi` declares what is in it;
-others import it from here as `native`, so that nobody meets a core that was not looked at.
+Every launch passes through it, and nothing replaces it. `_core.pyi` declares its contents. Other
+modules import it from here as `native`, so that they never use a core that was not checked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if _found != INTERFACE:
     raise ImportError(f"the native core of acs_cl {what}: {_INSTALL}", name="acs_cl._core")
 
 ABOUT = f"native, {native.SOURCES[:12]}"
-"""What reports say of it: the beginning of the digest of its sources."""
+"""What reports say about it: the beginning of the digest of its sources."""
 
 
 def use_this_thread() -> None:

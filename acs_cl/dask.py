@@ -1,13 +1,13 @@
 """Recorded graphs on other machines, by Dask.
 
-In: a recorded graph, and a Dask cluster whose workers have the plugin `Worker`. Out: tasks that
-replay the graph on a worker's device. The graph travels as the file that `Graph.save` writes, once
-for each worker. What a task is given and what it gives are NumPy arrays, or arrays that stay on
-the device of the worker.
+Input: a recorded graph, and a Dask cluster whose workers have the plugin `Worker`. Output: tasks
+that replay the graph on a worker's device. The graph travels as the file that `Graph.save` writes,
+once for each worker. Inputs and results of a task are NumPy arrays, or arrays that stay on the
+device of the worker.
 
 Invariant: a replay here is a function of its inputs. A named array that is not given begins with
-zeros, and other memory with what the file says. So Dask may run it anywhere, and again when a
-worker was lost.
+zeros, and other memory with the contents in the file. So Dask may run it anywhere, and again when
+a worker was lost.
 
 >>> import acs_cl as acs
 >>> import acs_cl.dask
@@ -59,8 +59,8 @@ GRAPHS = 32
 
 
 class Step:
-    """Holds a recorded graph as the bytes of its file, to be sent. Named arrays are what a replay
-    takes and gives."""
+    """Holds a recorded graph as the bytes of its file, to be sent. Named arrays are the inputs and
+    results of a replay."""
 
     def __init__(self, graph: Graph, /, **arrays: Array) -> None:
         if not isinstance(graph, Graph):
@@ -75,7 +75,7 @@ class Step:
 
     @classmethod
     def of(cls, data: bytes) -> Step:
-        """Make one of the bytes of a file that `Graph.save` wrote."""
+        """Make a step from the bytes of a file that `Graph.save` wrote."""
         step = cls.__new__(cls)
         step._hold(bytes(data))
         return step
@@ -88,7 +88,7 @@ class Step:
 
 
 class Kept:
-    """An array on the device of a worker. Wherever it is sent it becomes a NumPy array."""
+    """An array on the device of a worker. When it is sent it becomes a NumPy array."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -107,8 +107,8 @@ class Kept:
 class Worker(distributed.WorkerPlugin):
     """Gives each worker of a cluster a runtime: `client.register_plugin(acs.dask.Worker())`.
 
-    `devices`: what the workers take in turns: indices or parts of names, as `Runtime(device=…)` has
-    them. Other options are those of `Runtime`.
+    The workers take `devices` in turn: indices or parts of names, as for `Runtime(device=…)`. Other
+    options are those of `Runtime`.
     """
 
     name = "acs_cl"
@@ -145,15 +145,15 @@ def replay(
 ) -> dict[str, object]:
     """Replay a graph on the worker that runs this task.
 
-    `inputs`: values of named arrays; those that are not given begin with zeros. `outputs`: names of
-    the arrays to give back, by default all that the graph writes. With `keep` they stay on the
-    device, for other tasks of the same worker.
+    `inputs`: values of named arrays. Arrays without a value begin with zeros. `outputs`: names of
+    the arrays to return, by default all that the graph writes. With `keep` they stay on the device,
+    for other tasks of the same worker.
     """
     return _site(_worker()).loaded(step).replay(dict(inputs or {}), outputs, keep)
 
 
 class _Site:
-    """What a worker has: a runtime, and the graphs that were sent to it."""
+    """Holds the runtime of a worker, and the graphs that were sent to it."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -161,7 +161,7 @@ class _Site:
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
 
     def loaded(self, step: Step) -> _Loaded:
-        """The graph of a step, made at the first time."""
+        """Return the graph of a step. It is made at the first call."""
         with self._lock:
             found = self._loaded.get(step.digest)
             if found is None:
@@ -173,7 +173,7 @@ class _Site:
 
 
 class _Loaded:
-    """A graph that was sent to a worker."""
+    """Holds a graph that was sent to a worker."""
 
     def __init__(self, runtime: Runtime, step: Step) -> None:
         self._runtime = runtime
@@ -190,7 +190,7 @@ class _Loaded:
             for piece in made.memory
             if _base(piece) not in named and _base(piece) in reads & writes
         ]
-        """Memory without a name that a replay changes, and what it begins with."""
+        """Memory without a name that a replay changes, and its first contents."""
 
     def _copy(self, array: Array) -> Array:
         copy = self._runtime.empty(array.shape, array.dtype)
@@ -200,7 +200,7 @@ class _Loaded:
     def replay(
         self, inputs: dict[str, object], outputs: Sequence[str] | None, keep: bool
     ) -> dict[str, object]:
-        """See `replay` above. Nothing is waited for but what is read back."""
+        """Replay as `replay` above says. Only the arrays that are read back are waited for."""
         wanted = self._written if outputs is None else list(outputs)
         for name in (*inputs, *wanted):
             if name not in self._arrays:

@@ -29,7 +29,7 @@ class AcsError(Exception):
 
 
 class UsageError(AcsError, ValueError):
-    """Says that the call was wrong; nothing was launched, and no earlier launch is lost.
+    """Says that the call was wrong. Nothing was launched, and no earlier launch is lost.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -42,7 +42,7 @@ class UsageError(AcsError, ValueError):
 
 
 class CheckError(UsageError):
-    """Says that a check (`Runtime(check=…)`) found what the program does and did not declare.
+    """Says that a check (`Runtime(check=…)`) found an access that the program did not declare.
 
     `finding` has the fields kind, launch, kernel, argument, parameter, first_byte, site, text.
     """
@@ -53,7 +53,7 @@ class CheckError(UsageError):
 
 
 class CheckWarning(UserWarning):
-    """A check has something to say that need not be wrong."""
+    """Says something that a check found and that need not be wrong."""
 
 
 class DeviceError(AcsError, RuntimeError):
@@ -70,7 +70,8 @@ class DeviceError(AcsError, RuntimeError):
 
 
 class BuildError(DeviceError):
-    """A program does not build. `log` is the compiler's text, `line` the first line it names."""
+    """Says that a program does not build. `log` is the compiler's text, `line` the first line it
+    names."""
 
     def __init__(self, message: str, log: str = "", line: int | None = None) -> None:
         super().__init__(message)
@@ -79,20 +80,20 @@ class BuildError(DeviceError):
 
 
 class OutOfMemory(DeviceError, MemoryError):  # noqa: N818  as PyOpenCL and CUDA say it
-    """The device has no memory left, even after everything in flight had ended."""
+    """Says that the device has no memory left, even after everything in flight had ended."""
 
 
 class StalledError(DeviceError, TimeoutError):
     """Says that nothing has ended for as long as the watchdog waits, and what runs meanwhile.
 
-    Nothing is lost: what is under way goes on, and may be waited for again.
+    Nothing is lost: launches in flight go on, and may be waited for again.
     """
 
 
 class PoisonedError(AcsError, RuntimeError):
-    """Says that the data never came to be: a launch that it follows from failed.
+    """Says that the data was never written, because a launch before it failed.
 
-    `__cause__` is that first failure. Bytes stay poisoned until they are fully overwritten (`fill`,
+    `__cause__` is the first failure. Bytes stay poisoned until they are fully overwritten (`fill`,
     `set`, `copy_from`, a declared `writes=`) or freed.
 
     >>> import acs_cl as acs
@@ -108,7 +109,7 @@ class PoisonedError(AcsError, RuntimeError):
 
 
 class InternalError(AcsError, AssertionError):
-    """A promise of this library was broken. Please report it with the message."""
+    """Says that a promise of this library was broken. Please report it with the message."""
 
 
 INSTEAD = {
@@ -128,11 +129,12 @@ INSTEAD = {
     },
     "Handle": {"get": "wait(), or get() of an array", "result": "wait()", "synchronize": "wait()"},
 }  # fmt: skip
-"""What to write for a name that others have and a class of ours does not."""
+"""What to write for a name that other libraries have and our class does not."""
 
 
 def no_attribute(owner: object, name: str) -> NoReturn:
-    """Say that there is no such attribute, and what to write instead: a class's `__getattr__`."""
+    """Raise that there is no such attribute, and what to write instead. It is a class's
+    `__getattr__`."""
     kind = type(owner).__name__
     there = INSTEAD.get(kind, {}).get(name)
     hint = f"; write {there}" if there else ""

@@ -1,7 +1,7 @@
-"""Backends: where launches run. One contract (`launch.backend`), a file each.
+"""Backends: where launches run. They have one contract (`launch.backend`), and a file each.
 
-In: launches whose upstream was submitted before. Out: their completions. A backend keeps the order
-that a launch's upstream asks for and may overlap everything else.
+Input: launches whose upstream was submitted before. Output: their completions. A backend keeps the
+order of upstream and may overlap everything else.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def create(
     placing: Placing,
     profiling: bool,
 ) -> Backend:
-    """The host backend called `name` on one device."""
+    """Make the host backend called `name` on one device."""
     if name not in HOST:
         raise UsageError(f"unknown backend {name!r}; there are: auto, {', '.join(NAMES)}")
     return HostQueues(name, context, device, lanes, profiling, placing)
 
 
 def create_emulated(context: cl.Context, device: cl.Device, options: object) -> Backend:
-    """The backend 'emulated'; the emulator is loaded by nothing else."""
+    """Make the backend 'emulated'. Nothing else loads the emulator."""
     from .backends.emulate import emulate
     from .backends.emulated import Emulated
 
@@ -65,5 +65,5 @@ def create_device(
     choice: Choice | None,
     table: native.Table,
 ) -> Device:
-    """The backend 'device', with `host` for what its scheduler does not run."""
+    """Make the backend 'device'. `host`: for launches that its scheduler does not run."""
     return Device(context, device, host, store, tier, settings, choice, table)

@@ -1,7 +1,7 @@
-"""Handles: what a launch gives back.
+"""Handles: each launch returns one.
 
-In: an engine and a launch. Out: `wait`, `done`, `event`. A handle keeps the launch's number, name
-and access, not its event nor its arrays, so that keeping handles costs little.
+Input: an engine and a launch. Output: `wait`, `done`, `event`. A handle keeps the launch's number,
+name and access, but not its event or arrays, so that handles are cheap to keep.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from .errors import no_attribute
 
 
 class Waits(Protocol):
-    """What a handle asks: the engine that made the launch."""
+    """The engine of a launch, as its handle uses it."""
 
     def wait(self, number: int, name: str) -> None:
-        """Block until a launch has ended; raise if it failed or never could run."""
+        """Block until a launch has ended. Raise if it failed or never could run."""
 
     def is_done(self, number: int) -> bool:
-        """Whether a launch has ended, well or not."""
+        """Tell whether a launch has ended, well or not."""
 
     def event(self, number: int) -> cl.Event:
-        """An event that completes with a launch."""
+        """Return an event that completes with a launch."""
 
 
 class Handle(core.native.Handle):
-    """Stands for a launch under way or done.
+    """Stands for a launch that runs or has ended.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -43,7 +43,7 @@ class Handle(core.native.Handle):
     engine: Waits
 
     def wait(self) -> Any:
-        """Block until the launch has ended; raise if it failed or never could run.
+        """Block until the launch has ended. Raise if it failed or never could run.
 
         Returns the NumPy array of a `get(wait=False)`, the return value of a host task, else None.
         """
@@ -51,7 +51,7 @@ class Handle(core.native.Handle):
         result = self._result
         return result() if callable(result) else result
 
-    if not TYPE_CHECKING:  # a checker would take any name then
+    if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute
 
     @property

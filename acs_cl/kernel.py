@@ -1,12 +1,12 @@
 """Kernels: from a call in PyOpenCL's order to a launch.
 
-In: calls `kernel(global_size, local_size, *args)`. Out: `KernelCommand` and `Access` for the
+Input: calls `kernel(global_size, local_size, *args)`. Output: `KernelCommand` and `Access` for the
 runtime.
 
-A call comes to the core's `Caller` first. That makes the launch by itself if one like it was made
-before, by the kernel's launch plan (`plans`), and calls `Kernel._call` for the first ones and for
-whatever is unusual. The arguments are bound by the core then, too (`access.binder`). Unusual ones
-are made usual before (`Kernel._usual`), which knows every case and every error.
+A call comes to the core's `Caller` first. If one like it was made before, the core makes the launch
+by itself, from the kernel's launch plan (`plans`). First and unusual calls go to `Kernel._call`.
+The core binds their arguments, too (`access.binder`). Unusual arguments are converted before
+(`Kernel._usual`), which knows every case and every error.
 """
 
 # Long because: somebody has to know every argument there is, and every wrong one by name.
@@ -46,7 +46,7 @@ _new = tuple.__new__
 
 
 class Kernel(core.native.Caller):
-    """Launches when called: PyOpenCL's order of arguments, without the queue.
+    """Launches its kernel when called: PyOpenCL's order of arguments, without the queue.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -92,12 +92,12 @@ class Kernel(core.native.Caller):
 
     @property
     def native(self) -> OwnKernel:
-        """Return the runtime's own `pyopencl.Kernel`; its arguments change with every launch."""
+        """Return the runtime's own `pyopencl.Kernel`. Its arguments change with every launch."""
         return self._native
 
     @property
     def signature(self) -> Signature:
-        """Tell what its parameters are, and what it may do to the memory behind them."""
+        """Return its parameters, and what it may do to the memory behind them."""
         if self._signature is None:
             from .access.inference import signature_of
 
@@ -111,7 +111,7 @@ class Kernel(core.native.Caller):
 
     @property
     def binder(self) -> core.native.Binder:
-        """Return what binds the arguments of its launches."""
+        """Return the binder for the arguments of its launches."""
         if self._binder is None:
             signature = self.signature
             everything = bool(signature.anywhere)
@@ -127,10 +127,10 @@ class Kernel(core.native.Caller):
 
     @property
     def infer_ranges(self) -> bool | None:
-        """Say whether a launch counts with only the bytes of its views that the body can reach.
+        """Say whether a launch counts only the bytes of its views that the body can reach.
 
-        False: all of each view counts. True: always. None, the default: until they were worked out
-        for very many sizes and numbers; with others all of each view counts then.
+        False: each view counts as a whole. True: always. None, the default: yes, up to very many
+        different sizes and numbers. After that each view counts as a whole.
         """
         return self._ranges
 
@@ -154,12 +154,19 @@ class Kernel(core.native.Caller):
         spawn: object = None,
         **unknown: object,
     ) -> Handle:
-        """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
-        takes events of other queues; `when=` is one uint32 or int32 on the device: the kernel runs
-        only if that is not zero when its turn comes. The first global size may be `acs.size`.
-        `bands=`: into how many parts the launch is cut, 'auto', 'off' or an
-        `acs.Row()`, `acs.Tile(rows, columns)` or `acs.Strided(parts)`. `spawn=`: what becomes of
-        items that it spawns, an `acs.Spawn` or the name of a controller."""
+        """Launch.
+
+        - `reads=`, `writes=` replace what was inferred for the bases that they name.
+        - `wait_for=` takes events of other queues.
+        - `when=` is one uint32 or int32 on the device. The kernel runs only if it is not zero at
+          the start.
+        - `bands=`: how the launch is cut: a number, 'auto', 'off', `acs.Row()`, `acs.Tile(rows,
+          columns)` or `acs.Strided(parts)`.
+        - `spawn=`: what happens to items that it spawns: an `acs.Spawn` or the name of a
+          controller.
+
+        The first global size may be `acs.size`.
+        """
         if local_size is ...:
             takes = ", ".join(parameter.name for parameter in self.signature.parameters)
             raise UsageError(
@@ -253,7 +260,7 @@ class Kernel(core.native.Caller):
             if deciding.counts:
                 return handle
             variant = deciding.variant
-        # where launches are cut by default, only such a call tells what the next one is
+        # with bands by default, only a call without bands= says what the next one is
         is_usual = bands is None and deciding is None and whole != POISONED
         if plain and items is None and (is_usual or not asked(self.engine.options.bands)):
             # a graph keeps commands, and makes tasks of them
@@ -263,7 +270,7 @@ class Kernel(core.native.Caller):
     def _spread(
         self, command: KernelCommand, access: Access, bound: Bound, wait_for: Events
     ) -> Handle | None:
-        """Launch in parts on several devices, where the engine has them and that pays."""
+        """Launch in parts on several devices, if the engine has them and it pays."""
         views, numbers = bound.views, bound.numbers
 
         def access_of(global_size: Sizes, offset: Sizes) -> Access:
@@ -284,16 +291,14 @@ class Kernel(core.native.Caller):
         wait_for: Events = None,
         when: object = None,
     ) -> Any:
-        """Launch many times by one call. It does what a loop of calls does, for a fraction of what
-        that costs.
+        """Launch many times by one call, like a loop of calls at a fraction of the cost.
 
         Each argument is one value for all launches, or has one for each: a list or tuple of arrays,
         a NumPy array or list of numbers. Sizes (lists, or NumPy arrays of one or two dimensions)
-        and `when=` may differ too. `count=` says how many launches there are where nothing else
-        does.
+        and `when=` may differ too. `count=` gives the number of launches if nothing else does.
 
-        Returns one handle, which waits for all of them; in a recording, the list of their handles.
-        Launches before a wrong one are made.
+        Returns one handle, which waits for all of them. In a recording, it returns a list of
+        handles. Launches before a wrong one are made.
 
         >>> import acs_cl as acs
         >>> with acs.Runtime() as rt:
@@ -310,10 +315,10 @@ class Kernel(core.native.Caller):
         )
 
     def access(self, function: Any = None, /, **modes: str) -> Kernel:
-        """Declare what every launch of this kernel touches, in place of what was inferred.
+        """Declare which bytes every launch of this kernel touches, in place of what was inferred.
 
         `kernel.access(x="r", y="w[4*gid:4*gid+4]")` names parameters, modes and ranges in elements.
-        Ranges may use `gid`, `gsize0` and scalar parameters. As the last resort it takes a function
+        Ranges may use `gid`, `gsize0` and scalar parameters. As a last resort, pass a function
         `(global_size, local_size, *args) -> (reads, writes)` that returns lists of arrays and
         views.
         """
@@ -324,14 +329,15 @@ class Kernel(core.native.Caller):
         return self
 
     def _forget(self) -> None:
-        """The core makes no launches of it any more, until it has another plan."""
+        """Stop the core from making its launches, until it has another plan."""
         core.native.forget(self)
 
     def _bind(
         self, args: Arguments, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
         narrows: bool,
     ) -> tuple[cl.Kernel, Bound]:  # fmt: skip
-        """Have the core bind the arguments of a launch, and say which OpenCL kernel takes them."""
+        """Let the core bind the arguments of a launch. Return them with the OpenCL kernel that
+        takes them."""
         engine = self.engine
         how = global_size, local_size, offset
         bound = self.binder.bind(engine, *how, args, False, narrows)
@@ -344,9 +350,9 @@ class Kernel(core.native.Caller):
         return native, bound._replace(values=(*bound.values, *starts))
 
     def _usual(self, args: Arguments) -> tuple[list[object], cl.Kernel, list[object]]:
-        """Make any arguments usual, and refuse wrong ones: memory is `Resolved`, a value is bytes,
-        everything else as the driver takes it. Besides, the kernel for such memory, and values that
-        this one takes behind the others."""
+        """Convert any arguments to usual ones, and refuse wrong ones. Memory becomes `Resolved`, a
+        value becomes bytes, and the rest is what the driver takes. Return them with the kernel for
+        such memory, and the values that this kernel takes behind the others."""
         parameters = self.signature.parameters
         if len(args) != len(parameters):
             names = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
@@ -405,7 +411,7 @@ class Kernel(core.native.Caller):
             ) from None
 
     def _object(self, index: int, parameter: Parameter, value: object) -> object:
-        """Local memory, samplers, null pointers; everything else is wrong here."""
+        """Take local memory, samplers and null pointers. Anything else is wrong here."""
         if parameter.space == "local" and isinstance(value, cl.LocalMemory):
             return value
         if parameter.space == "sampler" and isinstance(value, cl.Sampler):
@@ -417,7 +423,7 @@ class Kernel(core.native.Caller):
         raise self._wrong(index, parameter, value)
 
     def _wrong(self, index: int, parameter: Parameter, value: object) -> UsageError:
-        """An argument that is not of the parameter's kind."""
+        """Make the error for an argument that is not of the parameter's kind."""
         expected = {
             "local": "pyopencl.LocalMemory(nbytes)",
             "sampler": "a pyopencl.Sampler",
@@ -434,8 +440,8 @@ class Kernel(core.native.Caller):
     def _lengths(
         self, lengths: tuple[object, ...], what: str, decides: bool = False
     ) -> tuple[Any, ...]:
-        """Lengths as plain integers; drivers divide by them. With `decides`, the first may be
-        `acs.size`."""
+        """Convert lengths to plain integers, because drivers divide by them. With `decides`, the
+        first may be `acs.size`."""
         found: list[Any] = []
         for index, length in enumerate(lengths):
             if type(length) is size:
@@ -476,15 +482,16 @@ class Kernel(core.native.Caller):
         return f"launch {self.engine.number + 1} of kernel {self.name!r}"
 
     def globals_span(self) -> Span:
-        """Return the bytes of program-scope variables: a base per program, or all memory if that is
-        not known."""
+        """Return the bytes of program-scope variables: a base per program, or all memory if
+        unknown."""
         if self._program is None:
             return arguments.ALL[0]
         return interval(-int(self._program.int_ptr), 0, 1)
 
     def native_for(self, offsets: tuple[int, ...], kinds: tuple[bool, ...]) -> Any:
-        """Return the OpenCL kernel for some arguments. NVIDIA's driver refuses a buffer where the
-        same kernel object was once given an SVM pointer, so each mixture has a clone of its own."""
+        """Return the OpenCL kernel for some arguments. NVIDIA's driver refuses a buffer if the same
+        kernel object was once given an SVM pointer. So each mixture of kinds has a clone of its
+        own."""
         if not offsets and all(kind is self.engine.store.is_svm for kind in kinds):
             return self._native
         clone = self._clones.get((offsets, kinds))
@@ -496,8 +503,8 @@ class Kernel(core.native.Caller):
         return clone
 
     def _variant(self, offsets: tuple[int, ...]) -> tuple[Any, str]:
-        """The program and name of the version that adds byte offsets to some pointers, for views
-        that start inside a buffer."""
+        """Return program and name of the version that adds byte offsets to some pointers. Views
+        that start inside a buffer need it."""
         variant = self._variants.get(offsets)
         if variant is None:
             source, name = self.variant_source(offsets)
@@ -507,8 +514,8 @@ class Kernel(core.native.Caller):
         return variant
 
     def refuse_second_variables(self, why: str, instead: str) -> None:
-        """Refuse a rewritten version of a kernel that uses variables of its program. That version
-        is in a program of its own, whose variables are others."""
+        """Refuse a rewritten version of a kernel that uses variables of its program. The version is
+        in another program, which has its own variables."""
         if self.signature.program_globals:
             raise UsageError(
                 f"{self.label()}: {why} a rewritten version of the kernel, and that one would have "
@@ -516,7 +523,8 @@ class Kernel(core.native.Caller):
             )
 
     def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Return source and name of the version that adds byte offsets; for none, its own."""
+        """Return source and name of the version that adds byte offsets. Without offsets, its
+        own."""
         found = self._sources.get(offsets)
         if found is None:
             if offsets:
@@ -539,7 +547,7 @@ class Kernel(core.native.Caller):
         return found
 
     def offsets_of(self, native: Any) -> tuple[int, ...]:
-        """Return the parameters that take a byte offset in one of the OpenCL kernels of this."""
+        """Return the parameters that take a byte offset in one of its OpenCL kernels."""
         clones = self._clones.items()
         return next((offsets for (offsets, _), clone in clones if clone is native), ())
 
@@ -563,7 +571,7 @@ class Kernel(core.native.Caller):
         return arguments.replace(access, read_spans, write_spans, exact)
 
     def _check_const(self, args: tuple[object, ...], writes: tuple[Span, ...]) -> None:
-        """A declared write needs a parameter that can write."""
+        """Check that a declared write has a parameter that can write."""
         written = {span.base for span in writes}
         suspects: dict[int, tuple[int, Parameter]] = {}
         for index, (parameter, value) in enumerate(
@@ -599,14 +607,14 @@ def _sizes(value: object, what: str, kernel: str) -> tuple[Any, ...]:
 
 
 def _whole(number: object) -> int:
-    """An integer of Python's, NumPy's or others'; a truth value is none."""
+    """Convert an integer of Python, NumPy or others. A bool is none."""
     if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         raise TypeError
     return int(number.__index__())
 
 
 def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:
-    """What `Runtime.prebuild` was given: where a kernel comes from, and the items of its groups."""
+    """Return the origin of a kernel and the work-items of its groups, for `Runtime.prebuild`."""
     group = 0
     if isinstance(kernel, tuple) and len(kernel) == 2:
         kernel, local = kernel
@@ -620,7 +628,7 @@ def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], 
 
 
 def registers_of(kernel: Kernel) -> int:
-    """How many registers a work-item has; 0: the compiler does not tell, which is asked for it."""
+    """Return how many registers a work-item has. 0: the compiler does not tell."""
     from .opencl_c.registers import of_program
 
     engine = kernel.engine

@@ -1,11 +1,16 @@
 """Options of a runtime: from arguments, overridden by the environment.
 
-In: what the program passed. Out: checked `Options`. The environment wins, so that a program can be
-run on another backend from outside: `ACS_CL_BACKEND`, `ACS_CL_TRACE` (a file to write the trace
-to), `ACS_CL_CHECK` (checks, besides those asked for), `ACS_CL_VERIFY` (a file to write proofs of
-recorded graphs to), `ACS_CL_WATCHDOG` (seconds without an end), `ACS_CL_NO_PLANS` (every launch
-goes through Python's planning, for tests of it); `PYOPENCL_CTX` chooses the device where the
-program names none.
+Input: arguments of the program. Output: checked `Options`. The environment wins, so that a program
+can run on another backend without a change. `PYOPENCL_CTX` chooses the device if the program names
+none.
+
+- `ACS_CL_BACKEND`: the backend.
+- `ACS_CL_TRACE`: a file for the trace.
+- `ACS_CL_CHECK`: checks, in addition to those asked for.
+- `ACS_CL_VERIFY`: a file for proofs of recorded graphs.
+- `ACS_CL_TUNE`: a file for the results of tuning graphs.
+- `ACS_CL_WATCHDOG`: seconds without an end.
+- `ACS_CL_NO_PLANS`: every launch goes through Python's planning, for tests of it.
 """
 
 from __future__ import annotations
@@ -104,7 +109,7 @@ def _known(name: str, value: object, names: Collection[str]) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether a time may be this."""
+    """Tell whether a value can be a time."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -116,7 +121,7 @@ def _seconds(text: str) -> float:
 
 
 def placing(after: str, new: str, known: Placing) -> Placing:
-    """How launches are placed on lanes: as was asked, or else as is known of the device."""
+    """Return how launches are placed on lanes: as asked for, or else as known of the device."""
     _known("lane_after", after, ("auto", *LANE_AFTER))
     _known("lane_new", new, ("auto", *LANE_NEW))
     if after == new == "auto":
@@ -126,7 +131,7 @@ def placing(after: str, new: str, known: Placing) -> Placing:
 
 
 def prefetches(asked: str, on_cpu: bool) -> bool:
-    """Whether long uploads go ahead: what a processor copies takes the time of its kernels."""
+    """Tell whether long uploads go ahead. On a CPU the copies would take time from its kernels."""
     return asked == "on" or (asked == "auto" and not on_cpu)
 
 
@@ -139,7 +144,7 @@ def scheduler_settings(
     timed: bool,
     room: Room,
 ) -> Settings:
-    """What a runtime was asked for of its scheduler on the device."""
+    """Check the options of the scheduler on the device."""
     if groups is not None and (not isinstance(groups, int) or groups < 1):
         raise UsageError(f"groups={groups!r}: expected an integer of at least 1")
     if not is_number(slice_ms) or not 0 < slice_ms < 1e9:
@@ -151,5 +156,5 @@ def scheduler_settings(
 
 
 def spawning(asked: object) -> Room:
-    """What a runtime was asked to do with items that kernels spawn."""
-    return asked if isinstance(asked, Room) else Room(spawns.asked(asked))  # a room: of tests
+    """Check the option for items that kernels spawn."""
+    return asked if isinstance(asked, Room) else Room(spawns.asked(asked))  # tests pass a room

@@ -1,8 +1,8 @@
 """Launch plans: what the native core has to know of a kernel to make its launches by itself.
 
-In: launches that Python made, and where they went. Out: a plan of the kernel, and what its sizes
-and numbers come to. Invariant: what the core makes by itself is what Python would have made;
-whatever the plan does not say comes here.
+Input: launches that Python made, and where they went. Output: a plan of the kernel, with entries
+for sizes. Invariant: the core makes the same launch as Python would have. Anything that the plan
+does not cover comes to Python.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from .scheduler.backend import Head
 
 _Parameter: TypeAlias = tuple[str, str, int]
-"""What the core calls a parameter, how it is used, and its bytes."""
+"""The core's code of a parameter, how it is used, and its bytes."""
 
 FLAGS = (np.dtype(np.uint32), np.dtype(np.int32))
-"""Types of a word that `when=` looks at."""
+"""Types of a word for `when=`."""
 
 _HEAD_BYTES = RECORD_BYTES - INLINE_BYTES
 _MOST_POINTERS = 31
@@ -46,15 +46,15 @@ _NUMBERS = (
 
 
 class Given(Protocol):
-    """What a kernel of PyOpenCL's was given."""
+    """The arguments of a PyOpenCL kernel."""
 
     @property
     def pointers(self) -> dict[int, object]:
-        """Memory and the like, by index."""
+        """Return memory and the like, by index."""
 
     @property
     def values(self) -> dict[int, bytes]:
-        """All others."""
+        """Return all other arguments."""
 
 
 class Planned(Called, Protocol):
@@ -65,19 +65,19 @@ class Planned(Called, Protocol):
 
     @property
     def engine(self) -> Engine:
-        """The engine of its runtime."""
+        """Return the engine of its runtime."""
 
     @property
     def native(self) -> OwnKernel:
-        """The runtime's own kernel."""
+        """Return the runtime's own kernel."""
 
     @property
     def binder(self) -> core.native.Binder:
-        """What binds the arguments of its launches."""
+        """Return the binder for the arguments of its launches."""
 
 
 def use(handle: type, cut_handle: type) -> None:
-    """What a launch gives back, and one in bands, once."""
+    """Tell the core once which classes are handles, of a launch and of one in bands."""
     core.native.use(handle, cut_handle, Array, cl.LocalMemory, _NUMBERS, FLAGS)
 
 
@@ -89,10 +89,10 @@ def plan_launches(
     number: int,
     variant: object = None,
 ) -> None:
-    """Launch `number`, without keywords but for `when=`, went to a backend: the core makes those
-    like it from now on, with `when=` or without, as far as nothing is unusual when they come.
-    `command`: what it is without `when=`; `is_kept`: a graph has it; `variant`: the OpenCL kernel
-    that looks at `when=` first, if there is one."""
+    """Let the core make launches like `number`, with `when=` or without, while nothing is unusual.
+    That launch went to a backend without any keyword except `when=`. `command`: the launch without
+    `when=`. `is_kept`: a graph has it. `variant`: the OpenCL kernel that reads `when=` first, if
+    there is one."""
     assert isinstance(kernel, core.native.Caller)
     native, engine = core.native, kernel.engine
     if kernel.is_for_python or not engine.table.usable:
@@ -120,8 +120,8 @@ def plan_bands(
     parts: Sequence[Part],
     args: tuple[object, ...],
 ) -> None:
-    """A launch went to lanes in parts: the core makes bands like them from now on, there or in a
-    scheduler, where `asked` is what `bands=` says. `command`: the whole launch."""
+    """Let the core make bands like those of a launch that went to lanes in parts, there or in a
+    scheduler. `asked`: the value of `bands=`. `command`: the whole launch."""
     assert isinstance(kernel, core.native.Caller)
     native, engine = core.native, kernel.engine
     if kernel.is_for_python or not engine.table.usable or command.kernel is not kernel.native:
@@ -153,9 +153,9 @@ def plan_commands(
     given: Given,
     number: int,
 ) -> None:
-    """Launch `number`, a command of an `acs.Queue`, went to a backend: the core makes those like it
-    from now on. `of_program` is what the program launched, with the arguments that it was `given`;
-    `kernel` is the runtime's own for it, which has the plan."""
+    """Let the core make commands like launch `number`, a command of an `acs.Queue`. `of_program`:
+    the program's kernel, with the arguments that it was `given`. `kernel`: the runtime's own kernel
+    for it, which has the plan."""
     assert isinstance(kernel, core.native.Caller)
     native, engine = core.native, kernel.engine
     name, queued, global_size, local_size = command[:4]
@@ -171,7 +171,7 @@ def plan_commands(
 def _stay(
     kernel: Planned, command: KernelCommand, args: tuple[object, ...], number: int
 ) -> tuple[int, int, str | None] | None:
-    """How long launches like `number` go to lanes, where that one did."""
+    """Return the lease of launches like `number` on lanes, if it went to one. None: it did not."""
     engine = kernel.engine
     backend = engine.backend
     if backend.core_queues is None:
@@ -181,12 +181,12 @@ def _stay(
     if not stay[0] or not _are_plain(engine, args):
         return None
     if engine.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
-        return None  # how much of it there is decides whether the scheduler takes the next one
+        return None  # the size of local memory decides whether the scheduler takes the next one
     return stay
 
 
 def _plan(kernel: Planned, parameters: list[_Parameter] | None, function: Function | None) -> bool:
-    """Give the core a plan for the kernel; false where it can have none."""
+    """Give the core a plan for the kernel. Return False if it can have none."""
     assert isinstance(kernel, core.native.Caller)
     engine, signature = kernel.engine, kernel.signature
     if (
@@ -210,8 +210,8 @@ def _plan(kernel: Planned, parameters: list[_Parameter] | None, function: Functi
 def _places(
     kernel: Planned, codes: list[_Parameter], function: Function | None
 ) -> tuple[list[int], tuple[int, int] | tuple[()] | None]:
-    """Where each argument is in a record, and bytes of all arguments and of local memory; nothing
-    where it cannot pack them, None where there are no records."""
+    """Return the place of each argument in a record, and the bytes of all arguments and of local
+    memory. The pair is empty if the core cannot pack them, and None if there are no records."""
     nowhere = [0] * len(codes)
     if function is None:
         return nowhere, None
@@ -225,8 +225,8 @@ def _places(
 
 
 def _parameters(kernel: Planned, given: Given | None = None) -> list[_Parameter] | None:
-    """What each parameter is for the core, how it is used, and its bytes; None where one is left to
-    Python. What a kernel of PyOpenCL's was `given` tells what the signature does not."""
+    """Return the code, mode and bytes of each parameter. None: one is left to Python. `given`:
+    arguments of a PyOpenCL kernel, which tell what the signature does not."""
     found = [
         _parameter(parameter, index, given)
         for index, parameter in enumerate(kernel.signature.parameters)
@@ -235,7 +235,7 @@ def _parameters(kernel: Planned, given: Given | None = None) -> list[_Parameter]
 
 
 def _parameter(parameter: Parameter, index: int, given: Given | None) -> _Parameter:
-    """One of them; no code where it is left to Python."""
+    """Return the code, mode and bytes of a parameter. Without a code it is left to Python."""
     code, mode, nbytes = parameter_of(parameter)
     if given is None or code in "PL":
         return (code, mode, nbytes) if code != "?" else ("", "", 0)
@@ -252,7 +252,7 @@ def _too_many(parameters: Sequence[_Parameter]) -> bool:
 
 
 def _are_plain(engine: object, args: tuple[object, ...]) -> bool:
-    """Whether all memory among the arguments is plain arrays of the runtime."""
+    """Tell whether all memory among the arguments is plain arrays of the runtime."""
     return all(
         value.home is engine
         if type(value) is Array

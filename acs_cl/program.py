@@ -1,7 +1,7 @@
 """Programs: a built OpenCL program whose kernels are attributes.
 
-In: a PyOpenCL program with its source and options. Out: one `Kernel` for each name asked for; and
-for each `pyopencl.Kernel` of other code that is launched.
+Input: a PyOpenCL program with its source and options. Output: one `Kernel` for each name asked for,
+and for each `pyopencl.Kernel` of other code that is launched.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from .launch.engine import Engine
 
 ADOPTED = 1024
-"""Foreign kernels remembered by a runtime."""
+"""Foreign kernels that a runtime remembers."""
 
 NOTHING_TOLD = "", ("-cl-std=CL3.0",)
-"""Source and options that the driver does not tell: any standard may be theirs."""
+"""Source and options that the driver does not tell. They may be of any standard."""
 
 _unknown = itertools.count(1)
 
@@ -72,8 +72,8 @@ class Program:
         return sorted({*super().__dir__(), *self.kernels})
 
     def __getattr__(self, name: str) -> Kernel:
-        """Make a kernel that was not asked for before. From then on it is an attribute as any
-        other: to come here for each launch takes Python longer than the launch."""
+        """Make a kernel that was not asked for before. From then on it is a normal attribute,
+        because coming here takes Python longer than a launch."""
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         try:
@@ -90,18 +90,18 @@ class Program:
 
 
 def source_text(source: str | Path) -> str:
-    """Read the text to build, and put the header of spawned items into it if it asks for that."""
+    """Read the text to build. Add the header of spawned items if the text includes it."""
     return with_spawn_header(read_source(source))
 
 
 def engine_of(program: Program) -> Engine:
-    """The engine of a program's runtime. As a member it would hide a kernel of that name."""
+    """Return the engine of a program's runtime. As a member it would hide a kernel of that name."""
     return program._engine
 
 
 def adopted_kernel(engine: Engine, native: object) -> Kernel:
-    """Our kernel for a foreign `pyopencl.Kernel`: its own clone, so that the caller's arguments
-    stay."""
+    """Return our kernel for a foreign `pyopencl.Kernel`. It is a clone, so that the caller's
+    arguments stay."""
     if not isinstance(native, cl.Kernel):
         raise UsageError(f"launch takes a pyopencl.Kernel, got {describe(native)}")
     key = key_of(native)
@@ -115,15 +115,15 @@ def adopted_kernel(engine: Engine, native: object) -> Kernel:
                 )
             if len(engine.programs) >= ADOPTED:
                 del engine.programs[next(iter(engine.programs))]
-            # the program is kept too, so that its address is not given to another
+            # the program is kept too, so that no other program gets its address
             known = engine.programs[key] = _adopt(engine, native)
     found: Kernel = known[0]
     return found
 
 
 def key_of(native: Any) -> tuple[int, str]:
-    """What a foreign kernel has in common with others of the same program and name. It keeps that,
-    so that one whose program is not known is told from any other."""
+    """Return a key shared by kernels of the same program and name. The kernel keeps the key, so a
+    kernel of an unknown program differs from all others."""
     key: tuple[int, str] | None = getattr(native, "acs_key", None)
     if key is None:
         program = _program_of(native)
@@ -133,7 +133,7 @@ def key_of(native: Any) -> tuple[int, str]:
 
 
 def _program_of(native: cl.Kernel) -> Any:
-    """A kernel's program. None where the driver does not tell, as Intel's CPU runtime does not once
+    """Return a kernel's program. None: the driver does not tell. Intel's CPU runtime does not once
     the program's owner has released it."""
     try:
         return native.get_info(cl.kernel_info.PROGRAM)

@@ -1,7 +1,7 @@
-"""Arithmetic on rectangles of bytes: do two spans meet, and where.
+"""Arithmetic on rectangles of bytes: whether two spans meet, and where.
 
-In: strides and offsets in bytes, or spans. Out: spans and truth values. `overlap`, `covers` and
-`merged` are the core's (`_core/hazards/span.hpp`); emu/reference/ranges.py is their model.
+Input: strides and offsets in bytes, or spans. Output: spans and truth values. `overlap`, `covers`
+and `merged` are the core's (`_core/hazards/span.hpp`); emu/reference/ranges.py is their model.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from . import core
 from .records import Span
 
 Rectangle = tuple[int, int, int, int]
-"""Start, pitch, rows and width, of whatever base."""
+"""Start, pitch, rows and width, without a base."""
 
 overlap, covers, merged = core.native.overlap, core.native.covers, core.native.merged
 
 
 def intervals(span: Span, most: int = 65536) -> list[tuple[int, int]]:
-    """The rows of a span as (start, end); its hull where there are more rows than `most`."""
+    """Return the rows of a span as (start, end). With more rows than `most`, return its hull."""
     if span.rows > most:
         return [(span.start, span.end)]
     return [
@@ -28,7 +28,7 @@ def intervals(span: Span, most: int = 65536) -> list[tuple[int, int]]:
 
 
 def shared_bytes(a: Span, b: Span) -> tuple[int, int] | None:
-    """The first interval of bytes that both contain, or None."""
+    """Return the first interval of bytes that both contain, or None."""
     for start, end in intervals(a):
         for other_start, other_end in intervals(b):
             low, high = max(start, other_start), min(end, other_end)
@@ -38,8 +38,9 @@ def shared_bytes(a: Span, b: Span) -> tuple[int, int] | None:
 
 
 def rectangle(first: int, last: int, width: int, steps: Sequence[tuple[int, int]]) -> Rectangle:
-    """The rectangle that runs of `width` cover, which lie at all sums of some of the steps
-    `(distance, count)` from `first` on and end at `last`; their hull where it takes more."""
+    """Return the rectangle of runs of `width` bytes that begin at sums of steps `(distance,
+    count)`. They lie from `first` on and end at `last`. Return their hull if one rectangle does not
+    do."""
     pitch, rows = width, 1
     for step, count in sorted(steps):
         if rows == 1 and step <= width:

@@ -1,9 +1,9 @@
-"""What passes between the stages: frozen records and a few numbers, nothing else.
+"""Records that pass between the stages: frozen records and a few numbers.
 
-A `Span` says which bytes of which base; an `Access` which spans a launch reads and writes; a
-`Launch` is one command in program order together with what it must wait for. `Options`, `Modes` and
-`Plan` say how a runtime works. Records are named tuples: cheap to make on the hot path, compared by
-value, never changed after they are made.
+A `Span` says which bytes of which base. An `Access` says which spans a launch reads and writes. A
+`Launch` is one command in program order with its upstream. `Options`, `Modes` and `Plan` say how a
+runtime works. Records are named tuples: cheap to make on the hot path, compared by value, never
+changed after they are made.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ DType: TypeAlias = np.dtype[Any]
 """The type of elements, which is known only when a program runs."""
 
 Report: TypeAlias = dict[str, Any]
-"""Names with numbers, texts, and lists and tables of these: what is told to people, or is JSON."""
+"""Names with numbers, texts, and lists and tables of these, for users or as JSON."""
 
 Sizes: TypeAlias = tuple[int, ...]
-"""A number for each axis of a launch, and other short rows of numbers."""
+"""A number for each axis of a launch, and other short tuples of numbers."""
 
 EVERYTHING = 0
-"""Base number of 'memory that nobody can name': a launch that uses it conflicts with all others."""
+"""Base number of memory that cannot be named. A launch that uses it conflicts with all others."""
 
 
 APART = 1 << 40
-"""With several devices, the numbers of a base on two of them are so far apart."""
+"""With several devices: the distance between the numbers of a base on two of them."""
 
 STAGING = 1 << 60
-"""Where the numbers of memory begin through which copies between devices go."""
+"""The first number of staging memory, through which copies between devices go."""
 
 
 def base_text(base: int) -> str:
@@ -62,12 +62,12 @@ class Span(NamedTuple):
 
     @property
     def end(self) -> int:
-        """One past the last byte."""
+        """Return the place behind the last byte."""
         return self.start + (self.rows - 1) * self.pitch + self.width
 
     @property
     def nbytes(self) -> int:
-        """How many bytes there are in it."""
+        """Return how many bytes it has."""
         return self.rows * self.width
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ def interval(base: int, start: int, nbytes: int) -> Span:
 
 
 class Access(NamedTuple):
-    """The bytes a launch reads, the bytes it writes, and those it is sure to write completely."""
+    """The bytes that a launch reads, those that it writes, and those that it writes completely."""
 
     reads: tuple[Span, ...]
     writes: tuple[Span, ...]
@@ -93,25 +93,25 @@ class Access(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Why a launch waits for `upstream`: 'RAW', 'WAR', 'WAW' or 'reuse' (recycled memory)."""
+    """Why a launch follows `upstream`: 'RAW', 'WAR', 'WAW' or 'reuse' (recycled memory)."""
 
     upstream: int
     kind: str
 
 
 class Command(Protocol):
-    """What a launch does."""
+    """The work of a launch."""
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Return the name that users see."""
 
     @property
     def on_host(self) -> bool:
-        """Whether a thread of ours runs it, not the device."""
+        """Tell whether a thread of ours runs it, not the device."""
 
     def enqueue(self, queue: Any, wait_for: Sequence[Any] | None) -> Any:
-        """Put it on `queue` behind the events in `wait_for`; give back its event."""
+        """Put it on `queue` behind the events in `wait_for`, and return its event."""
 
 
 class Launch(NamedTuple):
@@ -124,18 +124,18 @@ class Launch(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What a group of the scheduler ran of a launch, and when: tiles one behind the other."""
+    """Tiles of a launch that a group of the scheduler ran one after another."""
 
     number: int
     """The launch."""
     part: int
-    """Of a replay which of its tasks; -1: the launch is one."""
+    """For a replay: which of its tasks. -1: the launch is one task."""
     group: int
     start_ns: int
     end_ns: int
     tiles: int
     is_child: bool
-    """It belongs to what the launch spawned."""
+    """Whether the launch spawned it."""
 
 
 class Part(NamedTuple):
@@ -143,9 +143,9 @@ class Part(NamedTuple):
 
     name: str
     launch: int
-    """The launch of the graph, from 1 on; 0: it runs nothing, others wait for it together."""
+    """The launch of the graph, from 1 on. 0: a joint task."""
     band: int
-    """Which of its launch's bands; -1: the launch is not cut."""
+    """The band of its launch. -1: the launch is not cut."""
     reads: tuple[Span, ...]
     writes: tuple[Span, ...]
     upstream: tuple[int, ...]
@@ -153,24 +153,25 @@ class Part(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What timed schedulers have noted."""
+    """The notes of timed schedulers."""
 
     runs: Sequence[Run] = ()
     parts: tuple[tuple[int, tuple[Part, ...]], ...] = ()
     """Of replays, by launch."""
     clock: str = ""
-    """'ns', 'ticks', 'order' (no clock: times are made up from it), '' where nothing was noted."""
+    """'ns', 'ticks', 'order' (no clock: times are derived from the order), '': nothing was
+    noted."""
     error_ns: int = 0
     """How far times may be off against those of events."""
     dropped: int = 0
     """Tiles for which there was no room."""
     cost_ns: float = 0.0
-    """What it takes a group to note a tile, about."""
+    """About how long a group takes to note a tile."""
     untimed: tuple[tuple[str, str], ...] = ()
-    """Kernels whose tasks have no times, and why."""
+    """Kernels whose tasks have no times, and the reason."""
 
     def and_those(self, other: Found) -> Found:
-        """Both together. The less exact clock stands for both."""
+        """Join both. The less exact clock stands for both."""
         return Found(
             (*self.runs, *other.runs),
             (*self.parts, *other.parts),
@@ -190,9 +191,9 @@ class Modes(NamedTuple):
     uninitialised: bool = False
     leaks: bool = False
     seed: int = 0
-    """Where the random orders begin."""
+    """Seed of the random orders."""
     every: int = 0
-    """1: look at every launch; N: at one in N; 0: at all but those that are proven."""
+    """1: check every launch. N: check one in N. 0: check all that are not proven."""
 
     def __bool__(self) -> bool:
         return any(self[:4])
@@ -204,7 +205,7 @@ class Modes(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What a runtime was asked for. None and 'auto' are decided by the device."""
+    """The options that a program gave. The device decides about None and 'auto'."""
 
     backend: str
     issue: str
@@ -215,26 +216,26 @@ class Options(NamedTuple):
     trace: bool
     trace_file: str | None
     overruled: str | None
-    """What the program asked for, where `ACS_CL_BACKEND` says otherwise."""
+    """The program's own choice, if `ACS_CL_BACKEND` overrules it."""
     check: Modes = Modes()
     plans: bool = True
     """Whether the core may make launches by itself, from plans of earlier ones."""
     proofs_file: str | None = None
-    """Where graphs tell what was proven of them when they were recorded."""
+    """File where graphs write what was proven when they were recorded."""
     order: str = "first_in"
-    """Which of the launches of a graph that are ready at the same time goes first."""
+    """Which of several ready launches of a graph goes first."""
     watchdog_s: float | None = None
-    """How long nothing may end before the runtime says what runs; None: for ever."""
+    """How long nothing may end before the runtime reports what runs. None: forever."""
     predict: bool = True
-    """Whether epochs may come as foreseen."""
+    """Whether epochs may be foreseen."""
     tune_file: str | None = None
-    """Where graphs tell what was found when they were tuned, before their first replay."""
+    """File where graphs write the results of tuning, before their first replay."""
     prefetch: str = "off"
     """Whether long uploads go ahead of launches that use their targets."""
     dependencies: str = "exact"
-    """What a launch is taken to touch of its arguments."""
+    """Which of its arguments a launch is taken to touch."""
     bands: object = "off"
-    """How recorded launches are cut into bands: a number, a word, or a policy of `access.cuts`."""
+    """How launches are cut into bands: a number, a word, or a policy of `access.cuts`."""
 
 
 class Placing(NamedTuple):
@@ -243,9 +244,9 @@ class Placing(NamedTuple):
     after: str = "tail"
     """Which lane of its upstream a launch takes."""
     new: str = "least"
-    """Which one it takes where it takes none of these."""
+    """Which lane it takes if it takes none of these."""
     uploads: bool = False
-    """Whether long uploads have one of their own."""
+    """Whether long uploads have a lane of their own."""
 
 
 LANE_AFTER = ("tail", "same", "disjoint")
@@ -253,18 +254,18 @@ LANE_NEW = ("least", "reuse", "always")
 
 
 class Plan(NamedTuple):
-    """What a runtime uses, and a sentence that says why."""
+    """The parts that a runtime uses, and a sentence that says why."""
 
     backend: str
     lanes: int
     memory: str
     why: str
     host: str
-    """The host backend: the backend itself, or what goes beside the scheduler on the device."""
+    """The host backend: the backend itself, or the one beside the scheduler on the device."""
     tier: str
-    """What the device offers for order between groups: 'c11', 'ptx' or 'none'."""
+    """The device's memory model for order between groups: 'c11', 'ptx' or 'none'."""
     scheduler: str
-    """'all': everything that can goes to the scheduler on the device; 'mix': what gains by it;
-    'no'."""
+    """'all': everything that can goes to the scheduler on the device. 'mix': launches that gain by
+    it. 'no': none."""
     placing: Placing = Placing()
-    """How lanes are taken where nobody has said that."""
+    """How lanes are chosen if the program did not say."""

@@ -1,10 +1,10 @@
-"""The runtime: what a program holds, and where the parts of the library are put together.
+"""The runtime: it is what a program holds, and puts the parts of the library together.
 
-In: what the program asks for. Out: programs, arrays, handles, graphs, reports. The work is done
+Input: calls of the program. Output: programs, arrays, handles, graphs, reports. The work is done
 elsewhere: `launch.engine` is the machinery, and has the state.
 
-Invariant: an array, a kernel or a handle keeps the engine alive, not the runtime. So a runtime has
-no state of its own, and another one stands for the same engine where the program has let go of it.
+Invariant: arrays, kernels and handles keep the engine alive, not the runtime. So a runtime has no
+state of its own. If the program has dropped it, another one can stand for the same engine.
 """
 
 # Long because: it is all that a program is promised of a runtime, with examples.
@@ -23,8 +23,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyopencl as cl
 
-# what a program may never ask for (recording, tracing, explaining) is imported where it is asked
-# for: its start waits for all that is imported here
+# modules that a program may never need (recording, tracing, explaining) are imported later, because
+# imports here make every start slower
 from . import at_exit, core, factory, plans, transfers, waiting
 from .calls import Calls
 from .configuration import plan
@@ -65,33 +65,34 @@ if TYPE_CHECKING:
 
 
 class Runtime:
-    """Runs launches on one device in program order; independent ones run at the same time.
+    """Runs launches on one device in program order, and independent ones at the same time.
 
-    - `device`: None, an index, a part of its name, or a `pyopencl.Device`; or pass a `context`.
+    - `device`: None, an index, a part of its name, or a `pyopencl.Device`. Or pass a `context`.
     - `backend`: 'auto', 'serial', 'out_of_order', 'lanes', 'device' or 'emulated'.
-    - `issue`: 'eager' or 'ready_first'.
-    - `window`: how many launches may be in it; None is without bound.
-    - `lanes`: queues of the backend 'lanes'; `lane_after`, `lane_new`: how launches take them.
-    - `backlog`: launches in flight at which the next one waits.
-    - `memory`: 'svm' or 'buffers'.
-    - `devices`: several of them, as `[0, 1]` or `"all"`; `placement`: how launches are placed;
-      `spread`: whether one may be cut and run on all of them (None: where that pays).
+    - `issue`: when launches go to the device. 'eager': at once. 'ready_first': when all launches
+      that they follow have ended.
+    - `window`: how many launches the runtime watches at one time. None: no bound.
+    - `lanes`: queues of backend 'lanes'. `lane_after`, `lane_new`: how launches choose one.
+    - `backlog`: number of launches in flight at which the next one waits.
+    - `memory`: memory of arrays, 'svm' or 'buffers'.
+    - `devices`: several devices, as `[0, 1]` or `"all"`. `placement`: how launches are placed.
+      `spread`: whether one launch may be cut and run on all of them. None: where that pays.
     - `trace`: record a timeline.
     - `check`: 'access', 'order', 'uninitialised', 'leaks', or several of them.
-    - `watchdog_s`: seconds in which nothing ends, after which it says what runs.
+    - `watchdog_s`: if nothing ends for so many seconds, report what runs.
     - `groups`, `slice_ms`, `order`: for the scheduler on the device.
-    - `predict`: whether steps that repeat are recognised, and stay on the device.
-    - `prefetch`: whether long uploads go ahead of launches that use their targets, 'auto', 'on' or
+    - `predict`: recognise steps that repeat, and keep them on the device.
+    - `prefetch`: let long uploads go ahead of launches that use their targets: 'auto', 'on' or
       'off'.
-    - `dependencies`: what a launch touches of its arguments: 'exact', or GrCUDA's 'with-const' and
-      'no-const'.
-    - `bands`: into how many parts recorded launches are cut, 'auto', 'off', or how: `acs.Row()`,
-      `acs.Tile(rows, columns)`, `acs.Strided(parts)`.
-    - `spawn`: what becomes of items that kernels spawn: 'hungry', 'always', 'never' or 'ccqs', or
-      an `acs.Spawn`.
-    - `emulate`: for 'emulated', a mapping with `machine`, `policy` and `durations`.
+    - `dependencies`: what a launch is taken to touch of its arguments: 'exact', or GrCUDA's
+      'with-const' and 'no-const'.
+    - `bands`: how launches are cut into parts: a number, 'auto', 'off', `acs.Row()`,
+      `acs.Tile(rows, columns)` or `acs.Strided(parts)`.
+    - `spawn`: what happens to items that kernels spawn: 'hungry', 'always', 'never', 'ccqs', or an
+      `acs.Spawn`.
+    - `emulate`: for backend 'emulated', a mapping with `machine`, `policy` and `durations`.
 
-    The reference of options has each of them in full.
+    The reference of options describes each in full.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -160,7 +161,7 @@ class Runtime:
             mixed_on_cpu = planned.scheduler == "mix" and kind(used_device) == "CPU"
             runs = queues(asked.trace or profiling or mixed_on_cpu)
         if planned.scheduler != "no":
-            inside = asked.window if planned.backend == "device" else None  # which has its own
+            inside = asked.window if planned.backend == "device" else None  # it has its own
             settings = scheduler_settings(
                 groups, slice_ms, order, inside, bool(asked.watchdog_s), asked.trace, children
             )
@@ -180,7 +181,7 @@ class Runtime:
         self._watch(asked.watchdog_s)
 
     def _watch(self, seconds: float | None) -> None:
-        """Have the new engine watched, if that is asked for, and known to the process."""
+        """Start a watchdog for the new engine, if asked for, and register the engine."""
         if seconds:
             from .launch.watchdog import Watchdog
 
@@ -221,7 +222,7 @@ class Runtime:
         self._engine.open()
         self._watch(asked.watchdog_s)
 
-    if not TYPE_CHECKING:  # a checker would take any name then
+    if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute
 
     @property
@@ -241,12 +242,12 @@ class Runtime:
 
     @property
     def options(self) -> Options:
-        """Return what the runtime was asked for."""
+        """Return the options that the program gave."""
         return self._engine.options
 
     @property
     def plan(self) -> Plan:
-        """Return what the runtime uses, and why."""
+        """Return the backend, lanes and memory in use, and the reason."""
         return self._engine.plan
 
     # ---- programs and arrays -------------------------------------------------------------------
@@ -257,7 +258,7 @@ class Runtime:
         options: Sequence[str] = (),
         macros: Mapping[str, object] | None = None,
     ) -> Program:
-        """Build OpenCL C: text, or a path to it. `options` are a list, or one text; `macros` become
+        """Build OpenCL C from a text or a path. `options` are a list or one text. `macros` become
         `-D` options."""
         self._engine.check_open()
         text = source_text(source)
@@ -276,9 +277,7 @@ class Runtime:
         return array
 
     def array(self, values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
-        """Make an array with the values of a NumPy array, or of what `numpy.asarray` makes one
-        from.
-        """
+        """Make an array with the values of a NumPy array, or of anything `numpy.asarray` takes."""
         wanted = None if dtype is None else normal_dtype(dtype)
         host = np.asarray(values, dtype=wanted, order="C")
         if host.dtype == np.float64 and dtype is None and not hasattr(values, "dtype"):
@@ -293,11 +292,10 @@ class Runtime:
         return transfers.pinned(self._engine, normal_shape(shape), normal_dtype(dtype))
 
     def prebuild(self, *kernels: object) -> None:
-        """Build kernels into the scheduler of backend 'device' now, and wait for it. Otherwise that
-        happens behind the program's back.
+        """Build kernels into the scheduler of backend 'device' now, and wait for it.
 
-        Give a kernel that works in groups with its local size: `rt.prebuild(prog.step,
-        (prog.reduce, (64,)))`. Other backends do nothing.
+        Otherwise kernels are built while the program runs. Give a kernel that works in groups with
+        its local size: `rt.prebuild(prog.step, (prog.reduce, (64,)))`. Other backends do nothing.
         """
         self._engine.check_open()
         engine = self._engine
@@ -327,9 +325,9 @@ class Runtime:
         writes: object = None,
         wait_for: Sequence[cl.Event] | None = None,
     ) -> Handle:
-        """Run a Python function as a host task, in a thread, when what it reads is there.
+        """Run a Python function as a host task, in a thread, when its inputs are ready.
 
-        The function gets a NumPy array for each array in `reads` (a copy), then for each in
+        The function gets a NumPy array for each array in `reads` (a copy), then one for each in
         `writes`, whose contents are stored afterwards. An array in both comes once, with its
         values.
         """
@@ -349,8 +347,10 @@ class Runtime:
         return task(engine, function, reads, writes, wait_for, caller())
 
     def record(self) -> Graph:
-        """Capture what this thread launches in `with rt.record() as graph:`, and run nothing of it.
-        `graph.replay()` runs all of it.
+        """Capture the launches of this thread in `with rt.record() as graph:`, without running
+        them.
+
+        `graph.replay()` runs all of them.
         """
         from .graph.graph import Graph
 
@@ -358,12 +358,13 @@ class Runtime:
         return Graph(self._engine)
 
     def load(self, path: str | Path | IO[bytes], /, **arrays: Array) -> Graph:
-        """Make a graph of a file that `Graph.save` wrote.
+        """Make a graph from a file that `Graph.save` wrote.
 
-        Its named arrays are `graph.arrays`; those given here, of the same shape and dtype, come in
-        their places. What launches touch is found out anew, for this device.
+        Its named arrays are `graph.arrays`. Arrays that are given here, of the same shape and
+        dtype, replace them. The bytes that launches touch are inferred again, for this device.
 
-        A file holds kernels, which the driver builds and replays run: load what you would run.
+        A file holds kernels. The driver builds them and replays run them, so load only files that
+        you trust.
         """
         from .graph.files import read
         from .graph.loading import load
@@ -388,16 +389,15 @@ class Runtime:
         engine.failures.raise_untold()
 
     def flush(self) -> None:
-        """Make sure that the device gets to work on everything it can."""
+        """Make sure that the device starts on everything it can."""
         self._engine.check_open()
         with self._engine.lock:
             self._engine.pump()
             self._engine.backend.flush()
 
     def close(self) -> None:
-        """Finish, then release queues and memory. Launches that still wait for another library's
-        event are given up. May be called twice.
-        """
+        """Finish, then release queues and memory. Launches that still wait for foreign events are
+        given up. It may be called twice."""
         self._engine.refuse_in_recording("close")
         waiting.close(self._engine, quiet=False)
 
@@ -427,7 +427,7 @@ class Runtime:
     def explain(self, first: Handle, second: Handle | None = None) -> Explanation:
         """Say which bytes order two launches, or that nothing does.
 
-        Of one launch, say where it runs and why, and what was inferred for each of its arguments.
+        For one launch, say where it runs and why, and what was inferred for each of its arguments.
         If it does not run yet, say what it waits for.
         """
         from .graph.handles import RecordedHandle, ReplayHandle
@@ -451,8 +451,8 @@ class Runtime:
         return explain(self._engine, first, second)
 
     def _note_ends(self) -> None:
-        """Look at what has ended, if any epoch was sent: the core may have waited for one without
-        telling. Lanes alone need no look, and one would change which edges there are."""
+        """Poll, if any epoch was sent: the core may have waited for one without telling. With lanes
+        alone there is no poll, because it would change the edges."""
         if not self._engine.state and self._engine.backend.has_epochs:
             self._engine.pump()
 
@@ -465,11 +465,11 @@ class Runtime:
         return timeline(self._engine.tracer)
 
     def measure(self) -> Measure:
-        """Measure what happens in `with rt.measure() as m:`.
+        """Measure the block `with rt.measure() as m:`.
 
-        Afterwards `print(m)`, `m.phases`, `m.explain("merge#3")`, `m.advice()`,
-        `m.report("step.html")` and `m.save("step.json")` tell. Both ends of the block wait for
-        everything launched so far.
+        Both ends of the block wait for everything launched so far. Afterwards use `print(m)`,
+        `m.phases`, `m.explain("merge#3")`, `m.advice()`, `m.report("step.html")` or
+        `m.save("step.json")`.
         """
         self._engine.check_open()
         self._engine.refuse_in_recording("measure")
@@ -478,9 +478,10 @@ class Runtime:
         return Measure(self._engine)
 
     def dag(self, path: str | Path) -> None:
-        """Write the graph of what was traced, and has ended: '.dot', '.graphml' or '.json'.
+        """Write the graph of launches that were traced and have ended: '.dot', '.graphml' or
+        '.json'.
 
-        Nodes are launches with their sizes, routes and times, edges have kinds and bytes. A
+        Nodes are launches with their sizes, routes and times. Edges have kinds and bytes. A
         recorded graph and a measured block have the same method, and need no `trace=True`.
         """
         from .observe.dag import of_slices, save
@@ -502,7 +503,7 @@ class Runtime:
 
 
 class _Owner:
-    """Gives the runtime of an engine: the program's own while that is alive."""
+    """Returns the runtime of an engine: the program's own one while it is alive."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._kind = type(runtime)
@@ -532,7 +533,7 @@ def _with_scheduler(
     settings: Settings,
     table: core.native.Table,
 ) -> Backend:
-    """A scheduler on the device, with a host backend beside it."""
+    """Make a scheduler on the device, with a host backend beside it."""
     choice = None
     if planned.scheduler == "mix":
         choice = Choice(kind(device) == "CPU", device.max_compute_units)

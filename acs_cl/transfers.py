@@ -1,11 +1,10 @@
 """Transfers as launches: read, write, fill, copy, host tasks, and pinned host memory.
 
-In: arrays and host values. Out: handles. Contiguous memory goes through the driver's copy commands;
-views with gaps go through a small gather or scatter kernel, so that no byte between their elements
-is touched.
+Input: arrays and host values. Output: handles. The driver copies contiguous memory. A small kernel
+copies views with gaps, so that no byte between their elements is touched.
 
-Invariant: host memory given to `write` is copied before the call returns, unless the caller
-promised to leave it alone; host memory given out by `read` belongs to the handle until it is done.
+Invariant: `write` copies host memory before the call returns, unless the caller promised not to
+change it. Host memory that `read` returns belongs to the handle until it is done.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
     from .launch.engine import Engine
 
 NOWHERE = Place(None, 0, 0)
-"""Where arrays without elements are."""
+"""Place of arrays without elements."""
 
 PATTERNS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Sizes of fill patterns that OpenCL has."""
 
 UNCOPIED_BYTES = 1 << 20
-"""From here on `write` waits for its transfer where nothing is ahead of it, to copy once only."""
+"""Bytes from which on `write` waits for its transfer if nothing is ahead of it, to save a copy."""
 
 
 def read(engine: Engine, array: Array, out: object) -> Handle:
@@ -68,7 +67,7 @@ def _move(
     source: Array | HostArray,
     result: object = None,
 ) -> Handle:
-    """Copy what is in one piece, to an array or from one; a source of fewer bytes is a pattern."""
+    """Copy contiguous memory to an array or from one. A source of fewer bytes is a pattern."""
     queues = engine.backend.core_queues
     if queues is not None and result is None:
         handle: Handle | None = queues.transfer(engine, target, source)
@@ -188,7 +187,8 @@ def host_task(
     wait_for: Events,
     site: str,
 ) -> Handle:
-    """A Python function in program order. Views with gaps are packed before and unpacked after."""
+    """Run a Python function in program order. Views with gaps are packed before and unpacked
+    after."""
     read_arrays = _arrays(engine, reads, "reads")
     write_arrays = _arrays(engine, writes, "writes")
     hosts: dict[tuple[object, ...], HostArray] = {}
@@ -234,7 +234,7 @@ def host_task(
 
 
 def pinned(engine: Engine, shape: tuple[int, ...], dtype: DType) -> HostArray:
-    """Host memory for fast transfers; OpenCL has none of no bytes."""
+    """Return host memory for fast transfers. OpenCL has none of no bytes."""
     if not prod(shape) * dtype.itemsize:
         return np.empty(shape, dtype)
     return driver.wait_for_pinned(engine.backend.queues[0], shape, dtype)
@@ -243,7 +243,7 @@ def pinned(engine: Engine, shape: tuple[int, ...], dtype: DType) -> HostArray:
 def _elements(
     engine: Engine, name: str, target: Array, source: Array, source_strides: tuple[int, ...]
 ) -> Handle:
-    """Copy element by element between strided views; a stride of 0 repeats."""
+    """Copy element by element between strided views. A stride of 0 repeats."""
     unit = gcd(
         target.dtype.itemsize, target.offset, source.offset, *target.strides, *source_strides, 16
     )
@@ -290,7 +290,7 @@ def _identity(array: Array) -> tuple[object, ...]:
 
 
 def _nothing(engine: Engine, name: str, host: HostArray | None = None) -> Handle:
-    """A transfer of no bytes: done already."""
+    """Return a handle of a transfer of no bytes, which has ended."""
     from .handle import Handle
 
     return Handle(engine, 0, name, Access((), ()), None if host is None else lambda: host)

@@ -1,10 +1,9 @@
 """The life of a runtime: forks and closing.
 
-In: engines. Out: nothing; or, while something is still under way at the time that was given, that
-it is not closed.
+Input: engines. Output: nothing. With a time limit: whether the engine was closed before it.
 
-Invariant: nothing waits for what cannot come: closing gives up launches that are gated on foreign
-events, and a forked child refuses every call.
+Invariant: nothing waits for something that cannot come. Closing gives up launches that wait for
+foreign events, and a forked child refuses every call.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .launch.waits import FORKED, refuse_on_host_task
 
 
 def engines() -> list[Engine]:
-    """Those of this process."""
+    """Return the engines of this process."""
     return [one for one in registered() if isinstance(one, Engine)]
 
 
@@ -42,8 +41,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
-    """Finish and let go. `quiet`: raise nothing, for garbage collection, exit and other errors.
-    `until`: as for `drain`; False if something was still under way then, and it is not closed."""
+    """Finish and release. `quiet`: raise nothing, for garbage collection, exit and other errors.
+    `until`: as for `drain`. Return False if a launch was in flight then; the engine is not
+    closed."""
     if engine.state:
         return True
     if not quiet:
@@ -52,14 +52,14 @@ def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
     try:
         try:
             engine.sync()
-        except Exception as error:  # what a check found comes after everything is let go
+        except Exception as error:  # a finding of a check is raised after everything is released
             found = error
         if not engine.drain(gives_up=True, until=until):
             return False
         if engine.checker is not None and not quiet:
             engine.checker.close()
         _shut(engine)
-        # what other threads and host tasks launched meanwhile
+        # launches that other threads and host tasks made meanwhile
         if not engine.drain(gives_up=True, until=until):
             return False
         engine.gather_runs()
@@ -81,7 +81,7 @@ def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
 
 
 def _shut(engine: Engine) -> None:
-    """No more launches."""
+    """Take no more launches."""
     with engine.lock:
         engine.end_sections()
         engine.state = "closed"

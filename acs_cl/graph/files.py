@@ -283,8 +283,7 @@ def _wholes(values: Json) -> tuple[int, ...]:
 
 
 def _dtype(descr: Json) -> DType:
-    """Read a dtype as NumPy's own files name it. NumPy wants tuples for fields, which JSON
-    lacks."""
+    """Read a dtype as NumPy's own files name it, with tuples for fields, which JSON lacks."""
     dtype = np.lib.format.descr_to_dtype(_tuples(descr))
     if dtype.hasobject:
         raise ValueError(f"values of dtype {dtype}")

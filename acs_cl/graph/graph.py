@@ -592,9 +592,9 @@ class Graph:
     def profile(self, fresh: bool = False) -> Profile:
         """Measure what each launch asks of the device, for orders from the next replay on.
 
-        A launch has its time alone, bytes, operations, and whether it computes or waits for memory.
-        Times that were kept on disk are used, unless `fresh`. Otherwise all launches run some
-        times, one after another, and arrays then get their contents back.
+        The profile has, for each launch, its time alone, bytes, operations, and whether it computes
+        or waits for memory. Times that were kept on disk are used, unless `fresh`. Otherwise all
+        launches run some times, one after another, and arrays then get their contents back.
         """
         from .profile import known, measured
 
