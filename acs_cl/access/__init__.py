@@ -1,1 +1,1 @@
-"""From a kernel's source and the arguments of a launch to the bytes that it reads and writes."""
+"""Access: from a kernel's source and the arguments of a launch to the bytes that it touches."""

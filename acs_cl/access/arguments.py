@@ -1,11 +1,11 @@
-"""Access: from the arguments of a launch to the bytes it reads and writes.
+"""Arguments: from the arguments of a launch to the bytes that it reads and writes.
 
-In: arguments as the user gave them (arrays, views, PyOpenCL buffers, arrays, SVM, images) and what
-the kernel may do to each. Out: the arguments as the driver takes them, and an `Access`.
+Input: arguments as the user gave them (arrays, views, PyOpenCL buffers, arrays, SVM, images), and
+what the kernel may do to each. Output: the arguments in the form for the driver, and an `Access`.
 
-Foreign memory is named by what identifies it to the driver, so that two Python objects for the same
-memory meet: a sub-buffer by its parent and offset, shared virtual memory by address.
-Invariant: what cannot be known is read-write on the whole of its buffer, never "no conflict".
+Foreign memory is named by its identity for the driver, so that two Python objects for the same
+memory meet: a sub-buffer by its parent and offset, shared virtual memory by address. Invariant: an
+unknown access is read-write on the whole of its buffer, never "no conflict".
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from ..memory.array import Array, Home
 from ..records import EVERYTHING, Access, Span, interval
 
 ADDRESS_SPACE = -1
-"""Base number of foreign shared virtual memory; its spans start at addresses."""
+"""Base number of foreign shared virtual memory. Its spans start at addresses."""
 
 ALL = (interval(EVERYTHING, 0, 1),)
 
 
 class Resolved(NamedTuple):
-    """One memory argument: for the driver, its bytes, and a byte offset only the kernel can add."""
+    """One memory argument: the object for the driver, its bytes, and a byte offset that only the
+    kernel can add."""
 
     argument: object
     spans: tuple[Span, ...]
     offset: int = 0
     is_placed: bool = False
-    """If they are one piece, it begins where that does."""
+    """Whether it begins where its bytes do, if they are one piece."""
 
 
 def resolve(home: Home, value: object) -> Resolved | None:
-    """Memory behind an argument; None if it is not memory. Usage errors for memory that cannot be
-    used."""
+    """Return the memory behind an argument. None: it is not memory. Raises `UsageError` for memory
+    that cannot be used."""
     if isinstance(value, Array):
         return _resolve_array(home, value)
     if isinstance(value, (cl.SVMPointer, cl.MemoryObjectHolder)):
@@ -55,7 +56,7 @@ def resolve(home: Home, value: object) -> Resolved | None:
 
 
 def _usable(home: Home, array: Array) -> Array:
-    """An array of this runtime that still has its memory."""
+    """Return an array of this runtime that still has its memory."""
     if array.engine is not home:
         raise UsageError("it belongs to another runtime; get() it and make an array of this one")
     if array.nbytes and array.base is None:
@@ -64,8 +65,8 @@ def _usable(home: Home, array: Array) -> Array:
 
 
 def _check_context(home: Home, memory: cl.SVMPointer | cl.MemoryObjectHolder) -> None:
-    """Refuse memory of another context, which some drivers take, and then use as if it were theirs.
-    PyOpenCL does not tell the context of shared virtual memory."""
+    """Refuse memory of another context. Some drivers accept it and then use it as if it were their
+    own. PyOpenCL does not tell the context of shared virtual memory."""
     if isinstance(memory, cl.MemoryObjectHolder) and memory.context != home.context:
         raise UsageError(
             "it belongs to another context; make it with the runtime's, rt.context, or the runtime "
@@ -107,13 +108,13 @@ def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
 
 
 def parent_of(memory: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
-    """What a sub-buffer is a part of, or an image lies on; None if it is nothing of the kind."""
+    """Return the buffer that a sub-buffer or an image is a part of, or None."""
     parent = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
     return parent if isinstance(parent, cl.MemoryObjectHolder) else None
 
 
 def host_address(buffer: cl.MemoryObjectHolder) -> int:
-    """0 for memory that is not the program's."""
+    """Return the address of the program's memory behind a buffer. 0: it has none."""
     if buffer.flags & cl.mem_flags.USE_HOST_PTR:
         with contextlib.suppress(cl.Error, AttributeError):
             return int(buffer.get_host_array((int(buffer.size),), np.dtype(np.uint8)).ctypes.data)
@@ -121,7 +122,7 @@ def host_address(buffer: cl.MemoryObjectHolder) -> int:
 
 
 def describe(value: object) -> str:
-    """An argument in an error message: its type, and its value where that is short."""
+    """Describe an argument in an error message: its type, and its value if that is short."""
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if isinstance(value, np.ndarray):
@@ -133,7 +134,7 @@ def describe(value: object) -> str:
 def declared(
     home: Home, given: object, keyword: str, command: str
 ) -> tuple[tuple[object, ...], tuple[Span, ...], tuple[Span, ...]]:
-    """The memory named by `reads=` or `writes=`: the objects, their bytes, and those of their bytes
+    """Return the memory named by `reads=` or `writes=`: the objects, their bytes, and the bytes
     that are exactly theirs (a view of many dimensions may stand for its hull)."""
     if given is None:
         return (), (), ()
@@ -163,7 +164,7 @@ def declared(
 def replace(
     inferred: Access, reads: Sequence[Span], writes: Sequence[Span], exact: Sequence[Span]
 ) -> Access:
-    """Put declared spans in place of what was inferred for the bases they name, no others. The
+    """Replace what was inferred for the bases that declared spans name, and nothing else. The
     `exact` ones among the writes are sure to be overwritten."""
     named = {span.base for span in (*reads, *writes)}
     return Access(

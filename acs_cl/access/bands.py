@@ -1,13 +1,14 @@
-"""Bands: a launch cut into runs of its groups, and what each run may touch.
+"""Bands: a launch cut into runs of its groups, and the groups of each run.
 
-In: the numbers of groups of a launch and how to cut them. Out: a box of groups for each band. Pure.
+Input: the numbers of groups of a launch and how to cut them. Output: a box of groups for each band.
+Pure.
 
-A band is a part of a launch that could be a task of its own: bands of one launch are never ordered
+A band is a part of a launch that could be a task of its own. Bands of one launch are never ordered
 among each other, since OpenCL promises nothing about the order of groups. Bands of different
-launches are ordered by their own bytes, so that the first bands of a consumer can begin while the
-last ones of its producer run.
+launches are ordered by their own bytes. So the first bands of a consumer can begin while the last
+ones of its producer run.
 
-Invariant: the bands of a cut are disjoint and are all groups of the launch.
+Invariant: the bands of a cut are disjoint and have all groups of the launch.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from math import prod
 from ..errors import UsageError
 
 Groups = tuple[tuple[int, int], ...]
-"""Of each axis the first group that runs, and the one behind the last."""
+"""For each axis: the first group that runs, and the one behind the last."""
 
 MOST_BANDS = 1024
-"""Bands of a launch: as far back as hazards know who waits for whom."""
+"""Bands of a launch at most: hazards know edges only so far back."""
 
 
 def group_counts(global_size: Sequence[int], local_size: Sequence[int]) -> tuple[int, ...]:
@@ -33,8 +34,8 @@ def group_counts(global_size: Sequence[int], local_size: Sequence[int]) -> tuple
 def rows(counts: Sequence[int], bands: int) -> list[Groups]:
     """Cut into at most `bands` runs of groups, in the order in which groups are numbered.
 
-    The slowest axis is cut first, since kernels commonly give it the rows of what they write. A
-    faster axis is cut only where the slower ones have fewer groups than there should be bands.
+    The slowest axis is cut first, since kernels commonly give it the rows of their output. A faster
+    axis is cut only if the slower ones have fewer groups than there should be bands.
 
     >>> rows((4, 6), 3)
     [((0, 4), (0, 2)), ((0, 4), (2, 4)), ((0, 4), (4, 6))]
@@ -54,7 +55,7 @@ def rows(counts: Sequence[int], bands: int) -> list[Groups]:
 
 
 def tiles(counts: Sequence[int], pieces: Sequence[int]) -> list[Groups]:
-    """Cut each axis into so many pieces of nearly equal length.
+    """Cut each axis into a number of pieces of nearly equal length.
 
     >>> tiles((5, 2), (2, 1))
     [((0, 3), (0, 2)), ((3, 5), (0, 2))]
@@ -75,7 +76,7 @@ def group_count(groups: Groups) -> int:
 
 
 def run_length(counts: Sequence[int], bands: int) -> int:
-    """How many groups in a row make a band, for at most so many bands of one length.
+    """Return how many groups in a row make a band, for at most `bands` bands of one length.
 
     As in `rows`, the slowest axis is cut first. A band is some whole rows of groups, or one of the
     equal parts of a row, so that it is a box of groups.
@@ -96,7 +97,7 @@ def run_length(counts: Sequence[int], bands: int) -> int:
 
 
 def box_of(counts: Sequence[int], first: int, behind: int) -> Groups:
-    """The smallest box with all groups of a run, in the order in which groups are numbered.
+    """Return the smallest box with all groups of a run, in the order in which groups are numbered.
 
     >>> box_of((4, 6), 8, 16), box_of((4, 6), 1, 3), box_of((4, 6), 3, 5)
     (((0, 4), (2, 4)), ((1, 3), (0, 1)), ((0, 4), (0, 2)))

@@ -1,11 +1,11 @@
-"""The binder of a kernel: arguments become what the driver takes, and the bytes that are touched.
+"""The binder of a kernel: it makes driver arguments and touched bytes of a launch's arguments.
 
-In: a kernel's signature, with the outline of its body. Out: a binder of the core's, which gives a
-`Bound` for the sizes and arguments of a launch. Of each view that counts with only the bytes that
+Input: a kernel's signature, with the outline of its body. Output: a binder of the core, which
+returns a `Bound` for the sizes and arguments of a launch. A view counts with only the bytes that
 the body can reach for these sizes and numbers (`_core/access/reach.cpp` says how).
 
-Invariant: what is not proven stays all of the view; nothing is ever said to be overwritten for
-sure, since a condition may skip it.
+Invariant: without a proof all of the view counts. Nothing is ever surely overwritten, since a
+condition may skip it.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from .needed import needed
 from .signature import Parameter, Signature
 
 MOST_RECTANGLES = 4
-"""Of one argument, read or written; more are taken as their hull."""
+"""Rectangles of one argument, read or written. More of them are taken as their hull."""
 
 MOST_RUNS = 1024
-"""Sizes and numbers for which it is worked out which bytes a kernel reaches, unless the program
-wants all. To do that takes as long as many launches. So a kernel that is called with ever new
-numbers counts with all of its views in the end, for those. A network's kernel has hundreds."""
+"""Sizes and numbers for which the reached bytes of a kernel are worked out, unless the program
+wants all. That takes as long as many launches. So a kernel that is called with ever new numbers
+ends up counting all of its views. A network's kernel has hundreds."""
 
 _NUMBERS = frozenset("bBhHiIqQfd")
-"""What `struct` calls the numbers that the core packs."""
+"""Codes of `struct` for the numbers that the core packs."""
 
 
 class Bound(NamedTuple):
     """The arguments of a launch, bound. The core makes these."""
 
     pointers: tuple[object, ...]
-    """Index and object in turns, as the driver takes them."""
+    """Index and object in turn, in the form for the driver."""
     values: tuple[object, ...]
-    """Index and bytes in turns."""
+    """Index and bytes in turn."""
     access: Access
     whole: Access
-    """What it would be with all of its views."""
+    """The access with all of its views."""
     views: tuple[Span, ...] | None
-    """Of each parameter in memory, where each is one piece, and ranges are known."""
+    """Of each parameter in memory, if each is one piece, and ranges are known."""
     numbers: tuple[int, ...] | None
-    """Those that ranges depend on; None where `views` is."""
+    """The numbers that ranges depend on. None if `views` is."""
 
 
 class Reached(NamedTuple):
-    """What a launch may do to one argument; None is all of it, for the reason given."""
+    """What a launch may do to one argument. None: all of it, for the reason given."""
 
     reads: tuple[Rectangle, ...] | None
     writes: tuple[Rectangle, ...] | None
@@ -63,29 +63,29 @@ class Outcome(NamedTuple):
     """What was inferred for a launch, and from what."""
 
     sizes: tuple[Sizes, Sizes | None, Sizes | None]
-    """Its global and local one, and its offset."""
+    """Its global and local size, and its offset."""
     numbers: tuple[int, ...]
-    """Those that matter."""
+    """The numbers that matter."""
     views: Mapping[int, Span]
     """By parameter."""
     reached: Mapping[int, Reached]
-    """The same; what is missing is not touched."""
+    """By parameter. A missing one is not touched."""
 
 
 def turned_off() -> bool:
-    """Whether nothing is inferred in this process."""
+    """Tell whether nothing is inferred in this process."""
     return variable("ACS_CL_RANGES") == "off"
 
 
 def binder(
     signature: Signature, ranges: bool = True, more: Sequence[Span] = (), everything: bool = False
 ) -> core.native.Binder:
-    """Make the binder of a kernel. `more`: what it writes besides its arguments; `everything`: that
-    is all that counts; `ranges`: whether any are wanted."""
+    """Make the binder of a kernel. `more`: what it writes besides its arguments. `everything`: only
+    that counts. `ranges`: whether any are wanted."""
     outline = signature.outline if ranges and _has_ranges(signature) else None
     functions = None if outline is None else outline["functions"]
     parameters = [parameter_of(one) for one in signature.parameters]
-    # one of a type that the driver calls by another name may be anything
+    # a number of a type that the driver names differently may be anything
     numbers = [one for one in sorted(needed(functions or ())) if parameters[one][0] in _NUMBERS]
     return core.native.Binder(
         parameters,
@@ -98,7 +98,7 @@ def binder(
 
 
 def _has_ranges(signature: Signature) -> bool:
-    """Whether it can be told which bytes launches of a kernel reach."""
+    """Tell whether the bytes that launches of a kernel reach can be worked out."""
     return not (
         signature.outline is None
         or turned_off()
@@ -109,7 +109,8 @@ def _has_ranges(signature: Signature) -> bool:
 
 
 def parameter_of(one: Parameter) -> tuple[str, str, int]:
-    """What the core calls a parameter, how it is used, and its bytes; '?': what is given tells."""
+    """Return the core's code of a parameter, how it is used, and its bytes. '?': the argument
+    tells."""
     if one.is_pointer:
         code = {"global": "P", "constant": "P", "local": "L"}.get(one.space, "?")
         return code, one.mode, 4 if code == "L" else 8

@@ -1,4 +1,4 @@
-"""The kernel of a launch, as the rooms that find out its access know it."""
+"""The kernel of a launch, as the modules use it that find its access."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..memory.array import Home
 from .signature import Signature
 
 Arguments: TypeAlias = tuple[object, ...]
-"""What a program passes to a launch: anything, until it is looked at."""
+"""Arguments of a launch. They may be anything until they are checked."""
 
 
 class Called(Protocol):
@@ -19,15 +19,15 @@ class Called(Protocol):
 
     @property
     def engine(self) -> Home:
-        """The engine of its runtime."""
+        """Return the engine of its runtime."""
 
     @property
     def native(self) -> OwnKernel:
-        """The `pyopencl.Kernel`."""
+        """Return the `pyopencl.Kernel`."""
 
     @property
     def signature(self) -> Signature:
-        """What its parameters are."""
+        """Return its parameters."""
 
     def label(self) -> str:
-        """The name of its next launch, for errors."""
+        """Return the name of its next launch, for errors."""

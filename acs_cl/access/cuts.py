@@ -1,12 +1,12 @@
 """Cuts: how the groups of a launch are shared out among its bands.
 
-In: the numbers of groups on each axis, and a number of bands or one of the policies that programs
-ask for. Out: `Shares`, the groups of each band. Pure.
+Input: the numbers of groups on each axis, and a number of bands or one of the policies that
+programs ask for. Output: `Shares`, the groups of each band. Pure.
 
-The policies are those of cuSync (CGO 2024), which has them as ways to wait for tiles of a producer.
-Here they only say what a band is; what waits for what follows from the bytes.
+The policies are those of cuSync (CGO 2024), where they are ways to wait for tiles of a producer.
+Here they only say what a band is; edges follow from the bytes.
 
-Invariant: the parts of a launch are disjoint and are all of its groups.
+Invariant: the parts of a launch are disjoint and have all of its groups.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from .bands import MOST_BANDS, Groups, box_of, run_length, tiles
 
 
 class Part(NamedTuple):
-    """The groups of a band, as they are numbered: `many` runs of `run` in a row, each run begins
-    `stride` behind the one before."""
+    """The groups of a band, by number: `many` runs of `run` in a row. Each run begins `stride`
+    behind the one before."""
 
     first: int
     run: int
     many: int
     stride: int
     boxes: tuple[Groups, ...]
-    """The same as boxes."""
+    """The groups as boxes."""
 
 
 class Shares(NamedTuple):
     """All bands of a launch."""
 
     unit: int
-    """Runs begin and end at multiples of so many groups, or end with the launch."""
+    """Runs begin and end at multiples of this many groups, or end with the launch."""
     parts: tuple[Part, ...]
 
 
 def in_runs(counts: Sequence[int], bands: int) -> Shares:
-    """Cut into at most so many runs of one length: see `run_length`."""
+    """Cut into at most `bands` runs of one length: see `run_length`."""
     return _runs(counts, run_length(counts, bands))
 
 
 @dataclass(frozen=True)
 class Row:
-    """Cut a launch along its slowest axis: a band is one row of groups, or `rows` of them.
+    """Cuts a launch along its slowest axis: a band is one row of groups, or `rows` of them.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime(bands=acs.Row(2)) as rt:
@@ -63,7 +63,8 @@ class Row:
         _check(self, self.rows)
 
     def shares(self, counts: Sequence[int]) -> Shares | str:
-        """Give the bands of a launch of so many groups on each axis; or say why it has none."""
+        """Return the bands of a launch with `counts` groups on each axis, or say why it has
+        none."""
         bands = -(-counts[-1] // self.rows)
         if bands > MOST_BANDS:
             return f"it has {bands:,} rows of groups, more than {MOST_BANDS:,}"
@@ -72,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Tile:
-    """Cut a launch of two axes into so many rows and columns of bands, of nearly equal size.
+    """Cuts a launch of two axes into `rows` and `columns` of bands, of nearly equal size.
 
     >>> import acs_cl as acs
     >>> acs.Tile(4, 2)
@@ -88,7 +89,7 @@ class Tile:
             raise UsageError(f"{self}: expected {MOST_BANDS:,} bands at most")
 
     def shares(self, counts: Sequence[int]) -> Shares | str:
-        """Give the bands of a launch: see `Row`."""
+        """Return the bands of a launch: see `Row`."""
         if prod(counts[:2]) != prod(counts):
             return "it has groups on three axes"
         across, down = (*counts, 1)[:2]
@@ -106,9 +107,10 @@ class Tile:
 
 @dataclass(frozen=True)
 class Strided:
-    """Cut a launch into columns of groups, where its fastest axis is `parts` arrays side by side:
-    a band has the same column of each. That suits a product that gives an attention head's three
-    matrices in one.
+    """Cuts a launch into columns of groups, if its fastest axis is `parts` arrays side by side.
+
+    A band has the same column of each array. That suits a product that computes the three matrices
+    of an attention head at once.
 
     >>> import acs_cl as acs
     >>> acs.Strided(3)
@@ -121,7 +123,7 @@ class Strided:
         _check(self, self.parts)
 
     def shares(self, counts: Sequence[int]) -> Shares | str:
-        """Give the bands of a launch: see `Row`."""
+        """Return the bands of a launch: see `Row`."""
         if counts[0] % self.parts:
             return f"it has {counts[0]} columns of groups, no multiple of {self.parts}"
         stride = counts[0] // self.parts
@@ -141,7 +143,7 @@ class Strided:
 
 
 Policy = Row | Tile | Strided
-"""What `bands=` takes besides numbers and words."""
+"""Values of `bands=` besides numbers and words."""
 
 AUTO = -1
 """A number of bands that the library chooses."""
@@ -152,20 +154,21 @@ class Cut(NamedTuple):
 
     bands: int | Policy
     touched: Callable[[Groups, tuple[int, ...]], Access] | None
-    """What a box of groups touches, in groups of the given size; None where nobody knows."""
+    """Returns the access of a box of groups of the given size. None: unknown."""
     reason: str = ""
-    """Why nobody knows."""
+    """Why it is unknown."""
     about: Hashable = None
-    """Launches of a kernel with the same here, and the same local size, have the same bands."""
+    """Launches of a kernel with the same value here, and the same local size, have the same
+    bands."""
     in_parts: Callable[[bool, bool], Any] | None = None
-    """Gives the OpenCL kernel for parts of it on lanes, or says why there is none. It is told
+    """Returns the OpenCL kernel for parts of it on lanes, or says why there is none. Its arguments:
     whether a local size is given, and whether there is an offset."""
     parts: dict[Any, Any] | None = None
-    """What is kept of the parts of launches that are alike."""
+    """Keeps the parts of launches that are alike."""
 
 
 def touched_by(cut: Cut, boxes: Sequence[Groups], local_size: tuple[int, ...]) -> Access:
-    """What groups of a launch touch."""
+    """Return the access of groups of a launch."""
     assert cut.touched is not None
     each = [cut.touched(box, local_size) for box in boxes]
     if len(each) == 1:
@@ -177,7 +180,7 @@ def touched_by(cut: Cut, boxes: Sequence[Groups], local_size: tuple[int, ...]) -
 
 
 def refusal(bands: Sequence[Access]) -> str:
-    """Why bands that touch this cannot run by themselves; "" if they can."""
+    """Say why bands with this access cannot run by themselves. Empty: they can."""
     if len(bands) < 2:
         return "it has one band"
     written = Counter(span for band in bands for span in dict.fromkeys(band.writes))
@@ -187,7 +190,7 @@ def refusal(bands: Sequence[Access]) -> str:
 
 
 def asked(value: object) -> int | Policy:
-    """How many bands somebody asked for, 0 is off; or how to cut.
+    """Return how many bands were asked for (0 is off), or how to cut.
 
     >>> asked("off"), asked("auto"), asked(8), asked(Row())
     (0, -1, 8, Row(rows=1))
@@ -207,7 +210,7 @@ def asked(value: object) -> int | Policy:
 
 
 def policy(said: str) -> str | Policy:
-    """What `bands=` takes that prints so: a word or a policy.
+    """Return the value of `bands=` that prints like this: a word or a policy.
 
     >>> policy("auto"), policy("Tile(rows=4, columns=2)")
     ('auto', Tile(rows=4, columns=2))

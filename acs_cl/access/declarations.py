@@ -1,8 +1,8 @@
-"""Standing declarations of a kernel: what every launch of it touches.
+"""Standing declarations of a kernel: which bytes every launch of it touches.
 
-In: declarations by parameter, or a function, and the arguments of a launch. Out: the `Access` with
-what was inferred for these parameters replaced. Declarations are checked when they are made, not
-when first used.
+Input: declarations by parameter, or a function, and the arguments of a launch. Output: the
+`Access`, in which declarations replace what was inferred for these parameters. Declarations are
+checked when they are made, not when first used.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .declared import Declaration, parse
 from .signature import Parameter
 
 Declares = Callable[..., tuple[object, object]]
-"""A function of the program's that gives what a launch reads and writes."""
+"""A function of the program that returns what a launch reads and writes."""
 
 
 class Standing:
-    """What `Kernel.access` declared."""
+    """Holds the declarations of `Kernel.access`."""
 
     def __init__(self, kernel: Called, function: Declares | None, modes: Mapping[str, str]) -> None:
         if (function is None) == (not modes):
@@ -44,7 +44,7 @@ class Standing:
 
     @property
     def told(self) -> Mapping[str, str] | None:
-        """The declarations by parameter; None where a function declares."""
+        """Return the declarations by parameter. None: a function declares."""
         if self._function is not None:
             return None
         return {name: one.text for name, one in self._declared.items()}
@@ -74,7 +74,7 @@ class Standing:
         offset: tuple[int, ...] | None,
         args: Arguments,
     ) -> Access:
-        """The access of one launch."""
+        """Return the access of one launch."""
         if self._function is not None:
             return self._call(inferred, global_size, local_size, args)
         engine = self._kernel.engine
@@ -107,7 +107,7 @@ class Standing:
             reads += new_reads
             writes += new_writes
             sure += [span for span in new_writes if span not in new_reads]
-        # what is not behind an argument: any memory, variables of the program
+        # memory that is behind no argument: any memory, variables of the program
         reads += (span for span in inferred.reads if span.base not in bases)
         writes += (span for span in inferred.writes if span.base not in bases)
         return Access(tuple(reads), tuple(writes), tuple(sure))

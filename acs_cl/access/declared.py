@@ -1,14 +1,14 @@
-"""Standing declarations: which elements of an argument a launch touches, as data.
+"""Declarations as data: which elements of an argument a launch touches.
 
-In: text such as "r", "w[4*gid:4*gid+4]" or "r[0:n], w[gid]", and the kernel's parameters. Out: a
-`Declaration`, which turns a launch's sizes and integer arguments into byte rectangles
+Input: text such as "r", "w[4*gid:4*gid+4]" or "r[0:n], w[gid]", and the kernel's parameters.
+Output: a `Declaration`, which turns a launch's sizes and integer arguments into byte rectangles
 `(start, pitch, rows, width)`. Grammar: clauses separated by commas, each a mode (r, w, rw) and
 maybe `[index]` or `[from:to]` in elements; `gid` (`gid0`) to `gid2`, `gsize` (`gsize0`) to
 `gsize2`, integer arguments, integers, + - * // %, min(), max(). An index is affine in the gids.
 
-Invariant: the rectangles cover what the clauses say for every work-item; they are exact where one
-rectangle can say it, else its hull. Python's parser reads the text, since all of it is Python's
-grammar, too; nothing is handed to Python's evaluator.
+Invariant: the rectangles cover the elements of the clauses for every work-item. They are exact if
+one rectangle can say it, else its hull. Python's parser reads the text, because the grammar is a
+part of Python's. Nothing goes to Python's evaluator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from acs_cl.ranges import Rectangle, rectangle
 Affine = tuple[int, int, int, int]  # a constant and the factors of gid0, gid1, gid2
 Values = Mapping[str, int]
 Program = Callable[[Sequence[int], Values], Affine]
-"""Gives an index for the sizes and integer arguments of a launch."""
+"""Computes an index from the sizes and integer arguments of a launch."""
 
 _INTEGERS = frozenset(
     f"{sign}{name}" for sign in ("", "u", "unsigned ") for name in ("char", "short", "int", "long")
@@ -39,7 +39,8 @@ _EXTREMES = {"min": min, "max": max}
 
 
 class Clause(NamedTuple):
-    """One clause: a mode, and programs for the first and past the last element, if not all."""
+    """One clause: a mode, and programs for the first element and the one behind the last, if not
+    all."""
 
     mode: str
     low: Program | None
@@ -48,7 +49,7 @@ class Clause(NamedTuple):
 
 
 class Declaration(NamedTuple):
-    """What a declaration says; `names` are the integer arguments that programs refer to."""
+    """A parsed declaration. `names`: the integer arguments that its programs use."""
 
     text: str
     clauses: tuple[Clause, ...]
@@ -56,7 +57,7 @@ class Declaration(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """'r', 'w' or 'rw': all clauses together."""
+        """Return 'r', 'w' or 'rw' for all clauses together."""
         return "".join(flag for flag in "rw" if any(flag in c.mode for c in self.clauses))
 
     def ranges(
@@ -67,10 +68,10 @@ class Declaration(NamedTuple):
         element_bytes: int,
         limit_bytes: int,
     ) -> tuple[list[Rectangle], list[Rectangle]]:
-        """Byte rectangles that a launch reads and writes of an argument of `limit_bytes`.
+        """Return byte rectangles that a launch reads and writes of an argument of `limit_bytes`.
 
-        A ValueError says which clause leaves the argument; parts past its end are cut off, because
-        global sizes are commonly rounded up.
+        Raises ValueError with the clause that leaves the argument. Parts behind its end are cut
+        off, because global sizes are commonly rounded up.
         """
         reads: list[Rectangle] = []
         writes: list[Rectangle] = []
@@ -127,7 +128,7 @@ def _clause_ranges(
 def _union(
     low: Affine, high: Affine, sizes: tuple[int, ...], offset: tuple[int, ...]
 ) -> Rectangle | None:
-    """The rectangle of elements that [low, high) covers over all work-items."""
+    """Return the rectangle of elements that [low, high) covers over all work-items."""
     steps = []  # (distance between neighbours, number of work-items) of each dimension
     first, last = low[0], high[0]
     for axis in range(min(len(sizes), 3)):
@@ -171,7 +172,7 @@ class _Parser:
         self.parameters = parameters
         self.names: list[str] = []
         names = {parameter.name for parameter in parameters}
-        taken = filter(iskeyword, names)  # words of Python's, of which its parser is given others
+        taken = filter(iskeyword, names)  # Python keywords: its parser gets other names for them
         self.instead = {name.swapcase(): name for name in taken if name.swapcase() not in names}
 
     def declaration(self) -> Declaration:

@@ -1,6 +1,6 @@
-"""Hints: what to do about a call that is wrong, as the end of its message.
+"""Hints: how to mend a wrong call, as the end of its error message.
 
-In: what came, and what there is. Out: text that begins with '; ', or nothing. Pure.
+Input: what the program gave, and what exists. Output: text that begins with '; ', or nothing. Pure.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Iterable, Sequence
 from ..host.environment import nearest
 
 KEYWORDS = ("reads", "writes", "wait_for", "offset", "when")
-"""Those of a launch."""
+"""Keywords of a launch."""
 
 BUILT_IN = "_cl_"
-"""What PoCL puts in front of a kernel with the name of a built-in function."""
+"""Prefix that PoCL gives a kernel with the name of a built-in function."""
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """Which of some names was meant."""
+    """Say which of some names was meant."""
     found = nearest(name, names)
     return f"; did you mean {found!r}?" if found else ""
 
 
 def of_kernels(name: str, names: Sequence[str]) -> str:
-    """For a program that has no kernel of that name."""
+    """Hint for a program that has no kernel of that name."""
     if not names:
         return "; mark a function with `kernel` in the source"
     if BUILT_IN + name in names:
@@ -32,7 +32,7 @@ def of_kernels(name: str, names: Sequence[str]) -> str:
 
 
 def of_sizes(value: object, what: str) -> str:
-    """For something that is no size of a launch."""
+    """Hint for a value that is no size of a launch."""
     kind = type(value).__name__
     if kind in ("CommandQueue", "Queue"):
         return "; a launch takes no queue: leave it out"
@@ -42,7 +42,7 @@ def of_sizes(value: object, what: str) -> str:
 
 
 def of_keywords(unknown: Iterable[str], parameters: Sequence[str]) -> str:
-    """For keywords that a launch does not take; `parameters`: of the kernel."""
+    """Hint for keywords that a launch does not take. `parameters`: of the kernel."""
     first = next(iter(unknown))
     if first in parameters:
         return f"; arguments come in order, without names: {', '.join(parameters)}"

@@ -1,11 +1,12 @@
-"""What a kernel's parameters are, and what the kernel may do to the memory behind each of them.
+"""Inference: the parameters of a kernel, and what the kernel may do to the memory behind each.
 
-In: a kernel, the source and options of its program, a device. Out: a `Signature`. The parsed source
-is the main road, because most programs are built without argument info and do not say `const`;
-argument info comes second; a kernel of which nothing can be known gets a signature that says
-"read and written" of every argument. Invariant: a mode is never less than what the kernel does.
-If `anywhere` is not empty, modes are not enough: the launch must wait for everything before it,
-and everything after it must wait for the launch.
+Input: a kernel, the source and options of its program, a device. Output: a `Signature`. The parsed
+source comes first, because most programs are built without argument info and do not say `const`.
+Argument info comes second. If nothing is known of a kernel, its signature says "read and written"
+for every argument.
+
+Invariant: a mode is never less than what the kernel does. If `anywhere` is not empty, modes are not
+enough: the launch must wait for everything before it, and everything after it for the launch.
 """
 
 # Long because: three sources of one record; the fall-backs only make sense side by side.
@@ -50,7 +51,7 @@ _VECTOR = re.compile(r"(u?(?:char|short|int|long)|half|float|double)(2|3|4|8|16)
 def signature_of(
     kernel: cl.Kernel, source: str | None, options: facts.BuildOptions, device: cl.Device
 ) -> Signature:
-    """The best signature there is for a built kernel."""
+    """Return the best signature that can be found for a built kernel."""
     name, count = kernel.function_name, kernel.num_args
     reason = "no source"
     if source:
@@ -103,7 +104,7 @@ def _unknown_signature(name: str, count: int, reason: str) -> Signature:
 
 
 def from_arg_info(kernel: cl.Kernel) -> Signature | None:
-    """A signature from what the driver kept of the declaration, None if it kept nothing."""
+    """Make a signature from what the driver kept of the declaration. None: it kept nothing."""
     import pyopencl as cl
 
     try:
@@ -121,7 +122,7 @@ def from_arg_info(kernel: cl.Kernel) -> Signature | None:
 
 
 def _informs(kernel: cl.Kernel) -> bool:
-    """Whether the driver kept anything of the declaration."""
+    """Tell whether the driver kept anything of the declaration."""
     import pyopencl as cl
 
     try:
@@ -165,7 +166,7 @@ def _informed(kernel: cl.Kernel, index: int) -> Parameter:
 
 
 def scalar_bytes(type_name: str) -> int:
-    """Size of a built-in number or vector type by its name, 0 if it is another type."""
+    """Return the size of a built-in number or vector type by its name. 0: it is another type."""
     match = _VECTOR.match(type_name)
     if match:
         width = int(match.group(2))
@@ -198,7 +199,7 @@ PROGRAMS_KEPT = 1024
 """Programs whose signatures are remembered."""
 
 _INCLUDED = "included"
-"""What an entry on disk is of: the names of files that a program includes."""
+"""Kind of an entry on disk: the names of files that a program includes."""
 
 _UNITS_KEPT = 4
 _units: OrderedDict[tuple[object, ...], clang.Unit | CannotParse] = OrderedDict()
@@ -207,7 +208,7 @@ _lock = threading.Lock()
 
 
 def forget_programs() -> None:
-    """Forget the signatures of programs, as in a process that knows nothing yet."""
+    """Forget the signatures of programs, as in a new process."""
     with _lock:
         _programs.clear()
 
@@ -215,7 +216,7 @@ def forget_programs() -> None:
 def from_source(
     source: str, kernel_name: str, options: facts.BuildOptions, device: cl.Device | None
 ) -> Signature:
-    """A signature from the text of a program. Raises `CannotParse`."""
+    """Make a signature from the text of a program. Raises `CannotParse`."""
     known_facts = facts.facts_of(device)
     words = facts.split_options(options)
     includes = facts.may_include(source, words)
@@ -243,8 +244,8 @@ def from_source(
 
 
 def _included(source: str, words: list[str], known_facts: DeviceFacts) -> str | None:
-    """Tell apart what a program that was parsed before includes; None: nobody knows which files
-    these are, or it may change unseen."""
+    """Return a digest of the files that a program includes, if it was parsed before. None: the
+    files are not known, or may change unseen."""
     record = cache.load(cache.key(source, _INCLUDED, words, known_facts))
     if record is None or "__has_include" in source:
         return None
@@ -254,7 +255,7 @@ def _included(source: str, words: list[str], known_facts: DeviceFacts) -> str | 
 def _parse_signature(
     source: str, kernel_name: str, words: list[str], device: cl.Device | None, facts: DeviceFacts
 ) -> Signature:
-    # here, so that a program whose kernels were all seen before does not load them
+    # here, so that a program whose kernels are all cached does not load them
     from acs_cl.opencl_c.modes import bodies, steadiness
     from acs_cl.opencl_c.parse import clang
     from acs_cl.opencl_c.parse import nodes as n
@@ -291,7 +292,8 @@ def _parse_signature(
 
 
 def _outline(found: bodies.Bodies, anywhere: str, facts: DeviceFacts) -> tuple[Outline | None, str]:
-    """What decides where the body touches its arguments, or why that cannot be said."""
+    """Return the outline of a body, which decides where it touches its arguments, or why there is
+    none."""
     if anywhere or found.program_globals:
         return None, anywhere or "it uses variables of the program"
     if facts.address_bits != 64:

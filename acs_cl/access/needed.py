@@ -1,10 +1,10 @@
-"""Which numbers matter: the integer parameters on which it depends where a kernel touches memory.
+"""Needed numbers: the integer parameters that decide where a kernel touches memory.
 
-In: the functions of an outline (`opencl_c.modes.outline` says what operations there are). Out: the
+Input: the functions of an outline (`opencl_c.modes.outline` lists the operations). Output: the
 parameters whose numbers reach an address, a count, or a branch. Pure.
 
-Invariant: nothing rests on it but how often `reach` is run. A number that it is not given is any of
-its type there, so that one left out by mistake would widen ranges, and never miss an access.
+Invariant: only the number of runs of `reach` depends on it. A number that `reach` does not get is
+any of its type there. So one that is left out by mistake widens ranges, and never misses an access.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from acs_cl.opencl_c.outlines import Operation, OutlinedFunction
 
 _PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "24", "q", "+", "in"})
-"""Operations that give a value and do nothing else: it is needed where theirs is."""
+"""Operations that only give a value. They are needed if their value is."""
 
 _ACTS = frozenset({"r", "w", "rng", "esc", "call", "=", "new", "post", "loop", "return", "leave"})
 
 
 def needed(functions: Sequence[OutlinedFunction]) -> set[int]:
-    """The parameters of a kernel whose numbers matter."""
+    """Return the parameters of a kernel whose numbers matter."""
     walk = _Walk()
     before = -1
-    while before != len(walk.slots):  # a variable that is needed needs what it was given
+    while before != len(walk.slots):  # a needed variable needs the values that it was given
         before = len(walk.slots)
         for _, body, *_ in functions:
             walk.several(body)
@@ -41,7 +41,7 @@ class _Walk:
                 self.visit(operation, is_needed)
 
     def visit(self, op: Operation, is_needed: bool) -> None:
-        """Look at an operation whose value is needed, or is not."""
+        """Visit an operation. `is_needed`: whether its value is."""
         name = op[0]
         if name == "a":
             if is_needed:
@@ -85,7 +85,7 @@ class _Walk:
 
 
 def _acts(operation: Operation) -> bool:
-    """Whether an operation does more than to give a value."""
+    """Tell whether an operation does more than give a value."""
     if operation.__class__ not in (list, tuple) or not operation:
         return False
     return operation[0] in _ACTS or any(_acts(part) for part in operation)

@@ -1,8 +1,8 @@
 """Values passed to kernels by copy: numbers, vectors, structs.
 
-In: a parameter and a Python number, NumPy scalar or array, or bytes. Out: the bytes the kernel
-expects. Numbers are converted to the parameter's type as C would, except that what does not fit is
-an error.
+Input: a parameter and a Python number, NumPy scalar or array, or bytes. Output: the bytes that the
+kernel expects. Numbers are converted to the parameter's type as in C, but a number that does not
+fit is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VECTOR = re.compile(rf"({'|'.join(_CODES)})(?:2|3|4|8|16)")
 
 
 def is_value(parameter: Parameter, value: object) -> bool:
-    """Whether the parameter takes bytes. Where nothing is known of it, the argument decides."""
+    """Tell whether the parameter takes bytes. If nothing is known of it, the argument decides."""
     if parameter.is_pointer or parameter.space in ("image", "sampler", "local", "pipe"):
         return False
     if parameter.space:
@@ -38,14 +38,14 @@ def is_value(parameter: Parameter, value: object) -> bool:
 
 
 def code(parameter: Parameter) -> str | None:
-    """What `struct` calls a number of its type; None where only `to_bytes` will do."""
+    """Return the `struct` code for a number of its type. None: only `to_bytes` can convert it."""
     if parameter.space != "private" or parameter.is_pointer:
         return None
     return _CODES.get(_plain(parameter.type_name))
 
 
 def to_bytes(parameter: Parameter, value: Any) -> bytes:
-    """Any value; raises ValueError or TypeError with the reason."""
+    """Convert any value. Raises ValueError or TypeError with the reason."""
     number = code(parameter)
     if number is not None:
         if isinstance(value, np.ndarray) and value.ndim:

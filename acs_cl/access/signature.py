@@ -1,6 +1,6 @@
-"""Signatures: what a kernel's parameters are and what it may do to the memory behind them.
+"""Signatures: a kernel's parameters, and what it may do to the memory behind them.
 
-The records alone; `inference` finds them out, and is loaded when the first kernel is launched.
+These are only the records. `inference` makes them, and is loaded when the first kernel is launched.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import NamedTuple
 from acs_cl.opencl_c.outlines import Outline
 
 DEPENDENCIES = ("exact", "with-const", "no-const")
-"""What a launch touches of an argument: what its kernel reads and writes there; all of it, and a
-const one is only read; all of it, and any may be written. The last two are GrCUDA's."""
+"""What a launch touches of an argument. 'exact': what its kernel reads and writes there.
+'with-const': all of it, and a const one is only read. 'no-const': all of it, and any may be
+written. The last two are GrCUDA's."""
 
 
 class Parameter(NamedTuple):
@@ -39,13 +40,13 @@ class Signature(NamedTuple):
     has_local_variables: bool
     group_size: tuple[int, ...] | None
     origin: str  # 'arginfo' | 'parsed' | 'arginfo+parsed' | 'nothing known: <reason>'
-    outline: Outline | None = None  # what decides where it touches its arguments
+    outline: Outline | None = None  # decides where it touches its arguments
     unclear: str = ""  # why there is no outline
     unsteady: str = ""  # '' or why launches may end otherwise from the same memory
 
 
 def by_arguments(signature: Signature, dependencies: str) -> Signature:
-    """The signature as a runtime takes it that knows kernels by their arguments alone."""
+    """Return the signature for a runtime that knows kernels only by their arguments."""
     if dependencies == "exact":
         return signature
     why = f"dependencies={dependencies!r}"

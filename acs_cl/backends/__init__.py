@@ -1,1 +1,2 @@
-"""Backends on the host: the driver's queues, and an emulated device. `base` is their contract."""
+"""Backends on the host: the driver's queues, and an emulated device. `launch.backend` is their
+contract."""

@@ -1,9 +1,10 @@
-"""What a program says of the device that is to be modelled.
+"""The options for a device that is to be modelled.
 
-In: the mapping of `Runtime(emulate=…)`. Out: `Emulate`; `UsageError` where the mapping is wrong.
+Input: the mapping of `Runtime(emulate=…)`. Output: `Emulate`, or `UsageError` if the mapping is
+wrong.
 
-Invariant: the machine is one that there is, durations are whole nanoseconds, at least one. Which
-policies there are is known to what runs them.
+Invariant: the machine exists, and durations are whole nanoseconds, at least one. The emulator
+checks the name of the policy.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from ..emu.trace import KERNEL
 from ..errors import UsageError
 
 GROUP = 64
-"""Work-items of a group where the driver would choose."""
+"""Work-items of a group if the driver would choose."""
 
 
 class Emulate(NamedTuple):
-    """What is modelled. `durations`: nanoseconds of a group by kernel; `measured`: those of whole
-    launches by (kernel, groups, items)."""
+    """The model. `durations`: nanoseconds of a group by kernel. `measured`: those of whole launches
+    by (kernel, groups, items)."""
 
     machine: str = "paper"
     policy: str = "acs_hw"
@@ -31,7 +32,7 @@ class Emulate(NamedTuple):
 
 
 def emulate(options: object) -> Emulate:
-    """What `Runtime(emulate={…})` says; `UsageError` where it is wrong."""
+    """Read `Runtime(emulate={…})`. Raise `UsageError` if it is wrong."""
     options = options or {}
     if not isinstance(options, Mapping):
         raise UsageError(f"emulate= has machine, policy and durations, got {options!r}")
@@ -59,7 +60,7 @@ def emulate(options: object) -> Emulate:
 
 
 def _measured(path: str | Path) -> dict[tuple[str, int, int], int]:
-    """Median times of launches in a timeline that `rt.trace.save` wrote."""
+    """Return median times of launches in a timeline that `rt.trace.save` wrote."""
     from ..emu.convert import from_timeline
 
     trace, _ = from_timeline(path, GROUP)

@@ -1,19 +1,20 @@
-"""A device that does not exist, as a backend: the emulator decides when a launch begins and ends,
-and in that order the launches really run, one after another, on the device that there is.
+"""A backend of a device that does not exist: the emulator decides when each launch begins and ends.
 
-In: launches, and `Emulate` (which machine, which policy, how long kernels take). Out: their
-completions, on the model's clock. The program's own time between launches counts as nothing; while
-it waits for a launch the model goes on to the end of that.
+In the order of the model, launches really run, one after another, on the real device.
 
-Durations are declared (nanoseconds of a group, by kernel), or come from a timeline that was
-measured before, or are guessed; `about` says how many were.
+Input: launches, and `Emulate` (machine, policy, durations of kernels). Output: their completions,
+on the model's clock. The program's own time between launches counts as nothing. While it waits for
+a launch, the model goes on to the end of that launch.
+
+Durations are declared (nanoseconds of a group, by kernel), or come from an earlier timeline, or are
+guessed; `about` says how many were guessed.
 
 Invariants:
-- What runs first on the real queue began first in the model, so that an order the modelled hardware
-  must not choose gives wrong results for real.
-- A launch is reported as ended when the model has ended it, and not before the program has waited
-  for it, polled for it twice, or has made launches whose calls took until then. When it is reported
-  after that depends on the real queue; the model's times do not.
+- A launch that runs first on the real queue began first in the model. So an order that the modelled
+  hardware must not choose gives wrong results for real.
+- A launch is reported as ended when the model has ended it. It is not reported before the program
+  has waited for it, polled for it twice, or made launches whose calls took until then. The time of
+  the report depends on the real queue; the model's times do not.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from .emulate import GROUP, Emulate
 from .queues import open_queues
 
 GUESS_NS = 5_000
-"""Of a group of a kernel that nobody has said anything about: of the order of the paper's."""
+"""Time of a group of a kernel about which nothing is said, of the order of the paper's."""
 
 BYTES_PER_NS = 12
-"""Of a transfer: PCIe 3.0 with 16 lanes, as the paper's host has it, reaches some 12 GB/s."""
+"""Rate of a transfer: PCIe 3.0 with 16 lanes, as the paper's host has it, reaches some 12 GB/s."""
 TRANSFER_NS = 1_000
 
 REFUSED = -9002
-"""Status of a launch that the real driver refused when its turn came."""
+"""Status of a launch that the real driver refused."""
 
 RUNNING = int(cl.command_execution_status.RUNNING)
 
@@ -54,7 +55,7 @@ class _Profile(NamedTuple):
 
 
 class ModelEvent:
-    """What stands for a launch: as much of a `pyopencl.Event` as a runtime looks at, on the model's
+    """Stands for a launch: the part of a `pyopencl.Event` that a runtime uses, on the model's
     clock."""
 
     clock = "model"
@@ -70,11 +71,11 @@ class ModelEvent:
 
     @property
     def profile(self) -> _Profile:
-        """When it began and ended, in the model."""
+        """Return when it began and ended, in the model."""
         return _Profile(self.start_ns, self.end_ns)
 
     def get_info(self, what: object) -> int:
-        """Its status."""
+        """Return its status."""
         if what != STATUS:
             raise DeviceError(f"an emulated launch has a status, and no {what}")
         return self._backend.status(self)
@@ -109,7 +110,7 @@ class Emulated(Backend):
     # ---- in --------------------------------------------------------------------------------------
 
     def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
-        """Tell the model."""
+        """Add a launch to the model."""
         with self._lock:
             place = len(self._live.entries) + 1
             places = self._places
@@ -147,12 +148,12 @@ class Emulated(Backend):
     # ---- the model -------------------------------------------------------------------------------
 
     def _began(self, place: int) -> None:
-        """In the model a launch has begun: so it does on the queue."""
+        """Enqueue a launch that has begun in the model."""
         launch, event = self._launches[place]
         self._is_flushed = False
         try:
             event.real = launch.command.enqueue(self.queues[0], None)
-        except Exception as error:  # the launch's own failure, whatever it is
+        except Exception as error:  # any error is the launch's own failure
             self._errors[launch.number] = error
 
     def _runs(self, place: int, time_ns: int) -> None:
@@ -165,14 +166,14 @@ class Emulated(Backend):
         self._over.append(place)
 
     def advance(self, number: int) -> None:
-        """On to the end of a launch in the model."""
+        """Move the model on to the end of a launch."""
         with self._lock:
             place = self._places.get(number)
             if place is not None:
                 self._live.wait(place)
 
     def to_wait_for(self, number: int) -> cl.Event | None:
-        """The real event of a launch that the model has gone on to the end of; None where that was
+        """Move the model on to the end of a launch, and return its real event. None: it was
         refused."""
         self.advance(number)
         event = self._events.get(number)
@@ -182,12 +183,12 @@ class Emulated(Backend):
         return None if event is None else event.real
 
     def oldest(self) -> cl.Event | None:
-        """The same of the oldest launch."""
+        """Do that for the oldest launch."""
         number = next(iter(self._events), None)
         return None if number is None else self.to_wait_for(number)
 
     def status(self, event: ModelEvent) -> int:
-        """Of a launch: what it came to for real, once it is over in the model."""
+        """Return the real status of a launch, once it is over in the model."""
         with self._lock:
             place = self._places.get(event.number)
             if place is not None and event.is_over:
@@ -195,7 +196,8 @@ class Emulated(Backend):
             return event.status
 
     def _settle(self, place: int) -> bool:
-        """What a launch that is over in the model came to for real; whether it has come to that."""
+        """Note the real status of a launch that is over in the model. Return whether it has ended
+        for real."""
         launch, event = self._launches[place]
         if event.status > 0:
             real = None if launch.number in self._errors else event.real
@@ -205,17 +207,17 @@ class Emulated(Backend):
     # ---- out -------------------------------------------------------------------------------------
 
     def event(self, number: int) -> Any:
-        """The model's event of a launch in flight, or None."""
+        """Return the model's event of a launch in flight, or None."""
         return self._events.get(number)
 
     @property
     def in_flight(self) -> int:
-        """Launches submitted and not yet reported."""
+        """Return how many launches were submitted and not yet reported."""
         return len(self._events)
 
     def poll(self, most: int = 64) -> Ended:
-        """What ended while the program made its launches; if it has made none since the last look,
-        it waits for something: on to the next end."""
+        """Return launches that ended while the program made its launches. If it has made none since
+        the last poll, it waits for something: the model moves on to the next end."""
         with self._lock:
             if self._is_news:
                 self._live.catch_up()
@@ -225,7 +227,7 @@ class Emulated(Backend):
             return self._reported()
 
     def poll_up_to(self, number: int) -> Ended:
-        """All that has ended."""
+        """Return everything that has ended."""
         with self._lock:
             return self._reported()
 
@@ -233,7 +235,7 @@ class Emulated(Backend):
         ended: Ended = []
         behind: list[int] = []
         for place in self._over:
-            # in the order of the model's ends: nothing before what is upstream of it
+            # in the order of the model's ends, so nothing comes before its upstream
             if behind or not self._settle(place):
                 behind.append(place)
                 continue
@@ -241,19 +243,19 @@ class Emulated(Backend):
             del self._places[launch.number], self._events[launch.number]
             ended.append(End(launch.number, event.status, event, 0))
         self._over = behind
-        if behind and not self._is_flushed:  # some drivers begin nothing before they are told
+        if behind and not self._is_flushed:  # some drivers begin nothing before a flush
             self.queues[0].flush()
             self._is_flushed = True
         ended.sort(key=lambda one: one.number)
         return ended
 
     def error(self, number: int, status: int) -> BaseException | None:
-        """What the driver said, or the device."""
+        """Return the error of the driver, or of the device."""
         found = self._errors.pop(number, None)
         return found if found is not None else super().error(number, status)
 
     def event_for_others(self, number: int) -> cl.Event | None:
-        """The real event: the model goes on to the end of the launch."""
+        """Return the real event. The model moves on to the end of the launch."""
         event = self._events.get(number)
         if event is None:
             return None
@@ -261,17 +263,17 @@ class Emulated(Backend):
         return event.real
 
     def flush(self) -> None:
-        """The modelled device needs no telling."""
+        """Do nothing: the modelled device needs no flush."""
 
     def wait_all(self) -> None:
-        """On to the end of everything."""
+        """Move on to the end of everything."""
         with self._lock:
             for place in list(self._launches):
                 self._live.wait(place)
         super().wait_all()
 
     def about(self) -> Report:
-        """The modelled machine, and what is simulated of the run so far."""
+        """Report the modelled machine, and the simulated run so far."""
         with self._lock:
             return {
                 "simulated": True,
@@ -283,5 +285,5 @@ class Emulated(Backend):
             }
 
     def where(self, number: int) -> str:
-        """Simulated."""
+        """Say that it is simulated."""
         return f"simulated on {self.machine.name}, {self._live.name}; "

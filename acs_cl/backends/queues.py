@@ -6,9 +6,9 @@
 - `lanes`: a pool of queues in order, with events across them, for drivers that overlap only
   between queues.
 
-In: launches. Out: their ends. The core picks lanes, sets arguments, enqueues and keeps the events;
-`_core/driver/queues.hpp` says how. Every command but a plain kernel, and what the driver refuses,
-goes by the command's own `enqueue`.
+Input: launches. Output: their ends. The core picks lanes, sets arguments, enqueues and keeps the
+events; `_core/driver/queues.hpp` says how. Commands other than simple kernels, and those that the
+driver refuses, go by the command's own `enqueue`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..launch.commands import KernelCommand, TransferCommand
 from ..records import LANE_AFTER, LANE_NEW, Launch, Placing
 
 PLACES, LONGEST = 4, 1 << 14
-"""Pieces of pinned memory for reads, and bytes of each."""
+"""How many pieces of pinned memory are for reads, and how many bytes each has."""
 
 PIECES, PIECE = 16, 2 << 20
 """The same for uploads, which some threads share."""
@@ -70,19 +70,19 @@ class HostQueues(Backend):
             self._core.upload_on(queues[-1])
             self._core.stage_in(partial(pinned_pieces, queues[-1], PIECES, PIECE))
         self._timed: list[CommandQueue] = []
-        """A queue that keeps times, once a launch was to be timed."""
+        """A queue that keeps times, once a launch had to be timed."""
         self._open_timed = partial(open_queues, context, device, 1, True)
-        # the core's own, without a call of Python's between
+        # the core's own methods, without a Python call between
         self.submit = self._core.submit  # type: ignore[method-assign]
         self.event = self._core.event  # type: ignore[method-assign]
 
     def use_pinned(self) -> None:
-        """Have short reads that are waited for land in pinned memory. Into other memory an H200's
-        driver reads by a thread of its own, and where that runs decides how long it takes."""
+        """Put short blocking reads into pinned memory. An H200's driver reads into other memory by
+        a thread of its own, whose place decides how long that takes."""
         self._core.land_in(partial(pinned_pieces, self.queues[0], PLACES, LONGEST))
 
     def submit_timed(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
-        """Put a launch where its time is kept."""
+        """Put a launch on a queue that keeps times."""
         if not (self._timed or self.profiling or self.in_order):
             self._timed = self._open_timed()
             self._core.time_on(self._timed[0])
@@ -90,43 +90,43 @@ class HostQueues(Backend):
 
     @property
     def lanes(self) -> int:
-        """Count the queues, that which keeps times included."""
+        """Count the queues, including the one that keeps times."""
         return len(self.queues) + len(self._timed)
 
     def join(self, table: core.native.Table) -> None:
-        """The core makes launches by itself, and keeps them in `table`."""
+        """Let the core make launches by itself, and keep them in `table`."""
         self._core.join(table)
 
     @property
     def core_queues(self) -> core.native.Queues:
-        """The core's queues."""
+        """Return the core's queues."""
         return self._core
 
     @property
     def waits(self) -> int:
-        """Events that launches were made to wait for."""
+        """Return how many events launches had to wait for."""
         return self._core.waits
 
     @property
     def used(self) -> Counter[int]:
-        """Launches by lane."""
+        """Count launches by lane."""
         return +Counter(dict(enumerate(self._core.used())))
 
     @property
     def in_flight(self) -> int:
-        """Launches submitted and not yet reported."""
+        """Return how many launches were submitted and not yet reported."""
         return self._core.in_flight
 
     def poll(self, most: int = 64) -> Ended:
-        """Ended launches in program order, of the `most` oldest of a queue."""
+        """Return ended launches in program order, of the `most` oldest of a queue."""
         return self._core.poll(most)
 
     def poll_up_to(self, number: int) -> Ended:
-        """The same, for a caller who waits for launch `number`."""
+        """Return ended launches, for a caller that waits for launch `number`."""
         return self._core.poll_up_to(number)
 
     def oldest(self) -> cl.Event | None:
-        """An event of the driver to wait for before looking again, or None."""
+        """Return an event of the driver to wait for before the next poll, or None."""
         event: cl.Event | None = self._core.oldest()
         return event
 
@@ -135,7 +135,7 @@ class HostQueues(Backend):
         self._core.flush()
 
     def close(self) -> None:
-        """Wait, then let go of the events."""
+        """Wait, then release the events."""
         self.wait_all()
         for queue in self._timed:
             queue.finish()

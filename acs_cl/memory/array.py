@@ -1,11 +1,11 @@
 """Arrays of a runtime, and views that share their memory.
 
-In: shapes, dtypes, indices. Out: `Array` objects that kernels take as arguments; every transfer
-(`get`, `set`, `fill`, `copy_from`) is a launch in program order. A view knows exactly which bytes
-it touches, so two columns or tiles of one matrix are independent.
+Input: shapes, dtypes, indices. Output: `Array` objects that kernels take as arguments. Every
+transfer (`get`, `set`, `fill`, `copy_from`) is a launch in program order. A view knows exactly
+which bytes it touches, so two columns or tiles of one matrix are independent.
 
-Invariant: an array's `home` is its runtime while it can be passed to a kernel without further
-thought (one rectangle of bytes, a place that starts at its first byte), and None otherwise.
+Invariant: an array's `home` is its runtime if it is a simple kernel argument: one rectangle of
+bytes, in a place that starts at its first byte. Otherwise it is None.
 """
 
 # Long because: an array has the operators of NumPy's that it refuses, each with what to write.
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 
 
 class Home(Protocol):
-    """The engine of a runtime, as arrays know it."""
+    """The engine of a runtime, as arrays use it."""
 
     store: Store
     context: cl.Context
 
     def runtime(self) -> object:
-        """The public face."""
+        """Return the runtime that the program holds."""
 
     def tell_address(self, array: Array) -> None:
-        """The program has the address of an array, for commands that nobody sees."""
+        """Note that the program has the address of an array, and may use it unseen."""
 
     def read_now(self, array: Array, out: object) -> HostArray:
         """Read an array back, and wait for it."""
@@ -69,8 +69,9 @@ class Home(Protocol):
 
 
 class Array(core.native.View):
-    """Holds elements on the device, or is a view of such memory. `Runtime.array`, `empty` and
-    `zeros` make one.
+    """Holds elements on the device, or is a view of such memory.
+
+    `Runtime.array`, `empty` and `zeros` make one.
 
     >>> import acs_cl as acs, numpy as np
     >>> with acs.Runtime() as rt:
@@ -144,8 +145,8 @@ class Array(core.native.View):
 
     @property
     def data(self) -> Any:
-        """Return the memory as PyOpenCL takes it: an SVM pointer, or a buffer if the array starts
-        where the buffer does.
+        """Return the memory for PyOpenCL: an SVM pointer, or a buffer if the array starts where it
+        does.
 
         The runtime does not see commands on other queues: call `finish()` first, or wait for a
         handle.
@@ -195,7 +196,7 @@ class Array(core.native.View):
             self._compute()
         return self is other
 
-    if not TYPE_CHECKING:  # a checker would take any name then
+    if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute
 
     def __getitem__(self, index: object) -> Array:
@@ -250,20 +251,20 @@ class Array(core.native.View):
         return is_contiguous(self.shape, self.strides, self.dtype.itemsize)
 
     def get(self, out: HostArray | None = None, wait: bool = True) -> Any:
-        """Read back. This waits for the writers of these bytes and for nothing else.
+        """Read back. This waits only for the writers of these bytes.
 
-        With `wait=False` it returns a `Handle` whose `wait()` gives the NumPy array. Leave `out`
-        alone until then.
+        With `wait=False` it returns a `Handle` whose `wait()` gives the NumPy array. Do not use
+        `out` until then.
         """
         engine = self.live().engine
         return engine.read_now(self, out) if wait else engine.read(self, out)
 
     def set(self, source: object, copy: bool = True) -> Handle:
-        """Overwrite with the values of a NumPy array or scalar; broadcast and convert as NumPy
+        """Overwrite with the values of a NumPy array or scalar. Broadcast and convert as NumPy
         does.
 
-        `source` is copied at once, so it may change afterwards. `copy=False` is a promise that it
-        does not change until the returned handle is done.
+        `source` is copied at once, so it may change afterwards. `copy=False` promises that it does
+        not change until the returned handle is done.
         """
         return self.live().engine.write(self, source, copy)
 
@@ -276,20 +277,19 @@ class Array(core.native.View):
         return self.live().engine.copy(self, source)
 
     def free(self) -> None:
-        """Give the memory back now; launches in flight still finish with it. Views stop working
-        only as they are freed or dropped themselves.
-        """
+        """Release the memory now. Launches in flight still finish with it. Views keep working until
+        they are freed or dropped themselves."""
         self.base = self.home = self.argument = self.place = self.span = None
         self.spans = ()
 
     def where(self) -> Place:
-        """Say where it is, for the driver; raise `UsageError` if it has no memory."""
+        """Return its place for the driver. Raise `UsageError` if it has no memory."""
         if self.place is None:
             raise UsageError(f"{self!r} has no memory")
         return self.place
 
     def overwrites(self) -> tuple[Span, ...]:
-        """Say what is certain to be overwritten when every element is: nothing where the spans are
+        """Return the bytes that are certainly overwritten if every element is. Empty: the spans are
         a hull with other bytes in it."""
         exact = sum(span.nbytes for span in self.spans) <= self.nbytes
         return self.spans if exact else ()
@@ -301,7 +301,7 @@ class Array(core.native.View):
         return Array(self.engine, self.base, offset, shape, strides, dtype)
 
     def live(self) -> Array:
-        """Return the array; raise `UsageError` if its memory was given back."""
+        """Return the array. Raise `UsageError` if its memory was released."""
         if self.base is None and self.nbytes:
             raise UsageError(f"{self!r}: its memory was given back by free(); make another array")
         return self

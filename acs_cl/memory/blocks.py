@@ -1,15 +1,15 @@
 """Device memory of a runtime: blocks that can be given out again while launches still use them.
 
-In: sizes. Out: `Base` objects, on which hazards are keyed. Two kinds of store, by device:
-`SvmStore` cuts blocks from shared-virtual-memory slabs, so a view at any byte offset is just a
-pointer; `BufferStore` makes a buffer per block, for devices without SVM and for drivers that order
-kernels by the arguments they share. There a view is the buffer and an offset, which a variant of
-the kernel adds.
+Input: sizes. Output: `Base` objects, the keys of hazards. The device decides on one of two stores.
+`SvmStore` cuts blocks from slabs of shared virtual memory, so a view at any byte offset is just a
+pointer. `BufferStore` makes a buffer for each block. It is for devices without SVM, and for drivers
+that order kernels by the arguments they share. There a view is the buffer and an offset, which a
+variant of the kernel adds.
 
 Invariants: a base's finalizer only appends to a list. A block given out again remembers the
-launches that may still use it (`Block.users`), and the runtime makes the new base wait for them. No
-sub-buffer is ever made: OpenCL leaves a buffer and its sub-buffer in flight together undefined,
-their alignment is the device's, and NVIDIA's driver (580) crashed on programs with many of them.
+launches that may still use it (`Block.users`), and the new base waits for them. No sub-buffer is
+ever made: OpenCL leaves a buffer and its sub-buffer in flight together undefined, their alignment
+is the device's, and NVIDIA's driver (580) crashed on programs with many of them.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ SLAB = 64 << 20
 LARGE = 64 << 10
 PAGE = 4096
 COLOUR = 7 * GRANULE
-"""Large blocks, on a device that computes in the host's caches, begin this much further within a
-page than the one before. Their sizes are multiples of a page: else all would begin at the same
-place in it, and a processor that reads at one index and writes at the same takes the reads for
-reads of what it has just written, as far as the place in a page tells. `normalise` of the workload
-`ml` on two CPUs took 18.2 ms so, 13.3 where it wrote 128 bytes further, 16 half a page further,
-17.8 a granule before. Seven granules of sixteen are good for both directions, and keep any six
-blocks two granules apart."""
+"""How much further within a page a large block begins than the one before, on a device that
+computes in the host's caches. Sizes of large blocks are multiples of a page, so otherwise all would
+begin at the same place in it. A processor that reads and writes at the same index then takes the
+reads for reads of what it has just written, as far as the place in a page tells. `normalise` of the
+workload `ml` on two CPUs took 18.2 ms so, 13.3 if it wrote 128 bytes further, 16 half a page
+further, 17.8 a granule before. Seven granules of sixteen are good for both directions, and keep any
+six blocks two granules apart."""
 
 LARGER = 1 << 20
 PHASE = 64 << 10
-"""Blocks of `LARGER` begin less than a page behind a multiple of this: with rows of 64 KiB the same
-kernel took 16 to 17 ms where only the places in a page differ, and 13 to 15 where the pages are
-the same in their 64 KiB besides. All of `ml` took 32.2 ms without this, 28.5 with it."""
+"""Blocks of `LARGER` begin less than a page behind a multiple of this. With rows of 64 KiB the same
+kernel took 16 to 17 ms if only the places in a page differ. It took 13 to 15 if the pages are also
+the same in their 64 KiB. All of `ml` took 32.2 ms without this, 28.5 with it."""
 
 
 class Block:
-    """A piece of device memory. `users`: launches of its former life that may be under way."""
+    """A piece of device memory. `users`: earlier launches that may still use it."""
 
     __slots__ = ("address", "alone", "memory", "offset", "size", "users")
 
@@ -57,7 +57,7 @@ class Block:
         self, memory: Any, offset: int, size: int, address: int = 0, alone: bool = False
     ) -> None:
         self.address = address
-        """On the device; 0 where it has none that lasts."""
+        """On the device. 0: it has no address that lasts."""
         self.alone = alone
         """Whether no other block is part of the same allocation of shared memory."""
         self.memory = memory
@@ -67,12 +67,12 @@ class Block:
 
     @property
     def home(self) -> Block:
-        """The piece of it that checks look at."""
+        """Return the part of it that checks look at."""
         return self
 
 
 class Base:
-    """One allocation. Views share it; when the last is gone its block comes back."""
+    """One allocation. Views share it. When the last one is gone, its block comes back."""
 
     __slots__ = ("_give_back", "block", "nbytes", "number", "store")
 
@@ -91,7 +91,7 @@ class Base:
         self._give_back = give_back
 
     def place(self, offset: int, nbytes: int) -> Place:
-        """These bytes as the driver takes them."""
+        """Return these bytes in the form for the driver."""
         return self.store.place(self.block, offset, nbytes)
 
     def __del__(self) -> None:
@@ -99,7 +99,8 @@ class Base:
 
 
 class Store:
-    """What both kinds share: bins of returned blocks by size, and what to do when memory is out."""
+    """The common part of both stores: bins of returned blocks by size, and what to do without
+    memory."""
 
     is_svm: bool
 
@@ -108,13 +109,13 @@ class Store:
         self.largest = int(device.max_mem_alloc_size)
         self._bins: dict[int, deque[Block]] = {}
         self.reserved = core.native.Reserved()
-        """Where the driver's allocations start (addresses, or buffer handles), and their sizes."""
+        """Starts of the driver's allocations (addresses, or buffer handles), and their sizes."""
         self.reserved_bytes = 0
         self.in_use_bytes = 0
 
     def allocate(self, nbytes: int, is_live: Callable[[int], bool]) -> Block | None:
-        """A block of at least `nbytes`; None if the driver has none left. Its `users` are what the
-        new owner has to wait for."""
+        """Return a block of at least `nbytes`. None: the driver has no memory left. The new owner
+        has to wait for the `users` of the block."""
         size = _rounded(nbytes)
         if size > self.largest:
             raise OutOfMemory(
@@ -139,34 +140,34 @@ class Store:
         return block
 
     def free(self, block: Block, users: tuple[int, ...]) -> None:
-        """A block comes back while `users` may still touch it."""
+        """Take back a block that `users` may still touch."""
         block.users = users
         self._bins.setdefault(block.size, deque()).append(block)
         self.in_use_bytes -= block.size
 
     def owns(self, address: int) -> bool:
-        """Whether an address, or the handle of a buffer, is inside memory of this store."""
+        """Tell whether an address, or the handle of a buffer, is inside memory of this store."""
         return self.reserved.owns(address)
 
     def _cut(self, size: int) -> Block | None:
-        """A block from memory already reserved and never given out, if there is any."""
+        """Return a block from memory that is reserved and was never given out, if there is any."""
         raise NotImplementedError
 
     def reserve(self, size: int) -> Block:
-        """A block from the driver."""
+        """Return a block from the driver."""
         raise NotImplementedError
 
     def release_unused(self) -> None:
-        """Give what nobody uses back to the driver. Everything in flight has ended."""
+        """Return unused memory to the driver. Everything in flight must have ended."""
         raise NotImplementedError
 
     def place(self, block: Block, offset: int, nbytes: int) -> Place:
-        """`nbytes` at `offset` of the block as the driver takes them."""
+        """Return `nbytes` at `offset` of the block in the form for the driver."""
         raise NotImplementedError
 
 
 class SvmStore(Store):
-    """Slabs of coarse-grained shared virtual memory; blocks above half a slab get their own."""
+    """Slabs of coarse-grained shared virtual memory. Blocks above half a slab get their own."""
 
     is_svm = True
 
@@ -190,7 +191,7 @@ class SvmStore(Store):
         return block
 
     def _lead(self, size: int, address: int) -> int:
-        """How far behind a free address a block of this size begins."""
+        """Return how far behind a free address a block of this size begins."""
         return (self._colour - address) % _page(size) if self._is_coloured(size) else 0
 
     def _is_coloured(self, size: int) -> bool:
@@ -237,7 +238,7 @@ class SvmStore(Store):
 
 
 class BufferStore(Store):
-    """A buffer per block."""
+    """A buffer for each block."""
 
     is_svm = False
 
@@ -262,17 +263,17 @@ class BufferStore(Store):
 
 
 def _page(size: int) -> int:
-    """In what a large block of this size begins further on than the one before."""
+    """Return the unit within which large blocks of this size begin at different places."""
     return PHASE if size >= LARGER else PAGE
 
 
 def _rounded(nbytes: int) -> int:
-    """Up to a size class: eight to an octave, multiples of the granule."""
+    """Round up to a size class: eight to an octave, multiples of the granule."""
     granules = max(1, -(-nbytes // GRANULE))
     step = 1 << max(0, granules.bit_length() - 4)
     return -(-granules // step) * step * GRANULE
 
 
 def store_for(context: cl.Context, device: cl.Device, kind: str) -> Store:
-    """`kind` is 'svm' or 'buffers'."""
+    """Make a store. `kind`: 'svm' or 'buffers'."""
     return SvmStore(context, device) if kind == "svm" else BufferStore(context, device)

@@ -1,7 +1,7 @@
-"""Shapes and strides: what NumPy's basic indexing and reshaping do, without memory behind it.
+"""Shapes and strides: NumPy's basic indexing and reshaping, without memory behind it.
 
-In: an index or a new shape, with the shape and strides (in bytes) it applies to. Out: new ones and
-the byte offset.
+Input: an index or a new shape, with the shape and strides (in bytes) that it applies to. Output:
+new ones and the byte offset.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 def integers(shape: Any) -> Shape:
-    """An integer or some integers as a tuple."""
+    """Return an integer or some integers as a tuple."""
     try:
         return (
             (as_integer(shape),) if hasattr(shape, "__index__") else tuple(map(as_integer, shape))
@@ -31,7 +31,7 @@ def integers(shape: Any) -> Shape:
 
 
 def normal_shape(shape: Any) -> Shape:
-    """An integer or some integers as a tuple; no negative lengths."""
+    """Return an integer or some integers as a tuple. Negative lengths are refused."""
     result = integers(shape)
     if any(length < 0 for length in result):
         raise UsageError(f"shape {result}: an array cannot have a negative length")
@@ -39,7 +39,7 @@ def normal_shape(shape: Any) -> Shape:
 
 
 def normal_dtype(dtype: npt.DTypeLike) -> DType:
-    """A type of elements as NumPy has it; no Python objects."""
+    """Return a type of elements as NumPy has it. Python objects are refused."""
     try:
         result = np.dtype(dtype)
     except TypeError as error:
@@ -52,7 +52,7 @@ def normal_dtype(dtype: npt.DTypeLike) -> DType:
 
 
 def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
-    """Strides in C order."""
+    """Return strides in C order."""
     strides = []
     step = itemsize
     for length in reversed(shape):
@@ -62,7 +62,7 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 
 def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
-    """Whether the elements lie one after another in C order; lengths of 1 do not matter."""
+    """Tell whether the elements lie one after another in C order. Lengths of 1 do not matter."""
     step = itemsize
     for length, stride in zip(reversed(shape), reversed(strides), strict=True):
         if length == 0:
@@ -74,7 +74,7 @@ def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
 
 
 def index_view(index: object, shape: Shape, strides: Shape) -> tuple[Shape, Shape, int]:
-    """Basic indexing: the view's shape, strides and byte offset."""
+    """Return a view's shape, strides and byte offset, for basic indexing."""
     found = native.index_view(index, shape, strides)
     if found is None:
         items = index if isinstance(index, tuple) else (index,)
@@ -105,8 +105,8 @@ def _refusal(items: tuple[object, ...], shape: Shape) -> str:
 
 
 def _of_slice(item: slice, length: int) -> str:
-    """Unlike with NumPy, an explicit bound beyond the end is an error: a slice cut short in silence
-    would be a launch on fewer bytes than its kernel touches."""
+    """Say why a slice is wrong. Unlike with NumPy, a bound beyond the end is an error. A slice cut
+    short in silence would be a launch on fewer bytes than its kernel touches."""
     try:
         for bound in (item.start, item.stop):
             if bound is not None and not -length <= as_integer(bound) <= length:
@@ -127,7 +127,7 @@ def _of_position(item: object, length: int, axis: int) -> str:
 
 
 def reshape_view(shape: Shape, strides: Shape, itemsize: int, wanted: Shape) -> Shape:
-    """The new shape, with -1 worked out."""
+    """Return the new shape, with -1 worked out."""
     if not is_contiguous(shape, strides, itemsize):
         raise UsageError(
             f"a view of shape {shape} that is not contiguous cannot be reshaped in place"
