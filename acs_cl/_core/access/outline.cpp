@@ -10,7 +10,7 @@ namespace acs_cl::access {
 
 namespace {
 
-constexpr int DEEPEST = 250;  // operations within one another
+constexpr int DEEPEST = 250;  // most operations within one another
 
 const std::map<std::string_view, Rule> RULES = {
     {"k", Rule::CONSTANT}, {"s", Rule::SLOT}, {"?", Rule::UNKNOWN}, {"a", Rule::ARGUMENT},
@@ -102,7 +102,7 @@ private:
         return made;
     }
 
-    // Each list begins with a name, and what that says of the rest is in modes/outline.py.
+    // Each list begins with a name. modes/outline.py says what the rest means.
     Operation operation(nb::handle given) {
         if (!is_list(given) || !nb::len(given)) throw std::invalid_argument("got no operation");
         if (++depth_ > DEEPEST) throw std::invalid_argument("operations are nested too deeply");
@@ -168,7 +168,7 @@ private:
         }
     }
 
-    // Its parts: the condition, the body, the step, and by how much the counter moves.
+    // Takes its parts: the condition, the body, the step, and by how much the counter moves.
     void fill_loop(Operation &made, nb::handle given) {
         const auto item = [&](int at) { return nb::object(given[at]); };
         made.assigned = assigned(item(1));

@@ -1,5 +1,5 @@
-// Outlines of kernels: what of a body decides where it touches its arguments. opencl_c/modes/outline.py
-// makes them, as lists; here they are operations that are run for the sizes and numbers of a launch.
+// Outlines of kernels: the part of a body that decides where it touches its arguments. opencl_c/modes/outline.py
+// makes them, as lists. Here they are operations that are run for the sizes and numbers of a launch.
 
 #pragma once
 
@@ -31,7 +31,7 @@ enum class Query : std::uint8_t {
     GLOBAL_ID, LOCAL_ID, GROUP_ID, GLOBAL_SIZE, LOCAL_SIZE, ENQUEUED_SIZE, GROUPS, OFFSET, AXES, OTHER,
 };
 
-// Variables that a loop, a switch or an expression may assign, each with its type; 0: a pointer.
+// Variables that a loop, a switch or an expression may assign, each with its type. 0: a pointer.
 struct Assigned {
     std::size_t slot;
     int type;
@@ -45,9 +45,9 @@ struct Induction {
 
 struct Operation {
     Rule rule = Rule::SEQUENCE;
-    std::string text;        // a sign, flags, or why
+    std::string text;        // a sign, flags, or a reason
     Query query{};
-    int type = 0;            // bits, negative where unsigned
+    int type = 0;            // bits, negative if unsigned
     std::size_t place = 0;   // a slot, a parameter or a function
     Wide number = 0;         // a constant, or bytes
     std::vector<Operation> parts;
@@ -61,21 +61,21 @@ struct OutlinedFunction {
     std::vector<std::size_t> own;
 };
 
-// What of a launch an outline may ask for.
+// Properties of a launch that an outline may ask for.
 struct Launched {
     using Three = std::array<Wide, 3>;
 
     std::size_t axes = 0;
     Three sizes{}, offset{};
-    std::optional<Three> local;  // none: the driver picks it
-    std::optional<std::array<std::pair<Wide, Wide>, 3>> groups;  // those that run; none: all
-    std::map<std::size_t, Wide> numbers;  // of parameters; what is missing is any
+    std::optional<Three> local;  // none: the driver chooses it
+    std::optional<std::array<std::pair<Wide, Wide>, 3>> groups;  // groups that run; none: all
+    std::map<std::size_t, Wide> numbers;  // of parameters; a missing one may be any
 
     auto all() const { return std::tie(axes, sizes, offset, local, groups, numbers); }
     bool operator<(const Launched &other) const { return all() < other.all(); }
 };
 
-// What a launch may do to one argument; `is_whole`: all of it, for the reason given.
+// What a launch may do to one argument. `is_whole`: all of it, for the reason given.
 struct Reached {
     bool is_whole = false;
     std::string why;
@@ -84,14 +84,14 @@ struct Reached {
 
 inline const Reached WHOLE{true, "the body is too long to run", {}, {}};
 
-using Outcome = std::map<std::size_t, Reached>;  // by parameter; what is missing is not touched
+using Outcome = std::map<std::size_t, Reached>;  // by parameter; a missing one is not touched
 
 class Outline {
 public:
-    // As `outlines.py` has them. Throws `std::invalid_argument`.
+    // `functions`: as in `outlines.py`. Throws `std::invalid_argument`.
     explicit Outline(nb::handle functions);
 
-    // What a launch may touch of each argument; none where nobody can say in a bearable time.
+    // Returns what a launch may touch of each argument. None: that cannot be found in a bearable time.
     std::optional<Outcome> run(const Launched &launch);
 
     std::int64_t runs() const { return runs_; }
@@ -107,9 +107,9 @@ private:
     std::int64_t runs_ = 0;
 };
 
-// A number of 64 bits, with a sign or without; none where it has more.
+// Returns a number of 64 bits, signed or unsigned. None: it has more.
 std::optional<Wide> wide_of(nb::handle object);
-// The same; throws where it has more.
+// Does the same, and throws if it has more.
 Wide whole(nb::handle given);
 
 }  // namespace acs_cl::access

@@ -1,13 +1,14 @@
-// How far a launch reaches into each argument: an outline run for its sizes and numbers, for all
-// work-items at once.
+// Reach: which bytes of each argument a launch may touch. An outline is run for its sizes and numbers,
+// for all work-items at once.
 //
 // An integer is a sum of a constant and multiples of variables, each of which has a range: work-item
-// numbers, turns of loops, and whatever is not known. What is no such sum gets a variable of its own with
-// the range that it must be in. A condition narrows ranges where it holds. Invariants: the values that a
-// work-item can have are among those that the sum has for some values of its variables in their ranges;
-// arithmetic that may leave its type gives any value of the type; what a loop changes is anything when a
-// turn begins, but a counter that is proven not to leave its type. So no access is missed, and the
-// rectangles are exact where the sums are.
+// numbers, turns of loops, and unknown values. A value that is no such sum gets a variable of its own,
+// with the range that it must be in. A condition narrows ranges where it holds.
+//
+// Invariants: the values that a work-item can have are among those that the sum has for some values of
+// its variables in their ranges. Arithmetic that may leave its type gives any value of the type. A
+// variable that a loop changes may be anything when a turn begins, unless it is a counter that is proven
+// not to leave its type. So no access is missed, and the rectangles are exact if the sums are.
 
 // Long because: values, conditions and statements of one interpreter.
 
@@ -20,7 +21,7 @@ namespace acs_cl::access {
 namespace {
 
 constexpr int MOST_STEPS = 20000;  // operations that are run for one launch before it is given up
-constexpr int DEEPEST = 250;       // of them within one another
+constexpr int DEEPEST = 250;       // operations within one another
 
 struct TooMuch {};  // it takes too long to run
 
@@ -75,7 +76,7 @@ private:
     Sum any_of(int type) { return fresh(limits_of(type)); }
     Interval interval(const Sum &value) const { return state_->interval(value); }
 
-    // The value where it is sure to be one of its type, else any.
+    // Returns the value if it is surely one of its type, else any.
     Sum fitting(int type, Sum value) {
         const Interval limits = limits_of(type);
         if (limits.holds(interval(value))) return value;
@@ -204,7 +205,7 @@ private:
 
     // ---- states ----
 
-    // What holds in whichever of the states it comes from.
+    // Keeps what holds in both states.
     Maybe join(Maybe a, Maybe b) {
         if (!a) return b;
         if (!b) return a;
@@ -248,7 +249,7 @@ private:
         return found;
     }
 
-    // Variables that were assigned any number of times.
+    // Forgets variables that were assigned any number of times.
     void forget(const std::vector<Assigned> &assigned, const std::string &why,
                 std::size_t but = SIZE_MAX) {
         for (const auto &[slot, type] : assigned) {
@@ -265,7 +266,7 @@ private:
         Maybe yes, no;
     };
 
-    // The states where a condition holds, and where it does not; there is none then.
+    // Returns the states where a condition holds, and where it does not. None: no work-item comes there.
     Branches branch(const Operation &op) {
         if (!state_) return {};
         switch (op.rule) {
@@ -409,7 +410,7 @@ private:
         Sum outer, rest;
     };
 
-    // `a` as `by` times the first plus the second, which is from 0 to `by` - 1; `a` is not below zero.
+    // Splits `a` into `by` times the first plus the second, which is from 0 to `by` - 1. `a` is not below zero.
     std::optional<Split> split(const Sum &a, Wide by) const {
         Split made{{floored(a.constant, by), {}}, {rest_of(a.constant, by), {}}};
         for (const Term &term : a.terms) {
@@ -571,8 +572,8 @@ private:
         return {};
     }
 
-    // The state at the top of a turn, with the counter as a sum that starts at `begin`; none if that is
-    // not proven.
+    // Returns the state at the top of a turn, with the counter as a sum that starts at `begin`. None: that is not
+    // proven.
     Maybe counting(const Sum &begin, const State &after, const Operation &condition, const Operation &op) {
         const auto &[slot, type, sign] = *op.induction;
         state_ = after;
@@ -698,7 +699,7 @@ private:
     Sum work_item(Query query, std::size_t axis) {
         const bool is_inside = axis < launch_.axes;
         const Wide size = is_inside ? launch_.sizes[axis] : Wide(1);
-        const bool is_open = is_inside && !launch_.local;  // the driver picks the groups
+        const bool is_open = is_inside && !launch_.local;  // the driver chooses the groups
         const Wide group = is_inside && launch_.local ? (*launch_.local)[axis] : Wide(1);
         switch (query) {
         case Query::GLOBAL_ID: return ids_[0][axis];
@@ -746,7 +747,7 @@ private:
     std::array<std::array<Sum, 3>, 3> ids_;  // of all, within the group, of the group
     int depth_ = 0, steps_ = 0, deep_ = 0;
     std::vector<int> depths_;               // of slots: how many loops they were declared in
-    std::vector<State> entries_;            // how the loops and switches that are open began
+    std::vector<State> entries_;            // states at the begin of open loops and switches
     std::vector<std::vector<Way>> returns_;
 };
 

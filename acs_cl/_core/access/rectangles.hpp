@@ -15,8 +15,8 @@
 
 namespace acs_cl::access {
 
-constexpr std::size_t MOST_RECTANGLES = 4;  // of one argument, read or written; more are their hull
-constexpr Wide FAR = Wide(1) << 62;         // bytes; beyond, addresses may come round again
+constexpr std::size_t MOST_RECTANGLES = 4;  // of one argument, read or written; more become their hull
+constexpr Wide FAR = Wide(1) << 62;         // bytes; beyond, addresses may wrap around
 
 struct Rectangle {
     Wide start, pitch, rows, width;
@@ -33,8 +33,8 @@ struct Step {
     Wide distance, count;
 };
 
-// The rectangle that runs of `width` cover, which lie at all sums of some of the steps from `first` on and
-// end at `last`; their hull where it takes more.
+// Returns the rectangle of runs of `width` bytes that begin at sums of some of the steps. They lie from `first` on
+// and end at `last`. Returns their hull if one rectangle does not do.
 inline Rectangle rectangle(Wide first, Wide last, Wide width, std::vector<Step> steps) {
     std::sort(steps.begin(), steps.end(), [](const Step &a, const Step &b) {
         return std::tie(a.distance, a.count) < std::tie(b.distance, b.count);
@@ -55,7 +55,7 @@ inline Rectangle rectangle(Wide first, Wide last, Wide width, std::vector<Step> 
     return {first, pitch, rows, width};
 }
 
-// Without what is outside of [low, high).
+// Cuts off everything outside of [low, high).
 inline Rectangle within(const Rectangle &found, Wide low, Wide high) {
     auto [start, pitch, rows, width] = found;
     if (rows == 1) {
@@ -68,7 +68,7 @@ inline Rectangle within(const Rectangle &found, Wide low, Wide high) {
     return rows > 1 ? Rectangle{start, pitch, rows, width} : Rectangle{start, width, rows, width};
 }
 
-// The same bytes with single rows of one width, at equal distances, as one rectangle.
+// Joins single rows of one width, at equal distances, into one rectangle.
 inline Rectangles equidistant(const Rectangles &found) {
     std::map<Wide, std::vector<Wide>> by_width;
     Rectangles made;
@@ -93,7 +93,7 @@ inline Rectangles equidistant(const Rectangles &found) {
     return made;
 }
 
-// Rectangles of the same rows, one beginning in the other, as one.
+// Joins rectangles of the same rows, one beginning in the other.
 inline Rectangles joined_rows(Rectangles found) {
     const auto key = [](const Rectangle &one) {
         return std::make_tuple(one.rows > 1, one.pitch, one.rows, one.start, one.width);
@@ -116,7 +116,7 @@ inline Rectangles joined_rows(Rectangles found) {
     return made;
 }
 
-// The same bytes in few rectangles.
+// Returns the same bytes in few rectangles.
 inline Rectangles merged(Rectangles found) {
     const auto is_none = [](const Rectangle &one) { return one.rows <= 0 || one.width <= 0; };
     found.erase(std::remove_if(found.begin(), found.end(), is_none), found.end());

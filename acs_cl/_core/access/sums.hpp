@@ -1,7 +1,7 @@
 // Numbers of a kernel as sums: a constant and multiples of variables, each of which has a range.
 //
-// A type of 64 bits times a pitch needs more than 64 bits. So these are `Wide`, and what would need more
-// than `WIDEST` is given up (`TooWide`): then nobody can say what the body reaches.
+// A type of 64 bits times a pitch needs more than 64 bits. So these are `Wide`. A value that would need
+// more than `WIDEST` is given up (`TooWide`): then the reach of the body is unknown.
 
 #pragma once
 
@@ -44,7 +44,7 @@ inline Wide times(Wide a, Wide b) {
     return checked(a * b);
 }
 
-// Towards minus infinity. `by` is above zero.
+// Divides towards minus infinity. `by` is above zero.
 inline Wide floored(Wide value, Wide by) {
     if (is_short(value) && is_short(by)) {
         const std::int64_t low = std::int64_t(value), under = std::int64_t(by);
@@ -53,7 +53,7 @@ inline Wide floored(Wide value, Wide by) {
     return value / by - (value % by < 0 ? 1 : 0);
 }
 
-// From 0 to `by` - 1.
+// Returns the rest, from 0 to `by` - 1.
 inline Wide rest_of(Wide value, Wide by) { return value - floored(value, by) * by; }
 
 inline Wide common_divisor(Wide a, Wide b) {
@@ -83,7 +83,7 @@ struct Sum {
     }
 };
 
-// The sum of `a` and `sign` times `b`.
+// Returns `a` plus `sign` times `b`.
 inline Sum added(const Sum &a, const Sum &b, int sign = 1) {
     Sum made{plus(a.constant, sign * b.constant), {}};
     if (b.terms.empty()) return made.terms = a.terms, made;
@@ -127,13 +127,13 @@ inline Interval hull_of(std::initializer_list<Wide> values) {
     return {std::min(values), std::max(values)};
 }
 
-// The values of a type: a number of bits, negative where unsigned.
+// Returns the values of a type: a number of bits, negative if unsigned.
 inline Interval limits_of(int type) {
     if (type < 0) return {0, (Wide(1) << -type) - 1};
     return {-(Wide(1) << (type - 1)), (Wide(1) << (type - 1)) - 1};
 }
 
-// What a variable of the kernel may be.
+// A value of a variable of the kernel.
 struct Value {
     enum Kind : std::uint8_t { MISSING, NOTHING, NUMBER, POINTER };
 
@@ -165,13 +165,13 @@ public:
         if (!found.is_known()) throw TooWide();
         return found;
     }
-    // Of a term.
+    // Returns the range of a term.
     Interval range(const Term &term) const {
         const Interval &one = range(term.variable);
         return hull_of({times(term.factor, one.low), times(term.factor, one.high)});
     }
 
-    // The range of a sum.
+    // Returns the range of a sum.
     Interval interval(const Sum &value) const {
         Interval found = without_facts(value.terms);
         if (value.terms.size() > 1 && !facts_.empty()) {
@@ -187,7 +187,7 @@ public:
         return {plus(value.constant, found.low), plus(value.constant, found.high)};
     }
 
-    // Learns that a sum is at most `limit`; false if it cannot be.
+    // Learns that a sum is at most `limit`. Returns false if it cannot be.
     bool at_most(const Sum &value, Wide limit) {
         const Interval all = interval(value);
         if (all.low > limit) return false;
@@ -206,7 +206,7 @@ public:
         return true;
     }
 
-    // Learns that a sum is not zero; false if it must be.
+    // Learns that a sum is not zero. Returns false if it must be.
     bool differs(const Sum &value) {
         if (value.terms.empty()) return value.constant != 0;
         if (value.terms.size() > 1 || value.constant % value.terms[0].factor != 0) return true;
@@ -219,7 +219,7 @@ public:
         return true;
     }
 
-    // The ranges and facts that hold in this state or in another one; no slots.
+    // Returns the ranges and facts that hold in this state or in another one, without slots.
     State either(const State &other) const {
         State made;
         made.ranges = ranges;
@@ -254,7 +254,7 @@ private:
         return found;
     }
 
-    // Divided by what all factors have in common, and the first factor above zero.
+    // Returns the terms divided by their common factor, with the first factor above zero.
     static std::pair<Terms, Wide> canonical(const Terms &terms) {
         Wide common = 0;
         for (const Term &term : terms) common = common_divisor(common, term.factor);

@@ -1,6 +1,5 @@
-// What the open epoch may turn out to be: epochs that were sent before are remembered, and launches of
-// the next one are compared with them. docs/design/prediction.md says what for;
-// emu/reference/forecast.py is the model.
+// The forecast of the open epoch: epochs that were sent before are remembered, and launches of the next one are
+// compared with them. docs/design/prediction.md says why; emu/reference/forecast.py is the model.
 
 #pragma once
 
@@ -25,48 +24,48 @@ namespace acs_cl {
 
 namespace nb = nanobind;
 
-constexpr std::size_t MOST_EPOCHS = 32, MOST_REMEMBERED = 1 << 16;  // epochs, and tasks of all
-constexpr std::size_t SHAPE_BYTES = 40;  // as acs_cl/scheduler/layout.py has it
-constexpr std::size_t LEAST_FORESEEN = 8;  // tasks of an epoch that is remembered
-constexpr std::uint32_t OFTEN = 3;         // times that it came, and then it stays on the device
-constexpr std::int64_t MOST_LOST = 4, MOST_GAINED = 4;  // epochs' launches of one that is expected, and did not come
+constexpr std::size_t MOST_EPOCHS = 32, MOST_REMEMBERED = 1 << 16;  // most epochs, and tasks of all together
+constexpr std::size_t SHAPE_BYTES = 40;  // as in acs_cl/scheduler/layout.py
+constexpr std::size_t LEAST_FORESEEN = 8;  // fewest tasks of an epoch that is remembered
+constexpr std::uint32_t OFTEN = 3;         // times that an epoch came before it stays on the device
+constexpr std::int64_t MOST_LOST = 4, MOST_GAINED = 4;  // `Template::gained`, in times of its size
 constexpr std::size_t MOST_PIECES = 16;    // changed records that are written one by one
-constexpr std::size_t NEW_IN_A_ROW = MOST_EPOCHS;  // epochs that came once, and then fewer are remembered
+constexpr std::size_t NEW_IN_A_ROW = MOST_EPOCHS;  // epochs that came only once before fewer are remembered
 constexpr std::int64_t ENTER_NS = 20'000, MOST_ENTER_NS = 150;  // of a footprint; for each launch
-constexpr std::int64_t SAVED_TIMES = 2;  // what a launch that was counted saves, in times of recording one
-constexpr std::uint32_t MOST_SLOW = 3;  // times in a row, of which the first one always takes long
-constexpr std::size_t REST = 256, LONGEST_REST = 1 << 16;  // epochs that begin like a slow one
-constexpr std::size_t MOST_COSTLY = 16;  // beginnings of slow ones
-constexpr std::size_t LARGE_EPOCH = 512;  // tasks from which longer ones cost little less
+constexpr std::int64_t SAVED_TIMES = 2;  // what a counted launch saves, in times of recording one
+constexpr std::uint32_t MOST_SLOW = 3;  // slow times in a row; the first one always takes long
+constexpr std::size_t REST = 256, LONGEST_REST = 1 << 16;  // epochs that begin like a slow one and are not forecast
+constexpr std::size_t MOST_COSTLY = 16;  // beginnings of slow epochs
+constexpr std::size_t LARGE_EPOCH = 512;  // tasks from which on longer epochs cost little less
 
-// Which words of 8 bytes of a record's arguments are addresses.
+// The words of 8 bytes of a record's arguments that are addresses.
 struct Addresses {
     std::uint64_t bits[2] = {};
 
-    // One that begins there.
+    // Adds an address that begins there.
     void add(std::size_t at) {
         for (std::size_t byte : {at, at + 7}) bits[byte / 512] |= 1ull << byte / 8 % 64;
     }
     bool has(std::size_t word) const { return bits[word / 64] >> word % 64 & 1; }
 };
 
-// A launch for the open epoch, as a forecast is asked about it.
+// A launch for the open epoch, in the form for the forecast.
 struct Asked {
     const char *head;
-    std::string_view arguments;  // those in the record are as long as there is room
+    std::string_view arguments;  // in the record they are only as long as there is room
     std::string_view shape;
     const Touched &touched;
     const Addresses &addresses;
 };
 
-// A task of an epoch that is remembered, with the numbers that it had last.
+// A task of a remembered epoch, with its latest numbers.
 struct Expected {
     RecordWords words;
-    std::string blob, shape;  // arguments that do not fit; the first is empty where they do
+    std::string blob, shape;  // arguments that do not fit into the record, else empty
     std::uint32_t first, many, reads, writes;  // nodes
     Addresses addresses;
     PyObject *name;
-    bool is_changed = false;  // the device has other numbers
+    bool is_changed = false;  // the device has older numbers
 
     char *head() { return reinterpret_cast<char *>(words.data()); }
     const char *head() const { return reinterpret_cast<const char *>(words.data()); }
@@ -83,14 +82,14 @@ struct Write {
 
 enum class Likeness { OTHER, NUMBERS, SAME };
 
-// What epochs that stay on the device touch together. Those of one loop often touch the same, however many launches
-// they have; then they share this, so that to enter one behind another is to meet oneself.
+// The bytes that epochs on the device touch together. Epochs of one loop often touch the same bytes, however many
+// launches they have. They share this, so that entering one behind another meets only itself.
 struct Joint {
     std::vector<Span> reads, writes;
     std::unique_ptr<Footprint> footprint;
 };
 
-// An epoch that is remembered.
+// A remembered epoch.
 class Template {
 public:
     explicit Template(PyObject *of) : scheduler(nb::borrow(of)) {}
@@ -107,19 +106,19 @@ public:
     std::uint32_t came = 1;
     std::int64_t gained = 0;      // launches that were only counted, less those that were recorded after all
     std::uint32_t slow = 0;       // times in a row that its footprint took long
-    std::int64_t recorded_ns = 0; // that its launches took when they were recorded, at least; 0: nobody knows
-    bool is_forgotten = false;    // while it is still looked at
-    bool goes_on = false;         // a longer one began like it
-    nb::object resident;  // Python's, once it stays on the device
+    std::int64_t recorded_ns = 0; // least time that recording its launches took; 0: unknown
+    bool is_forgotten = false;    // it is forgotten, but still in use
+    bool goes_on = false;         // a longer epoch began like it
+    nb::object resident;  // a Python object, once it stays on the device
     std::shared_ptr<Joint> joint;
-    std::vector<std::uint32_t> words;  // as the device has them, but for what is `changed`
+    std::vector<std::uint32_t> words;  // as the device has them, without those in `changed`
     std::vector<std::uint32_t> changed;
-    std::weak_ptr<Template> next;  // what came behind it last
+    std::weak_ptr<Template> next;  // the epoch that followed it last
 
     std::size_t size() const { return tasks.size(); }
     bool is_resident() const { return bool(joint); }
 
-    // Its first task alone.
+    // Returns an epoch of its first task alone.
     std::shared_ptr<Template> beginning() const {
         auto made = std::make_shared<Template>(scheduler.ptr());
         const Expected &first = tasks.front();
@@ -153,7 +152,7 @@ public:
         return arguments(task, one.arguments.data());
     }
 
-    // All tasks are there: how it begins is a number for each of them.
+    // Ends the collection of tasks. Each of them gets a number for the beginning up to it.
     void seal() {
         std::uint64_t so_far = 0;
         const auto mix = [&so_far](std::uint64_t word) {
@@ -175,12 +174,12 @@ public:
         }
     }
 
-    // Whether the first `many` tasks seem to be like those of another one: never wrongly that they are not.
+    // Whether the first `many` tasks may be like those of another epoch. Never wrongly no.
     bool seems_to_begin_like(const Template &other, std::size_t many) const {
         return !many || prefixes_[many - 1] == other.prefixes_[many - 1];
     }
 
-    // Whether they are. To compare each task with those of all that is remembered would take longer than to record.
+    // Whether they are. To compare each task with those of all remembered epochs would take longer than recording.
     bool begins_like(const Template &other, std::size_t many) const {
         if (!seems_to_begin_like(other, many)) return false;
         for (std::size_t at = 0; at < many; at++) {
@@ -198,7 +197,7 @@ public:
         return true;
     }
 
-    // What all tasks touch, which is in the index later.
+    // Returns the bytes of all tasks, for the index.
     std::shared_ptr<Joint> touched() const {
         std::vector<Span> reads, writes;
         for (const Expected &task : tasks)
@@ -210,7 +209,7 @@ public:
         return std::make_shared<Joint>(Joint{merged(std::move(reads)), merged(std::move(writes)), nullptr});
     }
 
-    // A launch like a task came with other numbers.
+    // Takes the other numbers of a launch that is like a task.
     void take_numbers(std::size_t at, const char *from) {
         Expected &task = tasks[at];
         std::memcpy(task.arguments(), from, task.argument_bytes());
@@ -218,15 +217,15 @@ public:
             changed.push_back(std::uint32_t(at));
     }
 
-    // One like it came, which is not on the device.
+    // Takes the numbers of an epoch like it that is not on the device.
     void take_all_numbers(Template &from) {
         for (std::size_t at = 0; at < size(); at++) take_numbers(at, from.tasks[at].arguments());
     }
 
-    // Its launches were recorded, and took so long.
+    // Notes how long recording its launches took.
     void take_time(std::int64_t ns) { recorded_ns = recorded_ns ? std::min(recorded_ns, ns) : ns; }
 
-    // What has to be written in front of its next run.
+    // Returns the words to write before its next run.
     std::vector<Write> take_changes() {
         std::vector<Write> writes;
         if (changed.empty()) return writes;
@@ -254,7 +253,7 @@ public:
 private:
     std::vector<std::uint64_t> prefixes_;
 
-    // One that was taken out of the index and came back is another node.
+    // A node that was taken out of the index and came back is another node.
     static bool is_same(Node *&mine, Node *other) {
         if (mine == other) return true;
         if (!(mine->span == other->span)) return false;
@@ -277,10 +276,10 @@ private:
 
 using TemplatePointer = std::shared_ptr<Template>;
 
-// How epochs begin whose footprint takes longer than the hazards of their launches do.
+// Beginnings of epochs whose footprint takes longer than the hazards of their launches.
 struct Costly {
     TemplatePointer begin;          // one task
-    std::size_t rest, next = REST;  // epochs that are collected as if nothing was known; the next time
+    std::size_t rest, next = REST;  // epochs that are collected without a forecast; the next number of them
 
     void take_rest() {
         rest = next;
@@ -288,25 +287,25 @@ struct Costly {
     }
 };
 
-// One for each table. It knows of the open epoch only how many of its launches are like those of one
-// that is remembered: they are recorded as usual while that one is followed, and only counted once it
-// stays on the device.
+// Compares the open epoch with remembered ones. There is one forecast for each table. It knows only how many
+// launches of the open epoch are like those of a remembered one. While the epoch follows that one, launches are
+// recorded as usual. Once the remembered one is resident, they are only counted.
 class Forecast {
 public:
     bool is_on = false;
-    std::int64_t most_enter_ns = MOST_ENTER_NS;  // less than nothing: every footprint is slow
-    std::size_t least_alone = 0;  // tasks of an epoch that ends where it did, though nobody waits
-    std::size_t least_kept = 0;   // of one that is on the device
+    std::int64_t most_enter_ns = MOST_ENTER_NS;  // below 0: every footprint is slow
+    std::size_t least_alone = 0;  // fewest tasks of an epoch that ends where it did, although nobody waits
+    std::size_t least_kept = 0;   // fewest tasks of a resident one
 
-    // Since the beginning.
+    // Counts since the beginning.
     struct {
         std::uint64_t epochs = 0, launches = 0, given_up = 0, patched = 0, slow = 0;
     } stats;
 
     enum class Verdict { RECORD, COUNT, GIVE_UP };
 
-    // A launch comes to the open epoch, which has `recorded` tasks. To be asked again where it gave up
-    // and what was counted has been recorded.
+    // Takes a launch for the open epoch, which has `recorded` tasks. Called again after it gave up and the counted
+    // launches were recorded.
     Verdict ask(const Asked &one, std::size_t recorded, PyObject *scheduler) {
         if (!recorded && !counts_) open(one, scheduler);
         if (!known_) return Verdict::RECORD;
@@ -326,25 +325,26 @@ public:
         return counts_ ? Verdict::COUNT : Verdict::RECORD;
     }
 
-    // Launches that were only counted, of an epoch that is not in the hazards.
+    // How many launches were only counted, of an epoch that is not in the hazards.
     std::size_t counted() const { return counts_ && !is_complete_ ? matched_ : 0; }
-    // It is in the hazards as a whole, and has to be sent.
+    // Whether the epoch is in the hazards as a whole, and has to be sent.
     bool is_complete() const { return is_complete_; }
-    // All launches of a known one have come.
+    // Whether all launches of a remembered epoch have come.
     bool is_whole() const { return known_ && matched_ == known_->size(); }
-    // Whether the open epoch is like another one up to here, and goes on.
+    // Whether the open epoch follows a remembered one up to here, which goes on.
     bool follows() const { return known_ && matched_ < known_->size(); }
-    // It is like another one, and ends where that did. A short one ends only when somebody waits: it may go on, and
-    // to send two costs more than to collect one. One on the device that is not so short is sent, unless there is a
-    // longer one: to collect it would make one more that ends elsewhere, the next time, too.
+    // Whether the epoch is like a remembered one, and ends where that did. A short epoch ends only when somebody
+    // waits: it may go on, and two sends cost more than collecting one. A resident one that is not so short is
+    // sent, unless a longer one exists. Collecting it would make one more epoch that ends elsewhere, the next time,
+    // too.
     bool ends_here() const {
         return is_whole() && (is_complete_ || matched_ >= least_alone ||
                               (known_->is_resident() && matched_ >= least_kept && !known_->goes_on));
     }
     const TemplatePointer &known() const { return known_; }
 
-    // Nothing more comes for now: whether what was counted is all of an epoch that stays on the device. Where the
-    // one that is known goes on, that is a shorter one.
+    // Whether the counted launches are a whole resident epoch, now that nothing more comes. If the remembered epoch
+    // goes on, that is a shorter one.
     bool comes_to_an_end() {
         if (is_whole()) return true;
         const auto found = std::find_if(templates_.begin(), templates_.end(), [&](const TemplatePointer &other) {
@@ -357,8 +357,9 @@ public:
         return true;
     }
 
-    // What was counted has been recorded: from now on the epoch only follows. One that lost too much is forgotten,
-    // and where nothing else on the device begins like it, it would soon be back: such epochs rest.
+    // Gives up counting, after the counted launches were recorded. From now on the epoch only follows. A remembered
+    // epoch that lost too much is forgotten. If no other resident one begins like it, it would soon be back, so
+    // such epochs rest.
     void give_up() {
         stats.given_up += matched_;
         counts_ = false;
@@ -376,15 +377,15 @@ public:
     // Whether the open epoch is remembered once it is sent.
     bool remembers() const { return is_on && !rests_; }
 
-    // Whether somebody wants to know how long it takes to record the next launch: the footprint of an epoch that
-    // stays on the device from now on will be held against that. To ask the clock takes long itself.
+    // Whether the time of recording the next launch is needed. It is compared with the footprint of an epoch that
+    // gets resident. Reading the clock takes long itself.
     bool is_timed() const { return known_ && !known_->is_resident() && known_->came + 1 >= OFTEN; }
     void recorded(std::int64_t ns) {
         recorded_ns_ += ns;
         timed_++;
     }
 
-    // The open epoch is sent as it was foreseen.
+    // Notes that the open epoch is sent as foreseen.
     void sent_foreseen() {
         stats.epochs++;
         stats.launches += known_->size();
@@ -395,8 +396,8 @@ public:
         start();
     }
 
-    // The open epoch is sent, all of it made by the core: what it is, once that came often and should
-    // stay on the device; else null.
+    // Notes that the open epoch is sent, all of it made by the core. Returns its remembered epoch if that came
+    // often and should stay on the device, else null.
     template <typename Fill>
     TemplatePointer remember(std::size_t tasks, PyObject *scheduler, Fill &&fill) {
         if (!remembers() || tasks < LEAST_FORESEEN) {
@@ -426,15 +427,15 @@ public:
         follow_up(found);
         return found->came >= OFTEN && !found->is_resident() ? found : nullptr;
     }
-    // The open epoch has a launch that the core did not make.
+    // Gives up the open epoch, because it has a launch that the core did not make.
     void leave_alone() {
         known_.reset();
         last_.reset();
     }
 
-    // Its footprint was in the hazards after so long. Where that takes longer than they take for single
-    // launches, it is forgotten, and its footprint leaves the index. Epochs that begin like it are
-    // collected for a while, and are not remembered: that would cost each of them, too.
+    // Takes the time that its footprint took to enter the hazards. If single launches would take less, the epoch is
+    // forgotten, and its footprint leaves the index. Epochs that begin like it are collected for a while and not
+    // remembered, because that would cost each of them, too.
     void entered(std::int64_t ns) {
         is_complete_ = true;
         Template &one = *known_;
@@ -447,7 +448,7 @@ public:
         forget(known_);
     }
 
-    // The next epoch is open.
+    // Begins the next epoch.
     void start() {
         known_.reset();
         matched_ = timed_ = 0;
@@ -455,7 +456,7 @@ public:
         counts_ = rests_ = is_complete_ = false;
     }
 
-    // One that came often stays on the device from now on.
+    // Makes an epoch that came often resident.
     void keep(Template &one, Hazards &hazards) {
         std::shared_ptr<Joint> joint = one.touched();
         for (const TemplatePointer &other : templates_)
@@ -492,7 +493,7 @@ private:
         return Verdict::RECORD;
     }
 
-    // What came behind the last one the last time, or else the newest that begins so.
+    // Follows the epoch that came after the last one, or else the newest that begins like this launch.
     void open(const Asked &one, PyObject *scheduler) {
         start();
         if ((rests_ = is_resting(one, scheduler))) return;
@@ -511,7 +512,7 @@ private:
         counts_ = known_ && known_->is_resident();
     }
 
-    // Whether epochs that begin with it were slow when they were foreseen, not long ago.
+    // Whether epochs that begin with this launch were slow when they were foreseen, not long ago.
     bool is_resting(const Asked &one, PyObject *scheduler) {
         for (Costly &slow : costly_)
             if (slow.begin->scheduler.ptr() == scheduler &&
@@ -520,7 +521,7 @@ private:
         return false;
     }
 
-    // What is known of epochs that begin like this one; nothing was, at first.
+    // Returns what is known of epochs that begin like this one. At first nothing is.
     Costly &costly(const Template &of) {
         for (Costly &slow : costly_)
             if (slow.begin->scheduler.is(of.scheduler) && slow.begin->begins_like(of, 1))
@@ -530,7 +531,7 @@ private:
         return costly_.front();
     }
 
-    // One that is like this one up to here, and goes on with a launch.
+    // Returns another epoch that is like this one up to here, and goes on with a launch.
     TemplatePointer another(const Asked &one) const {
         for (const TemplatePointer &other : templates_)
             if (other != known_ && other->size() > matched_ && other->scheduler.is(known_->scheduler) &&
@@ -541,7 +542,7 @@ private:
         return nullptr;
     }
 
-    // Another one has the numbers of what was counted.
+    // Gives the numbers of the counted launches to another epoch.
     void hand_over(Template &other) const {
         for (std::size_t at = 0; at < matched_; at++) {
             const Expected &mine = known_->tasks[at];
@@ -557,7 +558,8 @@ private:
         if (at != templates_.end()) std::rotate(templates_.begin(), at, at + 1);
     }
 
-    // Where nothing comes again, few epochs are followed and remembered, and fewer the longer that lasts.
+    // Whether this epoch is skipped. If nothing comes again, few epochs are followed and remembered, and fewer the
+    // longer that lasts.
     bool is_skipped() {
         return new_ >= NEW_IN_A_ROW && skipped_++ % std::min(new_ / 4, NEW_IN_A_ROW);
     }
@@ -590,7 +592,7 @@ private:
     TemplatePointer known_, last_;
     std::size_t matched_ = 0, new_ = 0, skipped_ = 0;
     std::size_t timed_ = 0;                  // launches of the open epoch that were recorded,
-    std::int64_t recorded_ns_ = 0;           // and how long that took
+    std::int64_t recorded_ns_ = 0;           // and the time that took
     std::deque<Costly> costly_;              // the newest first
     bool counts_ = false, rests_ = false, is_complete_ = false;  // the open epoch
 };

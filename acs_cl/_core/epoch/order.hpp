@@ -1,5 +1,5 @@
-// Tasks one after another: list scheduling by keys, with two classes that take turns.
-// acs_cl/scheduler/orders.py has the policies; what is here is the part that costs time.
+// Sequences of tasks: list scheduling by keys, with two classes that take turns. acs_cl/scheduler/orders.py has the
+// policies; the slow part is here.
 
 #pragma once
 
@@ -23,7 +23,7 @@ inline void check_edges(const Tasks &upstream, const Tasks &downstream, std::siz
             throw std::out_of_range("a task follows only those before it");
 }
 
-// Edges come in the order of `downstream`: in reverse, all that leave a task's successor were seen.
+// Edges come in the order of `downstream`. In reverse, all edges that leave a task's successor were seen before.
 inline std::vector<double> heights(const Tasks &upstream, const Tasks &downstream,
                                    const std::vector<double> &took, double edge) {
     check_edges(upstream, downstream, took.size());

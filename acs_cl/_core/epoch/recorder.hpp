@@ -1,5 +1,5 @@
-// The tasks of an epoch as they come, and the words that the scheduler reads, which
-// acs_cl/scheduler/layout.py describes. tests/test_epochs.py has the model.
+// Records the tasks of an epoch, and writes the words that the scheduler reads. acs_cl/scheduler/layout.py
+// describes these; tests/test_epochs.py has the model.
 
 #pragma once
 
@@ -27,19 +27,19 @@ constexpr std::uint32_t TASK_BITS = 20, MOST_TILES = 1u << (32 - TASK_BITS);
 
 using RecordWords = std::array<std::uint32_t, RECORD_WORDS>;
 
-// Who waits for whom. The first of those that wait for a task alone is its heir.
+// The edges of an epoch. If a task is the only upstream of others, the first of these is its sole successor.
 struct Graph {
     struct Edge {
         std::uint32_t above, below;
     };
-    std::vector<std::uint32_t> heirs;    // of each task, plus one; 0: it has none
-    std::vector<std::uint32_t> counts;   // how many others each waits for; 0 for an heir
+    std::vector<std::uint32_t> heirs;    // sole successor of each task, plus one; 0: none
+    std::vector<std::uint32_t> counts;   // how many others each task waits for; 0 for a sole successor
     std::vector<std::uint32_t> initial;  // tasks that wait for none
-    std::vector<Edge> edges;             // all but those to heirs, by the tasks that wait
+    std::vector<Edge> edges;             // edges except those to sole successors, by downstream task
 
     std::uint32_t tasks() const { return std::uint32_t(heirs.size()); }
 
-    // Those to heirs, too.
+    // Returns also the edges to sole successors.
     std::vector<Edge> all_edges() const {
         std::vector<std::uint32_t> above(tasks());
         for (std::uint32_t task = 0; task < tasks(); task++)
@@ -52,9 +52,9 @@ struct Graph {
         return found;
     }
 
-    // The same with tasks of higher priority first wherever several become ready; empty: in program
-    // order. `slots`: what a window takes in at the start, 0: there is none. Later tasks of a window
-    // wait until they are in it, and nobody has an heir, since heirs would run without being in it.
+    // Returns the graph with tasks of higher priority first among those that become ready together. Empty: program
+    // order. `slots`: tasks that a window takes at the start, 0: no window. Later tasks of a window wait until they
+    // are in it. Then no task has a sole successor, because that would run without being in the window.
     Graph arranged(const std::vector<double> &priority, std::uint32_t slots) const {
         Graph found{std::vector<std::uint32_t>(tasks()), std::vector<std::uint32_t>(tasks()), initial, all_edges()};
         for (const Edge &edge : found.edges) found.counts[edge.below]++;
@@ -86,16 +86,17 @@ struct Graph {
 
 class Recorder {
 public:
-    std::vector<RecordWords> records;  // one more where `place` gave it
+    std::vector<RecordWords> records;  // one more if `place` was called
     std::string extra;
     std::size_t entries = 0;  // tiles of all tasks
-    std::uint32_t width = 0;  // tiles that can be ready or running at a time, at most
+    std::uint32_t width = 0;  // most tiles that can be ready or running at one time
     Graph graph;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> patches;
 
     std::uint32_t tasks() const { return graph.tasks(); }
 
-    // A task behind those of `others`; its number. Null: the record has its arguments, or no shape.
+    // Adds a task behind those of `others`, and returns its number. Null: the arguments are in the record, or there
+    // is no shape.
     std::uint32_t add(std::string_view record, const std::string_view *blob,
                       const std::string_view *shape, const std::vector<std::uint32_t> &others) {
         std::uint32_t task = tasks();
@@ -110,14 +111,14 @@ public:
         return add(fits ? nullptr : blob, shape, others);
     }
 
-    // Where the next record is; it is like another.
+    // Returns the place of the next record, filled like another one.
     char *place(const RecordWords &like) {
         records.resize(tasks());
         records.push_back(like);
         return reinterpret_cast<char *>(records.back().data());
     }
 
-    // The same for one that is there, with all but a blob that does not fit.
+    // Adds the record that `place` returned. Only a blob that does not fit is missing.
     std::uint32_t add(const std::string_view *blob, const std::string_view *shape,
                       const std::vector<std::uint32_t> &others) {
         std::uint32_t task = tasks();
@@ -142,8 +143,8 @@ public:
         return task;
     }
 
-    // Its graph, or `made`, which has it for a window of so many tasks (0: of all), that reaches
-    // `stale` tasks behind the oldest, or by priorities.
+    // Returns its graph, or `made`, which holds one for a window or for priorities. The window has that many tasks
+    // (0: all), and reaches `stale` tasks behind the oldest.
     const Graph &arranged(Graph &made, const std::vector<double> &priority, std::uint32_t window, std::uint32_t stale) const {
         if (!priority.empty() && priority.size() != tasks())
             throw std::invalid_argument("each task has a priority, or none has");
@@ -152,13 +153,13 @@ public:
         return made = graph.arranged(priority, std::uint32_t(slots));
     }
 
-    // Where its parts are in an image of `blocks` blocks, of which the first is filled.
+    // Places of the parts in an image of `blocks` blocks, of which the first is filled.
     struct Layout {
         std::uint32_t entries, capacity, rows, successors, extra, initial, counts, blocks,
             block_words, words;
     };
 
-    // `graph`: its own, or that arranged. `spare`: queue slots beyond the entries.
+    // `graph`: its own, or the arranged one. `spare`: slots of the ring beyond the entries.
     Layout layout(const Graph &graph, std::uint32_t spare, std::uint32_t blocks) const {
         Layout at{};
         std::uint32_t n = tasks(), published = std::uint32_t(entries);
@@ -177,7 +178,7 @@ public:
         return at;
     }
 
-    // All of it, into `at.words` words that are zero.
+    // Writes everything into `at.words` words that are zero.
     void write(const Graph &graph, const Layout &at, std::uint32_t *words, std::uint32_t window,
                std::uint32_t stale, bool gang) const {
         std::uint32_t n = tasks();
@@ -215,19 +216,19 @@ public:
     }
 
 protected:
-    // In the high half of the word is the number of the first.
+    // The high half of the word is the number of the first tile.
     std::uint32_t tiles(std::uint32_t task) const { return records[task][TILES] & 0xFFFF; }
 
 private:
     static constexpr std::uint32_t VERSION = 0xAC500003, HEADER_CHECK = 15, UNFINISHED = 64,
                                    STATE_WORD = 192;
 
-    // A task and how many tiles it has more than one.
+    // A task, with its number of tiles less one.
     std::uint32_t reference(std::uint32_t task) const {
         return (tiles(task) - 1) << TASK_BITS | (task + 1);
     }
 
-    // What follows each task, besides its heir, in the order in which it came.
+    // Writes the successors of each task without its sole successor, in the order in which they came.
     void write_successors(const std::vector<Graph::Edge> &edges, std::uint32_t *own, std::uint32_t *list) const {
         if (edges.empty()) return;
         for (const Graph::Edge &edge : edges) own[edge.above * RECORD_WORDS + N_SUCCESSORS]++;
@@ -239,8 +240,8 @@ private:
         for (const Graph::Edge &edge : edges) list[next[edge.above]++] = reference(edge.below);
     }
 
-    // Write the heirs down, and mark what is handed over without the queue: a task of one tile whose
-    // one-tile heir is all that waits for it, and tasks of several tiles with such heirs.
+    // Writes the sole successors, and marks direct hand-overs: a task of one tile whose only successor is a sole
+    // successor of one tile, and tasks of several tiles with such successors.
     void mark(const std::vector<std::uint32_t> &heirs, std::uint32_t *own, bool gang) const {
         for (std::uint32_t task = 0; task < tasks(); task++, own += RECORD_WORDS) {
             if (!heirs[task]) continue;
@@ -256,8 +257,8 @@ private:
         }
     }
 
-    // Whether a task without marks differs from another in its arguments at most, which are in its
-    // record, and in its heir, and nothing else waits for it.
+    // Whether a task without marks differs from another at most in its arguments, which are in its record, and in
+    // its sole successor. No other task may wait for it.
     static bool is_like(const std::uint32_t *task, const std::uint32_t *other) {
         if (!(task[0] & PLAIN) || task[N_SUCCESSORS]) return false;
         for (std::uint32_t word : {0u, TILES, ITEMS, TILE_ITEMS, LOCAL})
@@ -265,9 +266,9 @@ private:
         return true;
     }
 
-    // Tasks fall into chains: each is put behind the widest of its upstream that has no other task
-    // behind it. Tasks of one chain wait for each other, so that only one of them is ready or
-    // running at a time, and the widest of each chain bounds the width.
+    // Puts tasks into chains: each goes behind the widest of its upstream that is the end of a chain. Tasks of one
+    // chain wait for each other, so only one of them is ready or running at one time. The widest task of each chain
+    // therefore bounds the width.
     void follow(std::uint32_t task, const std::vector<std::uint32_t> &others) {
         std::uint32_t above = task, wide = records[task][0] & SPAWNS ? MOST_TILES : tiles(task);
         for (std::uint32_t other : others)
@@ -294,7 +295,7 @@ private:
     std::vector<Link> links_;            // of each task
     std::vector<std::uint32_t> widest_;  // tiles of the widest task of each chain
 
-    // Where it is, in words.
+    // Returns its place, in words.
     std::uint32_t put(std::string_view data) {
         std::uint32_t place = std::uint32_t(extra.size() / 4);
         extra += data;

@@ -1,4 +1,4 @@
-// Epochs on their way, as Python has them.
+// The sender of epochs, as Python sees it.
 
 #include "epoch/sender.hpp"
 #include "python/collected.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 nb::object or_none(const nb::object &one) { return one.is_valid() ? one : nb::none(); }
 
-// A collected epoch, or one that is replayed, by Python's image, launches and writes.
+// Enqueues an epoch, collected or replayed, with Python's image, launches and writes.
 void enqueue(Sender &self, nb::object one, nb::object region, const Placed &image, nb::object writes,
              nb::object launches, std::uint32_t groups, std::size_t status_words, std::uint32_t which, std::uint32_t cleans,
              std::uint32_t rounds) {

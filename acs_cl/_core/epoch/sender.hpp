@@ -1,6 +1,6 @@
-// Epochs on their way: the open one, those that the device has, and the commands of one: words to their places
-// in a region, launches of the scheduler, and a read of what became of it. acs_cl/scheduler/sender.py and
-// backend.py decide what is unusual: other orders, windows, segments, loops, faults.
+// The sender of epochs: the open one, those on the device, and the commands of one. The commands upload words into
+// a region, launch the scheduler, and read the status buffer. acs_cl/scheduler/sender.py and backend.py decide
+// unusual cases: other orders, windows, segments, loops, faults.
 
 #pragma once
 
@@ -26,23 +26,23 @@
 namespace acs_cl {
 
 constexpr std::size_t STATUS_WORDS = 160, UNFINISHED = 64, SPAWNED = 99, KEPT = 100, REASONS = 4,
-                      FAULT = 128;  // as acs_cl/scheduler/layout.py has them
+                      FAULT = 128;  // as in acs_cl/scheduler/layout.py
 constexpr std::uint32_t CLEANS = 1, MAY_NARROW = 2, COMPANY_AT = 8;  // bits of a launch's mode
 constexpr std::uint32_t MOST_SLICES = 17;  // launches of an epoch
 constexpr std::size_t SPARE_BYTES = 1 << 24, SPARE_WORDS = 4;
-constexpr std::uint32_t TIMED_TASKS = 64;  // of an epoch from which the time of a task is told
+constexpr std::uint32_t TIMED_TASKS = 64;  // tasks of an epoch from which on the time of a task is reported
 
-inline double seconds_now() {  // of Python's `perf_counter`
+inline double seconds_now() {  // the clock of Python's `perf_counter`
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// What is sent of a scheduler: its kernel, and the groups that run at a time.
+// The part of a scheduler that is launched: its kernel, and the groups that run at one time.
 struct Launcher {
     Launcher(nb::object of, std::size_t group_, bool has_pool_)
         : kernel_object(std::move(of)), kernel(nb::cast<QueueKernel *>(kernel_object)), group(group_),
           has_pool(has_pool_) {}
 
-    // Another form of it, which knows nothing of the memory yet.
+    // Uses another form of it, which has not been told about the memory.
     void use(nb::object other) {
         kernel = nb::cast<QueueKernel *>(other);
         kernel_object = std::move(other);
@@ -53,12 +53,12 @@ struct Launcher {
     QueueKernel *kernel;
     std::size_t group;
     bool has_pool;
-    bool takes_notes = false;  // of when groups began and ended, which Python reads behind each epoch
+    bool takes_notes = false;  // whether groups note when they began and ended; Python reads that after each epoch
     std::uint32_t groups = 1, child_slots = 0;
-    std::int64_t declared = -1;  // up to which change of the memory the driver knows that
+    std::int64_t declared = -1;  // the change of the memory up to which the driver knows it
 };
 
-// An image in a region: its tasks, tiles that may run at a time, and where its blocks are.
+// An image in a region: its tasks, tiles that may run at one time, and the place of its blocks.
 struct Placed {
     std::uint32_t tasks = 0, width = 0, block = 0, block_words = 0;
 };
@@ -72,12 +72,12 @@ struct Resident {
     nb::object region;
     void *memory;
     Placed placed;
-    std::uint32_t next = 1;  // the first run, as a collected epoch, had block 0
-    bool broken = false;     // a run of it ended as none should: nobody knows how its blocks are
+    std::uint32_t next = 1;  // the first run used block 0, as a collected epoch
+    bool broken = false;     // a run of it failed, so the state of its blocks is unknown
 };
 
-// Launches handed to the scheduler at once. The table has which they are, by its number. Python's class adds
-// what is unusual. It waits before it goes: the driver reads its words and writes its outcome until the end.
+// Launches that go to the scheduler by one command. The table has their numbers. Python's class adds the unusual
+// parts. Its destructor waits, because the driver reads its words and writes its outcome until the end.
 struct Epoch {
     Epoch(nb::object of, std::uint32_t as, nb::object recorder_object_)
         : scheduler(std::move(of)), recorder_object(std::move(recorder_object_)),
@@ -105,32 +105,32 @@ struct Epoch {
     std::uint32_t number;
     bool trusted = true;     // it is sent however small it is
     bool is_clocked = true;  // its queue keeps times
-    bool is_plain = true;    // nothing but its outcome says how it went
+    bool is_plain = true;    // only its outcome has to be handled
     double opened = 0;       // when its first task was seen; 0: none was
-    double attended = 0;     // since when somebody looks at it now and then; 0: nobody does
+    double attended = 0;     // since when it is polled; 0: it is not
     double sent = 0;
-    std::int32_t refused = 0;  // what the driver said to its commands, if it was not good
-    nb::object error;          // what kept it from getting there
+    std::int32_t refused = 0;  // error of the driver for its commands
+    nb::object error;          // the error that stopped it before that
     std::vector<void *> wait_for;
     void *event = nullptr, *first = nullptr, *last = nullptr;  // of the read, and of launches
     nb::object region;
     std::size_t spare_bytes = 0;  // of a region that serves another epoch afterwards
     std::vector<std::uint32_t> words;
     std::vector<Write> changes;
-    nb::object keeps;  // what else the driver uploads
-    Landing landing;  // of its outcome, of so many words
+    nb::object keeps;  // other objects that the driver uploads
+    Landing landing;  // of its status buffer
     std::vector<std::uint32_t> own;
     std::size_t status_words = 0;
     Placed counts;
     std::uint32_t launches = 0, block = 0, groups = 0;
-    std::uint32_t foreseen = 0;  // its launches, if these came as foreseen and were not collected
+    std::uint32_t foreseen = 0;  // number of its launches, if these came as foreseen and were not collected
     nb::object resident;
 };
 
-// Sends the epochs of one queue, and has them in order.
+// Sends the epochs of one queue, and keeps them in order.
 class Sender {
 public:
-    // `classes`: of epochs, of recorders, and of memory; `constants`: where a look at an open epoch is decided.
+    // `classes`: of epochs, of recorders, and of memory. `constants`: module with the limits of an open epoch.
     Sender(nb::object table, nb::object memory, nb::object constants, nb::tuple classes, bool on_cpu, std::uint32_t units)
         : table_(nb::cast<Table *>(table)), memory_(nb::cast<const Reserved *>(memory)),
           table_object_(std::move(table)), memory_object_(std::move(memory)), constants_(std::move(constants)), classes_(std::move(classes)), on_cpu_(on_cpu), units_(units) {}
@@ -139,14 +139,14 @@ public:
     Sender &operator=(const Sender &) = delete;
 
     std::uint64_t launches = 0, epochs_sent = 0, tasks_sent = 0, waits = 0;
-    std::uint64_t cuts = 0;  // epochs that were sent since somebody waits for one
+    std::uint64_t cuts = 0;  // epochs that were sent early because of a wait
     bool is_timed = false;
-    bool by_itself = false;  // the core sends what is due without Python
+    bool by_itself = false;  // the core sends due epochs without Python
     std::uint32_t polls = 0, polls_staying = 0, turns = 0, window = 0, stale = 0;
     std::size_t most_tasks = 0, most_entries = 0, few = 0;
     double slice_s = 0;
     bool gang = true;
-    nb::object order = nb::none();     // gives tasks of a recorder priorities; none: they go in program order
+    nb::object order = nb::none();     // gives tasks of a recorder priorities; none: program order
     nb::object on_words = nb::none();  // tests see the words of epochs, and change them
     Landings landings;
 
@@ -171,7 +171,7 @@ public:
         const std::deque<nb::object> sent = std::exchange(sent_, {});
     }
 
-    // From now on the table asks it to send what is due.
+    // Lets the table ask it to send due epochs.
     void join() { table_->sender = this; }
 
     void requeue(nb::object queue, nb::object lanes, bool timed) {
@@ -190,20 +190,20 @@ public:
     bool has_any() const { return open_ || !sent_.empty(); }
     bool has_sent() const { return !sent_.empty(); }
 
-    // None where it is not known, or was seen to end.
+    // Returns none for an unknown epoch, or one that was seen to end.
     nb::object find(std::uint32_t number) const {
         if (open_ && open_->number == number) return open_object_;
         const nb::object *one = find_sent(number);
         return one ? *one : nb::none();
     }
 
-    // The event behind one that was sent; null where it has none, or was seen to end.
+    // Returns the event behind an epoch that was sent. Null: it has none, or was seen to end.
     void *event_of(std::uint32_t number) const {
         const nb::object *one = find_sent(number);
         return one ? of(*one).event : nullptr;
     }
 
-    // Whether one that was sent has ended badly.
+    // Whether an epoch that was sent has failed.
     bool has_bad() const {
         return std::any_of(sent_.begin(), sent_.end(), [](const nb::object &one) {
             return of(one).has_ended() && !is_well(of(one));
@@ -212,7 +212,7 @@ public:
 
     bool unsent() const { return open_ && (open_->recorder->tasks() || counts()); }
 
-    // Epochs that the device has not finished; no more than two matter.
+    // Returns how many epochs the device has not finished. Numbers above two do not matter.
     std::size_t in_hand() const {
         std::size_t found = 0;
         for (auto one = sent_.rbegin(); one != sent_.rend() && found < 2 && !of(*one).has_ended(); ++one)
@@ -220,8 +220,8 @@ public:
         return found;
     }
 
-    // The oldest one, where it has ended: it is no more of those that were sent. Where nothing but its outcome is
-    // to be seen to, and that is good, it is over, and the next one is the oldest.
+    // Takes the oldest epoch, if it has ended. If only its outcome has to be handled, and that is good, it is over,
+    // and the next one is the oldest.
     nb::object take_ended() {
         while (!sent_.empty() && of(sent_.front()).has_ended()) {
             const nb::object ended = std::move(sent_.front());
@@ -237,7 +237,7 @@ public:
         return made;
     }
 
-    // A new open epoch, in place of one without tasks.
+    // Opens a new epoch, in place of one without tasks.
     nb::object open_for(nb::handle scheduler, bool trusted) {
         const nb::object kept = nb::borrow(scheduler);
         if (open_) shut();
@@ -247,7 +247,7 @@ public:
         return open_object_;
     }
 
-    // It is open no more; what it waits for that is in no epoch.
+    // Closes the open epoch. Returns its external upstream.
     std::vector<std::int64_t> shut() {
         open_ = nullptr;
         open_object_.reset();
@@ -255,7 +255,7 @@ public:
         return std::exchange(table_->strangers, {});
     }
 
-    // From now on somebody looks at the open epoch now and then: tasks need not say that they have come.
+    // Has the open epoch polled from now on, so that tasks need not be announced.
     void attend() {
         open_->attended = seconds_now();
         if (sent_.empty()) {
@@ -264,13 +264,13 @@ public:
         }
         tell();
     }
-    // Nothing came: nobody need look at it.
+    // Stops the polls, because no launch came.
     void leave_alone() {
         open_->attended = 0;
         tell();
     }
 
-    // Tell the table of it.
+    // Tells the table about it.
     void tell() {
         if (!open_) return;
         table_->forecast.least_kept = std::min(first_look(), LARGE_EPOCH);
@@ -283,12 +283,12 @@ public:
         tell();
     }
 
-    // Whether it is full, or has some tasks and the device none.
+    // Whether it is full, or has some tasks while the device has none.
     bool is_due() {
         const std::size_t tasks = open_->recorder->tasks();
         if (table_->forecast.ends_here()) return has_sent_ahead(table_->forecast.known()->size());
         if (tasks >= most_tasks || open_->recorder->entries >= most_entries) return true;
-        // one that is like an earlier one so far ends where that did
+        // an epoch that follows a remembered one ends where that did
         if (table_->forecast.follows() || !next_look_ || tasks < next_look_) return false;
         if (in_hand()) {
             next_look_ = tasks + first_look();
@@ -298,7 +298,7 @@ public:
         return has_sent_ahead(tasks);
     }
 
-    // An epoch waits for a launch, unless that is in an epoch sent before, or has ended.
+    // Makes an epoch follow a launch, unless that is in an epoch sent before, or has ended.
     void follow(Epoch &epoch, std::int64_t number) {
         void *event = table_->epoch(number) ? nullptr : lanes_->event_to_wait_for(number);
         if (!event) return;
@@ -306,8 +306,8 @@ public:
         waits++;
     }
 
-    // Sends the open epoch; the next one is open at once where `opens`. What the driver refuses is the failure of
-    // all its launches. Who looked at this one now and then does so for the next.
+    // Sends the open epoch. With `opens` the next one is open at once. If the driver refuses, all its launches
+    // fail. If this epoch was polled, the next one is polled too.
     void send_open(bool opens) {
         const nb::object kept = std::move(open_object_);
         Epoch &epoch = *std::exchange(open_, nullptr);
@@ -331,18 +331,18 @@ public:
         }
     }
 
-    // Sends the open epoch before its time, where Python need not decide about it.
+    // Sends the open epoch early, if Python need not decide about it.
     void cut() {
         if (!by_itself || !unsent()) return;
         cuts++;
         send_open(true);
     }
 
-    // Whether the core may have the open epoch be one of another scheduler.
+    // Whether the core may replace the open epoch by one of another scheduler.
     bool may_change() const { return by_itself; }
 
-    // The open epoch is sent before its time, and the next one is of another scheduler. Whoever looked at the one
-    // now and then does so for the other.
+    // Sends the open epoch early, and opens one of another scheduler. If it was polled, the other one is polled
+    // too.
     void change_to(const nb::object &scheduler) {
         const double attended = open_ ? open_->attended : 0;
         if (unsent()) {
@@ -353,7 +353,7 @@ public:
         if (attended) attend();
     }
 
-    // The core's own look at it. False: Python has to.
+    // Sends a due epoch from the core. False: Python has to.
     bool send_due() {
         if (!by_itself || !open_ || !open_->attended || !unsent()) return false;
         if (!open_->opened) open_->opened = seconds_now();
@@ -367,11 +367,11 @@ public:
         void *region;
         std::uint32_t groups, which = 0, cleans = 0;
         std::size_t status_words = STATUS_WORDS;
-        std::uint32_t rounds = 0;  // of a loop, about how many there will be
+        std::uint32_t rounds = 0;  // about how many rounds a loop will have
         nb::handle writes, launches;  // Python's, besides those of the epoch
     };
 
-    // Slots of the ring beyond the entries, for an epoch that stays or not.
+    // Returns slots of the ring beyond the entries, for an epoch that stays or not.
     std::uint32_t spare(const Epoch &epoch, bool stays) const {
         const std::uint32_t groups = groups_of(epoch), n = epoch.recorder->tasks();
         const std::uint32_t most = stays ? MOST_SLICES : slices(n, groups) + 1;
@@ -395,10 +395,10 @@ public:
         if (taken) driver.flush(queue_);
         if (!epoch.refused || !taken) return;
         const WithoutGil others;
-        driver.finish(queue_);  // or it would write memory that the program has back
+        driver.finish(queue_);  // otherwise it would write memory that the program has back
     }
 
-    // A region for an epoch of so many bytes, which serves others afterwards.
+    // Takes a region for an epoch of that many bytes. It serves others afterwards.
     void take_region(Epoch &epoch, std::size_t nbytes) {
         for (auto one = regions_.begin(); one != regions_.end(); ++one)
             if (nbytes <= one->second && one->second <= 4 * nbytes + (1 << 20)) {
@@ -416,10 +416,10 @@ public:
 
     // ---- ends ----------------------------------------------------------------------------------
 
-    // Has one of Python's making be among those that were sent.
+    // Adds an epoch that Python made to those that were sent.
     void push(nb::object one) { sent_.push_back(std::move(one)); }
 
-    // Whether an epoch that is plain has ended, and well: then that is all.
+    // Whether an epoch has ended well, and nothing else has to be handled.
     bool has_ended_well(Epoch &epoch) {
         if (!epoch.is_plain || !is_well(epoch)) return false;
         if (epoch.launcher->has_pool)
@@ -429,7 +429,7 @@ public:
         return true;
     }
 
-    // What an epoch that has ended had serves others. `tasks`: as many as it ran, if all went well.
+    // Frees the parts of an ended epoch for others. `tasks`: how many ran, if all went well.
     void let_go(Epoch &epoch, std::size_t tasks, bool well) {
         if (epoch.spare_bytes && well && spare_bytes_ + epoch.spare_bytes <= SPARE_BYTES) {
             spare_bytes_ += epoch.spare_bytes;
@@ -458,7 +458,7 @@ private:
         if (table_ && table_->sender == this) table_->sender = nullptr;
         table_ = nullptr;
     }
-    // Whether an epoch that has ended is over with that: it is the turn of its launches, all the core's, and went well.
+    // Whether an ended epoch is over: all its launches are the core's, their turn has come, and all went well.
     bool is_over(Epoch &epoch) {
         if (!by_itself || !table_->comes_next(epoch.number) || epoch.launcher->takes_notes || !has_ended_well(epoch))
             return false;
@@ -490,13 +490,13 @@ private:
     std::size_t first_look() const { return nb::cast<std::size_t>(constants_.attr("FIRST_LOOK")); }
     std::size_t most_look() const { return nb::cast<std::size_t>(constants_.attr("MOST_TASKS")); }
 
-    // Launches before the one that leaves only when all is done.
+    // Returns how many launches come before the one that leaves only when all is done.
     std::uint32_t slices(std::size_t tasks, std::uint32_t groups) const {
         if (turns < tasks) return 1;
         const double seconds = double(tasks) * task_s_;
         if (seconds > slice_s / 2)
             return std::uint32_t(std::min(double(MOST_SLICES - 1), 1 + std::floor(seconds / slice_s)));
-        // on a CPU groups leave as soon as there is nothing for them: come back once
+        // on a CPU groups leave as soon as they have no work: come back once
         return on_cpu_ && groups > 1;
     }
 
@@ -532,7 +532,7 @@ private:
         if (stays_ && !epoch.refused) table_->keep_on_device(epoch.resident, epoch.words.data(), at.blocks);
     }
 
-    // No upload but of changed words.
+    // Uploads only changed words.
     void send_again(Epoch &epoch) {
         Resident &resident = *nb::inst_ptr<Resident>(epoch.resident);
         epoch.counts = resident.placed;
@@ -540,7 +540,7 @@ private:
         enqueue(epoch, {resident.memory, epoch.launcher->groups, resident.turn(), CLEANS});
     }
 
-    // The driver knows what arguments in records may point to. Its status.
+    // Tells the driver which memory arguments in records may point to. Returns its status.
     std::int32_t declare(Epoch &epoch) {
         if (epoch.launcher->declared == memory_->changes()) return 0;
         std::vector<void *> all;
@@ -550,7 +550,7 @@ private:
         return failed;
     }
 
-    // Where its outcome goes.
+    // Prepares its status buffer.
     void land(Epoch &epoch, std::size_t words) {
         epoch.status_words = words;
         if (landings.take(4 * words, epoch.landing)) return;
@@ -558,8 +558,8 @@ private:
         epoch.landing.bytes = epoch.own.data();
     }
 
-    // Returns the driver's status. The first command waits for all others. An event takes the driver as long as a
-    // third of a launch, and so nothing has one that nobody asks for.
+    // Returns the driver's status. The first command waits for all others. An event costs the driver a third of a
+    // launch, so commands have one only if it is needed.
     std::int32_t commands(Epoch &epoch, const Commands &what, std::size_t &taken) {
         QueueKernel &kernel = *epoch.launcher->kernel;
         auto count = [&](std::int32_t failed) {
@@ -602,7 +602,7 @@ private:
                                         &epoch.event));
     }
 
-    // Groups, and index and bytes of arguments in turns.
+    // Returns groups, and index and bytes of arguments in turn.
     template <typename Enqueue>
     static std::int32_t each_given(QueueKernel &kernel, nb::handle given, Enqueue &&launch) {
         std::size_t left = nb::len(given);
@@ -620,15 +620,15 @@ private:
         return 0;
     }
 
-    // Those that may leave work, where there is reason to, and one that leaves none. The first of these cleans.
+    // Launches those that may leave work, if needed, and one that leaves none. The first one cleans.
     template <typename Enqueue>
     std::int32_t each_launch(const Epoch &epoch, QueueKernel &kernel, const Commands &what, Enqueue &&launch) const {
         const Placed &image = epoch.counts;
         const std::uint32_t groups = std::max(1u, std::min(what.groups, image.width));
         const std::uint32_t together = std::min(groups, units_ ? units_ : groups);
         std::uint32_t mode = groups > 1 ? MAY_NARROW : 0, cleans = what.cleans;
-        // Bands are given away where few wait. Not in the last launch: on an H200 each link of a chain then takes five
-        // times as long where there are more chains than groups, and long tiles gain 1.05x at most.
+        // Bands are given away if few tasks wait. Not in the last launch: on an H200 each link of a chain then
+        // takes five times as long if there are more chains than groups, and long tiles gain 1.05x at most.
         if (together > 1 && together < image.width) mode |= together << COMPANY_AT;
         const bool work_comes = what.rounds || epoch.launcher->has_pool;
         const std::uint32_t looks = work_comes ? polls_staying : polls;
@@ -658,14 +658,14 @@ private:
     nb::object queue_object_, lanes_object_, open_object_;
     void *queue_ = nullptr;
     bool on_cpu_;
-    std::uint32_t units_;  // groups that run at a time, where that is not all that are launched
+    std::uint32_t units_;  // groups that run at one time, if fewer than are launched
     double task_s_ = 50e-6;
     Epoch *open_ = nullptr;
     bool stays_ = false;  // the epoch that is sent came often
     std::deque<nb::object> sent_;
     std::uint32_t numbers_ = 0;
     std::size_t next_look_ = 0, ahead_ = 0;  // tasks sent since the device was idle and had no epoch
-    std::deque<std::pair<nb::object, std::size_t>> regions_;  // the newest is the first to be taken
+    std::deque<std::pair<nb::object, std::size_t>> regions_;  // the newest is taken first
     std::size_t spare_bytes_ = 0;
     std::vector<std::vector<std::uint32_t>> words_;
     std::vector<void *> waiting_;

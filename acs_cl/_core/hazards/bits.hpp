@@ -1,4 +1,4 @@
-// What C++17 has no word for. Each compiler has one of its own, and they are here only.
+// Operations that C++17 lacks. Each compiler has its own, and they are only here.
 
 #pragma once
 
@@ -9,14 +9,14 @@
 #include <intrin.h>
 #endif
 
-// Compiled twice: for the registers that every x86 has, and for wide ones where the machine has them.
+// Compiled twice: for the registers that every x86 has, and for wide ones if the machine has them.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
 #define ACS_CL_WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define ACS_CL_WIDE
 #endif
 
-// What is seldom called, and should not make its callers longer.
+// For functions that are seldom called and should not make their callers longer.
 #if defined(_MSC_VER) && !defined(__clang__)
 #define ACS_CL_SELDOM __declspec(noinline)
 #else
@@ -25,14 +25,14 @@
 
 namespace acs_cl {
 
-// A whole number of 128 bits, with a sign.
+// A signed whole number of 128 bits.
 #ifdef _MSC_VER
 using Wide = std::_Signed128;
 #else
 __extension__ typedef __int128 Wide;
 #endif
 
-// The place of the lowest bit that is set, from 0. One is.
+// The place of the lowest bit that is set, from 0. At least one has to be set.
 inline int lowest_bit(std::uint64_t bits) {
 #ifdef _MSC_VER
     unsigned long place;
@@ -43,7 +43,7 @@ inline int lowest_bit(std::uint64_t bits) {
 #endif
 }
 
-// Ask memory for what will be read soon. Any address will do.
+// Fetches memory that will be read soon. Any address is allowed.
 inline void prefetch(const void *address) {
 #if !defined(_MSC_VER)
     __builtin_prefetch(address);
@@ -54,7 +54,7 @@ inline void prefetch(const void *address) {
 #endif
 }
 
-// The same for what will be written.
+// Fetches memory that will be written soon.
 inline void prefetch_to_write(const void *address) {
 #ifdef _MSC_VER
     prefetch(address);

@@ -10,7 +10,7 @@ namespace acs_cl {
 
 namespace {
 
-// Bits of so many words, farther up by 1 to 64. The first word is the caller's, which often has no other.
+// Bits of that many words, shifted up by 1 to 64. The caller does the first word, which is often the only one.
 ACS_CL_WIDE void add_shifted(std::uint64_t *__restrict to, const std::uint64_t *__restrict from,
                              int many, int by) {
     for (int at = 1; at < many; at++)
@@ -95,7 +95,7 @@ void Hazards::look_again(Footprint &footprint) {
     NodeMap met = footprint.met_all ? footprint.nodes : std::move(footprint.met);
     auto spans = std::exchange(footprint.fresh, {});
     for (auto [node, written] : std::vector(met.items))
-        if (node && !has(*node)) {  // it was swept when it had lost its mark
+        if (node && !has(*node)) {  // it was swept when it had lost its replay record
             spans.emplace_back(node->span, written);
             met.erase(node.get());
             footprint.nodes.erase(node.get());
@@ -123,7 +123,7 @@ void Hazards::look_again(Footprint &footprint) {
     const Nodes looked{looked_at.data(), looked_at.size()};
     resolve(&looked, {});
     for (const auto &[node, written] : met.items)
-        if (node && written) write(*node, 0);  // all before the first mark, whatever covers what
+        if (node && written) write(*node, 0);  // all before the first replay record, whatever covers what
     for (const auto &[node, written] : met.items) {
         if (!node) continue;
         if (node->near.is_asleep()) node->wake();
@@ -135,7 +135,7 @@ void Hazards::look_again(Footprint &footprint) {
     }
 }
 
-// Launches in place of marks; footprints are told where they were met. No nodes: anywhere.
+// Replaces replay records by launches. Footprints are told where they were met. No nodes: anywhere.
 void Hazards::resolve(const Nodes *read, Nodes written) {
     for (const auto &[mark, kind] : met_) {
         auto [last, footprint] = marks_->by_number.at(mark);
@@ -157,8 +157,8 @@ void Hazards::resolve(const Nodes *read, Nodes written) {
     }
 }
 
-// Footprints that are gone: their marks go with the latest launch that they stand for. Their spans
-// may be hulls, which everything near would have to look at: they are swept.
+// Handles footprints that are gone: their replay records go with the latest launch that they stand for. Their spans
+// may be hulls, at which everything near would have to look, so they are swept.
 void Hazards::forget_dropped() {
     auto &[by_number, dropped] = *marks_;
     met_dropped_ = false;
@@ -179,7 +179,7 @@ void Hazards::forget_dropped() {
 
 // ---- launches -----------------------------------------------------------------------------------
 
-// The launch is live from now on, and no node knows of it yet.
+// Makes the launch live, before any node knows it.
 inline void Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
     begin(number);
     if (has_wide_)
@@ -228,7 +228,7 @@ std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
             wake(nodes(band.reads));
             wake(nodes(band.writes));
         }
-    // all that was before goes from all nodes first: what one band covers another may write
+    // everything before leaves all nodes first, because one band may cover what another writes
     for (const Band &band : bands)
         for (Node *node : band.writes) write(*node, 0);
     number = first;
@@ -306,7 +306,7 @@ std::size_t Hazards::held() const {
 
 // ---- the search for edges -----------------------------------------------------------------------
 
-// The first kind that a launch is found by is the kind of its edge.
+// The kind of an edge is the first kind by which its launch is found.
 void Hazards::begin(std::int64_t number) {
     if (number <= live_.newest())
         throw std::invalid_argument("launches enter in order of their numbers");
@@ -319,8 +319,8 @@ void Hazards::begin(std::int64_t number) {
     met_.clear();
 }
 
-// An edge to a live launch, if there is none yet. Without branches: which of the launches that nodes
-// remember are live is as good as random.
+// Adds an edge to a live launch, if there is none yet. Without branches, because it is as good as random which of
+// the launches that nodes remember are live.
 inline void Hazards::find(std::int64_t number, Kind kind) {
     candidates_[many_] = number;
     their_kinds_[many_] = kind;
@@ -328,7 +328,7 @@ inline void Hazards::find(std::int64_t number, Kind kind) {
     if (many_ == candidates_.size()) settle();
 }
 
-// Which of the candidates are edges: each once, with the kind that it was found by first.
+// Finds which candidates are edges: each once, with the kind by which it was found first.
 void Hazards::settle() {
     const bool has_others = live_.has_others();
     for (std::uint32_t at = 0; at < many_; at++) {
@@ -373,7 +373,7 @@ inline void Hazards::find_readers(const Node &node) {
     for (auto near : node.near) find_in(*near.node());
 }
 
-// Where launches have many neighbours, a check takes as long as memory does: ask for all at once.
+// If launches have many neighbours, a check takes as long as memory does, so this asks for all at once.
 inline void Hazards::fetch(const Nodes &nodes) {
     for (const Node *node : nodes)
         if (!node->near.empty()) prefetch(node->near.begin());
@@ -395,8 +395,8 @@ void Hazards::find_reuse(std::int64_t base) {
     if (heirs->second.empty()) heirs_.erase(heirs);
 }
 
-// The launch is live from now on. Drops what another upstream already waits for, and remembers what
-// the launch waits for: only as far back as launches live, since nobody asks for the others.
+// Makes the launch live. Drops edges that another upstream implies, and remembers what the launch waits for. It
+// does so only as far back as launches live, since nobody asks for older ones.
 void Hazards::prune() {
     settle();
     kept_.clear();
@@ -440,7 +440,7 @@ void Hazards::let_rest(Nodes nodes) {
         if (node->near.is_crowded()) let_rest(*node);
 }
 
-// Those near a wide node that no live launch stands on are asleep from now on.
+// Puts the nodes near a wide node to sleep on which no live launch stands.
 void Hazards::let_rest(Node &node) {
     if (!node.is_wide()) node.widen();
     if (node.beside->looks++ % REST_EACH) return;
@@ -460,7 +460,7 @@ void Hazards::note_width(Node &node) {
     has_wide_ = true;
 }
 
-// A launch stands on them from now on.
+// Wakes nodes, because a launch stands on them now.
 void Hazards::wake(Nodes nodes) {
     for (Node *node : nodes)
         if (node->near.is_asleep()) node->wake();
@@ -516,7 +516,7 @@ inline void Hazards::tidy() {
     if (!crowded_.empty()) make_room();
 }
 
-// Sweep bases that grew past their mark; never while a launch is half entered.
+// Sweeps bases that grew past their limit. Never while a launch is half entered.
 void Hazards::make_room() {
     auto crowded = std::exchange(crowded_, {});
     if (nodes_.size() < sweep_at_) {
@@ -529,8 +529,8 @@ void Hazards::make_room() {
     sweep_at_ = std::max(SWEPT_AT, 2 * nodes_.size());
 }
 
-// Drop the nodes of `base` that no live launch stands on. Those of arrays that live stay, where
-// few others have to look at them: the next launch would make them again.
+// Drops the nodes of `base` on which no live launch stands. Nodes of live arrays stay if few others have to look at
+// them, because the next launch would make them again.
 void Hazards::sweep(std::int64_t base) {
     auto place = bases_.find(base);
     if (place == bases_.end()) return;

@@ -1,6 +1,5 @@
-// Hazards and footprints. Their models, emu/reference/hazards.py and footprints.py, say what all of
-// this is and why. Same results, edge by edge, kind by kind; and sweep by sweep, but for nodes that
-// arrays hold.
+// Hazards and footprints. Their models, emu/reference/hazards.py and footprints.py, say what they do and why. The
+// results are the same, edge by edge and kind by kind. Sweeps are the same, too, except for nodes that arrays hold.
 
 #pragma once
 
@@ -24,8 +23,8 @@ namespace acs_cl {
 
 constexpr std::size_t SWEPT_AT = 16384;
 constexpr std::size_t MOST_NEAR = 8;  // of nodes that are kept for arrays only
-constexpr std::size_t WIDE = 32;  // neighbours to look at from which on those without launches rest
-constexpr std::uint32_t REST_EACH = 4;  // of how many looks at a wide node
+constexpr std::size_t WIDE = 32;  // neighbours from which on those without launches are asleep
+constexpr std::uint32_t REST_EACH = 4;  // one in this many looks at a wide node puts them to sleep
 
 enum Kind : std::uint8_t { RAW, WAR, WAW, REUSE, ANY, KINDS };
 
@@ -37,7 +36,7 @@ struct Edge {
 // Nodes in the order in which they came, each with whether it is written.
 class NodeMap {
 public:
-    std::vector<std::pair<NodePointer, bool>> items;  // null where one was taken out
+    std::vector<std::pair<NodePointer, bool>> items;  // null if one was taken out
 
     const std::pair<NodePointer, bool> *find(const Node *node) const {
         auto found = places_.find(node);
@@ -79,14 +78,14 @@ struct Nodes {
     Node *const *end() const { return first + many; }
 };
 
-// What a band of a launch touches.
+// The nodes that a band of a launch touches.
 struct Band {
     std::vector<Node *> reads, writes;
 };
 
 class Footprint;
 
-// Live marks, which stand for whole replays: negative numbers.
+// Live replay records, which stand for whole replays. Their numbers are negative.
 struct Marks {
     struct Mark {
         std::int64_t last = 0;  // the latest launch that it stands for
@@ -102,7 +101,7 @@ struct Marks {
     std::deque<Dropped> dropped;
 };
 
-// What a segment touches.
+// The bytes that a segment touches.
 class Footprint {
 public:
     Footprint(std::int64_t mark, const std::vector<Span> &reads, const std::vector<Span> &writes,
@@ -127,32 +126,32 @@ public:
     Hazards(const Hazards &) = delete;
     Hazards &operator=(const Hazards &) = delete;
 
-    // The node of a span, which is not `EVERYTHING`; a new one if need be.
+    // Returns the node of a span, which is not `EVERYTHING`. Makes a new one if needed.
     NodePointer node(const Span &span);
     // Whether it is still in this index.
     bool has(const Node &node) const { return node.index == index_; }
     std::uint32_t index() const { return index_; }
 
-    // The edges of launch `number`, which is live from now on. Good until the next call.
+    // Returns the edges of launch `number`, which is live from now on. Valid until the next call.
     const std::vector<Edge> &enter(std::int64_t number, Nodes reads, Nodes writes);
-    // The same for the bands of one launch, numbered from `first` on, which do not see each other.
-    // No two of them write the same node.
+    // Does the same for the bands of one launch, numbered from `first` on, which do not see each other. No two of
+    // them write the same node.
     std::vector<std::vector<Edge>> enter_many(std::int64_t first, const std::vector<Band> &bands);
-    // The same for one that may touch any memory.
+    // Does the same for a launch that may touch any memory.
     const std::vector<Edge> &enter_barrier(std::int64_t number);
     const std::vector<Edge> &enter_footprint(std::int64_t number, Footprint &footprint);
 
     std::unique_ptr<Footprint> footprint(const std::vector<Span> &reads,
                                          const std::vector<Span> &writes, const Footprint *before);
 
-    // From the next replay on it has these spans, some of them written, in place of those in `base`.
+    // Gives the footprint these spans from the next replay on, some of them written, in place of those in `base`.
     void move(Footprint &footprint, std::int64_t base,
               const std::vector<std::pair<Span, bool>> &spans);
 
     void retire(std::int64_t number);
     std::vector<std::int64_t> users(std::int64_t base);
     void forget(std::int64_t base);
-    // Launches that touch a base are Python's, or may be the core's again: by default they may.
+    // Leaves launches that touch a base to Python, or to the core again, which is the default.
     void leave(std::int64_t base) { left_.insert(base); }
     void take_up(std::int64_t base) { left_.erase(base); }
     bool leaves(const Span &span) const { return !left_.empty() && left_.count(span.base); }
@@ -211,20 +210,20 @@ private:
     std::int64_t newest_mark_ = 0;
     std::size_t sweep_at_ = SWEPT_AT;
     std::vector<std::int64_t> crowded_;
-    bool met_dropped_ = false;  // a mark whose footprint is gone
+    bool met_dropped_ = false;  // a replay record whose footprint is gone
     bool has_wide_ = false;     // some node has, or had, many neighbours
 
-    // The search for what launch `number_` has to wait for: near launches by their distance (bit k:
-    // launch `number_ - 1 - k`), so that none is found twice, and they need no sorting.
+    // The search for the upstream of launch `number_`. Near launches are kept by their distance (bit k: launch
+    // `number_ - 1 - k`), so that none is found twice, and they need no sorting.
     std::int64_t number_ = 0;
-    std::array<std::int64_t, 64> candidates_;  // that may be live, some of them twice
+    std::array<std::int64_t, 64> candidates_;  // may be live; some of them twice
     std::array<Kind, 64> their_kinds_;
     std::uint32_t many_ = 0;
     int words_ = 0;  // as far back as launches live
     std::array<std::uint64_t, WORDS> near_ = {};
-    std::uint64_t near_words_ = 0;  // those that are not 0
+    std::uint64_t near_words_ = 0;  // words that are not 0
     std::array<Kind, REMEMBERED> kinds_;  // by distance
-    std::vector<std::pair<std::int64_t, Kind>> far_, met_;  // those that are farther away; marks
+    std::vector<std::pair<std::int64_t, Kind>> far_, met_;  // launches that are farther away; replay records
     std::vector<Edge> kept_;
 };
 

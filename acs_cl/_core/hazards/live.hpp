@@ -1,4 +1,4 @@
-// Live launches, and marks that stand for replays: who is live, and what each launch waits for.
+// Live launches and replay records: which are live, and what each launch waits for.
 
 #pragma once
 
@@ -17,29 +17,29 @@ namespace acs_cl {
 constexpr std::int64_t REMEMBERED = 1024;
 constexpr int WORDS = REMEMBERED / 64;
 
-// What a launch waits for: bit k is launch `number - 1 - k`. Bits of launches that had ended when it
+// The launches that one waits for: bit k is launch `number - 1 - k`. Bits of launches that had ended when it
 // entered may be anything, since nobody asks for them again.
 struct alignas(64) Ancestors {
     std::uint64_t words[WORDS];
 };
 
-// A check asks for many launches, most of which ended. So there is a bit for each of the latest
-// numbers, which stays in the cache. Older ones that still live, and marks, are few and in a set.
+// A check asks for many launches, most of which ended. So each of the latest numbers has a bit, which stays in the
+// cache. Older launches that still live, and replay records, are few and in a set.
 class Live {
 public:
     Live() : ancestors_(LEAST) {}
 
     std::size_t size() const { return size_; }
-    std::int64_t newest() const { return newest_; }  // that ever entered
-    // Those of the latest numbers that live are no older, as far back as anybody asks.
+    std::int64_t newest() const { return newest_; }  // number that ever entered
+    // Live ones among the latest numbers are no older than this, as far back as anybody asks.
     std::int64_t oldest() const { return oldest_; }
 
-    // Whether it may live: a bit may be another's. Cheaper, and without a branch.
+    // Whether a launch may live: a bit may be another launch's. Cheaper than the others, and without a branch.
     std::uint32_t may_have(std::int64_t number) const {
         const std::uint64_t at = std::uint64_t(number) % RING;
         return (bits_[at / 64] >> at % 64 & 1) | has_others_;
     }
-    // Whether it is among the latest numbers, and lives.
+    // Whether a launch is among the latest numbers, and lives.
     bool has_recent(std::int64_t number) const {
         const std::uint64_t at = std::uint64_t(number) % RING;
         return (std::uint64_t(number - first_) < RING) & (bits_[at / 64] >> at % 64 & 1);
@@ -49,10 +49,10 @@ public:
         return has_recent(number) || (number < first_ && number && has_others_ && others_.count(number));
     }
 
-    // Good for a launch among the latest `REMEMBERED` ones that lived when the newest one entered.
+    // Valid for one of the latest `REMEMBERED` launches that lived when the newest one entered.
     std::uint64_t *ancestors(std::int64_t number) { return ancestors_[std::size_t(number) & mask_].words; }
 
-    // One that is not there yet: a mark, or a launch after all others.
+    // Adds a number that is not there yet: a replay record, or a launch after all others.
     void add(std::int64_t number) {
         size_++;
         if (number < 0) {
@@ -97,7 +97,7 @@ private:
         has_others_ = 1;
     }
 
-    // The numbers up to this one are the latest ones.
+    // Makes the numbers up to this one the latest ones.
     void advance(std::int64_t number) {
         const std::int64_t first = number - std::int64_t(RING) + 1;
         for (; first_ < first && first_ <= newest_; first_++)

@@ -1,4 +1,4 @@
-// The same bytes in fewer spans.
+// Merges spans: the same bytes in fewer spans.
 
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace acs_cl {
 
-constexpr std::size_t MOST_APART = 64;  // spans of a base; more are their hull
+constexpr std::size_t MOST_APART = 64;  // most spans of a base; more become their hull
 
-// Appends those of one base, which are in order and differ.
+// Appends the merged spans of one base. They come in order and differ.
 inline void merge(std::vector<Span>::const_iterator from, std::vector<Span>::const_iterator end,
                   std::vector<Span> &to) {
     std::vector<Span> flat, apart;

@@ -1,4 +1,4 @@
-// Nodes of an index of spans, which arrays, launches and footprints hold.
+// Nodes of an index of spans. Arrays, launches and footprints hold them.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace acs_cl {
 
-// Launches that a node remembers: a vector that has room for the first of them in itself. Where there is
-// none it has nobody, 0. So a check, which looks at the first one in any case, has nothing to guess.
+// The launches that a node remembers: a vector with room for the first ones in itself. If there is none, it has
+// launch 0. So a check, which looks at the first one in any case, needs no guess.
 class Uses {
 public:
     Uses() = default;
@@ -34,12 +34,12 @@ public:
     bool empty() const { return size_ == 1 && !*data_; }
     bool is_full() const { return size_ == room_; }
 
-    // There is room. It takes the place of the latest one, unless that is live.
+    // Adds a launch; there is room for it. It replaces the latest one, unless that is live.
     void add(std::int64_t number, bool is_latest_live) {
         size_ += is_latest_live;
         data_[size_ - 1] = number;
     }
-    // For as many again where most of it is taken.
+    // Doubles the room if most of it is taken.
     void make_room() {
         if (2 * size_ <= room_) return;
         std::int64_t *more = std::copy(begin(), end(), new std::int64_t[2 * room_]) - size_;
@@ -66,8 +66,8 @@ private:
 
 struct Node;
 
-// Nodes that share bytes with one, and whether it covers them. A line of memory for most of them,
-// which costs a check more than all that it does with them.
+// Nodes that share bytes with one, and whether it covers them. For most nodes it takes one cache line, which costs
+// a check more than everything that it does with it.
 class Neighbours {
 public:
     class One {
@@ -108,8 +108,8 @@ public:
     }
     void clear() { size_ = 0; }
 
-    // Of the owner, since here is room for it: no wide node's list has it, see `Node::wake`; and some
-    // of its neighbours may go to sleep.
+    // Belongs to the owner, and is here because there is room: no wide node's list has it (see `Node::wake`), and
+    // some of its neighbours may go to sleep.
     bool is_asleep() const { return is_asleep_; }
     bool is_crowded() const { return is_crowded_; }
     void set_asleep(bool is) { is_asleep_ = is; }
@@ -123,20 +123,20 @@ private:
     bool is_asleep_ = false, is_crowded_ = false;
 };
 
-// What few nodes have: those with many neighbours, and their neighbours.
+// The part that few nodes have: those with many neighbours, and their neighbours.
 struct Crowd {
-    Neighbours every;          // of a wide node: all its neighbours; the others it has in `near`
+    Neighbours every;          // of a wide node: all its neighbours; `near` has the others
     std::vector<Node *> wide;  // of its neighbours
     std::uint32_t looks = 0;
 };
 
-// A distinct span: its last writer, its readers since, and the nodes it shares bytes with. What each
-// check looks at comes first, and fits a cache line.
+// A distinct span: its last writer, its readers since, and the nodes that it shares bytes with. The part that each
+// check reads comes first, and fits a cache line.
 struct alignas(64) Node {
     Node(const Span &of, std::uint32_t owner) : index(owner), span(of) {}
 
-    std::int64_t writer = 0;  // a launch or a mark
-    std::uint32_t index;  // the number of the one that it is in; 0: it was taken out
+    std::int64_t writer = 0;  // a launch or a replay record
+    std::uint32_t index;  // the number of its index; 0: it was taken out
     std::uint32_t holders = 0;
     Uses readers;
     Neighbours near;
@@ -149,9 +149,9 @@ struct alignas(64) Node {
         if (!--holders) delete this;
     }
 
-    // A whole matrix has each of its tiles as a neighbour. To look at all of them each time would cost
-    // more than the launch. So a wide node's list has those only that a launch may stand on. The
-    // others are asleep, and come back with their next launch.
+    // A whole matrix has each of its tiles as a neighbour. To look at all of them each time would cost more than
+    // the launch. So a wide node's list has only those on which a launch may stand. The others are asleep, and come
+    // back with their next launch.
     bool is_wide() const { return beside && !beside->every.empty(); }
     const Neighbours &every() const { return is_wide() ? beside->every : near; }
 
@@ -224,13 +224,13 @@ private:
     Node *node_ = nullptr;
 };
 
-// Nodes by their spans. Each holds one until it is erased. Slots have the hash beside the node, so that
-// a search touches no other node than the one that it finds.
+// Nodes by their spans. Each holds one until it is erased. Slots have the hash beside the node, so a search touches
+// only the node that it finds.
 class NodeTable {
 public:
     std::size_t size() const { return size_; }
 
-    // Null where there is none.
+    // Returns null if there is none.
     Node *find(const Span &span) const {
         const std::uint64_t hash = HashOfSpan()(span);
         for (std::size_t at = hash & mask();; at = (at + 1) & mask()) {
@@ -240,7 +240,7 @@ public:
         }
     }
 
-    // One whose span is not there yet.
+    // Adds a node whose span is not there yet.
     void add(Node *node) {
         if (2 * ++size_ > slots_.size()) grow();
         node->holders++;
@@ -250,7 +250,7 @@ public:
     void erase(Node *node) {
         std::size_t hole = HashOfSpan()(node->span) & mask();
         while (slots_[hole].node != node) hole = (hole + 1) & mask();
-        // what was pushed on past the hole moves back, or it would not be found any more
+        // entries that were pushed past the hole move back, or a search would miss them
         for (std::size_t at = (hole + 1) & mask(); slots_[at].node; at = (at + 1) & mask()) {
             const std::size_t wanted = slots_[at].hash & mask();
             if (((at - wanted) & mask()) >= ((at - hole) & mask())) {

@@ -1,12 +1,12 @@
-// Where the spans of one base are, so that a new one finds those that it may share bytes with.
+// Places of the spans of one base, so that a new span finds those that it may share bytes with.
 //
 // The hull of a tile of a matrix overlaps the hull of every other tile in the same rows. So a search
 // by hulls would cost more the more tiles a row has. Taken modulo the matrix's pitch, a tile is a box of
 // rows and columns, and only boxes that overlap are candidates.
 //
 // A base has a `Grid` for each of a few pitches. A grid has every span as a box: those of its own
-// pitch, and contiguous ones, as they are; a contiguous one that goes beyond a row as whole rows.
-// What comes out of a search is a superset. `overlap` decides.
+// pitch, and contiguous ones, unchanged; a contiguous one that goes beyond a row as whole rows.
+// A search returns a superset. `overlap` decides.
 
 #pragma once
 
@@ -25,9 +25,9 @@ struct Box {
     std::int64_t row, column, rows, width;
 };
 
-// Nodes whose boxes have about one size: rows and widths of at most two powers of 2, and more than
-// half of these. Sorted by bands of rows, and in a band by columns. In chunks, so that a new one
-// moves few others.
+// Nodes whose boxes have about one size: rows and widths of at most two powers of 2, and more than half of these.
+// They are sorted by bands of rows, and in a band by columns. They are in chunks, so that a new one moves few
+// others.
 class Places {
 public:
     Places(int rows_bits, int width_bits) : rows_bits_(rows_bits), width_bits_(width_bits) {}
@@ -47,7 +47,7 @@ public:
         if (chunk.size() > FULL) split(place.chunk, place.at + 1 == chunk.size());
     }
 
-    // Nodes whose boxes may meet this one.
+    // Visits nodes whose boxes may meet this one.
     template <typename Visit>
     void search(const Box &box, Visit &&visit) const {
         const std::int64_t low = std::max(box.row - (std::int64_t(1) << rows_bits_) + 1, first_row_);
@@ -108,10 +108,10 @@ private:
     struct Place {
         std::size_t chunk, at;
     };
-    using Chunk = std::vector<Entry>;  // never empty but for the first one, for a moment
+    using Chunk = std::vector<Entry>;  // never empty, except the first one for a moment
 
     static constexpr std::size_t FULL = 64;
-    static constexpr int BAND_BITS = 2;  // of so many times a box's rows: few bands for a search
+    static constexpr int BAND_BITS = 2;  // a band is 4 times as high as a box, so a search visits few
 
     std::int64_t band(std::int64_t row) const {
         return row >> std::min(rows_bits_ + BAND_BITS, 62);
@@ -121,7 +121,7 @@ private:
         return its != band ? its < band : entry.column < column;
     }
 
-    // The first that is not before a column of a band, or where it would be.
+    // Finds the first entry that is not before a column of a band, or its place.
     Place find(std::int64_t band, std::int64_t column) const {
         auto before = [&](const Entry &entry) { return is_before(entry, band, column); };
         auto starts_before = [&](const Chunk &chunk) {
@@ -133,7 +133,7 @@ private:
         return {std::size_t(after - chunks_.begin()), std::size_t(entry - after->begin())};
     }
 
-    // Null at the end; one past the end of a chunk is the begin of the next one.
+    // Returns null at the end. The place behind a chunk is the begin of the next one.
     const Entry *at(Place &place) const {
         if (place.chunk < chunks_.size() && place.at == chunks_[place.chunk].size())
             place = {place.chunk + 1, 0};
@@ -141,7 +141,7 @@ private:
     }
 
     void split(std::size_t which, bool at_end) {
-        auto &chunk = chunks_[which];  // those that come in order leave full ones behind
+        auto &chunk = chunks_[which];  // entries that come in order leave full chunks behind
         const std::ptrdiff_t from = at_end ? FULL : FULL / 2;
         Chunk more;
         more.reserve(FULL + 1);
@@ -213,7 +213,7 @@ public:
         home.strided.add(box_in(home, span), node);
     }
 
-    // Every node that may share bytes with a span, once.
+    // Visits every node that may share bytes with a span, once.
     template <typename Visit>
     void search(const Span &span, Visit &&visit) const {
         const Grid &home = grids_[home_of(span)];
@@ -247,7 +247,7 @@ private:
     static constexpr std::size_t MOST_GRIDS = 5;  // spans of further pitches are hulls
 
     static Box box_in(const Grid &grid, const Span &span) {
-        const std::int64_t last = std::max(span.end() - 1, span.start);  // also of no bytes
+        const std::int64_t last = std::max(span.end() - 1, span.start);  // also for no bytes
         if (!grid.pitch) return {0, span.start, 1, last - span.start + 1};
         const std::int64_t row = floor_divide(span.start, grid.pitch);
         const std::int64_t column = span.start - row * grid.pitch;
@@ -257,7 +257,7 @@ private:
         return {row, 0, floor_divide(last, grid.pitch) - row + 1, grid.pitch};
     }
 
-    // The place of the grid of its pitch; the first one for contiguous spans and further pitches.
+    // Returns the place of the grid of its pitch. Contiguous spans and further pitches have the first one.
     std::size_t home_of(const Span &span) const {
         if (span.rows == 1) return 0;
         for (std::size_t at = 1; at < grids_.size(); at++)

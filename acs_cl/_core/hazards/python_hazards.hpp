@@ -1,4 +1,4 @@
-// The index as Python has it: spans and edges are Python's.
+// The index for Python: spans and edges are Python objects.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace acs_cl {
 
-inline PyObject *kinds[KINDS];  // names of the kinds of edges, for as long as the process lives
+inline PyObject *kinds[KINDS];  // names of the kinds of edges, for the life of the process
 
 class PythonHazards : public Hazards {
 public:
@@ -38,7 +38,7 @@ public:
         return found;
     }
 
-    // The edges of a launch of Python's, and of one of the core's own.
+    // Returns the edges of a launch that Python made, or the core.
     const std::vector<Edge> &check(std::int64_t number, nb::handle reads, nb::handle writes) {
         read_.clear();
         written_.clear();
@@ -59,8 +59,8 @@ public:
         return Hazards::enter(number, {reads, many_read}, {writes, many_written});
     }
 
-    // Nanoseconds that launches take from inside, the first of them `number`: each is checked, and
-    // then the one retires that came `window` before.
+    // Measures the nanoseconds of launches from inside, the first of them `number`. Each is checked, and then the
+    // one that came `window` before retires.
     double measure(std::int64_t number, nb::handle accesses, std::int64_t window) {
         std::vector<Touched> launches;
         std::vector<NodePointer> held;  // as arrays do
@@ -100,7 +100,7 @@ public:
         Hazards::move(footprint, base, moved);
     }
 
-    // How many neighbours a launch on a span looks at.
+    // Returns how many neighbours a launch on a span looks at.
     std::size_t looks_at(nb::handle span) { return node(span_of(span.ptr()))->near.size(); }
 
     nb::object users(std::int64_t base) {
@@ -121,7 +121,7 @@ public:
     }
 
 private:
-    // The nodes of spans; false where one of them is all memory.
+    // Takes the nodes of spans. False: one of them is all memory.
     bool take(nb::handle objects, std::vector<Node *> &nodes) {
         for (PyObject *object : Items(objects.ptr())) {
             const Span span = span_of(object);

@@ -1,6 +1,6 @@
-// Rectangles of bytes: do two of them meet? emu/reference/ranges.py is the model.
+// Rectangles of bytes, and whether two of them meet. emu/reference/ranges.py is the model.
 //
-// No address that a device or a program has comes near 2^60. So a span that reaches farther ends there
+// No address of a device or a program comes near 2^60. So a span that reaches farther ends there
 // (`bounded`), and sums of a few numbers fit 64 bits.
 
 #pragma once
@@ -14,7 +14,7 @@
 namespace acs_cl {
 
 constexpr std::int64_t EVERYTHING = 0;
-constexpr std::int64_t EXACT_ROWS = 4096;  // compared one by one where two pitches differ; beyond, the hulls are
+constexpr std::int64_t EXACT_ROWS = 4096;  // compared one by one if two pitches differ; with more rows the hulls are
 constexpr std::int64_t FARTHEST = std::int64_t(1) << 60;
 
 struct Span {
@@ -43,13 +43,13 @@ inline bool is_valid(const Span &span) {
     return span.rows >= 1 && span.width >= 0 && (span.rows == 1 || span.pitch > 0);
 }
 
-// The same span within reach: what lies beyond `FARTHEST` is taken for its last byte, and what does
-// not fit is taken as its hull. Both only add bytes, the same ones to every span.
+// Limits a span: bytes beyond `FARTHEST` count as its last byte, and a span that does not fit becomes its hull.
+// Both only add bytes, the same ones to every span.
 inline Span bounded(const Span &span) {
     constexpr std::int64_t NEAR = std::int64_t(1) << 29;
     const bool is_near = span.start >= 0 && span.start < NEAR * NEAR && span.width < NEAR &&
                          span.pitch < NEAR && span.rows < NEAR;
-    if (is_near) return span;  // as nearly all are, without a division
+    if (is_near) return span;  // true for nearly all, and needs no division
     const std::int64_t start = std::clamp(span.start, -FARTHEST, FARTHEST - 1);
     const std::int64_t room = FARTHEST - start - span.width;
     const bool fits = start == span.start && room >= 0 &&
@@ -62,7 +62,7 @@ inline std::int64_t floor_divide(std::int64_t value, std::int64_t by) {
     return value / by - (value % by < 0);
 }
 
-// Two rectangles of one pitch, or of which one has a single row. The model derives this.
+// Whether two rectangles meet that have one pitch, or of which one has a single row. The model derives this.
 inline bool meet(const Span &a, const Span &b) {
     const std::int64_t pitch = a.rows > 1 ? a.pitch : b.pitch;
     const std::int64_t distance = b.start - a.start;
@@ -71,7 +71,7 @@ inline bool meet(const Span &a, const Span &b) {
     return least <= most;
 }
 
-// Whether the two share a byte. Both are of the same base.
+// Whether two spans of the same base share a byte.
 inline bool overlap(const Span &first, const Span &second) {
     if (first.start >= second.end() || second.start >= first.end()) return false;
     if (first.rows == 1 && second.rows == 1) return true;
@@ -88,7 +88,7 @@ inline bool overlap(const Span &first, const Span &second) {
     return false;
 }
 
-// Whether every byte of `b` is in `a`. May say no for exotic pairs, never a wrong yes.
+// Whether every byte of `b` is in `a`. It may say no for exotic pairs, but never a wrong yes.
 inline bool covers(const Span &a, const Span &b) {
     if (a.start > b.start || a.end() < b.end()) return false;
     if (a.rows == 1) return true;

@@ -1,4 +1,4 @@
-// What a launch touches: nodes of its arrays' bytes, and which of them are read and written, by bits.
+// The access of a launch: nodes of its arrays' bytes, and bits that say which of them are read and written.
 
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace acs_cl {
 
-constexpr int MOST_SPANS = 32;  // bits of a word: pointers, and what decides
+constexpr int MOST_SPANS = 32;  // bits of a word: pointers, and values that decide
 
-// A held node that was taken out of the index since is in it again.
+// Puts a held node into the index again, if it was taken out.
 inline void renew(Node *&node, Hazards &hazards) {
     Node *now = hazards.node(node->span).get();
     now->holders++;
@@ -21,12 +21,12 @@ inline void renew(Node *&node, Hazards &hazards) {
 
 struct Touched {
     std::uint32_t many = 0, reads = 0, writes = 0;
-    bool overwrites = false;  // all that it writes, for sure
+    bool overwrites = false;  // surely overwrites everything that it writes
     Node *nodes[MOST_SPANS];  // last, since most launches have few
 
     Touched() = default;
     Touched(const Touched &other) { *this = other; }
-    Touched &operator=(const Touched &other) {  // no more than there is
+    Touched &operator=(const Touched &other) {  // copies only the nodes that are there
         std::copy_n(other.nodes, other.many, nodes);
         many = other.many;
         reads = other.reads;
@@ -42,7 +42,7 @@ struct Touched {
     }
 
     void hold() const { std::for_each_n(nodes, many, [](Node *node) { node->holders++; }); }
-    // The same for all of them.
+    // Renews all of them.
     void renew(Hazards &hazards) {
         for (std::uint32_t at = 0; at < many; at++)
             if (!hazards.has(*nodes[at])) acs_cl::renew(nodes[at], hazards);
@@ -50,7 +50,7 @@ struct Touched {
     void let_go() const { std::for_each_n(nodes, many, [](Node *node) { node->let_go(); }); }
 };
 
-// Holds what a launch touches while a driver is called without the GIL.
+// Holds the nodes of a launch while a driver is called without the GIL.
 struct Holding {
     explicit Holding(const Touched &touched) : touched_(touched) { touched_.hold(); }
     ~Holding() { touched_.let_go(); }
@@ -61,7 +61,7 @@ private:
     const Touched &touched_;
 };
 
-// Spans of some nodes, as Python has them.
+// Returns the spans of some nodes as Python objects.
 inline nb::tuple spans_of(Node *const *nodes, std::uint32_t many, std::uint32_t which) {
     nb::list chosen;
     for (std::uint32_t at = 0; at < many; at++)

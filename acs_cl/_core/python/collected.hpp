@@ -1,4 +1,4 @@
-// Types of Python's whose objects hold others: its collector of cycles sees and clears these.
+// Types of Python's own kind whose objects hold others, so that Python's collector of cycles sees and clears them.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The GIL, given back for a while.
+// Releasing the GIL for a while.
 
 #pragma once
 
@@ -13,8 +13,9 @@
 
 namespace acs_cl {
 
-// Once the interpreter ends, Python (before 3.14) ends each other thread where that takes the GIL. glibc unwinds its
-// stack then, as an exception would: nanobind catches that, takes it for one, and crashes. So the thread stays here.
+// Takes the GIL again. When the interpreter ends, Python (before 3.14) ends each other thread there. glibc unwinds
+// its stack then, as an exception would. nanobind catches that, takes it for one, and crashes. So the thread stays
+// here.
 inline void take_gil(PyThreadState *saved) {
 #if defined(__GLIBC__) && defined(__GNUC__)
     try {
@@ -27,7 +28,7 @@ inline void take_gil(PyThreadState *saved) {
 #endif
 }
 
-// Without the GIL for as long as it lives.
+// Runs without the GIL as long as it lives.
 struct WithoutGil {
     WithoutGil() = default;
     ~WithoutGil() { take_gil(saved_); }

@@ -1,4 +1,4 @@
-// What a launch gives back: a type of Python's own kind, since one is made for every launch.
+// Handles: each launch returns one. It is a type of Python's own kind, since one is made for every launch.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace acs_cl {
 
 inline PyTypeObject *handle_type;  // the class in Python
-inline PyTypeObject *cut_handle_type;  // the same for launches in bands
+inline PyTypeObject *cut_handle_type;  // the class for launches in bands
 
 struct Handle {
     PyObject_HEAD
@@ -23,7 +23,7 @@ struct Handle {
     void end() { touched.let_go(); }
 };
 
-// A handle of a launch of the core's own, which touches `touched`; `result` is what it gives, or null.
+// Makes a handle of a launch of the core, which touches `touched`. `result`: what it returns, or null.
 inline PyObject *new_handle(PyObject *engine, PyObject *name, std::int64_t number,
                             const Touched &touched, PyObject *result = nullptr,
                             PyTypeObject *type = handle_type) {

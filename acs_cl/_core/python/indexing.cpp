@@ -1,5 +1,5 @@
-// Views of arrays: what NumPy's basic indexing does to shapes and strides, and the bytes of a view. A
-// program may make one for every launch, so both are here.
+// Views of arrays: NumPy's basic indexing on shapes and strides, and the bytes of a view. A program may make one
+// for every launch, so both are here.
 
 #include "launch/reach.hpp"
 #include "python/indexing.hpp"
@@ -49,7 +49,7 @@ struct Growing {
         strides.push_back(axis.stride);
     }
 
-    // False where this is no plain index within the axis.
+    // Returns false if this is no simple index within the axis.
     bool take(PyObject *item, Axis axis) {
         if (PySlice_Check(item)) return slice(reinterpret_cast<PySliceObject *>(item), axis);
         std::int64_t position;
@@ -83,7 +83,7 @@ private:
     }
 };
 
-// The view's shape, strides and byte offset; None where the index is none, which Python says why.
+// Returns the view's shape, strides and byte offset. None: the index is wrong, and Python says why.
 nb::object index_view(nb::handle index, nb::handle shape, nb::handle strides) {
     const std::vector<Axis> axes = axes_of(shape, strides);
     PyObject *single = index.ptr();
@@ -112,7 +112,7 @@ nb::object index_view(nb::handle index, nb::handle shape, nb::handle strides) {
     return nb::make_tuple(tuple_of(view.shape), tuple_of(view.strides), view.offset);
 }
 
-// A `records.Span`, without the code that its class has for that.
+// Appends a `records.Span`, without the code that its class has for that.
 void append(nb::list &to, const Span &span) {
     static nb::handle type =
         nb::object(nb::module_::import_("acs_cl.records").attr("Span")).release();
@@ -130,7 +130,7 @@ nb::list listed(const std::vector<Span> &spans) {
     return made;
 }
 
-// The bytes that a strided view of `base` touches, as few rectangles as will do.
+// Returns the bytes of a strided view of `base`, in as few rectangles as possible.
 nb::object spans_of_view(std::int64_t base, std::int64_t offset, nb::handle shape, nb::handle strides,
                          std::int64_t itemsize) {
     std::vector<Axis> inner, outer;

@@ -27,7 +27,7 @@ namespace {
 
 bool is_main_thread() { return PyThread_get_thread_ident() == signals::main_thread; }
 
-// False with an error: a signal came while somebody else had it.
+// Returns false with an error: a signal came while another thread had it.
 bool take_in_slices(Lock *self) {
     while (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
         PyThreadState *saved = PyEval_SaveThread();
@@ -41,7 +41,7 @@ bool take_in_slices(Lock *self) {
     return true;
 }
 
-// False with an error, and nothing taken.
+// Returns false with an error, and nothing taken.
 bool take(Lock *self, long depth) {
     if (self->is_owned()) {
         self->depth += depth;
@@ -125,9 +125,9 @@ void take_again(Lock *self, long depth) {
     if (self->first) self->first(self->first_of);
 }
 
-// Until a driver's event has ended, or without one until somebody notifies; for so many seconds at
-// most. Without the lock, however often it was taken, which is taken again whatever happens: nothing
-// can come between, as it could in Python.
+// Waits until a driver's event has ended, or without one until `notify`, for that many seconds at most. It releases
+// the lock, however often it was taken, and takes it again whatever happens. Nothing can come between, as it could
+// in Python.
 PyObject *wait(Lock *self, PyObject *args) {
     unsigned long long event = 0;
     double seconds = -1;
@@ -177,7 +177,7 @@ PyMethodDef methods[] = {{"acquire", method(acquire), METH_NOARGS, nullptr},
 
 }  // namespace
 
-// For as long as the process lives; null with an error.
+// Returns the type, which lives as long as the process. Null with an error.
 PyTypeObject *lock_type() {
     static PyObject *type = new_type<Lock>("acs_cl._core.Lock", 0,
                                            {{Py_tp_new, slot(make)}, {Py_tp_methods, methods}});

@@ -1,9 +1,9 @@
-// The lock of a runtime: re-entrant, as `threading.RLock`, which takes its place in Python. While the
-// main thread holds one, signals wait (signals.hpp).
+// The lock of a runtime: re-entrant like `threading.RLock`, which it replaces in Python. While the main
+// thread holds one, signals wait (signals.hpp).
 //
-// The core's own launches for the scheduler do not take it. They hold the GIL from their first look
-// at the runtime to their last change of it, and run no Python in between: all they ask is that
-// nobody is inside. Who waits here has not looked at anything yet.
+// Launches of the core for the scheduler do not take it. They hold the GIL from their first check of
+// the runtime to their last change of it, and run no Python in between. They only need that no thread
+// is inside. A thread that waits here has not checked anything yet.
 
 #pragma once
 
@@ -15,30 +15,30 @@
 
 namespace acs_cl {
 
-struct Moved;  // who waits to be told that something has moved
+struct Moved;  // threads that wait to be told of progress
 
-// A type of Python's own kind: an interpreter that ends while a thread waits for the GIL unwinds its
-// stack, and what catches C++ exceptions on the way takes that for one.
+// A type of Python's own kind: an interpreter that ends while a thread waits for the GIL unwinds its stack. Code on
+// the way that catches C++ exceptions takes that for one.
 struct Lock {
     PyObject_HEAD
     PyThread_type_lock lock;
     Moved *moved;
     unsigned long owner;
     long depth;  // changes only while the lock and the GIL are held
-    void (*first)(void *);  // what whoever takes it does first, if anything, and for what
+    void (*first)(void *);  // what the next owner does first, if anything, and for what
     void *first_of;
 
     bool is_held() const { return depth != 0; }
     bool is_owned() const { return depth && owner == PyThread_get_thread_ident(); }
 
-    // Without waiting, where nobody has it and no signal is to be handled first. `quietly`: without
-    // what whoever takes it does first.
+    // Takes it without waiting, if it is free and no signal is to be handled first. `quietly`: without what the
+    // next owner does first.
     bool try_take(bool quietly = false) {
         if (depth || !PyThread_acquire_lock(lock, NOWAIT_LOCK)) return false;
         return has_taken(1, quietly);
     }
 
-    // Waits for whoever has it. False with an error, and nothing taken.
+    // Waits for its owner. Returns false with an error, and nothing taken.
     bool take();
 
     void give_back() {
@@ -47,7 +47,7 @@ struct Lock {
         if (owner == signals::main_thread) signals::leave();
     }
 
-    // False: it was given back, since there is a signal.
+    // Returns false if it was released again, because of a signal.
     bool has_taken(long many, bool quietly = false) {
         owner = PyThread_get_thread_ident();
         depth = many;
@@ -64,7 +64,7 @@ struct Lock {
     void end();
 };
 
-// A lock that was taken, until the end of the block or until somebody else has to give it back.
+// A lock that was taken, until the end of the block or until other code has to release it.
 struct Taken {
     explicit Taken(Lock *lock) : lock_(lock) {}
     ~Taken() {

@@ -1,4 +1,4 @@
-// What Python sees of the core. acs_cl/core.py says where it takes the place of modules in Python.
+// The module that Python sees. acs_cl/core.py says where it replaces Python modules.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
@@ -37,9 +37,9 @@ using namespace nb::literals;
 
 namespace {
 
-// Has the process end without what libraries do at exit: a driver takes down what a kernel or a compiler
-// still uses, which is a crash (PoCL). `own`: which statuses of the program stay, where the C library tells
-// them: those that say that it failed, or any.
+// Ends the process without what libraries do at exit. A driver would free what a kernel or a compiler still uses,
+// which is a crash (PoCL). `own`: which statuses of the program stay, if the C library tells them: those that
+// report a failure, or any.
 enum class Own { NONE, FAILED, ANY };
 void leave_without_drivers(int status, [[maybe_unused]] Own own) {
     static int told;
@@ -56,7 +56,7 @@ void leave_without_drivers(int status, [[maybe_unused]] Own own) {
 #endif
 }
 
-// The recorder as Python has it: bytes and sequences of numbers.
+// The recorder for Python: bytes and sequences of numbers.
 class PythonRecorder : public Recorder {
 public:
     std::uint32_t add(nb::bytes record, nb::handle blob, nb::handle shape, nb::handle upstream) {
@@ -72,7 +72,7 @@ public:
                              some(shape, shape_bytes), upstream_);
     }
 
-    // Of each edge the task that is waited for, then the one that waits; and the tiles of each task.
+    // Returns the upstream task of each edge, the downstream task of each, and the tiles of each task.
     nb::tuple edges() const {
         nb::list above, below, tiles;
         for (auto [upstream, downstream] : graph.all_edges()) above.append(upstream), below.append(downstream);
@@ -80,7 +80,7 @@ public:
         return nb::make_tuple(above, below, tiles);
     }
 
-    // Its words, and where block 0 is and how long.
+    // Returns its words, the place of block 0, and its length.
     nb::tuple image(std::uint32_t spare, const std::vector<double> &priority, std::uint32_t window,
                     std::uint32_t stale, std::uint32_t blocks, bool gang) const {
         Graph made;
@@ -177,7 +177,7 @@ NB_MODULE(_core, module) {
             std::_Exit(status);
         }).detach();
     }, "seconds"_a, "status"_a, "own"_a, "keeps"_a);
-    // Python can be interrupted before the first line of what it calls: here it cannot.
+    // Python can be interrupted before the first line of a function that it calls. Here it cannot.
     module.def("call_to_the_end", [](nb::object call) {
         for (bool interrupted = false;; interrupted = true) {
             nb::object done = nb::steal(PyObject_CallFunctionObjArgs(

@@ -10,7 +10,7 @@
 
 #ifdef _WIN32
 
-namespace acs_cl::signals {  // where a signal's handler never runs in the main thread
+namespace acs_cl::signals {  // for systems where a signal's handler never runs in the main thread
 
 bool enter() { return ++inside, true; }
 int handed_over() { return 0; }
@@ -44,7 +44,7 @@ constexpr auto HOOK_EVERY = std::chrono::milliseconds(20);
 void (*python)(int);  // Python's own handler
 volatile std::sig_atomic_t waiting[LAST + 1], some_wait;
 volatile std::sig_atomic_t come;
-volatile std::sig_atomic_t passed;  // counts what Python's handler was called with
+volatile std::sig_atomic_t passed;  // counts calls of Python's handler
 volatile std::time_t waits_since;
 std::sig_atomic_t seen;
 std::chrono::steady_clock::time_point hooked_at;
@@ -60,7 +60,7 @@ std::time_t now_s() {
     return now.tv_sec;
 }
 
-// The driver has not come back to us since the first Ctrl-C: nothing else would end the program.
+// Ends the program. The driver has not returned since the first Ctrl-C, so nothing else would.
 [[noreturn]] void give_up() {
     static const char text[] =
         "acs_cl: interrupted again while a call of the OpenCL driver does not return; "
@@ -76,7 +76,7 @@ void wait_for_the_lock(int number) {
     some_wait = 1;
 }
 
-// In the main thread only: another one would have to ask what that one is doing, which changes.
+// In the main thread only: another one would have to ask what that one does, which changes.
 extern "C" void on_signal(int number) {
     const int error = errno;
     if (!pthread_equal(pthread_self(), pthread_t(main_thread))) {
@@ -89,14 +89,14 @@ extern "C" void on_signal(int number) {
     errno = error;
 }
 
-// What tells of a fault of the very instruction is nobody's to put off.
+// Whether a signal reports a fault of the very instruction. It must not be delayed.
 bool is_of_the_program(int number) {
     static constexpr int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL, SIGABRT,
                                      SIGTRAP, SIGSYS, SIGKILL, SIGSTOP};
     return std::find(std::begin(faults), std::end(faults), number) == std::end(faults);
 }
 
-// Python's handler, found by a signal that means nothing: before that of Ctrl-C another may stand.
+// Finds Python's handler by a signal that means nothing. For Ctrl-C another handler may be in front.
 void find_python() {
     PyObject *module = PyImport_ImportModule("_signal");
     PyObject *before = module ? PyObject_CallMethod(module, "getsignal", "i", SIGURG) : nullptr;
@@ -109,9 +109,9 @@ void find_python() {
     PyErr_Clear();  // not the main thread, or a handler that is not Python's
 }
 
-// Whether ours may take the place of the handler that is there. It is Python's, or one for a single
-// signal that stands before Python's: LLVM, in a driver's compiler, puts one there, which would hand
-// that signal to Python past us. Any other was put there by somebody who knows why.
+// Whether our handler may replace the present one. It may if that is Python's, or one for a single signal in front
+// of Python's. LLVM, in a driver's compiler, installs such a one, and it would hand that signal to Python past us.
+// Any other handler was installed on purpose.
 bool may_replace(int number, const struct sigaction &now) {
     if (now.sa_handler == python) return true;
     if (!(now.sa_flags & SA_RESETHAND)) return false;
@@ -129,7 +129,7 @@ void hook(int number) {
     now.sa_flags &= ~(SA_RESETHAND | SA_NODEFER | SA_SIGINFO);
     now.sa_handler = on_signal;
     sigaction(number, &now, nullptr);
-    seen = passed - 1;  // what came before may not have been handled
+    seen = passed - 1;  // earlier ones may not have been handled
 }
 
 void deliver() {

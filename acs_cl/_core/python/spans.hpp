@@ -1,4 +1,4 @@
-// Spans as Python has them.
+// Spans for Python.
 
 #pragma once
 
@@ -20,7 +20,7 @@ inline std::int64_t whole_number(PyObject *value) {
     int overflow = 0;
     long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
     if (number == -1 && PyErr_Occurred()) throw PythonError();
-    return overflow > 0 ? INT64_MAX : overflow < 0 ? INT64_MIN : number;  // all there is, or more
+    return overflow > 0 ? INT64_MAX : overflow < 0 ? INT64_MIN : number;  // everything, or more
 }
 
 inline Span span_of(PyObject *object) {
@@ -38,13 +38,13 @@ inline Span span_of(PyObject *object) {
     return bounded(span);
 }
 
-// The same for Python: a `records.Span`.
+// Makes a `records.Span` for Python.
 inline nb::object object_of(const Span &span) {
     static nb::handle type = nb::object(nb::module_::import_("acs_cl.records").attr("Span")).release();
     return type(span.base, span.start, span.pitch, span.rows, span.width);
 }
 
-// The items of a tuple or a list; other sequences are made into one. It is held meanwhile.
+// The items of a tuple or a list. Other sequences are made into one. It is held meanwhile.
 class Items {
 public:
     explicit Items(PyObject *sequence) : held_(PySequence_Fast(sequence, "expected spans")) {

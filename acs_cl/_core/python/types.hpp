@@ -1,6 +1,6 @@
-// Types of Python's own kind: what objects are that are made or called for every launch. One has
-// `objects()`, the places of what it holds, and `end()`, what it does besides letting go of these, and
-// may do twice where it is collected.
+// Types of Python's own kind, for objects that are made or called for every launch. Each has `objects()`, the
+// places of objects that it holds, and `end()`, which does the rest of its clean-up. The collector may call `end()`
+// twice.
 
 #pragma once
 
@@ -50,7 +50,7 @@ void dealloc(Self *self) {
 constexpr unsigned long BASE = Py_TPFLAGS_BASETYPE, COLLECTED = Py_TPFLAGS_HAVE_GC,
                         CALLED = Py_TPFLAGS_HAVE_VECTORCALL;
 
-// The type that `Self` is an object of, with some slots of its own; null with an error.
+// Returns the type of `Self`, with some slots of its own. Null with an error.
 template <typename Self>
 PyObject *new_type(const char *name, unsigned long flags, std::vector<PyType_Slot> slots) {
     slots.push_back({Py_tp_dealloc, slot(dealloc<Self>)});

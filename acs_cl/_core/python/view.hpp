@@ -1,4 +1,4 @@
-// What an array is for the core: a type of Python's own kind, which the class in Python inherits from.
+// An array, as the core uses it: a type of Python's own kind, from which the class in Python inherits.
 
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace acs_cl {
 
-// What a launch looks at comes first.
+// The part that a launch reads comes first.
 struct View {
     PyObject_HEAD
-    PyObject *home;  // its runtime, while it can be passed to a kernel as it is
+    PyObject *home;  // its runtime, while it is a simple kernel argument
     unsigned long long address;
-    NodePointer node;  // of its bytes, where they are one span and a launch asked for it; or null
+    NodePointer node;  // of its bytes, if they are one span and a launch asked for it; or null
     PyObject *spans, *argument, *engine, *place, *dtype;
     long long size, nbytes;
 
-    // The bytes of an array that is one span; null where it is not, or these are all memory, or left
-    // to Python.
+    // Returns the bytes of an array that is one span. Null: it is not, or its bytes are all memory, or left to
+    // Python.
     Node *node_in(Hazards &hazards) {
         Node *found = node && hazards.has(*node) ? node.get() : look_up(hazards);
         return found && !hazards.leaves(found->span) ? found : nullptr;
@@ -49,12 +49,12 @@ private:
 
 inline PyTypeObject *array_type;  // the class in Python
 
-// An array, if that is what an object is.
+// Returns an array, if an object is one.
 inline View *view_of(PyObject *object) {
     return Py_TYPE(object) == array_type ? reinterpret_cast<View *>(object) : nullptr;
 }
 
-// Who holds the node: it, the index, and launches. For tests.
+// Counts the holders of the node: it, the index, and launches. For tests.
 inline PyObject *view_holders(View *self, void *) {
     return PyLong_FromUnsignedLong(self->node ? self->node->holders : 0);
 }

@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// What is waited for has ended, or not yet. Whoever waits may have left by then.
+// Tells whether an event has ended. The thread that waits may have left by then.
 struct Notice {
     std::mutex mutex;
     std::condition_variable changed;
@@ -33,7 +33,7 @@ struct Notice {
         changed.notify_all();
     }
 
-    // Whether it came within so many seconds.
+    // Whether it came within that many seconds.
     bool wait(double seconds) {
         std::unique_lock held(mutex);
         return changed.wait_for(held, Seconds(seconds), [&] { return has_come; });
@@ -41,13 +41,13 @@ struct Notice {
 };
 using SharedNotice = std::shared_ptr<Notice>;
 
-// A thread that waits for one event after the other.
+// A thread that waits for one event after another.
 struct Waiter {
     std::mutex mutex;
     std::condition_variable changed;
-    void *event = nullptr;  // what is waited for, or null
+    void *event = nullptr;  // the event that it waits for, or null
     SharedNotice notice;
-    bool is_left = false;  // by who asked: it ends with the event
+    bool is_left = false;  // the caller has left: it ends with the event
 
     void ask(void *what, SharedNotice whom) {
         std::lock_guard held(mutex);
@@ -76,9 +76,9 @@ struct Waiter {
     }
 };
 
-std::shared_ptr<Waiter> idle;  // one that nobody uses, or none
+std::shared_ptr<Waiter> idle;  // one that is not in use, or none
 
-// Null with an error.
+// Returns null with an error.
 std::shared_ptr<Waiter> take_waiter() {
     if (idle) return std::move(idle);
     try {
@@ -96,7 +96,7 @@ void on_end(void *, std::int32_t, void *notice) {
     (*own)->come();
 }
 
-// Has the driver's own thread tell of the end of an event. False: it does not.
+// Lets the driver's own thread tell the end of an event. Returns false if it does not.
 bool is_told(void *event, const SharedNotice &notice) {
     auto kept = std::make_unique<SharedNotice>(notice);
     if (driver.set_event_callback(event, EVENT_COMPLETE, on_end, kept.get())) return false;
@@ -104,10 +104,10 @@ bool is_told(void *event, const SharedNotice &notice) {
     return true;
 }
 
-// What waits for an event has to know of its device.
+// What a wait for an event has to know about its device.
 struct Device {
     bool is_cpu = true;
-    bool tells = false;  // its driver runs all commands whether somebody waits or not
+    bool tells = false;  // its driver runs all commands, whether anybody waits or not
 
     explicit Device(void *event) {
         void *queue = nullptr, *device = nullptr;
@@ -121,7 +121,7 @@ struct Device {
     }
 };
 
-// Whether the event ends while it is asked for so many seconds.
+// Whether the event ends while its status is asked for that many seconds.
 bool ends_within(double seconds, void *event) {
     const auto began = Clock::now();
     do {
@@ -135,7 +135,7 @@ double left_s(Clock::time_point began, double seconds) {
     return std::clamp(seconds - Seconds(Clock::now() - began).count(), 0.0, SLICE_S);
 }
 
-// A notice, in slices between which signals are handled.
+// Waits for a notice, in slices between which signals are handled.
 Wait wait_for_notice(Notice &notice, Clock::time_point began, double seconds) {
     for (;;) {
         if (PyErr_CheckSignals()) return Wait::RAISED;
@@ -148,7 +148,7 @@ Wait wait_for_notice(Notice &notice, Clock::time_point began, double seconds) {
     }
 }
 
-// The rest of a wait, by a thread of ours. What handles a signal may wait, too, for another event.
+// Does the rest of a wait by a thread of ours. A signal's handler may wait, too, for another event.
 Wait by_another(void *event, const SharedNotice &notice, Clock::time_point began, double seconds) {
     const std::shared_ptr<Waiter> own = take_waiter();
     if (!own) return Wait::RAISED;

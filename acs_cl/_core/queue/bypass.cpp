@@ -1,4 +1,4 @@
-// The way past: commands that go to the driver's own queue.
+// Bypass: commands that go to the driver's own queue.
 
 #include <algorithm>
 #include <utility>
@@ -71,7 +71,7 @@ PyObject *passing_rests(Passing *self, void *) {
     return PyBool_FromLong(now_s() <= self->rests_until);
 }
 
-// The commands and seconds of a stretch that has ended; None where it says nothing.
+// Returns the commands and seconds of a stretch that has ended. None: it says nothing.
 PyObject *passing_take_stretch(Passing *self, PyObject *) {
     if (!self->ends_stretch()) Py_RETURN_NONE;
     const double ended = now_s(), began = std::exchange(self->stretch_began, ended);
@@ -133,7 +133,7 @@ void Passing::count(PyObject *event, void *handle) {
     passed++;
     commands++;
     all++;
-    // an event of a transfer holds memory of the program, and waits when it goes
+    // an event of a transfer holds memory of the program, and waits in its destructor
     auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
     const bool is_kept = waits_first && type == acs_cl::events.plain;
     Py_XSETREF(last, is_kept ? Py_NewRef(event) : nullptr);

@@ -1,4 +1,4 @@
-// Commands that pass, or join as launches: functions of PyOpenCL's that take a queue.
+// Functions of PyOpenCL that take a queue: their commands bypass the runtime, or become launches.
 
 #include <algorithm>
 #include <array>
@@ -19,16 +19,16 @@ PyObject *wait_name;
 
 PyTypeObject *queue_type;  // PyOpenCL's class of queues
 PyObject *elsewhere;  // {name: commands on queues that are not ours}
-std::unordered_set<Py_hash_t> own_queues;  // the hashes of ours, which are those of the driver's
+std::unordered_set<Py_hash_t> own_queues;  // the hashes of our queues, which are those of the driver's
 
-// A function of PyOpenCL's that takes a queue, or `wait_for_events`. Positions are those of
-// parameters, -1: it has none.
+// A function of PyOpenCL that takes a queue, or `wait_for_events`. Positions are those of parameters. -1: it has
+// none.
 struct Command {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *original, *otherwise, *name, *doc, *parameters, *waits_name, *blocks_name;
     int queue_at, waits_at, blocks_at;
-    int joins;  // a launch of ours as what, where it does not pass: see `Joins`
+    int joins;  // kind of launch if it is tracked: see `Joins`
 
     auto objects() {
         return std::array{&original, &otherwise, &name, &doc, &parameters, &waits_name,
@@ -49,7 +49,7 @@ struct Arguments {
     Arguments(const Arguments &) = delete;
     Arguments &operator=(const Arguments &) = delete;
 
-    // Where a parameter's argument is, or -1.
+    // Returns the place of a parameter's argument, or -1.
     Py_ssize_t find(Py_ssize_t at, PyObject *name) const {
         if (at < positional) return at;
         for (Py_ssize_t index = positional; index < many; index++) {
@@ -61,7 +61,7 @@ struct Arguments {
         return -1;
     }
 
-    // False: there is no room.
+    // Returns false if there is no room.
     bool change(Py_ssize_t at, PyObject *name, PyObject *value) {
         if (many + 1 > Py_ssize_t(changed.size())) return false;
         if (args != changed.data()) std::copy(args, args + many, changed.begin());
@@ -86,7 +86,7 @@ struct Arguments {
     PyObject *keywords;
     Py_ssize_t many;
     PyObject *const *args;
-    PyObject *list = nullptr, *names = nullptr;  // what it has made itself
+    PyObject *list = nullptr, *names = nullptr;  // made by it
     std::array<PyObject *, 16> changed;
 };
 
@@ -97,9 +97,9 @@ bool is_empty(PyObject *wait_for) {
 
 enum class Waits { FOR_NOTHING, AS_GIVEN, FOR_SOME, UNCLEAR };
 
-// What is left of a wait list without tracked commands of this queue, which are before anyway.
-// FOR_SOME: events of the driver, and others that PyOpenCL cannot take. Those of the
-// driver are given to it as they are, also where they are of this queue: no table of events is needed.
+// Returns what remains of a wait list without tracked commands of this queue, which come before anyway. FOR_SOME:
+// events of the driver, and others that PyOpenCL cannot take. The driver gets its own events unchanged, even those
+// of this queue, so no table of events is needed.
 Waits look_at(Passing *way, PyObject *wait_for) {
     if (is_empty(wait_for)) return Waits::FOR_NOTHING;
     if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return Waits::UNCLEAR;
@@ -128,7 +128,7 @@ bool are_of_the_driver(PyObject *all) {
     return true;
 }
 
-// Whether all of these, which are of the driver, are complete.
+// Whether all these events of the driver are complete.
 bool have_come(PyObject *wait_for) {
     for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
         void *handle = handle_of(PySequence_Fast_GET_ITEM(wait_for, index));
@@ -137,7 +137,7 @@ bool have_come(PyObject *wait_for) {
     return true;
 }
 
-// The argument at `at`, or what is left of it. False: there was no memory.
+// Replaces the argument at `at` by what remains of it. Returns false without memory.
 bool take_wait_list(Waits what, Arguments &args, Py_ssize_t at) {
     if (what == Waits::AS_GIVEN) return true;
     if (what == Waits::FOR_NOTHING) return args.change(at, nullptr, Py_None);
@@ -153,9 +153,9 @@ bool take_wait_list(Waits what, Arguments &args, Py_ssize_t at) {
     return args.change(at, nullptr, args.list);
 }
 
-// A kernel whose arguments were noted, as PyOpenCL would enqueue it. Null, without an error: it is
-// not that plain, or the driver refuses it; PyOpenCL says why, or finds memory. Nobody comes
-// between the look at the way and the driver's call, for the GIL is held.
+// Enqueues a kernel whose arguments were noted, as PyOpenCL would. Null, without an error: it is unusual, or the
+// driver refuses it. PyOpenCL then says why, or finds memory. The GIL is held from the check of the bypass to the
+// driver's call, so nobody comes between.
 PyObject *pass_kernel(Passing *way, PyObject *const *args) {
     if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False) return nullptr;
     const Given *given = given_of(args[1]);
@@ -174,8 +174,8 @@ PyObject *pass_kernel(Passing *way, PyObject *const *args) {
     return event;
 }
 
-// Waits for a blocking transfer. False with an error: a signal's handler has raised, and the event,
-// which keeps the memory, is kept until the driver has done with that.
+// Waits for a blocking transfer. Returns false with an error if a signal's handler has raised. The event, which
+// keeps the memory, is then kept until the driver needs that no more.
 bool wait_here(PyObject *event, PyObject *memory = Py_None) {
     static PyObject *const kept = PyList_New(0);  // events, each with memory
     void *handle = handle_of(event);
@@ -204,17 +204,17 @@ bool waited(Passing *way) {
 
 namespace {
 
-// Takes the lock of a way, while it is open. False: it is not, or there is an error.
+// Takes the lock of a bypass, while it is open. Returns false if it is not open, or with an error.
 bool take_open(Passing *way) {
     auto *lock = reinterpret_cast<Lock *>(way->lock);
-    // the first one makes no call of the system
+    // the first one makes no system call
     if (way_of(way->queue) != way || !(lock->try_take() || lock->take())) return false;
     if (way_of(way->queue) == way) return true;
     lock->give_back();
     return false;
 }
 
-// Memory of the program, as PyOpenCL takes it, whose bytes are elsewhere.
+// Memory of the program, in PyOpenCL's form, whose bytes are elsewhere.
 struct Landed {
     PyObject_HEAD
     PyObject *host;
@@ -231,8 +231,8 @@ int landed_view(Landed *self, Py_buffer *view, int flags) {
     return 0;
 }
 
-// A read that the program waits for, and that lands in pinned memory. It need not be two: a wait that
-// signals can end, and the driver's own blocking call.
+// A blocking read into pinned memory. One of these two calls is enough for it: a wait that signals can end, or the
+// driver's own blocking call.
 struct ShortRead {
     ShortRead() = default;
     ~ShortRead() {
@@ -241,7 +241,7 @@ struct ShortRead {
     ShortRead(const ShortRead &) = delete;
     ShortRead &operator=(const ShortRead &) = delete;
 
-    // False: it is not short, or there is no such memory. Nothing has changed.
+    // Returns false if it is not short, or there is no such memory. Nothing has changed then.
     bool begin(const Command *self, const Passing *way, Arguments &args) {
         Joining *joining = way->waits_first && self->joins == READ ? joining_of(way->queue) : nullptr;
         const Py_ssize_t at = joining ? args.find(HOST_AT, PyTuple_GET_ITEM(self->parameters, HOST_AT)) : -1;
@@ -262,7 +262,7 @@ struct ShortRead {
         return args.change(at, nullptr, view.ptr());
     }
 
-    // Whether it has ended well. Where a signal's handler has raised, the memory lives on, and is not given back.
+    // Whether it has ended well. If a signal's handler has raised, the memory lives on, and is not given back.
     bool wait(PyObject *event) {
         if (!wait_here(event, landing.keeper.ptr())) return landing = {}, false;
         std::memcpy(host->view.buf, landing.bytes, host->nbytes());
@@ -276,10 +276,9 @@ struct ShortRead {
     Landing landing;
 };
 
-// What PyOpenCL gives for a blocking command. Null with an error: also when a signal's handler raised.
-// The driver's own blocking call is quickest, but no signal ends it. So it is made when nothing is in
-// flight, if need be after a wait for that. On a CPU a wait costs more than it saves. `wait_for`: events of
-// the driver, or null.
+// Returns PyOpenCL's result of a blocking command. Null with an error, also if a signal's handler raised. The
+// driver's own blocking call is quickest, but no signal ends it. So it is made when nothing is in flight, after a
+// wait for that if needed. On a CPU a wait costs more than it saves. `wait_for`: events of the driver, or null.
 PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t blocks_at,
                         PyObject *wait_for) {
     ShortRead read;
@@ -288,7 +287,7 @@ PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t
     const bool stays = !lands && (way->is_idle() || (way->waits_first && wait_until_idle(way))) && has_come;
     if (PyErr_Occurred()) return nullptr;
     if (!stays && !args.change(blocks_at, self->blocks_name, Py_False)) return nullptr;
-    if (!take_open(way)) return nullptr;  // others came meanwhile
+    if (!take_open(way)) return nullptr;  // other commands came meanwhile
     PyObject *event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
                                           args.keywords);
     if (event) way->count(event, nullptr);
@@ -303,7 +302,7 @@ PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t
     return event;
 }
 
-// Any command, made by PyOpenCL. False: not here.
+// Lets PyOpenCL make any command in bypass. Returns false if that is not possible here.
 bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     Py_ssize_t at = self->waits_at < 0 ? -1 : args.find(self->waits_at, self->waits_name);
     Waits what = Waits::FOR_NOTHING;
@@ -332,12 +331,12 @@ bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     return true;
 }
 
-// All arguments of a command that can join, by position; null for those that were left out, but for the
-// defaults that a look at the others would need.
+// All arguments of a command that can be a launch, by position. Null: it was left out. Defaults are filled in where
+// other arguments need them.
 struct Placed {
     PyObject *args[MOST_PLACED] = {};
 
-    // False: some are missing, or called by other names.
+    // Returns false if some are missing, or have other names.
     bool place(const Command *self, PyObject *const *given, Py_ssize_t many, PyObject *keywords) {
         const Form &form = FORMS[self->joins];
         if (many > form.all || PyTuple_GET_SIZE(self->parameters) != form.all) return false;
@@ -359,8 +358,8 @@ struct Placed {
     }
 };
 
-// Whether a command is none of our business: on a queue that is not ours, and it waits for nothing of ours.
-// `otherwise` would come to the same, but takes longer than the driver does.
+// Whether a command is not ours: it is on a foreign queue, and waits for nothing of ours. `otherwise` would do the
+// same, but takes longer than the driver does.
 bool is_elsewhere(const Command *self, PyObject *const *args, Py_ssize_t many, PyObject *keywords) {
     if (many <= self->queue_at || word_given || !self->name) return false;
     PyObject *queue = args[self->queue_at];
@@ -443,8 +442,8 @@ PyMemberDef command_members[] = {
     {"__doc__", T_OBJECT, offsetof(Command, doc), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
-// The classes of events, and what makes one from a handle, as `Events` has them; and where events of
-// ours keep what.
+// Takes the classes of events, the function that makes one from a handle, as in `Events`, and the slots of our
+// events.
 void use_events(nb::tuple all) {
     static const char *names[EVENT_SLOTS] = {"acs_queue", "acs_number", "acs_kind",
                                              "acs_keeps", "acs_timed", "acs_settled"};

@@ -1,4 +1,4 @@
-// What kernels were given, and the methods that give it.
+// Arguments that kernels were given, and the methods that set them.
 
 #include <algorithm>
 #include <unordered_set>
@@ -31,7 +31,7 @@ int given_init(Given *self, PyObject *args, PyObject *keywords) {
     return 0;
 }
 
-// [(which setter, its tuple)] in the order of the calls; they are forgotten here.
+// Returns [(which setter, its tuple)] in the order of the calls, and forgets them.
 PyObject *given_take(Given *self, PyObject *) {
     forget(std::exchange(self->set, nullptr));
     PyObject *found = PyList_New(0);
@@ -59,7 +59,7 @@ PyGetSetDef given_properties[] = {
     {"generation", getter(given_generation), nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// The same, new where there was none; null with an error.
+// Returns the same, and makes one if there is none. Null with an error.
 Given *new_given_of(PyObject *kernel) {
     if (Given *known = given_of(kernel)) return known;
     PyObject *made = PyObject_CallOneArg(arguments_class, kernel);
@@ -69,10 +69,10 @@ Given *new_given_of(PyObject *kernel) {
     return failed ? nullptr : given_of(kernel);
 }
 
-std::unordered_set<PyTypeObject *> steady;  // types whose objects stay what they are
+std::unordered_set<PyTypeObject *> steady;  // types whose objects never change
 
-// Whether a tuple can be read later, in the place of `last` if there is one: it sets the same
-// arguments, for small numbers are one object each, and nothing in it can change.
+// Whether a tuple can be read later, in the place of `last` if there is one. It sets the same arguments, and
+// nothing in it can change. Small numbers are one object each.
 bool can_be_kept(PyObject *tuple, PyObject *last, Py_ssize_t step) {
     Py_ssize_t many = PyTuple_GET_SIZE(tuple);
     if (last && PyTuple_GET_SIZE(last) != many) return false;
@@ -87,8 +87,7 @@ bool can_be_kept(PyObject *tuple, PyObject *last, Py_ssize_t step) {
     return true;
 }
 
-// A method of kernels that sets arguments, from a tuple or by index: what PyOpenCL's does, and a
-// note.
+// A method of kernels that sets arguments, from a tuple or by index: PyOpenCL's method, and a note.
 struct Setter {
     PyObject_HEAD
     vectorcallfunc call;
@@ -106,7 +105,7 @@ void keep(Given *given, int place, PyObject *object) {
     Py_XSETREF(given->last[place], object);
 }
 
-// Where what was set can be kept to be read later; -1: nowhere.
+// Returns the place where the arguments can be kept to be read later. -1: none.
 int place_of(const Setter *self, const Given *given, PyObject *const *args) {
     if (self->step)
         return can_be_kept(args[1], given->last[self->kind], self->step) ? self->kind : -1;
@@ -123,7 +122,7 @@ PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags
     if (keywords || many != (self->step ? 2 : 3) || (self->step && !PyTuple_CheckExact(args[1])))
         return PyObject_Vectorcall(self->otherwise, args, std::size_t(many), keywords);
     PyObject *done = PyObject_Vectorcall(self->original, args, std::size_t(many), nullptr);
-    if (!done) {  // some of them may have been set
+    if (!done) {  // some may have been set
         PyObject *type, *value, *trace;
         PyErr_Fetch(&type, &value, &trace);
         recent_of(args[0]) = nullptr;
@@ -182,8 +181,8 @@ PyMemberDef setter_members[] = {
     {"__doc__", T_OBJECT, offsetof(Setter, doc), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
-// Counts anew what kernels are given, from here on. `arguments`: the class of what is noted;
-// `types`: objects of these stay what they are.
+// Forgets all arguments, and counts notes anew. `arguments`: the class of notes. `types`: their objects never
+// change.
 void begin_noting(nb::handle arguments, nb::tuple types) {
     generation++;
     Py_XSETREF(arguments_class, arguments.inc_ref().ptr());

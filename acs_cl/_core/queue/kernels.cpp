@@ -1,4 +1,4 @@
-// Kernels of an `acs.Queue` as launches of the core's own: tracking.hpp says when.
+// Kernels of an `acs.Queue` as launches of the core: tracking.hpp says when.
 
 #include <algorithm>
 
@@ -10,10 +10,10 @@ namespace acs_cl {
 
 namespace {
 
-// ---- what a kernel was given -----------------------------------------------------------------------
+// ---- arguments of a kernel -------------------------------------------------------------------------
 
-// What an object is for a kernel: memory ('P'), the same at an address ('S'), or anything else ('L'); 0: left to
-// Python.
+// Returns what an object is for a kernel: memory ('P'), memory at an address ('S'), or anything else ('L'). 0: it
+// is left to Python.
 char kind_of(const Classes &classes, PyObject *object) {
     if (is_a(object, classes.svm)) return 'S';
     const bool is_no_bytes = object == Py_None || is_a(object, classes.local);
@@ -21,7 +21,7 @@ char kind_of(const Classes &classes, PyObject *object) {
     return is_a(object, classes.memory) ? 'P' : 0;
 }
 
-// Arguments of a kernel by its plan. False where one is left to Python.
+// Sets arguments of a kernel by its plan. Functions return false if one is left to Python.
 class Setting {
 public:
     Setting(Joining *joining, SetArguments &arguments, const LaunchPlan &of)
@@ -31,12 +31,12 @@ public:
         SetArguments::Object &argument = to.objects[index];
         if (argument.object.is(object)) return true;
         const char kind = kind_of(classes, object);
-        // NVIDIA's driver refuses a buffer where the same kernel was once given an address
+        // NVIDIA's driver refuses a buffer if the same kernel was once given an address
         if (!kind || (argument.kind && kind != argument.kind)) return false;
         nb::object known;
         if (kind != 'L') {
             known = known_memory(self, object);
-            // memory that is only Python's has to be held until the launch has ended
+            // memory that only Python knows has to be held until the launch has ended
             if (!known.is_valid() || (memory_in(known)->is_host && kind == 'S')) return false;
         }
         argument = {nb::borrow(object), std::move(known), kind};
@@ -53,7 +53,7 @@ public:
         return is_put;
     }
 
-    // What setters were given since that was read last.
+    // Reads what setters were given since the last read.
     bool read(Given *given) {
         int places[PLACES], many = 0;
         for (int place = 0; place < PLACES; place++)
@@ -83,7 +83,7 @@ private:
         return (are_bytes || !kind_of(classes, object)) && put_bytes(index, object);
     }
 
-    // A number as `struct` packs it.
+    // Puts a number in the format of `struct`.
     bool put_packed(PyObject *at, PyObject *code, PyObject *number) {
         const std::size_t index = PyLong_AsSize_t(at);
         if (index >= plan.parameters.size()) return PyErr_Clear(), false;
@@ -119,7 +119,7 @@ private:
 
 // ---- a launch ------------------------------------------------------------------------------------
 
-// Binds what a kernel has; false where memory is left to Python.
+// Binds the arguments of a kernel. Returns false if memory is left to Python.
 bool bind(Joining *self, const SetArguments &set, Bound &bound, bool &is_seen) {
     bound.take_bytes(set.bytes);
     for (std::size_t at = 0; at < set.objects.size(); at++) {
@@ -134,7 +134,7 @@ bool bind(Joining *self, const SetArguments &set, Bound &bound, bool &is_seen) {
     return bound.finish(nullptr);
 }
 
-// False: nothing has changed, or there is an error.
+// Returns false if nothing has changed, or with an error.
 bool launch(Joining *self, Given *given, SetArguments &set, LaunchPlan &plan, PyObject *const *args,
             Launched &launched) {
     const SetArguments::Use use(set);
@@ -145,7 +145,7 @@ bool launch(Joining *self, Given *given, SetArguments &set, LaunchPlan &plan, Py
     if (!bound.begin(args[2], args[3], set.kernel, kernel_object.ptr()) || !bound.is_on_lanes() ||
         !Setting(self, set, plan).read(given) || !bound.start(false) || !bind(self, set, bound, is_seen))
         return false;
-    // again, for the memory of an event or of spans may have run code
+    // again, because the memory of an event or of spans may have run code
     if (!plan.is_current() || !table.is_plain() || !is_plain(self) || !table.lock->try_take()) return false;
     Taken taken(table.lock);
     if (!bound.set()) return false;
@@ -153,10 +153,10 @@ bool launch(Joining *self, Given *given, SetArguments &set, LaunchPlan &plan, Py
     return note(self, bound.enqueue(), is_seen, launched);
 }
 
-// ---- what Python says -------------------------------------------------------------------------------
+// ---- calls of Python -------------------------------------------------------------------------------
 
-// What a kernel of PyOpenCL's has now: `pointers` and `values` by index. Launches of `object`, by the plan of
-// `own`, the runtime's kernel, may be the core's from now on.
+// Takes the arguments that a PyOpenCL kernel has now: `pointers` and `values` by index. From now on the core may
+// make launches of `object`, by the plan of `own`, the runtime's kernel.
 void set_arguments(nb::handle joining, nb::handle kernel, nb::handle own, nb::object object, nb::dict pointers,
                    nb::dict values) {
     auto *self = reinterpret_cast<Joining *>(joining.ptr());
@@ -180,7 +180,7 @@ void set_arguments(nb::handle joining, nb::handle kernel, nb::handle own, nb::ob
                                                              : value && setting.put_bytes(at, value);
         if (!is_put) return;
     }
-    // notes were taken when Python read them; newer ones are newer
+    // notes were taken when Python read them, so newer ones win
     if (!given->set || !given->set->is_used()) forget(std::exchange(given->set, set.release()));
 }
 

@@ -1,6 +1,6 @@
-// What launches in a row follow, of those that were in flight when they came. Levels are steps of the
-// longest chain up to a launch; what had ended by then is a step before. acs_cl/queue/sampling.py says what
-// for.
+// A sample: what consecutive launches follow, among those in flight when they came. The level of a launch is the
+// length of the longest chain up to it. Launches that had ended by then count as a step before.
+// acs_cl/queue/sampling.py says why.
 
 #pragma once
 
@@ -15,7 +15,7 @@ class Look {
 public:
     std::int64_t many = 0, steps = 0;
 
-    // A launch came. `is_live(number)`: whether one is in flight.
+    // Adds a launch. `is_live(number)`: whether a launch is in flight.
     template <typename IsLive>
     void note(std::int64_t number, const std::vector<std::int64_t> &upstream, IsLive &&is_live) {
         auto ended = [&](const Level &one) {
@@ -37,7 +37,7 @@ public:
 
 private:
     using Level = std::pair<std::int64_t, std::int64_t>;
-    std::vector<Level> levels_;  // number and level of those in flight
+    std::vector<Level> levels_;  // number and level of launches in flight
     std::int64_t past_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What commands of an `acs.Queue` have in common: tracking.hpp says what and when.
+// The common part of tracked commands of an `acs.Queue`: tracking.hpp says what and when.
 
 #include "queue/tracking.hpp"
 
@@ -8,8 +8,8 @@ namespace acs_cl {
 
 namespace {
 
-PyObject *event_kinds;  // of what joins, in the order of `Joins`
-PyObject *error_of;  // the one of PyOpenCL's that a program expects for one of ours
+PyObject *event_kinds;  // kinds of events, in the order of `Joins`
+PyObject *error_of;  // makes PyOpenCL's error, which a program expects, from one of ours
 std::unordered_map<PyObject *, Joining *> joinings;
 
 }  // namespace
@@ -18,7 +18,7 @@ nb::object known_memory(Joining *self, PyObject *object) {
     try {
         nb::object known = memory_of(object, self->store);
         if (!known.is_none() && memory_in(known)->node_in(*self->table->hazards)) return known;
-    } catch (nb::python_error &) {  // Python's way says what is wrong
+    } catch (nb::python_error &) {  // the Python code says what is wrong
     }
     return {};
 }
@@ -63,7 +63,7 @@ nb::object new_event(Joining *self, int joins, PyObject *keeps) {
 
 namespace {
 
-// Whether the program's launches overlap, as `Section.wants` looks at it. What has ended is told.
+// Samples whether the program's launches overlap, for `Section.wants`. Launches that have ended are told.
 void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &upstream,
           Launched &launched) {
     Passing *section = self->section;
@@ -87,7 +87,7 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
     launched.looked = look.many >= section->wanted;
 }
 
-// A launch that no lane took is in the table: it goes on from there. False with an error.
+// Takes a launch on from the table if no lane took it. Returns false with an error.
 bool go_on(Joining *self, std::int64_t number) {
     if (completed(self->engine, nullptr, number)) return true;
     PyObject *type, *value, *trace;
@@ -180,7 +180,7 @@ PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *cons
         return join_transfer(joining, joins, original, args);
     } catch (const std::bad_alloc &) {
         return PyErr_NoMemory();
-    } catch (const PythonError &) {  // which is set
+    } catch (const PythonError &) {  // it is set
         return nullptr;
     } catch (nb::python_error &error) {
         return error.restore(), nullptr;

@@ -1,4 +1,4 @@
-// Transfers of an `acs.Queue` as launches of the core's own: tracking.hpp says what and when.
+// Transfers of an `acs.Queue` as launches of the core: tracking.hpp says what and when.
 
 #include <algorithm>
 #include <utility>
@@ -10,31 +10,30 @@ namespace acs_cl {
 
 namespace {
 
-// A blocking write of up to MOST_COPIED bytes copies the program's memory and returns; a longer one waits
-// until the device has it. One of more than SHORT waits, too, where nothing is in flight: to copy it takes
-// longer.
+// A blocking write of up to MOST_COPIED bytes copies the program's memory and returns. A longer one waits until the
+// device has it. One of more than SHORT waits, too, if nothing is in flight, because a copy would take longer.
 constexpr std::int64_t MOST_COPIED = 1 << 20, SHORT = 64 << 10;
 
 constexpr std::size_t MOST_PATTERN = 128;
 constexpr int HOST_AT = 2;  // the program's memory, or the pattern, among the arguments
-constexpr int MOST_TURNS = 4;  // waits for what is ahead of a transfer
+constexpr int MOST_TURNS = 4;  // waits for launches ahead of a transfer
 
 PyObject *complete_name;
-PyObject *make_call;  // as `use_transfers` has it
+PyObject *make_call;  // as in `use_transfers`
 
-// ---- what is asked for -----------------------------------------------------------------------------
+// ---- the call --------------------------------------------------------------------------------------
 
 constexpr std::int64_t ALL = -1;
 
-// A call of one of PyOpenCL's functions. The sides that are null are the program's memory in `host`, which
-// is a pattern for a fill.
+// A call of one of PyOpenCL's functions. A side that is null is the program's memory in `host`, which is a pattern
+// for a fill.
 struct Sides {
     PyObject *source = nullptr, *target = nullptr, *host = nullptr;
     std::int64_t from = 0, to = 0, nbytes = ALL;
     bool blocks = false, fills = false, is_svm = false;
 };
 
-// Any whole number, NumPy's own too; `otherwise` where it was left out. False: it is none, or below 0.
+// Takes any whole number, also NumPy's. `otherwise`: it was left out. Returns false if it is none, or below 0.
 bool take_number(PyObject *object, std::int64_t otherwise, std::int64_t &to) {
     if (!object || object == Py_None) return to = otherwise, true;
     const nb::object number = nb::steal(PyNumber_Index(object));
@@ -43,7 +42,7 @@ bool take_number(PyObject *object, std::int64_t otherwise, std::int64_t &to) {
     return to >= 0;
 }
 
-// The same, where all may be said by a number.
+// Takes a number of bytes, or `ALL`.
 bool take_nbytes(PyObject *object, std::int64_t &to) { return take_number(object, ALL, to) || to == ALL; }
 
 bool take_truth(PyObject *object, bool &to) {
@@ -53,7 +52,7 @@ bool take_truth(PyObject *object, bool &to) {
     return truth >= 0;
 }
 
-// False where it is not plain.
+// Returns false for an unusual call.
 bool take(int joins, PyObject *const *args, Sides &to) {
     to.is_svm = joins >= SVM_COPY;
     to.fills = joins == FILL || joins == SVM_FILL;
@@ -86,10 +85,10 @@ bool take(int joins, PyObject *const *args, Sides &to) {
     }
 }
 
-// ---- what it touches -------------------------------------------------------------------------------
+// ---- its bytes -------------------------------------------------------------------------------------
 
-// The bytes of a call, and what the program sees of it. Other commands may use the program's memory meanwhile,
-// so that its bytes count.
+// The bytes of a call, and what the program sees of it. Other commands may use the program's memory meanwhile, so
+// its bytes count.
 struct Ranges {
     struct Side {
         nb::object known;  // its `Memory`
@@ -108,7 +107,8 @@ struct Ranges {
 
     explicit Ranges(const Sides &of) : sides(of), nbytes(of.nbytes), waits(of.blocks) {}
 
-    // False: some of it is no memory. `host`: the bytes of the program's side. `is_busy`: something is ahead of it.
+    // Returns false if some of it is no memory. `host`: the bytes of the program's side. `is_busy`: something is
+    // ahead of it.
     bool bind(nb::handle store, PyObject *host, int flags, bool is_busy) {
         if (sides.host && !program.take(host, flags)) return false;
         for (const auto &[memory, side] : {std::pair(sides.source, &source), std::pair(sides.target, &target)}) {
@@ -138,7 +138,7 @@ struct Ranges {
         return bounded({BY_ADDRESS, address, width, 1, width});
     }
 
-    // What the event keeps: the program's memory, or both sides of a copy of shared memory.
+    // Returns what the event keeps: the program's memory, or both sides of a copy of shared memory.
     nb::object kept() const {
         if (uses_host) return nb::borrow(sides.host);
         if (sides.is_svm && !sides.fills) return nb::make_tuple(nb::handle(sides.target), nb::handle(sides.source));
@@ -146,7 +146,7 @@ struct Ranges {
     }
 
 private:
-    // Some bytes of memory, or all of it.
+    // Takes some bytes of memory, or all of it.
     void take(Side &side, std::int64_t offset, bool written) {
         const Memory *known = memory_in(side.known);
         side.span = known->span;
@@ -158,13 +158,13 @@ private:
     }
 };
 
-// A transfer of a queue as the core launches it.
+// A transfer of a queue that the core launches.
 struct QueueTransfer : BoundTransfer {
     nb::object copied;
 
     QueueTransfer(Joining *of, const Ranges &ranges) : BoundTransfer(*of->queues), ranges_(ranges) {}
 
-    // False where that is left to Python.
+    // Returns false if it is left to Python.
     bool bind() {
         const Sides &sides = ranges_.sides;
         const Py_buffer &view = ranges_.program.view;
@@ -191,7 +191,7 @@ private:
         return take(driven, nodes_[touched.many].get(), std::size_t(offset), std::size_t(ranges_.nbytes), written);
     }
 
-    // The program's memory as it is, or a copy of it.
+    // Uses the program's memory itself, or a copy of it.
     bool use_host() {
         const bool writes = ranges_.sides.target;
         if (ranges_.is_copy) {
@@ -207,10 +207,10 @@ private:
     }
 
     const Ranges &ranges_;
-    NodePointer nodes_[2];  // of what it touches
+    NodePointer nodes_[2];  // of its bytes
 };
 
-// The record of a transfer: a call of `original`, which the driver gets when its turn comes.
+// Makes the record of a transfer: a call of `original`, which the driver gets later.
 nb::object record_of(int joins, PyObject *original, PyObject *const *args, const Ranges &ranges,
                      const nb::object &copied = {}) {
     nb::list all;
@@ -222,7 +222,7 @@ nb::object record_of(int joins, PyObject *original, PyObject *const *args, const
                                   nb::handle(original), nb::tuple(all));
 }
 
-// The program believes from now on that everything up to this launch is complete: `Queue.pretend`.
+// Lets the program believe that everything up to this launch is complete: `Queue.pretend`.
 bool pretend(Joining *self, const nb::object &number) {
     if (!self->in_order) return true;
     const nb::object known = nb::steal(PyObject_GetAttr(self->queue, complete_name));
@@ -232,7 +232,7 @@ bool pretend(Joining *self, const nb::object &number) {
     return !PyObject_SetAttr(self->queue, complete_name, number.ptr());
 }
 
-// The newest launch that a lane has, of those that touched these bytes before; 0: there is none.
+// Returns the newest launch on a lane that touched these bytes before. 0: there is none.
 std::int64_t newest_ahead(const Joining *self, const Touched &touched) {
     std::int64_t newest = 0;
     const auto see = [&](std::int64_t number) {
@@ -251,8 +251,8 @@ std::int64_t newest_ahead(const Joining *self, const Touched &touched) {
     return newest;
 }
 
-// Waits for what a transfer follows, which signals can end, so that nothing is ahead of the driver's own
-// blocking call.
+// Waits for the upstream of a transfer, so that nothing is ahead of the driver's own blocking call. Signals can end
+// the wait.
 void wait_ahead(Joining *self, const Touched &touched) {
     Table &table = *self->table;
     for (int turn = 0; turn < MOST_TURNS; turn++) {
@@ -268,7 +268,7 @@ void wait_ahead(Joining *self, const Touched &touched) {
     }
 }
 
-// The wait of the program for a transfer; false where it has to be waited for again, which says what failed.
+// Waits for a transfer. Returns false if the program has to wait again, which says what failed.
 bool settle(Joining *self, const Launched &launched, UnderWay &under_way, PyObject *kept) {
     return under_way.has_ended ||
            (under_way.event &&
@@ -277,8 +277,8 @@ bool settle(Joining *self, const Launched &launched, UnderWay &under_way, PyObje
 
 }  // namespace
 
-// A transfer that nobody has to plan. Of a blocking write of a few bytes what has to be seen is that the
-// program's memory is its own again, so that these are copied.
+// Launches a transfer, which needs no plan. A blocking write of few bytes is copied, because the program only has
+// to get its memory back.
 PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *const *args) {
     Table &table = *self->table;
     if (!table.is_plain() || !is_plain(self) || !waits_for_nothing(self, args[FORMS[joins].waits]))
@@ -290,7 +290,7 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
     try {
         const int flags = PyBUF_ANY_CONTIGUOUS | (sides.target ? 0 : PyBUF_WRITABLE);
         if (!ranges.bind(self->store, sides.host, flags, table.in_flight())) return nullptr;
-    } catch (nb::python_error &) {  // Python's way says what is wrong
+    } catch (nb::python_error &) {  // the Python code says what is wrong
         return nullptr;
     }
     QueueTransfer bound(self, ranges);
@@ -304,11 +304,11 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
     UnderWay under_way;
     bool has_others = false;
     {
-        // again, for whoever made the event or the bytes may have run code
+        // again, because code may have run that made the event or the bytes
         if (!table.is_plain() || !is_plain(self) || !table.lock->try_take()) return nullptr;
         Taken taken(table.lock);
         has_others = is_told && table.shows(self->number);
-        if (ranges.is_copy && has_others) return nullptr;  // which are waited for first
+        if (ranges.is_copy && has_others) return nullptr;  // others are waited for first
         const bool is_on_lane = bound.launch(ranges.waits ? &under_way : nullptr, [&] {
             return record_of(joins, original, args, ranges, bound.copied);
         });
@@ -323,9 +323,9 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
     return told(std::move(event), launched);
 }
 
-// The same for Python, bound: its record, what it reads, writes and overwrites, its kind, whether the host can
-// look behind it, whether the program waits, what its event keeps, and whether the program's memory has to be
-// copied first. `host`: the bytes of that, or none. None: it is no transfer that anybody understands.
+// Binds a transfer for Python. Returns its record, what it reads, writes and overwrites, its kind, whether the host
+// can look behind it, whether the program waits, what its event keeps, and whether the program's memory has to be
+// copied first. `host`: the bytes of that memory, or none. Returns none for a transfer that is not understood.
 nb::object bind_transfer(int joins, nb::handle original, nb::tuple args, nb::handle host, nb::handle store,
                          bool is_busy) {
     if (joins <= KERNEL || joins > SVM_FILL || Py_ssize_t(nb::len(args)) != FORMS[joins].all) return nb::none();
