@@ -1,4 +1,4 @@
-/* Work that creates work: `n` items of function(item, ...), some time before this launch counts as ended.
+/* Work that creates work: `n` items of function(item, ...), run some time before this launch ends.
 
        #include <acs_spawn.h>
 
@@ -11,10 +11,10 @@
        }
 
    A launch of the scheduler may run the items later, in any order, and by any group. Elsewhere this
-   is a loop. So nobody may read what the items write but launches behind this one, and other items
-   write it with atomics at most. An item is the first argument of the function, a uint. There is at
-   least one argument more. Arguments are evaluated for each item: give names and numbers.
+   is a loop. So only launches behind this one may read what the items write, and other items may
+   write it only with atomics. An item is the first argument of the function, a uint. At least one
+   argument follows. Arguments are evaluated for each item: pass names and numbers.
 
-   acs_cl brings this file along: `rt.build` puts the line below in the place of the #include. */
+   This file comes with acs_cl: `rt.build` replaces the #include by the line below. */
 
 #define ACS_SPAWN(function, n, ...) for (uint acs_child = 0u, acs_children = (n); acs_child < acs_children; ++acs_child) function(acs_child, __VA_ARGS__)

@@ -1,12 +1,12 @@
-/* Who a work-item is, for kernels that are called as functions.
+/* The position of a work-item, for kernels that are called as functions.
 
-   Where the real built-ins would describe the scheduler's own launch, a translated kernel asks an
+   The real built-ins would describe the scheduler's own launch. So a translated kernel asks an
    acs_context that its caller fills: for every dimension below work_dim as OpenCL says, for the rest
-   sizes of 1 and ids of 0. The answers are those of OpenCL for dimensions that do not exist, too.
+   sizes of 1 and ids of 0. These are also OpenCL's answers for dimensions that do not exist.
 
-   ACS_CONTEXT, ACS_PASS: how a context is declared as a parameter and handed on.
+   ACS_CONTEXT, ACS_PASS: how a context is declared as a parameter and passed on.
    ACS_LISTED: children of a tile that wait for its end.
-   ACS_BLOB: the address space that arguments are read from; blobs start at multiples of 16 bytes,
+   ACS_BLOB: the address space that arguments are read from. Blobs start at multiples of 16 bytes,
    the arena of local memory at multiples of 128. */
 
 typedef struct {
@@ -30,7 +30,7 @@ typedef struct {
 #define ACS_BLOB __local
 #endif
 
-/* By comparison, not by index: a dimension that is only known at run time must not force the context
+/* By comparison, not by index: a dimension that is known only at run time must not force the context
    out of registers. */
 #define ACS_DIMENSION(field, d, beyond)                                                            \
     ((d) == 0 ? acs_ctx->field[0] : (d) == 1 ? acs_ctx->field[1] : (d) == 2 ? acs_ctx->field[2] : (beyond))
@@ -57,7 +57,7 @@ static inline size_t acs_get_local_linear_id(ACS_CONTEXT) {
 }
 
 #if ACS_SPAWNS
-/* Children are kept in units: a record is one, and so are the arguments for some of its items. */
+/* Children are kept in units. A record is one, and so are the arguments for some of its items. */
 #define ACS_UNIT 16u           /* words */
 #define ACS_L_ITEMS 1u         /* behind their number: the items of each, 0: seen to */
 #define ACS_L_BODY (1u + ACS_LISTED)
@@ -66,13 +66,13 @@ static inline size_t acs_get_local_linear_id(ACS_CONTEXT) {
 #define ACS_C_END 1            /* and the one behind the last */
 #define ACS_C_ARGS 4
 
-/* Nothing is known of a function before its items were listed once: so few of them are, too. */
+/* Nothing is known of a function before its items were listed once, so few of them are, too. */
 static uint acs_least(const __global uint *learned, uint body) {
     const __global uint *row = learned + body * ACS_T_WORDS;
     return row[ACS_T_LEAST] ? row[ACS_T_LEAST] : ACS_TICKS && row[ACS_T_PASS] == 0u ? 1u : ACS_LEAST;
 }
 
-/* Where the arguments of `n` items go, or 0: the caller runs them now. */
+/* Return where the arguments of `n` items go, or 0: the caller runs them now. */
 static __global uchar *acs_offer(ACS_CONTEXT, uint body, uint n) {
     const uint least = acs_ctx->learned ? acs_least(acs_ctx->learned, body) : acs_ctx->least;
     if (n < least || n > 0x7FFFFFFFu || *acs_ctx->listed >= ACS_LISTED)

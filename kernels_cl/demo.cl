@@ -9,9 +9,9 @@
 constant float BINOMIAL_5[5] = {1, 4, 6, 4, 1};
 constant float BINOMIAL_9[9] = {1, 8, 28, 56, 70, 56, 28, 8, 1};
 
-/* What the tiles of one row look like: for each column of pixels the sum of Immerkaer's noise mask
- * ("Fast noise variance estimation", 1996) and, after all of these, of the gradient. The pixels are
- * whole numbers, so that sums are exact and every device decides alike. The margin is 1. */
+/* Features of the tiles of one row. For each column of pixels: the sum of Immerkaer's noise mask ("Fast
+ * noise variance estimation", 1996) and, after all of these, of the gradient. The pixels are whole
+ * numbers, so sums are exact and every device decides alike. The margin is 1. */
 kernel void measure(global const float *in, int pitch, global int *sums, int width, int height)
 {
     for (int x = get_local_id(0); x < width; x += GROUP) {
@@ -40,8 +40,8 @@ kernel void smooth(global const float *in, int in_pitch, global float *out, int 
     }
 }
 
-/* One pass of an average that keeps edges: neighbours of another brightness count less. The margin
- * is 3. */
+/* One pass of an average that keeps edges: neighbours of another brightness count less. The margin is
+ * 3. */
 kernel void denoise(global const float *in, int in_pitch, global float *out, int out_pitch,
                     int size, float tolerance)
 {
@@ -76,8 +76,9 @@ kernel void sharpen(global const float *in, int in_pitch, global float *out, int
     }
 }
 
-/* Two tiles that were treated differently meet: diffuse across their seam, most at the seam itself.
- * In place, line by line; a line has 2 * REACH pixels, `across` apart; lines are `along` apart. */
+/* Blend two neighbouring tiles that were treated differently: diffuse across their seam, most at the
+ * seam itself. In place, line by line. A line has 2 * REACH pixels, `across` apart; lines are `along`
+ * apart. */
 kernel void blend(global float *pixels, int across, int along, int lines, int rounds)
 {
     for (int line = get_local_id(0); line < lines; line += GROUP) {

@@ -1,10 +1,10 @@
-/* Products of matrices and convolutions as networks have them, and sweeps over a grid.
+/* Products of matrices and convolutions of networks, and sweeps over a grid.
 
    A product is c = act(a * b) of matrices by rows, of which a group makes 128 x 128 elements. Sizes are
    multiples of 128, depths of 8. With TAPS 9 it is a convolution of 3 x 3: rows are the pixels of images
    with a border of zeros, `pitch` pixels in a row and `high` rows in an image; b has a matrix for each
-   tap. A pixel's taps are then rows at a distance, so that no index is divided. What would be written to
-   a border is zero. */
+   tap. A pixel's taps are then rows at a distance, so that no index is divided. Writes to a border are
+   zero. */
 
 #ifndef TAPS
 #define TAPS 1
@@ -69,8 +69,8 @@ kernel void product(global const float *a, global const float16 *b, global float
         }
 }
 #else
-/* A group has 256 work-items, each of which makes 8 x 8 elements. What is worked on lies in local memory
-   twice: one half is read while the other is filled. */
+/* A group has 256 work-items, each of which makes 8 x 8 elements. Local memory holds two halves: one is
+   read while the other is filled. */
 #define DEPTH 8
 #define ADD(i, v) sum[i][0] += v * one; sum[i][1] += v * two;
 kernel __attribute__((reqd_work_group_size(256, 1, 1)))
@@ -122,7 +122,7 @@ kernel void gate(global float *x, global const float *y)
     x[i] = x[i] / (1.0f + exp(-x[i])) * y[i];
 }
 
-/* Rows of `wide` elements that sum to one; a work-item makes one. */
+/* Make rows of `wide` elements that sum to one. A work-item makes one. */
 kernel void softmax(global float *x, int wide, float scale)
 {
     global float *row = x + get_global_id(0) * wide;
@@ -132,7 +132,7 @@ kernel void softmax(global float *x, int wide, float scale)
     for (int i = 0; i < wide; ++i) row[i] /= sum;
 }
 
-/* A point becomes `own` of itself and `other` of its four neighbours; the rim of the grid stays. */
+/* A point becomes `own` of itself and `other` of its four neighbours. The rim of the grid stays. */
 kernel void sweep(global const float *x, global float *y, int wide, int high, float own, float other)
 {
     const int i = get_global_id(0), column = i % wide, row = i / wide;
@@ -140,7 +140,7 @@ kernel void sweep(global const float *x, global float *y, int wide, int high, fl
     else y[i] = own * x[i] + other * (x[i - 1] + x[i + 1] + x[i - wide] + x[i + wide]);
 }
 
-/* The mean of three in a row, or, with `step` a row, in a column; what has no neighbour stays. */
+/* The mean of three in a row, or, with `step` a row, in a column. Elements without a neighbour stay. */
 kernel void blur(global const float *x, global float *y, int items, int step)
 {
     const int i = get_global_id(0);

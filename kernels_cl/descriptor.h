@@ -4,10 +4,10 @@
    block 0 | block 1
 
    A **reference** names tiles of a task in one word: task + 1 in the low 20 bits, and in the high 12
-   a tile (queue entries) or the last tile (successors, heirs). 0 is no task.
+   a tile (queue entries) or the last tile (successors, heirs). 0 is no task. An heir waits for one task alone.
 
-   The two blocks hold what changes while an epoch runs. A run uses one and cleans the other, so that
-   a recorded epoch runs again without an upload. A loop runs many rounds in one block.
+   The two blocks hold everything that changes while an epoch runs. A run uses one and cleans the other,
+   so that a recorded epoch runs again without an upload. A loop runs many rounds in one block.
    acs_cl/scheduler/layout.py writes these words; its names are the same. */
 
 #define ACS_VERSION 0xAC500003u
@@ -32,9 +32,9 @@
 #define ACS_H_USED 24          /* tickets that the last run in each block gave out; changes */
 #define ACS_HEADER_WORDS 32
 
-/* Whether the header is one of this version and as the host wrote it. Whoever finds that it is not
-   touches nothing: there is no place left to say so, and the host sees that nothing was finished.
-   A call, since it is out of the way and PoCL's compiler takes seconds for it in each work-item. */
+/* Whether the header has this version and is as the host wrote it. A group that finds otherwise touches
+   nothing: there is no place left to say so, and the host sees that nothing was finished. It is a call,
+   since it is rare and PoCL's compiler takes seconds for it in each work-item. */
 __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
     uint check = 0;
     for (uint i = 0; i < ACS_H_CHECK; ++i)
@@ -73,7 +73,8 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define acs_first_tile_of(word) ((word) >> 16)
 
 /* What to do with children: a controller in the low bits, then the logarithm of how many tiles its
-   launch may have unfinished with them; above, how many items a child has at least, 0: as was learned */
+   launch may have unfinished with them. Above is how many items a child has at least; 0: as was
+   learned. */
 #define ACS_ALWAYS 1u          /* they become tasks */
 #define ACS_HUNGRY 2u          /* they do if a group looks for work */
 #define ACS_CCQS 3u            /* they do if that seems quicker, by what earlier ones took */
@@ -81,18 +82,18 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define acs_at_most_of(word) (1u << ((word) >> 3 & 31u))
 #define acs_threshold_of(word) ((word) >> 8)
 
-/* A child is a record in a pool that belongs to the scheduler, not to the region: the first 16 words
-   of a record, then an entry of 16 words for items with the same arguments. As a reference it is the
-   number of its unit behind the tasks. The pool is for one launch of a scheduler at a time. Before it
-   stands what was learned of each body, which lasts. */
+/* A child is a record in a pool that belongs to the scheduler, not to the region: the first 16 words of
+   a record, then an entry of 16 words for items with the same arguments. As a reference it is the
+   number of its unit behind the tasks. The pool is for one launch of a scheduler at a time. In front of
+   it is what was learned of each body, which lasts. */
 #define ACS_T_PASS 0           /* ticks of an item that is run by one lane */
 #define ACS_T_TILE 1           /* of a tile of a child */
 #define ACS_T_MAKING 2         /* of making a child */
 #define ACS_T_LEAST 3          /* items that a child has at least, 0: nothing is known */
 #define ACS_T_WORDS 4
 
-/* What a timed scheduler notes, in memory of its own: a header, then an entry for each tile that a group
-   ran. Groups take entries in pieces; what they leave empty has no reference. */
+/* The notes of a timed scheduler, in memory of its own: a header, then an entry for each tile that a
+   group ran. Groups take entries in pieces. Entries that they leave empty have no reference. */
 #define ACS_N_USED 0           /* entries that groups took */
 #define ACS_N_LAUNCHES 1       /* launches that have ended */
 #define ACS_N_DROPPED 2        /* tiles for which there was no entry left */
@@ -139,9 +140,9 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, oldest unfinished, in */
 #define ACS_B_STATE 192        /* count[32 * rows], left[32 * rows], queue[capacity] */
 
-/* Tasks next to each other are counted down, and slots next to each other are looked at, by many
-   groups at once: such words lie apart. Task t is in row t / 32, rows = tasks / 32 rounded up; the
-   slots of a queue of 2^b words lie likewise. */
+/* Many groups count down neighbouring tasks, and poll neighbouring slots, at the same time, so such
+   words lie apart. Task t is in row t / 32, rows = tasks / 32 rounded up. The slots of a queue of 2^b
+   words lie likewise. */
 #define acs_place_of_task(rows, task) (((task) & 31u) * (rows) + ((task) >> 5))
 #define acs_place_of_slot(mask, ticket) ((((ticket) & 31u) * (((mask) + 1u) >> 5)) + (((ticket) & (mask)) >> 5))
 

@@ -1,11 +1,11 @@
-/* Device-wide order and atomics, for the tiers a device may offer.
+/* Device-wide order and atomics, for the tiers that a device may offer.
 
    ACS_TIER_C11   atomics and fences of OpenCL C 2.0 and later at device scope
    ACS_TIER_PTX   the same orders in the hardware's own instructions, on NVIDIA, whose OpenCL declares
                   no device scope: outside the letter of OpenCL, inside that of PTX 6.0
 
    Names say the order: none is relaxed. A group barrier before a release, or after an acquire, makes
-   it speak for the whole group: both models let order pass through barriers. */
+   it hold for the whole group, because both models let order pass through barriers. */
 
 #if defined(ACS_TIER_C11)
 typedef volatile __global atomic_uint *acs_word;
@@ -20,7 +20,7 @@ typedef volatile __global atomic_uint *acs_word;
 #define acs_or_acquire(p, v) atomic_fetch_or_explicit(ACS_AT(p), (v), memory_order_acquire, memory_scope_device)
 #define acs_exchange(p, v)                                                                         \
     atomic_exchange_explicit(ACS_AT(p), (v), memory_order_relaxed, memory_scope_device)
-/* what was there; the new value is stored only where that equals `expected` */
+/* returns the old value; the new one is stored only if that equals `expected` */
 inline uint acs_swap_if_acquire(volatile __global uint *p, uint expected, uint desired) {
     atomic_compare_exchange_strong_explicit(ACS_AT(p), &expected, desired, memory_order_acquire,
                                             memory_order_acquire, memory_scope_device);
@@ -65,7 +65,7 @@ inline uint acs_swap_if_acquire(volatile __global uint *p, uint expected, uint d
 #define ACS_RESTLESS 4096u
 #define ACS_REST_TURNS 64u
 
-/* Nanoseconds that pass at the same rate for everyone, or 0 where there is no such clock. */
+/* Nanoseconds that pass at the same rate for all groups, or 0 if there is no such clock. */
 inline ulong acs_clock_ns(void) {
 #if defined(ACS_TIER_PTX)
     ulong now;
@@ -76,7 +76,7 @@ inline ulong acs_clock_ns(void) {
 #endif
 }
 
-/* Ticks of a clock that the group sees, for differences; without ACS_TICKS there is none. */
+/* Ticks of a clock of the group, for differences. Without ACS_TICKS there is none. */
 #if defined(ACS_TIER_PTX)
 #define ACS_TICKS 1
 inline uint acs_ticks(void) {
@@ -97,8 +97,8 @@ inline uint acs_ticks(void) { return 0; }
 #endif
 #endif
 
-/* Of a timed scheduler: when it is, by a clock that all groups share; without one, how often anybody
-   asked. ACS_NOW says which: nanoseconds, ticks of some length, or an order. */
+/* Time for a timed scheduler, by a clock that all groups share. Without one, it counts how often the
+   time was asked. ACS_NOW says which: nanoseconds, ticks of some length, or an order. */
 #if ACS_TIMED
 #if defined(__opencl_c_kernel_clock_scope_device)
 #pragma OPENCL EXTENSION cl_khr_kernel_clock : enable
@@ -125,9 +125,9 @@ inline ulong acs_now(volatile __global uint *order) {
 }
 #endif
 
-/* Between looks for something that does not come. Longer each time: at first a fraction of what the
-   shortest task takes, so that nobody who becomes ready waits for who rests; after some milliseconds
-   so long that whoever waits takes nothing from others. */
+/* Rest between polls for something that does not come, longer each time. At first it is a fraction of
+   the shortest task's time, so that a ready task does not wait for a group that rests. After some
+   milliseconds it is so long that waiting groups take nothing from others. */
 inline void acs_rest(uint looks) {
 #if defined(ACS_TIER_PTX)
     const uint ns = looks < ACS_RESTLESS ? min(looks * 4u, ACS_REST_NS) : ACS_LONG_REST_NS;
@@ -138,7 +138,7 @@ inline void acs_rest(uint looks) {
 #endif
 }
 
-/* One work-item needs no barrier, and some compilers are better off without. */
+/* One work-item needs no barrier, and some compilers are better without. */
 #if ACS_GROUP == 1
 #define acs_group_barrier()
 #else

@@ -9,7 +9,7 @@
  * barrier: they all fit into one scheduler. What normalisation does to images is folded into
  * weights and biases. */
 
-/* What follows a layer: nothing (0), or one of these. */
+/* The activation after a layer: none (0), or one of these. */
 #define RELU 1
 #define RELU6 2
 #define SIGMOID 3
@@ -71,7 +71,7 @@ kernel void convolve(global const float *x, global const float4 *weights,
     }
 }
 
-/* The same where a work-item has four pixels of a row; `columns` is a multiple of four. */
+/* The same for four pixels of a row in one work-item. `columns` is a multiple of four. */
 kernel void convolve_four(global const float *x, global const float4 *weights,
                           global const float4 *bias, global float *out, int inputs, int height,
                           int width, int outputs, int rows, int columns, int size, int stride,
@@ -134,7 +134,7 @@ kernel void pointwise(global const float *x, global const float4 *weights,
     }
 }
 
-/* The same where a work-item has four pixels. */
+/* The same for four pixels in one work-item. */
 kernel void pointwise_four(global const float *x, global const float4 *weights,
                            global const float4 *bias, global float *out, int inputs, int area,
                            int outputs, int before, int after, int to)
@@ -196,7 +196,7 @@ kernel void depthwise(global const float *x, global const float *weights, global
     }
 }
 
-/* The largest or the mean of the pixels of a window that are inside of the image. */
+/* The largest or the mean of the pixels of a window that are inside the image. */
 kernel void pool(global const float *x, global float *out, int channels, int height, int width,
                  int rows, int columns, int size, int stride, int pad, int how,
                  int images, int to)
@@ -218,7 +218,7 @@ kernel void pool(global const float *x, global float *out, int channels, int hei
     }
 }
 
-/* A weighted sum of one to four arrays; `count` says how many there are. */
+/* A weighted sum of one to four arrays. `count`: how many there are. */
 kernel void combine(global const float *a, global const float *b, global const float *c,
                     global const float *d, global float *out, float weight_a, float weight_b,
                     float weight_c, float weight_d, int count, int length, int after)
@@ -263,7 +263,7 @@ kernel void scale_channels(global const float *x, global const float *factors, g
         out[i] = x[i] * factors[i / area];
 }
 
-/* Words as they are, whatever they mean. */
+/* Copy words, whatever they mean. */
 kernel void keep(global const uint *x, global uint *out, int length, int from, int to)
 {
     for (int i = get_global_id(0); i < length; i += get_global_size(0)) out[to + i] = x[from + i];
@@ -284,7 +284,7 @@ kernel void lookup(global const float *numbers, global const float *table, globa
         out[to + i] = table[(int)numbers[from + i % many] * width + i / many];
 }
 
-/* Every column of channels x area has the same size afterwards, and where `centred` mean zero. */
+/* Give every column of channels x area the same size, and mean zero if `centred`. */
 kernel void normalise(global const float *x, global const float *scale, global const float *shift,
                       global float *out, int channels, int area, int centred)
 {
@@ -302,7 +302,7 @@ kernel void normalise(global const float *x, global const float *scale, global c
 }
 
 /* How much each token of `queries` has to do with each of `keys`: [heads][images][keys][queries].
- * `bias` is [heads][keys][queries], where there is one. */
+ * `bias` is [heads][keys][queries], if there is one. */
 kernel void scores(global const float *query, global const float *key, global const float *bias,
                    global float *out, int heads, int width, int images, int queries, int keys,
                    float scale, int biased)
@@ -320,7 +320,7 @@ kernel void scores(global const float *query, global const float *key, global co
     }
 }
 
-/* The share of each key in what a query gets; they sum to one. */
+/* The share of each key in the result of a query. Shares sum to one. */
 kernel void shares(global const float *x, global float *out, int many, int queries, int keys)
 {
     for (int i = get_global_id(0); i < many * queries; i += get_global_size(0)) {
@@ -333,7 +333,7 @@ kernel void shares(global const float *x, global float *out, int many, int queri
     }
 }
 
-/* What each query gets of the values, by these shares. */
+/* The result of each query from the values, by these shares. */
 kernel void gather(global const float *share, global const float *values, global float *out,
                    int heads, int width, int images, int queries, int keys)
 {
@@ -348,7 +348,7 @@ kernel void gather(global const float *share, global const float *values, global
     }
 }
 
-/* Half of what the square of a sum of rows of a table has more than the sum of their squares. */
+/* Half of the difference between the square of a sum of rows of a table and the sum of their squares. */
 kernel void interact(global const float *x, global float *out, int fields, int width, int images)
 {
     for (int i = get_global_id(0); i < images; i += get_global_size(0)) {
@@ -370,9 +370,9 @@ kernel void interact(global const float *x, global float *out, int fields, int w
 
 #define BRANCHES 5
 
-/* Which branches of each stage are open, and the share of each in their mean; where none would be,
- * the one that came closest. Features, weights and thresholds are such multiples of powers of two
- * that all sums are exact: every device decides alike. Weights are [stages][BRANCHES][inputs]. */
+/* Which branches of each stage are open, and the share of each in their mean. If none would be, the
+ * closest one is. Features, weights and thresholds are such multiples of powers of two that all sums
+ * are exact, so every device decides alike. Weights are [stages][BRANCHES][inputs]. */
 kernel void pick(global const float *features, global const float *weights,
                  global const float *thresholds, global uint *flags, global float *shares,
                  int stages, int inputs)
@@ -396,8 +396,8 @@ kernel void pick(global const float *features, global const float *weights,
     }
 }
 
-/* The mean of the open branches of a stage. Nothing is read of a closed one. Where `residual`, e is
- * what went into the stage: it is added to what each branch gives, and is itself the last one. */
+/* The mean of the open branches of a stage. Nothing of a closed one is read. If `residual`, e is the
+ * input of the stage: it is added to the output of each branch, and is itself the last one. */
 kernel void mean_of_open(global const float *a, global const float *b, global const float *c,
                          global const float *d, global const float *e, global const float *shares,
                          global float *out, int stage, int length, int residual)
@@ -422,9 +422,9 @@ kernel void mean_of_open(global const float *a, global const float *b, global co
 #define DOWN 2
 #define ALIVE 3
 
-/* Where a node sends to, from the means of its channels: a weight for each direction, not open
- * where it is zero, and whether any is open. `may` has a bit for each direction there is. Weights
- * are [inputs][4]. By one work-item. */
+/* Where a node sends to, from the means of its channels: a weight for each direction (zero: not open),
+ * and whether any is open. `may` has a bit for each direction that exists. Weights are [inputs][4]. By
+ * one work-item. */
 kernel void decide(global const float *features, global const float *weights,
                    global const float *bias, global float *values, global uint *flags, int inputs,
                    int may)
@@ -457,9 +457,9 @@ kernel void any_of(global const uint *same, global const uint *below, global con
     out[0] = found;
 }
 
-/* The sum of what arrives at a node, each weighted by its sender's gate: from the same scale, from
- * the one of half the size, from the one of twice the size; then ReLU6, so that values keep their
- * size over many layers. Nothing is read of what was not sent. */
+/* The sum of what arrives at a node, each weighted by its sender's gate: from the same scale, from the
+ * one of half the size, from the one of twice the size. Then ReLU6, so that values keep their size over
+ * many layers. Nothing that was not sent is read. */
 kernel void join(global const float *same, global const float *below, global const float *above,
                  global const float *of_same, global const float *of_below,
                  global const float *of_above, global float *out, int channels, int rows,
@@ -485,7 +485,7 @@ kernel void join(global const float *same, global const float *below, global con
 #define EXPERTS 4
 #define FLOOR 0.35f
 
-/* How much each expert counts, from the means of the channels; one below FLOOR is left out, but for
+/* How much each expert counts, from the means of the channels. Experts below FLOOR are left out, except
  * the largest. After the four comes the number of the first that is in. By one work-item. */
 kernel void route(global const float *features, global const float *weights,
                   global const float *bias, global float *routing, global uint *flags, int inputs)

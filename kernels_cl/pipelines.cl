@@ -2,8 +2,8 @@
 
 #define GROUP 64
 
-/* What a work-item does: one element or pixel, or, with STRIDED, every so many-th of them, for
-   launches of fewer work-items than there are. */
+/* The work of a work-item: one element or pixel, or, with STRIDED, every n-th of them, for launches of
+   fewer work-items than there are elements. */
 #ifdef STRIDED
 #define ACROSS(i, dimension, length)                                                              \
     for (int i = get_global_id(dimension); i < (length); i += get_global_size(dimension))
@@ -36,7 +36,7 @@ float sum_of_group(float value, local float *scratch)
     return scratch[0];
 }
 
-/* Each group adds up every so many-th of the differences. */
+/* Each group adds up every n-th of the differences. */
 kernel void partial_sums(global const float *x, global const float *y, global float *partial,
                          int length)
 {
@@ -133,7 +133,7 @@ kernel void sobel(global const float *image, global float *mask, int side)
     }
 }
 
-/* The largest of what each group looks at; with `sign` -1 the smallest. */
+/* The largest of the values that each group reads; with `sign` -1 the smallest. */
 kernel void extreme(global const float *x, global float *found, int length, float sign)
 {
     local float scratch[GROUP];

@@ -4,8 +4,8 @@
  * joint, a pair of colliders. State is stored number by number, with `n` environments for each:
  * a pose has POSE numbers (place, turn as x y z w), a motion MOTION (velocity, spin), an impulse as
  * many as a motion. Joints, actuators and contacts write impulses into slots of their own;
- * `accumulate` gathers them. Forces are continuous in the state, so that what is rounded differently
- * stays close.
+ * `accumulate` gathers them. Forces are continuous in the state, so that results that are rounded
+ * differently stay close.
  *
  * DT, SKIN, SLOW, FRICTION, MARGIN and the lengths of rows are given by rigid_layout.py.
  */
@@ -66,7 +66,7 @@ float3 velocity_at(body b, float3 arm) { return b.velocity + cross(b.spin, arm);
 
 /* ---- what a step begins with ------------------------------------------------------------------ */
 
-/* The next action of each actuator, and a new leaf for the flags: what they were is counted. */
+/* The next action of each actuator, and a new leaf for the flags, which counts their old values. */
 kernel void act(global const float *rates, global float *phases, global float *actions,
                 global uint *flags, global uint *counts, int groups, int n)
 {
@@ -81,7 +81,7 @@ kernel void act(global const float *rates, global float *phases, global float *a
         }
 }
 
-/* Whether the part that is watched has fallen, in each environment and in any. */
+/* Whether the watched part has fallen, in each environment and in any. */
 kernel void judge(global const float *pose, global uint *fallen, global uint *any, float low,
                   float upright, float far, int n)
 {
@@ -108,7 +108,7 @@ kernel void begin_again(global const uint *fallen, global const float *starts, g
 
 /* ---- the broad phase -------------------------------------------------------------------------- */
 
-/* How far out a part may be until it is looked at again. */
+/* How far out a part may be until it is checked again. */
 float reach(body b, global const float *shape, float time)
 {
     return shape[7] + time * (length(b.velocity) + shape[7] * length(b.spin));
@@ -158,8 +158,8 @@ pivot pivot_of(body parent, body child, global const float *row)
     return p;
 }
 
-/* A spring between both anchors, which acts where they ought to meet; springs against what the joint
-   does not allow, and beyond the limits of what it does. */
+/* A spring between both anchors, which acts where they ought to meet. Springs also act against motion
+   that the joint does not allow, and beyond the limits of motion that it does. */
 void joint(int dof, global const float *rows, int parents, global const float *poses_p,
            global const float *poses_c, global const float *motions_p,
            global const float *motions_c, global float *out_p, global float *out_c, int n)
@@ -225,7 +225,7 @@ JOINT(3)
 
 /* ---- contacts --------------------------------------------------------------------------------- */
 
-/* The force on something that has sunk in by `depth` and moves at `v` against what it touches. Its
+/* The force on a body that has sunk in by `depth` and moves at `v` against what it touches. Its
    friction is never more than what damps it. */
 float3 push(float depth, float3 normal, float3 v, float stiffness, float damping)
 {
@@ -330,7 +330,7 @@ kernel void capsule_capsule(global const int *pairs, global const float *shapes_
 
 /* ---- motion ----------------------------------------------------------------------------------- */
 
-/* What acts on a body changes its motion. Slots whose flag is not set have nothing new in them. */
+/* Forces on a body change its motion. Slots whose flag is not set have nothing new in them. */
 kernel void accumulate(global const int *table, global const float *masses,
                        global const uint *flags, global const float *impulses,
                        global float *motions, int parts, int n)

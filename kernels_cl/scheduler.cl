@@ -1,67 +1,66 @@
 /* The scheduler: a persistent kernel that takes ready tasks and runs them until none is left.
 
-   One launch runs one epoch (descriptor.h). Every group goes through turns; in a turn it runs one
-   tile of one task, and between turns it finds out what to run next. Nothing of this returns to the
-   host.
+   One launch runs one epoch (descriptor.h). Every group goes through turns. In a turn it runs one
+   tile of one task, and between turns it finds out what to run next. The host takes no part in this.
 
    PROTOCOL
 
-   count[t]   upstream tasks of t that are not finished. Whoever brings it to zero makes t ready.
+   count[t]   upstream tasks of t that are not finished. The group that brings it to zero makes t ready.
    left[t]    low half: tiles of t not finished; high half: ranks of finishers that left.
-   queue      a ring of entries. head and tail give out tickets and only grow; ticket k belongs to
-              slot k mod capacity.
+   queue      the ring, a queue of entries. head and tail give out tickets and only grow. Ticket k
+              belongs to slot k mod capacity.
+   heir       the first successor of a task that has no other upstream.
 
    publish    take a ticket from tail, exchange the entry into its slot. If "abandoned" was there, the
               taker with that ticket has gone: clear the slot and publish again with a new ticket.
-   take       take a ticket from head, look at its slot a bounded number of times, and rest between
-              looks. If an entry comes, clear the slot and run it. If none comes, swap "empty" for "abandoned"; on failure the
-              entry has come just now: run it. On success leave.
+   take       take a ticket from head, poll its slot a bounded number of times, and rest between polls.
+              If an entry comes, clear the slot and run it. If none comes, swap "empty" for "abandoned".
+              If that fails, the entry has come just now: run it. If it succeeds, leave.
    finish     the last finisher of t (left[t]) counts down its successors. It keeps one task that
-              became ready, its heir first, and publishes the others. A task whose one heir has no
-              other upstream, with one tile each, hands over without any atomic (fused). Where the host
-              marked that the heir is a like task, what was worked out for the first is kept.
-   gang       where a task of several tiles has an heir of several tiles that waits for it alone, the
-              finisher that found r tiles left (its rank) reserves tile r - 1 of the heir and looks at
-              left[t] until no tile is left. It may wait for a tile that nobody runs yet, and so never
-              for long: after a bounded number of looks, or a few if there is something in the queue,
-              it marks its rank in the high half, and if tiles were left at
-              that moment it goes. The last finisher
-              reads the marks in the same atomic operation by which it becomes the last, and publishes
-              the tiles of the heir that nobody holds.
-   give       of a band, where there are more chains than groups (acs_bounds.company): a group that holds
-              what is next publishes it and takes from the queue, if there is something, but less than
-              a tile for each group. So chains go on side by side to their end, and nobody is left
-              with one of them alone.
+              became ready, its heir first, and publishes the others. A task of one tile whose only
+              successor is an heir of one tile hands over without any atomic (fused). If the host marked
+              the heir as a like task, values worked out for the first one are kept.
+   gang       if a task of several tiles has an heir of several tiles, its finishers hand over by rank.
+              The finisher that found r tiles left (its rank) reserves tile r - 1 of the heir and polls
+              left[t] until no tile is left. It may wait for a tile that no group runs yet, so it never
+              waits long. After a bounded number of polls, or a few if the queue has entries, it marks
+              its rank in the high half. If tiles were left at that moment, it goes. The last finisher
+              reads the marks in the same atomic operation by which it becomes the last. It publishes
+              the tiles of the heir that no finisher holds.
+   give       for a band, if there are more chains than groups (acs_bounds.company). A group that holds
+              the next tile publishes it and takes one from the queue, if that has entries, but fewer
+              than a tile for each group. So chains go on side by side to their end, and no group is
+              left with one of them alone.
    leave      a group over its slice or its turns publishes what it holds and leaves.
-   round      a loop counts as one unfinished task more. Whoever brings `unfinished` down to that one
-              closes the round: it reads the flag, and either brings `unfinished` to zero, or puts
+   round      a loop counts as one more unfinished task. The group that brings `unfinished` down to that
+              one closes the round and reads the flag. Either it brings `unfinished` to zero. Or it puts
               counts and tiles back to their first values, counts all tasks as unfinished again, and
-              publishes what is ready at first. The first round is opened by whoever comes first.
+              publishes what is ready at first. The first group that comes opens the first round.
 
    LIVENESS
 
-   In the last launch of an epoch, whose groups leave only when they find nothing, every published
+   In the last launch of an epoch, groups leave only when they find nothing. There every published
    entry is run. Let k be the lowest ticket of an entry that never is, and let h be the ticket with
-   which the last group to leave gave up. Tickets below head have been looked at by a taker each, so
-   h <= k: if h = k, its swap came before the publisher's exchange, which then found "abandoned" and
-   published again; if h < k, ticket h of tail belongs to a publisher whose exchange is still to come,
-   since the slot was empty: that group has not left, and will give up later than the last. Hence one
-   group alone drains an epoch, nobody waits for a group that is not running without giving up, and
-   `unfinished` reaches zero unless the records are wrong, in which case all leave and the host sees
-   that work is left. Launches before the last may leave work, when over their slice or for want of
-   company; the host sends them only where a last one follows.
+   which the last group to leave gave up. A taker has polled each ticket below head, so h <= k. If
+   h = k, its swap came before the publisher's exchange, which then found "abandoned" and published
+   again. If h < k, ticket h of tail belongs to a publisher whose exchange is still to come, since the
+   slot was empty: that group has not left, and will give up later than the last. Hence one group alone
+   drains an epoch. No group waits for one that is not running without giving up. `unfinished` reaches
+   zero unless the records are wrong. Then all groups leave, and the host sees that work is left.
+   Launches before the last may leave work, if they are over their slice or lack company. The host
+   sends them only if a last one follows.
 
    Slots are never reused too early: all launches of an epoch together give out fewer tickets than the
    ring has slots (marks of takers who gave up stay in it from launch to launch). All launches of an
-   epoch have the same `polls`: whether ranks hold tiles depends on it.
+   epoch have the same `polls`, because that decides whether ranks hold tiles.
 
    ROUNDS
 
    When `unfinished` comes down to the loop itself, every task of the round is finished, and every group
    has counted what it finished. A rank that waits holds a tile of an heir, or has left its mark while
-   tiles were left; so none waits. Whoever is there draws a ticket, looks at a slot, or leaves. Neither
-   reads counts or tiles, which the closing group therefore puts back in place, and in one order: first
-   these, then a release, then entries. The ring goes on as if rounds were tasks: it has slots for all
+   tiles were left; so none waits. A group that is there draws a ticket, polls a slot, or leaves. None of
+   these reads counts or tiles. The closing group therefore puts them back in place, in one order: first
+   these, then a release, then entries. The ring goes on as if rounds were tasks. It has slots for all
    rounds of a run, and a taker of the round before takes what this one publishes.
 
    CHILDREN
@@ -72,34 +71,34 @@
               groups have work, the group runs some of the child's items itself, and then asks again for
               the rest. A lane that finds the list full runs items at once.
 
-   The tile that spawns is counted down after that, so that left[root] is not zero in between. Whoever
-   counts it to zero, for a tile of the root or of a child, finishes the root. A record of the pool is
-   used once in a round: it is written before its entries are published and read by takers of these,
-   who have acquired them. Nobody waits for a child, so one group alone drains any tree. All bits of
+   The tile that spawns is counted down after that, so that left[root] is not zero in between. The group
+   that counts it to zero, for a tile of the root or of a child, finishes the root. A record of the pool
+   is used once in a round. It is written before its entries are published and read by takers of these,
+   who have acquired them. No group waits for a child, so one group alone drains any tree. All bits of
    left[root] count: such a task hands nothing over by rank.
 
    ORDER: see memory_model.h. Work of a tile: group barrier, fence, then the atomics that tell of it.
    Taking a tile: the atomic that tells of it, fence, group barrier. An acquire empties the caches of
-   all groups on its compute unit, so that looks that may be many are relaxed. What one of them finds
-   is acquired before it is run, and its slot cleared after that: who reads his own store acquires
-   nothing. tests/test_protocol.py explores a model of this text exhaustively, with what each group
-   sees of others' writes. */
+   all groups on its compute unit, so polls, which may be many, are relaxed. An entry that a poll finds
+   is acquired before it is run, and its slot is cleared after that: a group that reads its own store
+   acquires nothing. tests/test_protocol.py explores a model of this text exhaustively, with what each
+   group sees of others' writes. */
 
 #define ACS_READY 62u          /* tasks that one completion can make ready before lanes publish alone */
-#define ACS_CHECK_TURNS 63u    /* of so many turns in a row, all but one may be fused */
-#define ACS_PATIENCE 7u        /* looks of a waiting rank before it minds what is queued, and between */
+#define ACS_CHECK_TURNS 63u    /* of this many turns in a row, all but one may be fused */
+#define ACS_PATIENCE 7u        /* polls of a waiting rank before it checks the queue, and between */
 #define ACS_RANKS 16u
 #define ACS_FIRST max(64u, 2u * ACS_GROUP) /* items that a group keeps at first */
-#define ACS_SHARE 8u           /* of the items that a group keeps, it runs such a part at most before it looks */
+#define ACS_SHARE 8u           /* a group runs at most this part of its kept items before it looks again */
 #define ACS_SPREAD 8u          /* tiles of a child for each group that wants them */
-#define ACS_WORTH 4u           /* what a child costs, by what it costs to make it: its tiles are taken, too */
-#define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, where there is a window */
+#define ACS_WORTH 4u           /* cost of a child in times of making it, since its tiles are taken, too */
+#define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, if there is a window */
 #define ACS_CLEANS 1u          /* mode: clean the other block */
-#define ACS_MAY_NARROW 2u      /* mode: leave when much waits and half of the groups have gone */
-#define ACS_COMPANY_AT 8u      /* mode: above are the groups that run at a time, where tasks may be more */
+#define ACS_MAY_NARROW 2u      /* mode: leave if much waits and half of the groups have gone */
+#define ACS_COMPANY_AT 8u      /* mode: above it is how many groups run at one time, if tasks may be more */
 
 /* ACS_STEADY: compilers that turn work-items into loops want few barriers, none of them under a
-   condition. There lane 0 releases alone, and no task is fused. */
+   condition. There only lane 0 releases, and no task is fused. */
 #if ACS_STEADY
 #define ACS_LANE 0u
 #define ACS_LANES 1u
@@ -110,14 +109,14 @@
 #define acs_wide_barrier() acs_group_barrier()
 #endif
 
-/* ACS_WATCHED: somebody reads along. A task of one tile says in left[t] that it has started and ended;
-   those of several tiles do so in any case. */
+/* ACS_WATCHED: the host reads meanwhile. A task of one tile notes in left[t] that it has started and
+   ended; tasks of several tiles do so in any case. */
 #ifndef ACS_WATCHED
 #define ACS_WATCHED 0
 #endif
 #define ACS_STARTED 0x80000001u
 
-/* ACS_TIMED: each group notes when it began and ended each tile. Everything else is as without. */
+/* ACS_TIMED: each group notes when it began and ended each tile. Nothing else differs. */
 #if ACS_TIMED
 #define ACS_NOTES , __global uint *notes
 #define acs_begins() (shared.tile_began = acs_now(notes + ACS_N_ORDER))
@@ -128,7 +127,7 @@
 #define acs_notes(what, root)
 #endif
 
-/* What hardly ever runs, kept out of the loop: on an H200 a fused turn takes a fifth less. */
+/* Code that hardly ever runs, kept out of the loop: on an H200 a fused turn takes a fifth less. */
 #if defined(ACS_TIER_PTX)
 #define ACS_COLD __attribute__((noinline))
 #else
@@ -137,7 +136,7 @@
 
 #define ACS_FORESEE (ACS_GROUP >= ACS_RECORD_WORDS && !ACS_STEADY)
 
-/* Whether a group goes through a chain of tasks that are alike without a look at all of each. */
+/* Whether a group goes through a chain of like tasks without looking at all of each. */
 #define ACS_CHAINS (ACS_FORESEE || ACS_GROUP == 1)
 
 typedef struct {
@@ -170,7 +169,7 @@ typedef struct {
 } acs_shared;
 
 #if ACS_TIMED
-/* Note that a tile has ended, and that what comes next begins. By lane 0. */
+/* Note that a tile has ended, and that the next one begins. By lane 0. */
 inline void acs_note(__global uint *notes, __local acs_shared *shared, uint reference, uint root) {
     const ulong now = acs_now(notes + ACS_N_ORDER), began = shared->tile_began;
     const uint entries = shared->entries;
@@ -196,8 +195,8 @@ inline void acs_open_notes(const __global uint *notes, __local acs_shared *share
     shared->launches = notes[ACS_N_LAUNCHES];
 }
 
-/* What the clock is, when it is, and what it takes to note a tile. For one work-item, between epochs:
-   notes without a reference tell nothing. */
+/* Tell the kind of the clock, its value, and the time to note a tile. For one work-item, between
+   epochs. Notes without a reference say nothing. */
 __kernel void acs_read_clock(__global uint *notes, __global ulong *told) {
     __local acs_shared shared;
     const uint used = notes[ACS_N_USED], dropped = notes[ACS_N_DROPPED];
@@ -251,8 +250,9 @@ inline __global uint *acs_slot(const acs_epoch *e, uint ticket) {
     return e->queue + acs_place_of_slot(e->mask, ticket);
 }
 
-/* Bring a block to its initial state, all groups together. Queue slots, counts and the rest. What is
-   called gets a region, not an epoch: one whose address is given away lies in memory, in the loop too. */
+/* Bring a block to its initial state, by all groups together: slots of the queue, counts and the rest.
+   Called functions get a region, not an epoch: an epoch whose address is passed lies in memory, in the
+   loop too. */
 ACS_COLD void acs_clean(__global uint *region, uint which, uint from, uint step) {
     const acs_epoch epoch = acs_open(region, which), *e = &epoch;
     const bool loops = region[ACS_H_LOOP] != 0u;
@@ -290,7 +290,7 @@ inline void acs_publish(const acs_epoch *e, uint entry) {
     acs_fault(e, ACS_BAD_ENTRY, acs_task_of(entry), e->mask);
 }
 
-/* Acquire what a relaxed look found at a ticket, and clear its slot. */
+/* Acquire what a relaxed poll found at a ticket, and clear its slot. */
 inline void acs_acquire_late(const acs_epoch *e, __local acs_shared *shared) {
     __global uint *slot = acs_slot(e, shared->late - 1u);
     shared->late = 0;
@@ -298,8 +298,8 @@ inline void acs_acquire_late(const acs_epoch *e, __local acs_shared *shared) {
     acs_store(slot, ACS_NONE);
 }
 
-/* An entry from the queue, or ACS_NONE: the group leaves. Looks are relaxed. What one of them finds
-   is acquired late where the record can be fetched at the same time, which does not change. */
+/* Take an entry from the queue. ACS_NONE: the group leaves. Polls are relaxed. A found entry is
+   acquired late if the record, which does not change, can be fetched at the same time. */
 inline uint acs_take(const acs_epoch *e, __local acs_shared *shared, uint polls, uint narrow) {
     if (narrow) {
         const uint waiting = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
@@ -341,7 +341,7 @@ inline uint acs_take(const acs_epoch *e, __local acs_shared *shared, uint polls,
     return min(entry, ACS_CLOSES - 1u); /* a damaged slot closes no round */
 }
 
-/* The rank `rank` waits for the last finisher of `task`; whether it may go on to the heir. */
+/* Wait, as rank `rank`, for the last finisher of `task`. Returns whether it may go on to the heir. */
 inline bool acs_wait_for_heir(const acs_epoch *e, uint task, uint rank, uint polls) {
     __global uint *left = acs_left(e, task);
     for (uint look = 0; look <= ACS_PATIENCE && look < polls; ++look)
@@ -360,8 +360,8 @@ inline bool acs_wait_for_heir(const acs_epoch *e, uint task, uint rank, uint pol
     return (acs_or_acquire(left, 1u << (15u + rank)) & 0xFFFFu) == 0u;
 }
 
-/* One upstream of the task in `reference` is finished; whether it became ready. Edges go from lower
-   to higher tasks, so that not even wrong records make a circle. */
+/* Count down the task in `reference`, since one of its upstream is finished. Returns whether it became
+   ready. Edges go from lower to higher tasks, so that not even wrong records make a circle. */
 inline bool acs_count_down(const acs_epoch *e, uint upstream, uint reference) {
     const uint task = acs_task_of(reference);
     if (task >= e->tasks || task <= upstream) {
@@ -374,7 +374,7 @@ inline bool acs_count_down(const acs_epoch *e, uint upstream, uint reference) {
     return before == 1u;
 }
 
-/* A task became ready in the hands of one lane: note it for the group, or publish it here. */
+/* A task became ready in one lane: note it for the group, or publish it here. */
 inline void acs_note_ready(const acs_epoch *e, __local acs_shared *shared, uint reference) {
     const uint place = atomic_inc(&shared->n_ready);
     if (place < ACS_READY) {
@@ -385,11 +385,11 @@ inline void acs_note_ready(const acs_epoch *e, __local acs_shared *shared, uint 
         acs_publish(e, tile << ACS_TASK_BITS | (reference & ACS_TASK_MASK));
 }
 
-/* The window of the paper, where it has fewer slots than the epoch has tasks: tasks are inserted in
-   order while there is a free slot and the oldest unfinished is near enough. Until it is inserted a
-   task has one upstream more. Its upstream list needs no second look at insertion: who finished
-   before has counted it down already, which is what the paper's upstream-load step works out.
-   One work-item inserts at a time; requests that come meanwhile are its to serve. */
+/* The window of the paper, if it has fewer slots than the epoch has tasks. Tasks are inserted in order
+   while there is a free slot and the oldest unfinished one is near enough. Until it is inserted a task
+   has one more upstream. Its upstream list needs no second look at insertion: tasks that finished
+   before have counted it down already, which is what the paper's upstream-load step works out. One
+   work-item inserts at a time, and serves requests that come meanwhile. */
 ACS_COLD void acs_insert(__global uint *region, uint which, __local acs_shared *shared, uint finished) {
     const acs_epoch epoch = acs_open(region, which), *e = &epoch;
     __global uint *state = e->block + ACS_B_INSERTING;
@@ -428,7 +428,7 @@ inline uint acs_held(const acs_record *r, uint polls) {
     return polls && (r->body & ACS_F_GANG) ? min(r->tiles, ACS_RANKS) : 1u;
 }
 
-/* A tile is finished; was it the task's last? Sets last, release, marks and next. By lane 0. */
+/* Count a finished tile. Was it the task's last? Sets last, release, marks and next. By lane 0. */
 inline void acs_end_tile(const acs_epoch *e, __local acs_shared *shared, const acs_record *r,
                          uint task, uint tile, bool sane, uint polls) {
     uint rank = 1, marks = 0, next = ACS_NONE;
@@ -461,7 +461,7 @@ inline void acs_end_tile(const acs_epoch *e, __local acs_shared *shared, const a
     shared->n_ready = 0;
 }
 
-/* The task is finished: count down its successors, publish what became ready and is not kept. */
+/* Finish a task: count down its successors, publish tasks that became ready and are not kept. */
 inline void acs_release(const acs_epoch *e, __local acs_shared *shared, const acs_record *r, uint task, uint polls) {
     const __global uint *successors = e->region + e->region[ACS_H_SUCCESSORS] + r->successors;
     for (uint i = ACS_LANE; i < r->n_successors; i += ACS_LANES)
@@ -475,7 +475,7 @@ inline void acs_release(const acs_epoch *e, __local acs_shared *shared, const ac
             if (i >= held || (shared->marks >> i & 1u))
                 acs_publish(e, i << ACS_TASK_BITS | (r->heir & ACS_TASK_MASK));
     }
-    /* the others: of the first one, the first tile is kept if there is no heir */
+    /* the others: the first tile of the first one is kept if there is no heir */
     const uint n_ready = min(shared->n_ready, ACS_READY);
     for (uint k = 0; k < n_ready; ++k) {
         const uint keep = k == 0u && r->heir == 0u;
@@ -484,21 +484,21 @@ inline void acs_release(const acs_epoch *e, __local acs_shared *shared, const ac
     }
 }
 
-/* Whether the slice is over. A call, or NVIDIA's compiler reads the clock in any case, and waits. */
+/* Whether the slice is over. It is a call, or NVIDIA's compiler reads the clock in any case, and waits. */
 ACS_COLD bool acs_is_over(ulong slice_ns, ulong started_ns) {
     return acs_clock_ns() - started_ns > slice_ns;
 }
 
-/* Whether what a group holds goes to the end of the queue: if something waits there, but less than a
-   tile for each group. With more, going on with what is held costs nobody's time. */
+/* Whether what a group holds goes to the end of the queue: if entries wait there, but fewer than a tile
+   for each group. With more, going on with what is held costs no time. */
 inline bool acs_gives(const acs_epoch *e, uint company) {
     const uint waiting = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
     return waiting - 1u < company - 1u;
 }
 
-/* What the group runs next: what it holds, else what the queue has; ACS_NONE: it leaves. A record that
-   is there already, the heir's, is not fetched any more. `company`: as of acs_bounds, of a band, or 0.
-   By lane 0. */
+/* Find what the group runs next: what it holds, else an entry of the queue. ACS_NONE: it leaves. A
+   record that is there already, the heir's, is not fetched again. `company`: as of acs_bounds, for a
+   band, or 0. By lane 0. */
 inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs_bounds *until,
                        uint *finished, uint turn, uint heir, uint company) {
     uint next = shared->next;
@@ -527,8 +527,8 @@ inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs
     shared->next = next;
 }
 
-/* Begin the next round, or end the loop. By all lanes of the group that closed the round before, when
-   all others look for work at most; shared.next is what it runs then. */
+/* Begin the next round, or end the loop. By all lanes of the group that closed the round before, while
+   all others at most look for work. shared.next is what it runs then. */
 ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint tasks, uint which,
                               __local acs_shared *shared) {
     const __local uint *loop = shared->loop;
@@ -567,7 +567,8 @@ inline void acs_begin_list(__local acs_shared *shared) {
     shared->listed[0] = shared->at = shared->to = shared->done = shared->items = shared->child_tiles = 0;
 }
 
-/* See to those of the list that are of one function: give each its items. Whether there are any. */
+/* Take those of the list that are of one function, and give each its items. Returns whether there are
+   any. */
 inline bool acs_gather(__global uint *list, __local acs_shared *shared) {
     __local uint *items = shared->listed + ACS_L_ITEMS;
     const __local uint *bodies = shared->listed + ACS_L_BODY;
@@ -591,12 +592,12 @@ inline bool acs_gather(__global uint *list, __local acs_shared *shared) {
     return end != 0u;
 }
 
-/* A mean in which what is newer counts for more. */
+/* Return a mean in which newer values count more. */
 inline uint acs_mean(uint before, uint now) {
     return before ? max(before - before / 8u + now / 8u, 1u) : max(now, 1u);
 }
 
-/* Note what items of a body, or a child of it, took. By lane 0. */
+/* Note the time of items of a body, or of a child of it. By lane 0. */
 ACS_COLD void acs_learn(__global uint *learned, uint what, uint ticks, uint items) {
     if (ticks == 0u || items == 0u)
         return;
@@ -606,7 +607,7 @@ ACS_COLD void acs_learn(__global uint *learned, uint what, uint ticks, uint item
         row[ACS_T_LEAST] = clamp(ACS_WORTH * (row[ACS_T_MAKING] / row[ACS_T_PASS]), 1u, ACS_MOST_LEAST);
 }
 
-/* The published controller: whether a child of so many tiles would end after its items in this group.
+/* The published controller: whether a child of that many tiles would end after its items in this group.
    A child queues behind `queued` tiles and has the throughput of all groups. While nothing is known of
    a body its children are made, as published. */
 inline bool acs_is_slower(const __global uint *row, uint items, uint tiles, uint queued, uint groups) {
@@ -628,7 +629,7 @@ ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, 
     shared->why = ACS_ALL_BUSY;
     if (wanting == 0u)
         return false;
-    /* as many tiles as keep those busy, of no fewer items than a child has */
+    /* enough tiles for those groups, with no fewer items than a child has */
     const uint least = acs_threshold_of(word) ? acs_threshold_of(word) : acs_least(learned, shared->body);
     const uint most = min(ACS_SPREAD * wanting, ACS_MOST_CHILD_TILES);
     uint tile_items = max((items - 1u) / most + 1u, least);
@@ -687,9 +688,9 @@ inline void acs_publish_child(const acs_epoch *e, __global uint *pool, const __g
     acs_group_barrier();
 }
 
-/* What the group does next with what its tile listed: publish a child, run more items itself, or nothing
-   if all is seen to. It runs few items at first, then twice as many each time and a share of what is
-   left at most: so it looks again soon whether another group wants the rest. By lane 0. */
+/* Decide what the group does next with what its tile listed: publish a child, run more items itself, or
+   nothing if all is done. It runs few items at first, then twice as many each time, and at most a share
+   of the rest. So it soon checks again whether another group wants the rest. By lane 0. */
 ACS_COLD void acs_settle(__global uint *region, uint which, __global uint *pool, __global uint *learned,
                          __global uint *list, __local acs_shared *shared, uint root, uint word,
                          uint groups) {
@@ -726,7 +727,7 @@ inline bool acs_has_heir(const acs_epoch *e, const acs_record *r, uint task) {
     return (r->heir == 0u) | ((heir > task) & (heir < e->tasks));
 }
 
-/* Whether a group hands a task over to itself, in this turn. `flag`: what says so, or 0. */
+/* Whether a group hands a task over to itself, in this turn. `flag`: the flag for that, or 0. */
 inline bool acs_is_fused(const acs_bounds *until, const acs_record *r, uint flag, uint turn) {
     return !ACS_STEADY & ((r->body & flag) != 0u) & (r->heir != 0u) & (turn + 1u < until->turns) &
            (until->slice_ns == 0 || (turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS);
@@ -935,7 +936,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             acs_run(record.body & 0xFFu, &work, context, lane, blob, arena);
 #endif
 #if ACS_CHAINS
-            /* what was worked out holds for the heir, too, where it differs in its arguments alone */
+            /* values worked out hold for the heir, too, if it differs only in its arguments */
             if (!(fused & ((record.body & ACS_F_ALIKE) != 0u)))
                 break;
             const uint next = acs_task_of(heir);

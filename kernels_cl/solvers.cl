@@ -1,8 +1,8 @@
 /* Solvers that run until they have converged: conjugate gradients, power iteration, PageRank, k-means.
 
-   Sums are made in two steps: partial_sums by many groups, then one work-item adds what these left, in
-   a fixed order, so that every run computes the same bits. GROUP is the size of groups. `go` is the
-   word that decides whether there is another round. */
+   Sums are made in two steps: partial_sums by many groups, then one work-item adds their results, in a
+   fixed order, so that every run computes the same bits. GROUP is the size of groups. `go` is the word
+   that decides whether there is another round. */
 
 #ifndef GROUP
 #define GROUP 64
@@ -20,7 +20,7 @@ inline float acs_group_sum(local float *part, float value) {
     return part[0];
 }
 
-/* What the groups left, added in their order. */
+/* Add the results of the groups, in their order. */
 inline float acs_sum_of(global const float *partial, uint groups) {
     float sum = 0;
     for (uint k = 0; k < groups; ++k)

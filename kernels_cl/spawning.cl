@@ -1,8 +1,8 @@
 /* Programs whose work-items find work of uneven size: neighbours, pixels, rows, candidates.
 
-   Each gives it away with ACS_SPAWN; where that is a loop they are the flat programs. All compute in
-   integers, and what many items write is added, or is the least or the greatest: so any order of items
-   has the same result. */
+   Each gives it away with ACS_SPAWN. Where that is a loop they are the flat programs. All compute in
+   integers. Values that many items write are added, or are the least or the greatest, so any order of
+   items has the same result. */
 
 #include <acs_spawn.h>
 
@@ -100,7 +100,7 @@ kernel void refine(global int *out, uint side, int radius) {
 
 /* ---- search and sorting ------------------------------------------------------------------------ */
 
-/* Queens on a board: those of two rows are set, the items set that of the third. */
+/* Queens on a board: the queens of two rows are set, and the items set that of the third. */
 void queen(uint item, global int *found, uint n, uint columns, uint falling, uint rising, uint slot) {
     const uint all = (1u << n) - 1u, bit = 1u << item;
     if ((columns | falling | rising) & bit)

@@ -1,8 +1,8 @@
-/* What one tile of a task does: sizes, decisions, and the call of the body.
+/* One tile of a task: sizes, decisions, and the call of the body.
 
-   The generated switch calls ACS_TILED for bodies whose items may be cut anywhere, ACS_GROUPED for
-   bodies that need their own groups (barriers, local memory): there a group of the kernel is a group
-   of the scheduler. */
+   The generated switch calls ACS_TILED for bodies whose items may be cut anywhere. It calls
+   ACS_GROUPED for bodies that need their own groups (barriers, local memory). There a group of the
+   kernel is a group of the scheduler. */
 
 typedef struct {
     uint first, end;           /* items of this tile */
@@ -17,15 +17,15 @@ typedef struct {
 #endif
 } acs_tile;
 
-/* Groups of ACS_GROUP items always. NVIDIA's compiler (driver 580), once told so, spills to get as many
-   groups resident as it can: it is not told. */
+/* Groups always have ACS_GROUP items. NVIDIA's compiler (driver 580) is not told so: told, it spills to
+   get as many groups resident as it can. */
 #if defined(ACS_TIER_PTX)
 #define ACS_GROUP_ATTRIBUTE
 #else
 #define ACS_GROUP_ATTRIBUTE __attribute__((reqd_work_group_size(ACS_GROUP, 1, 1)))
 #endif
 
-/* The launch's sizes for the context; they are the same for all items. */
+/* The launch's sizes for the context. They are the same for all items. */
 inline void acs_sizes(acs_context *c, acs_tile *t) {
     if (!t->shape) {
         c->work_dim = 1;
@@ -77,7 +77,7 @@ inline void acs_place_in_shape(acs_context *c, const acs_tile *t, uint group, ui
         c->global_id[d] = c->group_id[d] * c->local_size[d] + c->local_id[d] + c->global_offset[d];
 }
 
-/* From one item to the next: through its group, then to the next group. */
+/* Go on from one item to the next: through its group, then to the next group. */
 inline void acs_step_in_shape(acs_context *c, const acs_tile *t) {
     ++c->global_id[0];
     if (++c->local_id[0] < c->local_size[0])
@@ -105,9 +105,9 @@ inline void acs_step_in_shape(acs_context *c, const acs_tile *t) {
 }
 
 #if ACS_GROUP == 1
-/* One work-item runs the whole tile. The items of a kernel are independent of each other, so that
-   the loop may be vectorised; a context for each, or the compiler (PoCL 3.0) sees one that goes from
-   item to item. */
+/* One work-item runs the whole tile. The items of a kernel are independent of each other, so that the
+   loop may be vectorised. Each has a context of its own, or the compiler (PoCL 3.0) sees one that goes
+   from item to item. */
 #define ACS_TILED(function)                                                                        \
     if (!tile->shape) {                                                                            \
         _Pragma("clang loop vectorize(assume_safety) interleave(assume_safety)")                   \
@@ -146,7 +146,7 @@ inline void acs_step_in_shape(acs_context *c, const acs_tile *t) {
     }
 
 #if ACS_SPAWNS
-/* The entry of a child that an item belongs to. */
+/* Return the entry of a child that an item belongs to. */
 inline const __global uint *acs_entry_of(const acs_tile *t, uint item) {
     uint low = 0, high = t->n_entries - 1u;
     while (low < high) {
@@ -159,8 +159,8 @@ inline const __global uint *acs_entry_of(const acs_tile *t, uint item) {
     return t->entries + low * ACS_UNIT;
 }
 
-/* For functions whose items are spawned: from entry to entry. What is called runs every item of one
-   that is this lane's. */
+/* For functions whose items are spawned, from entry to entry. The called function runs every item of an
+   entry that is this lane's. */
 #define ACS_CHILD(function)                                                                        \
     for (uint item = tile->first + lane; item < tile->end;) {                                      \
         const __global uint *entry = acs_entry_of(tile, item);                                     \
@@ -170,7 +170,7 @@ inline const __global uint *acs_entry_of(const acs_tile *t, uint item) {
     }
 #endif
 
-/* The words of a record that every turn needs, in registers: one wide read after another costs less
+/* The words of a record that every turn needs, in registers. Wide reads, one after another, cost less
    than a narrow read wherever one is needed. */
 typedef struct {
     uint body, heir, successors, n_successors, tiles, first_tile, items, tile_items, args, shape, local_items;
@@ -185,7 +185,7 @@ inline acs_record acs_read(ACS_RECORD const uint *stored) {
 }
 
 #if ACS_SPAWNS
-/* The same of a record where it is stored. */
+/* Read the same of a record where it is stored. */
 inline acs_record acs_read_stored(const __global uint *stored) {
     const acs_record r = {stored[ACS_R_BODY], stored[ACS_R_HEIR], stored[ACS_R_SUCCESSORS],
                           stored[ACS_R_N_SUCCESSORS], acs_tiles_of(stored[ACS_R_TILES]),
@@ -196,8 +196,8 @@ inline acs_record acs_read_stored(const __global uint *stored) {
 }
 #endif
 
-/* Whether a task has such a tile, and tiles as its items make them: all of them, or, of a band, a part.
-   A band of no items has one tile, which runs nothing. */
+/* Whether a task has such a tile, and all tiles that its items make, or, for a band, a part of them. A
+   band of no items has one tile, which runs nothing. */
 inline bool acs_has_tile(const acs_record *r, uint tile) {
     const uint behind = r->first_tile + r->tiles;
     const bool fits = (r->body & ACS_F_BAND) ? (behind - 1u) * r->tile_items < max(r->items, 1u)
@@ -205,8 +205,8 @@ inline bool acs_has_tile(const acs_record *r, uint tile) {
     return (tile < r->tiles) & fits;
 }
 
-/* Whether a task differs from one of one tile in its arguments, all of them in the record, and its heir
-   at most. */
+/* Whether a task of one tile differs from another at most in its arguments, all of them in the record,
+   and in its heir. */
 inline bool acs_is_like(const acs_record *r, const acs_record *other) {
     const uint body = 0xFFu | ACS_F_PLAIN | ACS_F_SPAWNS | ACS_F_BAND;
     return ((r->body & ACS_F_PLAIN) != 0u) &
@@ -222,7 +222,7 @@ inline bool acs_is_sane(const __global uint *region, const acs_record *r) {
            words <= ACS_ARGS_WORDS && r->args <= all && words <= all - r->args;
 }
 
-/* The items of a tile, decisions included. Returns a fault, or 0; then `end` says what to run. */
+/* Find the items of a tile, decisions included. Returns a fault, or 0; then `end` says what to run. */
 inline uint acs_decide(acs_tile *t, const acs_record *r, ACS_RECORD const uint *stored,
                        __global uint *region, uint tile) {
     t->shape = 0;
