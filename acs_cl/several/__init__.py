@@ -1,5 +1,5 @@
-"""Several devices: one program order, one index of hazards, and memory that is on each of them.
+"""Several devices: one program order, one hazard index, and arrays that can be on each of them.
 
-In: launches that name arrays. Out: launches on one of the devices, with copies before them where
-bytes are missing there. A runtime of one device has nothing of this room.
+Input: launches that name arrays. Output: launches on one of the devices, behind copies of the bytes
+that are missing there. A runtime with one device uses nothing of this package.
 """

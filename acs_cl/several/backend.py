@@ -1,9 +1,9 @@
-"""The backend of several devices: the lanes of each.
+"""The backend of several devices: it has the lanes of each of them.
 
-In: launches, each with the device that it was placed on. Out: their ends, and how long they took.
+Input: launches, each with its device. Output: the ends of the launches, and how long they took.
 
-Invariant: a device is never told of a launch on another one. What crosses devices is held on the
-host until it may start, so a launch that comes here waits for launches of its own device only.
+Invariant: a device never hears of a launch on another device. A launch with an upstream elsewhere
+is held on the host until it may start. So each launch here waits for launches of its own device.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..records import Launch
 from .times import Key
 
 REMEMBERED = 4096
-"""Launches that are over and of which it is known where they ran."""
+"""How many ended launches the backend still knows the device of."""
 
 
 class Several(Backend):
-    """A backend for each device."""
+    """Sends each launch to the backend of its device."""
 
     def __init__(
         self,
@@ -44,36 +44,36 @@ class Several(Backend):
         self._reasons: dict[int, str] = {}
         self._left = 0
         self.asked: Container[int] = ()
-        """Launches whose times are asked for."""
+        """The launches whose times are wanted."""
         self.staying: Callable[[Key], int] = lambda key: 0
-        """Says how many launches of a kernel and sizes the core may make by itself."""
+        """Returns how many launches of a kernel and sizes the core may make by itself."""
         self.timed: Callable[[int, float | None], None] = lambda number, took_us: None
-        """Is told how long such a launch took; None: nobody knows."""
+        """Receives the time of such a launch; None: the driver has no time."""
 
     def with_times(self) -> Several:
-        """The same devices with lanes that keep the times of all commands."""
+        """Return a backend of the same devices whose lanes keep the times of all commands."""
         other = Several(self._timed_lanes(), self._names, self._timed_lanes)
         other._device, other._reasons = self._device, self._reasons
         other.asked, other.staying, other.timed = self.asked, self.staying, self.timed
         return other
 
     def device_of(self, number: int) -> int:
-        """Say on which device a launch is."""
+        """Return the device of a launch."""
         return self._device.get(number, 0)
 
     def assign(self, number: int, device: int, reason: str) -> None:
-        """Say where a launch will run, before it is handed over."""
+        """Note the device of a launch before it is submitted."""
         self._device[number] = device
         self._reasons[number] = reason
 
     def forget_before(self, oldest: int) -> None:
-        """Forget launches that were over long ago."""
+        """Forget launches that ended long ago."""
         if len(self._device) > 2 * REMEMBERED:
             for number in [one for one in self._device if one < oldest - REMEMBERED]:
                 del self._device[number], self._reasons[number]
 
     def where(self, number: int) -> str:
-        """Say where a launch runs and why."""
+        """Return on which device a launch runs, and why, in words."""
         device = self._device.get(number)
         if device is None:
             return f"on device 0 ({self._names[0]}): it is short, and its data is there; "
@@ -89,31 +89,31 @@ class Several(Backend):
         submit(launch._replace(upstream=upstream), behind)
 
     def join(self, table: core.native.Table) -> None:
-        """Keep launches in the table."""
+        """Let the backend of each device keep its launches in the table."""
         for backend in self.backends:
             backend.join(table)
 
     @property
     def core_queues(self) -> core.native.Queues | None:
-        """Those of the first device, where the core may make launches."""
+        """The queues of the first device, where the core may make launches."""
         return self.backends[0].core_queues
 
     def stays(self, number: int, kernel: OwnKernel, key: Key) -> tuple[int, int, str | None]:
-        """Short launches stay on the first device."""
+        """Return how many launches of a kernel may stay on the first device: short ones."""
         return self.staying(key), 0, None
 
     def from_queues(self, ended: Ended) -> Ended:
-        """What the core has seen to end on the first device."""
+        """Report the launches of the first device that the core saw end."""
         return self._all([ended])
 
     @property
     def waits(self) -> int:
-        """Events that launches were made to wait for."""
+        """The number of events that launches were made to wait for."""
         return sum(one.waits for one in self.backends)
 
     @property
     def used(self) -> Counter[int]:
-        """Launches by lane, those of the first device first."""
+        """The number of launches of each lane. The lanes of the first device come first."""
         found: Counter[int] = Counter()
         first = 0
         for backend in self.backends:
@@ -123,23 +123,23 @@ class Several(Backend):
 
     @property
     def in_flight(self) -> int:
-        """Launches submitted and not yet reported."""
+        """The number of launches that were submitted and are not yet reported."""
         return sum(one.in_flight for one in self.backends)
 
     def event(self, number: int) -> cl.Event | None:
-        """The event of a launch in flight."""
+        """Return the event of a launch in flight."""
         return self.backends[self._device.get(number, 0)].event(number)
 
     def event_for_others(self, number: int) -> cl.Event | None:
-        """Only events of the first device are of the runtime's context."""
+        """Return the event of a launch of the first device: it belongs to the runtime's context."""
         return None if self._device.get(number, 0) else self.event(number)
 
     def poll(self, most: int = 64) -> Ended:
-        """What has ended, on any device."""
+        """Report the launches that have ended on any device."""
         return self._all([one.poll(most) for one in self.backends])
 
     def poll_up_to(self, number: int) -> Ended:
-        """The same, for a caller who waits for launch `number`."""
+        """Report the launches that have ended, for a caller that waits for launch `number`."""
         return self._all([one.poll_up_to(number) for one in self.backends])
 
     def _all(self, ended: list[Ended]) -> Ended:
@@ -148,14 +148,14 @@ class Several(Backend):
                 if end.number not in self.asked:
                     continue
                 took_us = None
-                with suppress(cl.Error):  # a driver that has no times of a command
+                with suppress(cl.Error):  # some drivers have no times of a command
                     times = end.event.profile
                     took_us = (times.end - times.start) / 1e3
                 self.timed(end.number, took_us)
         return sorted((end for some in ended for end in some), key=lambda end: end.number)
 
     def oldest(self) -> cl.Event | None:
-        """An event of a device that has something to do, of another one each time."""
+        """Return an event of a device that has launches, of another device at each call."""
         for step in range(len(self.backends)):
             at = (self._left + step) % len(self.backends)
             found: cl.Event | None = self.backends[at].oldest()
@@ -165,11 +165,11 @@ class Several(Backend):
         return None
 
     def flush(self) -> None:
-        """Start everything on every device."""
+        """Start all launches on every device."""
         for backend in self.backends:
             backend.flush()
 
     def close(self) -> None:
-        """Wait, then let go of the events."""
+        """Wait for all launches, then release the events."""
         for backend in self.backends:
             backend.close()

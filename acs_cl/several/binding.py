@@ -1,7 +1,7 @@
-"""Binding: a command that names memory on all devices becomes one for the device it was given.
+"""Binding: makes the command for one device from a command that names memory on all devices.
 
-In: commands with parts of arrays in place of the driver's memory. Out: commands that a queue of one
-device takes.
+Input: commands with parts of arrays in place of the driver's memory. Output: commands that a queue
+of one device takes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FOREIGN = (cl.MemoryObjectHolder, cl.SVMPointer, cl.Sampler)
 
 
 def pinned_because(command: Command, access: Access) -> str:
-    """Say why a launch runs on the first device whatever a policy says; empty where it need not."""
+    """Say why a launch has to run on the first device under every policy; empty if it need not."""
     if command.on_host:
         return "a host task has its data from the first device"
     if any(span.base <= 0 for span in (*access.reads, *access.writes)):
@@ -42,7 +42,7 @@ def pinned_because(command: Command, access: Access) -> str:
 
 
 def bound(command: Command, place_on: PlaceOn, kernel_on: KernelOn) -> Command:
-    """The command for one device."""
+    """Return the command for one device."""
     if isinstance(command, KernelCommand):
         return _kernel(command, place_on, kernel_on)
     if isinstance(command, TransferCommand):
@@ -73,7 +73,7 @@ def _decided(command: DecidedCommand, place_on: PlaceOn, kernel_on: KernelOn) ->
 
 
 def _side(side: Place | HostArray, place_on: PlaceOn) -> Place | HostArray:
-    """A place of a transfer, or the host's memory."""
+    """Return the place on the device, or the host's memory as it is."""
     return _place(side, place_on) if isinstance(side, Place) else side
 
 

@@ -1,11 +1,11 @@
 """Coherence: on which devices the bytes of each base are valid.
 
-In: what launches read and write, as spans, and what was copied. Out: the pieces that a device does
-not have, and who has them. Sets of devices are the bits of an integer.
+Input: the spans that launches read, write and copy. Output: the pieces that a device lacks, and the
+devices that have them. A set of devices is an integer, with one bit for each device.
 
-Invariants: the intervals of a base are disjoint, in order and cover all of it; neighbours differ.
-Bytes that nobody has written are valid nowhere and missing nowhere. The model, byte by byte, is
-`emu/reference/coherence.py`.
+Invariants: the intervals of a base are disjoint, in order, and cover all of it. Neighbours differ.
+Bytes that were never written are valid nowhere, and missing nowhere. The model, which looks at each
+byte, is `emu/reference/coherence.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..records import Span, interval
 
 MOST_ROWS = 512
-"""A span of more rows counts as all bytes from its first to its last one."""
+"""A span with more rows than this counts as all bytes from its first to its last one."""
 
 
 class Piece(NamedTuple):
@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """How many there are."""
+        """The number of bytes."""
         return self.end - self.start
 
 
@@ -44,7 +44,7 @@ class _Line:
         self.masks = [0]
 
     def cut(self, at: int) -> int:
-        """The place of the interval that begins there, which is made if need be."""
+        """Return the place of the interval that begins at a byte, cutting there if needed."""
         place = bisect_right(self.edges, at) - 1
         if self.edges[place] == at:
             return place
@@ -65,7 +65,7 @@ class _Line:
         self.join(first, first + 1)
 
     def add(self, start: int, end: int, mask: int) -> None:
-        """Add devices to all that is defined of an interval."""
+        """Add devices to the bytes of an interval that were written."""
         first, last = self.cut(start), self.cut(end)
         self.masks[first:last] = [one and one | mask for one in self.masks[first:last]]
         self.join(first, last)
@@ -77,14 +77,14 @@ class _Line:
         self.join(first, last)
 
     def only(self, start: int, end: int) -> int:
-        """The one set of devices of an interval; -1 where there are several."""
+        """Return the devices of an interval that has one set of them; -1 if it has several sets."""
         place = bisect_right(self.edges, start) - 1
         behind = place + 1
         is_one = behind == len(self.edges) or end <= self.edges[behind]
         return self.masks[place] if is_one else -1
 
     def within(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """The intervals that meet some bytes, cut to these."""
+        """Yield the intervals that meet some bytes, cut to these bytes."""
         place = bisect_right(self.edges, start) - 1
         while place < len(self.edges) and self.edges[place] < end:
             behind = self.edges[place + 1] if place + 1 < len(self.edges) else end
@@ -93,13 +93,13 @@ class _Line:
 
 
 class Coherence:
-    """Knows where all bytes of a runtime are valid."""
+    """Knows for all bytes of a runtime on which devices they are valid."""
 
     def __init__(self) -> None:
         self._lines: dict[int, _Line] = {}
 
     def missing(self, span: Span, device: int) -> list[Piece]:
-        """Find what has been written of a span and is not valid on a device, in order."""
+        """Return the written bytes of a span that are not valid on a device, in order."""
         line, bit = self._lines.get(span.base), 1 << device
         if line is None:
             return []
@@ -120,8 +120,8 @@ class Coherence:
         return found
 
     def run(self, piece: Piece, source: int, device: int, end: int) -> int:
-        """Say how far, up to `end`, bytes behind a piece could be copied with it: `source` has
-        them, or nobody wrote them, and `device` lacks them."""
+        """Return how far, up to `end`, the bytes behind a piece can be copied with it. `source` has
+        to have them, unless they were never written, and `device` has to lack them."""
         reach = piece.end
         for _, stop, mask in self._lines[piece.base].within(piece.end, end):
             if mask and (mask & 1 << device or not mask & 1 << source):
@@ -130,7 +130,7 @@ class Coherence:
         return reach
 
     def cover(self, span: Span) -> list[Piece]:
-        """Cut an interval into the fewest pieces of which some device has all."""
+        """Cut an interval into as few pieces as possible, each valid as a whole on some device."""
         line = self._lines.get(span.base) or _Line()
         found = [Piece(span.base, span.start, span.start, -1)]
         for start, end, mask in line.within(span.start, span.end):
@@ -142,7 +142,7 @@ class Coherence:
         return found
 
     def everywhere(self, span: Span) -> int:
-        """Say which devices have all that was written of a span; 0 where nothing was."""
+        """Return the devices that have all written bytes of a span; 0 if none was written."""
         found = -1
         line = self._lines.get(span.base)
         for start, end in rows_of(span) if line is not None else ():
@@ -151,7 +151,7 @@ class Coherence:
         return 0 if found == -1 else found
 
     def unwritten(self, span: Span) -> list[Span]:
-        """Find what nobody has written of a span."""
+        """Return the parts of a span that were never written."""
         line = self._lines.get(span.base) or _Line()
         return [
             interval(span.base, begin, stop - begin)
@@ -161,7 +161,7 @@ class Coherence:
         ]
 
     def moved(self, piece: Piece, device: int) -> None:
-        """Note that a device got a copy of a piece."""
+        """Note that a piece was copied to a device."""
         self._lines[piece.base].add(piece.start, piece.end, 1 << device)
 
     def lost(self, piece: Piece, device: int) -> None:
@@ -169,13 +169,13 @@ class Coherence:
         self._lines[piece.base].drop(piece.start, piece.end, 1 << device)
 
     def put(self, piece: Piece) -> None:
-        """Note that just these devices have a piece."""
+        """Note that exactly these devices have a piece."""
         line = self._lines.setdefault(piece.base, _Line())
         if line.only(piece.start, piece.end) != piece.devices:
             line.put(piece.start, piece.end, piece.devices)
 
     def written(self, span: Span, device: int) -> None:
-        """Note that a launch on a device may have written a span: no other has it now."""
+        """Note that a launch on a device may have written a span, so no other device has it now."""
         mask = 1 << device
         line = self._lines.setdefault(span.base, _Line())
         if line.only(span.start, span.end) == mask:
@@ -184,7 +184,7 @@ class Coherence:
             line.put(start, end, mask)
 
     def settle(self, base: int, nbytes: int) -> bool:
-        """Say whether only the first device has bytes of a base. Then all of it counts as written
+        """Tell whether only the first device has bytes of a base; if so, count all as written
         there."""
         line = self._lines.setdefault(base, _Line())
         if max(line.masks) > 1:
@@ -193,11 +193,11 @@ class Coherence:
         return True
 
     def forget(self, base: int) -> None:
-        """Drop what is known of a base."""
+        """Forget a base."""
         self._lines.pop(base, None)
 
     def all_of(self, base: int) -> list[Piece]:
-        """List what was written of a base, and where it is valid."""
+        """Return the written pieces of a base with their devices."""
         line = self._lines.get(base)
         if line is None:
             return []
@@ -206,11 +206,11 @@ class Coherence:
 
     @property
     def bases(self) -> list[int]:
-        """List the bases of which anything is known."""
+        """The bases with at least one interval."""
         return list(self._lines)
 
     def copy(self) -> Coherence:
-        """The same knowledge, to be changed apart."""
+        """Return a copy that can be changed by itself."""
         other = Coherence()
         for base in self._lines:
             for piece in self.all_of(base):
@@ -219,17 +219,17 @@ class Coherence:
 
     @property
     def intervals(self) -> int:
-        """Count the intervals of all bases."""
+        """The number of intervals of all bases."""
         return sum(len(line.edges) for line in self._lines.values())
 
 
 def is_widened(span: Span) -> bool:
-    """Say whether more bytes count than those of the span."""
+    """Tell whether more bytes count for a span than it has."""
     return span.rows > MOST_ROWS and span.pitch != span.width
 
 
 def rows_of(span: Span) -> Iterator[tuple[int, int]]:
-    """The intervals that count for a span."""
+    """Yield the intervals that count for a span."""
     if span.rows == 1 or span.pitch == span.width or span.rows > MOST_ROWS:
         yield span.start, span.end
         return

@@ -1,11 +1,11 @@
-"""The engine of several devices: each launch gets a device, and its data gets there first.
+"""The engine of several devices: it chooses a device for each launch, and brings the data there.
 
-In: launches in program order, as for one device. Out: the same launches, each on a device, with
-copies before them of what is missing there. The coherence is changed under the runtime's lock in
-program order, so it says where bytes will be valid when the launches so far have ended.
+Input: launches in program order. Output: the same launches, each on a device, behind copies of the
+bytes that are missing there. The coherence changes under the runtime's lock in program order. So it
+says where bytes will be valid after all launches so far.
 
-Invariants: hazards know the memory of each device under base numbers of its own, so that a launch
-waits for launches on its device and for copies alone. Nothing is copied to a device that has it.
+Invariants: hazards know the memory of each device under its own base numbers, so a launch waits for
+copies and for launches on its device only. Bytes are never copied to a device that has them.
 """
 
 # Long because: placing, copying and launching of one launch are one step under one lock.
@@ -54,11 +54,10 @@ from .times import Key, Times
 from .twins import Twins
 
 PREFETCH = 64 << 10
-"""A copy takes along what lies between two pieces, up to this many bytes, if its target lacks
-that."""
+"""A copy takes along the bytes between two pieces, up to this many, if its target lacks them."""
 
 MOST_PIECES = 64
-"""A read of more pieces than this copies all of them to one device first."""
+"""A read of more pieces than this first copies all of them to one device."""
 
 AT_HOME = "its data is there"
 
@@ -68,11 +67,11 @@ the launch takes that needs it."""
 
 
 LOOKED_AT = 1024
-"""How many short launches the core makes before one is looked at again."""
+"""The core makes this many short launches before one of them is measured again."""
 
 
 class Team(NamedTuple):
-    """The devices of a runtime, and how launches are placed on them."""
+    """Holds the devices of a runtime, and how launches are placed on them."""
 
     contexts: Sequence[cl.Context]
     devices: Sequence[cl.Device]
@@ -99,7 +98,7 @@ class Assigned(NamedTuple):
 
 
 class ReadHandle(SeveralHandle):
-    """A read in several pieces."""
+    """Handle of a read that is made in several pieces."""
 
     __slots__ = ("_value",)
 
@@ -110,13 +109,13 @@ class ReadHandle(SeveralHandle):
         self._value = value
 
     def wait(self) -> object:
-        """Block until all of it is there; the values."""
+        """Block until all pieces are there, and return the values."""
         super().wait()
         return self._value() if callable(self._value) else self._value
 
 
 class SeveralEngine(Engine):
-    """Launches on several devices."""
+    """Makes launches on several devices."""
 
     is_several = True
     backend: Several
@@ -131,12 +130,12 @@ class SeveralEngine(Engine):
         self.staging = Staging(self._pinned)
         self.copier = Copier(team.contexts, team.devices, self.store.is_svm, self._pinned)
         self.parcels: Callable[[Parcel], None] | None = None
-        """Is told of each copy. For tests."""
+        """Receives each copy. For tests."""
         many = len(team.devices)
         self.moved = [[[0, 0] for _ in range(many)] for _ in range(many)]
-        """Copies and bytes, by source and target."""
+        """The number of copies and of bytes, by source and target."""
         self.placed_on = [0] * many
-        """Launches of the program, by device."""
+        """The number of launches of the program on each device."""
         self._blocks: dict[int, Blocks] = {}
         self.times = Times(many)
         self._wants_times = team.placement == "min_finish" or team.spread is None
@@ -148,29 +147,29 @@ class SeveralEngine(Engine):
         self.apart = 0
         """How often data was moved apart so that a launch could be spread."""
         self.parts = 0
-        """Launches that were parts of spread ones."""
+        """The number of launches that were parts of a spread launch."""
         self.replayed = 0
-        """Launches of graphs that had their devices before."""
+        """The number of launches of graphs that had their devices before the replay."""
         self.places_after = 1, LEARNS
-        """Replays of a graph, at least and at most, until its launches are placed for good."""
+        """A graph is placed for good after this many replays, at least and at most."""
         self.stepped: Callable[[Step], None] | None = None
-        """Is told of each launch of a replay. For tests."""
+        """Receives each launch of a replay. For tests."""
         self.store.freed = self._freed
         self.backend.timed, self.backend.asked = self.times.took, self.times.asked
         self.backend.staying = self._staying
         self._has_core = False
         """Whether the core makes short launches on the first device."""
         self._left: set[int] = set()
-        """Bases whose launches the core leaves to this."""
+        """The bases whose launches the core leaves to this engine."""
 
     def check(self, checker: Checker) -> None:
-        """Have launches checked: the first device has all memory then, at any time."""
+        """Have launches checked. The first device then always has all memory."""
         self.checker = checker
         self.store.is_all_at_home = True
 
     def open(self) -> None:
-        """Take calls from now on. The core makes short launches by itself, where all they touch is
-        on the first device alone: there it has queues."""
+        """Take calls from now on. The core makes short launches by itself if all their data is only
+        on the first device, because its queues are there."""
         super().open()
         team = self.team
         stays = team.placement == "min_finish" and team.spread is not True and self.store.is_svm
@@ -178,7 +177,7 @@ class SeveralEngine(Engine):
         self.table.predict(False)
 
     def _staying(self, key: Key) -> int:
-        """How many launches like the last one the core may make."""
+        """Return how many launches like the last one the core may make."""
         took = self.times.took_us(key, 0)
         if took is None or took >= placement.STAYS_US:
             return 0
@@ -186,7 +185,7 @@ class SeveralEngine(Engine):
         return LOOKED_AT
 
     def _leave(self, base: int) -> None:
-        """Something is to be on another device: the core makes no launches that touch it."""
+        """Stop the core from making launches on a base, before another device gets its bytes."""
         if base not in self._left:
             self._left.add(base)
             self.hazards.leave(base)
@@ -209,7 +208,7 @@ class SeveralEngine(Engine):
         footprint: core.native.Footprint | None = None,
         after: Sequence[int] = (),
     ) -> Handle:
-        """Place a launch, copy what its device lacks, and launch it there."""
+        """Choose a device for a launch, copy what the device lacks, and launch there."""
         if (graph := self.recorder()) is not None:
             return graph.take(command, access, wait_for)
         if self.checker is not None and self.checker.takes(access):
@@ -228,7 +227,7 @@ class SeveralEngine(Engine):
         return Handle(self, number, command.name, access, result)
 
     def _starts(self) -> int:
-        """A call of the program begins; when, if that is traced."""
+        """Begin a call of the program. Return the time if calls are traced."""
         if self.tracer is None:
             return 0
         self.tracer.device_of = self.backend.device_of
@@ -271,13 +270,13 @@ class SeveralEngine(Engine):
         return numbers
 
     def _bound(self, command: Command, device: int) -> Command:
-        """The command for a device."""
+        """Return the command for a device."""
         return binding.bound(
             command, partial(self._place_on, device), lambda one: self.twins.kernel(one, device)
         )
 
     def at_home(self, command: Command) -> Command:
-        """The same command on the first device."""
+        """Return the command for the first device."""
         with self.lock:
             return self._bound(command, 0)
 
@@ -291,8 +290,8 @@ class SeveralEngine(Engine):
         access_of: AccessOf,
         wait_for: Sequence[cl.Event] | None,
     ) -> Handle | None:
-        """Launch a kernel in parts on all devices, if it can be cut and that pays. None: it is to
-        be launched whole. A recording keeps how it could be cut."""
+        """Launch a kernel in parts on all devices, if it can be cut and that pays. A recording
+        keeps how it can be cut. None: the caller has to launch it whole."""
         if self.spread is False or self.checker is not None:
             return None
         if (graph := self.recorder()) is not None:
@@ -335,8 +334,8 @@ class SeveralEngine(Engine):
     def placed(
         self, launches: Sequence[Unplaced], borders: Container[int], replays: int
     ) -> list[Placed | int] | None:
-        """Place the launches of a graph: runs of them, and turns of those that each replay places.
-        None: not yet, since it is not known how long its kernels take."""
+        """Place the launches of a graph. Return placed runs, and the turns of launches that each
+        replay places. None: the times of some kernels are not known yet."""
         least, most = self.places_after
         if replays < least:
             return None
@@ -366,7 +365,7 @@ class SeveralEngine(Engine):
                 return list(range(len(recorded)))
 
     def _took_us(self, key: Key | None) -> float | None:
-        """How long launches of a kernel take, on whichever device takes longest."""
+        """Return how long launches of a kernel take on the slowest device."""
         return max((one for one in self._times_of(key) if one is not None), default=None)
 
     def _times_of(self, key: Key | None) -> tuple[float | None, ...]:
@@ -375,8 +374,9 @@ class SeveralEngine(Engine):
     def _tried(
         self, recorded: Sequence[Recorded], parts: Mapping[int, Sequence[PartOf]]
     ) -> tuple[list[Chosen], float]:
-        """Place launches one after another by the policy, and say when all would have ended. What
-        counts is the second time, which finds the data where the first one has left it."""
+        """Place launches one after another by the policy. Return them and the time at which all
+        would have ended. This is done twice: the second pass counts, because it finds the data
+        where the first one left it."""
         links, many = self.team.links, len(self.placed_on)
         model = Model(many, self.model.coherence.copy())
         held = [store.in_use_bytes for store in self.store.stores]
@@ -404,7 +404,7 @@ class SeveralEngine(Engine):
         return chosen, max(model.free_us)
 
     def _run_of(self, run: list[Chosen] | int) -> list[Placed | int]:
-        """A run as a replay makes it. Short launches on the first device are the core's."""
+        """Turn a run into items of a replay. The core makes runs of short launches by itself."""
         if isinstance(run, int):
             return [run]
         if self._has_core and not any(
@@ -453,7 +453,7 @@ class SeveralEngine(Engine):
         return numbers
 
     def _broke_off(self, run: Placed, made: int) -> None:
-        """A launch of a run was refused: those before it have been made."""
+        """Note what a run has written before one of its launches was refused."""
         for step in run.steps[:made]:
             for span in step.chosen.access.writes:
                 if span.base > 0:
@@ -469,8 +469,8 @@ class SeveralEngine(Engine):
                 self.team.links[source][target] = link
 
     def _may_be_poisoned(self) -> bool:
-        """Whether bytes are poisoned, or may be by something that has not run yet. A launch that
-        reads poison does not run at all, which its parts would not know."""
+        """Tell whether bytes are poisoned, or may become so by a launch that has not run yet. A
+        launch that reads poison does not run at all, but its parts could not know that."""
         if self.failures.poison:
             return True
         if not (self.gates or self.host_tasks.busy or self.table.held):
@@ -478,7 +478,7 @@ class SeveralEngine(Engine):
         return any(one.command.on_host or one.number in self.gates for one in self.table.later(0))
 
     def _moves_us(self, parts: Sequence[PartOf]) -> list[float]:
-        """How long the copies for each part take."""
+        """Return how long the copies for each part take."""
         found = []
         for device, part in enumerate(parts):
             coherence = self.model.coherence
@@ -492,7 +492,7 @@ class SeveralEngine(Engine):
         return found
 
     def _pieces_of_read(self, command: TransferCommand, access: Access) -> list[Piece]:
-        """What is read back from which devices, where none has all of it."""
+        """Return the pieces of a read with their devices, if no device has all of it."""
         (span,) = access.reads
         if span.base <= EVERYTHING or not isinstance(command.source, Place):
             return []
@@ -525,7 +525,7 @@ class SeveralEngine(Engine):
         return ReadHandle(self, numbers, command.name, access, result)
 
     def make_room(self) -> None:
-        """Wait for room now: between the copies of a launch and the launch nothing may come."""
+        """Wait for room now, because nothing may come between a launch and its copies."""
         self.check_open()
         super().make_room()
         self.backend.forget_before(self.table.oldest() or self.number)
@@ -555,7 +555,7 @@ class SeveralEngine(Engine):
     def _place_of_write(
         self, access: Access, model: Model, states: Sequence[State]
     ) -> tuple[int, str]:
-        """Values from the host go where the array was, or where there is most room."""
+        """Choose the device of values from the host: where the array is, or with most room."""
         holders = [model.coherence.everywhere(span) for span in access.writes]
         for device in range(len(states)):
             if holders and all(mask >> device & 1 for mask in holders):
@@ -574,7 +574,7 @@ class SeveralEngine(Engine):
         ]
 
     def _launched(self, access: Access, device: int, key: Key | None) -> None:
-        """Note what a launch does to coherence and to the model's clock."""
+        """Note what a launch changes in the coherence and on the model's clock."""
         for span in access.writes:
             if span.base == EVERYTHING:
                 for number in list(self._blocks):
@@ -605,26 +605,26 @@ class SeveralEngine(Engine):
         base.block.number = base.number
         self._blocks[base.number] = base.block
         self._leave(base.number)
-        if self.checker is not None:  # which gives it contents
+        if self.checker is not None:  # checks give it contents
             self.model.coherence.written(interval(base.number, 0, base.block.size), 0)
         return base
 
     def is_used(self, base: int) -> bool:
-        """Whether launches in flight use a base, on any device."""
+        """Tell whether launches in flight use a base on any device."""
         devices = range(len(self.placed_on))
         return any(self.hazards.users(real_base(base, device)) for device in devices)
 
     def raise_for_bytes(self, spans: Sequence[Span], what: str) -> None:
-        """Leave it to the launch that reads: only that knows which device has the bytes."""
+        """Do nothing here: only the launch that reads knows which device has the bytes."""
 
     def tell_address(self, array: Array) -> None:
-        """Refuse: there is no one address."""
+        """Refuse, because an array on several devices has several addresses."""
         raise UsageError(
             "data: with several devices an array has no one place; get() it, or use one device"
         )
 
     def _freed(self, blocks: Blocks, device: int) -> tuple[int, ...]:
-        """A part of a block comes back."""
+        """Forget a part of a block that was freed. Return the launches that may still use it."""
         self._blocks.pop(blocks.number, None)
         self._left.discard(blocks.number)
         self.model.coherence.forget(blocks.number)
@@ -641,7 +641,7 @@ class SeveralEngine(Engine):
         return self.store.place_on(part, device)
 
     def _have_part(self, blocks: Blocks, device: int) -> Block:
-        """The block of an array on a device, made if there is none yet."""
+        """Return the block of an array on a device; make it if there is none yet."""
         if (known := blocks.parts[device]) is not None:
             return known
         block, is_new = self.store.part(blocks, device, self.hazards.is_live)
@@ -661,7 +661,7 @@ class SeveralEngine(Engine):
         return block
 
     def _real(self, access: Access, device: int) -> Access:
-        """The access with the base numbers of a device."""
+        """Return the access with the base numbers of a device."""
         if not device:
             return access
 
@@ -671,7 +671,7 @@ class SeveralEngine(Engine):
         return Access(there(access.reads), there(access.writes), there(access.overwrites))
 
     def have(self, array: Array, device: int, alone: bool = False) -> None:
-        """Copy to a device what it lacks of an array. `alone`: no other counts as having it."""
+        """Copy to a device what it lacks of an array. `alone`: no other device keeps the array."""
         spans = array.live().spans
         with self.lock:
             self.make_room()
@@ -768,7 +768,7 @@ class SeveralEngine(Engine):
         if len(self.table) or self.tracer is not None:
             number = self.table.number = self.table.number + 1
             found = tuple(self.hazards.enter(number, spans[0], spans[1]) or ())
-            self.hazards.retire(number)  # whatever comes next comes behind it
+            self.hazards.retire(number)  # the next launches follow it anyway
             if self.table.has_stand_ins:
                 found = tuple(self.table.expand(found))
         command = TransferCommand("copy", None, None, carries=_said(parcel))
@@ -831,7 +831,7 @@ class SeveralEngine(Engine):
                 self._tell_of(number)
 
     def _tell_of(self, number: int) -> None:
-        """Have a thread move things along as soon as the first half of a copy has ended."""
+        """Let a thread poll as soon as the first half of a copy has ended."""
         event = self.backend.event(number)
         if event is not None:
             self.backend.flush()
@@ -849,7 +849,7 @@ class SeveralEngine(Engine):
     # ---- asking ----------------------------------------------------------------------------------
 
     def about_devices(self) -> list[dict[str, object]]:
-        """Say what each device has done."""
+        """Return what each device has done."""
         found: list[dict[str, object]] = []
         for number, device in enumerate(self.team.devices):
             store = self.store.stores[number]

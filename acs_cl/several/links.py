@@ -1,4 +1,4 @@
-"""Links: what moving bytes between devices costs, assumed or measured.
+"""Links: the cost of moving bytes between devices, assumed or measured.
 
 In: devices, or what copies between them. Out: a link for each pair. `acs-cl doctor` measures and
 keeps them in the user's cache folder. A runtime believes what was kept for these devices and
@@ -29,7 +29,7 @@ _KIND = "links"
 
 
 def links_of(devices: Sequence[cl.Device]) -> Links:
-    """What is known of the links between some devices."""
+    """Return the links between some devices: those kept in the cache, else assumed ones."""
     return [[_kept(source, target) or ASSUMED for target in devices] for source in devices]
 
 
@@ -64,7 +64,7 @@ def measured(
 
 
 def keep(source: cl.Device, target: cl.Device, link: Link) -> None:
-    """Remember a link for later programs."""
+    """Keep a link for later programs."""
     known = {"format": FORMAT, "key": _key(source, target), "link": list(link)}
     files.replace(_KIND, _name(source, target), json.dumps(known))
 

@@ -1,10 +1,10 @@
 """Memory of several devices: each array has a block on every device that needs it.
 
-In: sizes, as for the store of one device. Out: blocks whose parts are made when a device needs
-them, and `Part`, which stands for some of their bytes on all devices until a launch has its device.
+Input: sizes, as for the store of one device. Output: blocks, whose parts are made when a device
+needs them. A `Part` stands for some of their bytes until the launch has its device.
 
-Invariant: a part of a block has a base number of its own, under which the hazards know it. Launches
-on different devices never touch the same memory; only copies have spans on two devices.
+Invariant: a part of a block has its own base number, under which the hazards know it. Launches on
+different devices never touch the same memory; only copies have spans on two devices.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from ..records import APART
 
 
 def real_base(base: int, device: int) -> int:
-    """How hazards call the bytes of a base on one device."""
+    """Return the base number of the bytes of a base on one device."""
     return base + device * APART
 
 
 if TYPE_CHECKING:
     _SVM = cl.SVM[HostArray]
-else:  # which is no generic class when the program runs
+else:  # cl.SVM is generic only for the type checker
     _SVM = cl.SVM
 
 
 class Blocks(Block):
-    """A piece of memory with a block on each device. Devices but the first one get theirs when it
-    is needed, and so does the first one if the piece is very large."""
+    """Holds a block on each device. A block is made when its device needs it; on the first device
+    it is made at once, unless it is very large."""
 
     __slots__ = ("number", "parts")
 
     def __init__(self, size: int, devices: int, home: Block | None) -> None:
         super().__init__(None, 0, size, home.address if home is not None else 0)
         self.number = 0
-        """The base's."""
+        """The number of the base."""
         self.parts: list[Block | None] = [home, *(None for _ in range(devices - 1))]
 
     @property
     def home(self) -> Block:
-        """The block on the first device, which is there where checks are on."""
+        """The block on the first device. It exists whenever checks are on."""
         assert self.parts[0] is not None
         return self.parts[0]
 
 
 class Part:
-    """Bytes of an array, on whichever device its launch gets."""
+    """Stands for bytes of an array on the device that its launch will get."""
 
     __slots__ = ("blocks", "nbytes", "places", "start")
 
@@ -64,13 +64,13 @@ class Part:
         self.places: list[Place | None] = [None] * len(blocks.parts)
 
     def sub(self, start: int, nbytes: int) -> Part:
-        """Some bytes of it."""
+        """Return a part for some of its bytes."""
         return Part(self.blocks, self.start + start, nbytes)
 
 
 class SvmPart(_SVM):
-    """The same where memory is shared virtual memory. For the driver it is that of the first
-    device, if there is any: so the core can make launches there."""
+    """A `Part` of shared virtual memory. The driver sees the memory of the first device, if there
+    is any, so that the core can make launches there."""
 
     def __init__(self, blocks: Blocks, start: int, nbytes: int) -> None:
         home, memory = blocks.parts[0], _NOTHING
@@ -83,7 +83,7 @@ class SvmPart(_SVM):
         self.places: list[Place | None] = [None] * len(blocks.parts)
 
     def sub(self, start: int, nbytes: int) -> SvmPart:
-        """Some bytes of it."""
+        """Return a part for some of its bytes."""
         return SvmPart(self.blocks, self.start + start, nbytes)
 
 
@@ -93,7 +93,7 @@ _NOTHING = np.empty(1, np.uint8)
 
 
 class Everywhere(Store):
-    """Blocks with parts, of the stores of some devices."""
+    """Makes blocks from the stores of several devices."""
 
     def __init__(self, context: cl.Context, device: cl.Device, stores: Sequence[Store]) -> None:
         super().__init__(context, device)
@@ -101,16 +101,16 @@ class Everywhere(Store):
         self.is_svm = stores[0].is_svm
         self.largest = min(one.largest for one in stores)
         self.most_at_home = self.largest // 8, int(device.global_mem_size) // 2
-        """Bytes of one block, and of all, that the first device has before a launch needs them."""
+        """The largest size of one block, and of all, that the first device gets in advance."""
         self.is_all_at_home = False
-        """Whether it has every block, as checks need it."""
+        """Whether the first device has every block, as checks need it."""
         for one in stores:
             self.reserved.include(one.reserved)
         self.freed: Callable[[Blocks, int], tuple[int, ...]] = lambda blocks, device: ()
-        """Gives the launches that may still use a part, and forgets the part."""
+        """Forgets a part, and returns the launches that may still use it."""
 
     def allocate(self, nbytes: int, is_live: Callable[[int], bool]) -> Blocks | None:
-        """Blocks on the first device, if there is room, or without any part."""
+        """Allocate blocks, with a part on the first device if there is room."""
         if nbytes > self.largest:
             raise OutOfMemory(
                 f"an array of {nbytes:,} bytes: one of these devices allows at most "
@@ -132,7 +132,7 @@ class Everywhere(Store):
     def part(
         self, blocks: Blocks, device: int, is_live: Callable[[int], bool]
     ) -> tuple[Block | None, bool]:
-        """The block on a device, and whether it is new; None if there is no memory left."""
+        """Return the block on a device, and whether it is new; None if no memory is left."""
         found = blocks.parts[device]
         if found is not None:
             return found, False
@@ -141,29 +141,29 @@ class Everywhere(Store):
         return found, True
 
     def free(self, block: Block, users: tuple[int, ...]) -> None:
-        """Give the parts back to their devices."""
+        """Return the parts to the stores of their devices."""
         assert isinstance(block, Blocks)
         for device, part in enumerate(block.parts):
             live = self.freed(block, device)
-            if part is not None:  # the first one's base number is the array's own
+            if part is not None:  # the first one has the array's own base number
                 self.stores[device].free(part, live if device else users)
         self._count()
 
     def release_unused(self) -> None:
-        """Give what nobody uses back to the drivers."""
+        """Return unused memory to the drivers."""
         for store in self.stores:
             store.release_unused()
         self._count()
 
     def place(self, block: Block, offset: int, nbytes: int) -> Place:
-        """The bytes as a part; of buffers, the whole and an offset."""
+        """Return the place of some bytes: a part of them; for buffers, the whole and an offset."""
         assert isinstance(block, Blocks)
         if self.is_svm:
             return Place(SvmPart(block, offset, nbytes), 0, nbytes)
         return Place(Part(block, 0, block.size), offset, nbytes)
 
     def place_on(self, part: AnyPart, device: int) -> Place:
-        """Where the bytes of a part are on a device, whose block there is."""
+        """Return the place of a part on a device that has its block."""
         found = part.places[device]
         if found is None:
             block = part.blocks.parts[device]

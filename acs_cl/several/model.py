@@ -1,8 +1,8 @@
 """The model: where bytes will be valid, and when devices and their data will be ready.
 
-In: launches in program order, each with its device. Out: what a policy knows of the next one. The
-engine has a model of all that was launched; placing a graph tries its launches on one of its own.
-Times are microseconds on a clock that the caller chooses. Pure.
+Input: launches in program order, each with its device. Output: what a policy needs to know of the
+next launch. The engine has one model of all launches; to place a graph, it tries its launches on
+another. Times are in microseconds, on a clock that the caller chooses. Pure.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Parcel(NamedTuple):
 
 
 class Model:
-    """What is known of the data and the clocks of all devices."""
+    """Knows where the data is, and when each device is free."""
 
     def __init__(self, devices: int, coherence: Coherence | None = None) -> None:
         self.coherence = Coherence() if coherence is None else coherence
         self.free_us = [0.0] * devices
-        """When each device will have done all it has."""
+        """When each device will have done all its launches."""
         self.ready_us: dict[tuple[int, int], float] = {}
-        """{base, device: when its last writer there will have ended}."""
+        """{base, device: when its last writer on that device will have ended}."""
 
     def task(self, needed: Sequence[Span], took_us: tuple[float | None, ...] = ()) -> Task:
         """Say what a policy knows of a launch, which is known to take so long on each device."""
@@ -63,7 +63,7 @@ class Model:
     def brings(
         self, command: Command, access: Access, device: int, links: Links, took_us: float
     ) -> None:
-        """Note that a launch begins on a device, as soon as that is free and has its data."""
+        """Note that a launch begins on a device, once the device is free and has its data."""
         spans = needed(command, access)
         start_us = max(self.free_us[device], arrives_us(self.task(spans), device, links, 0.0))
         for span in spans:
@@ -84,8 +84,9 @@ class Model:
 def parcels(
     coherence: Coherence, span: Span, device: int, links: Links, prefetch: int
 ) -> Iterator[Parcel]:
-    """Give the copies that a device needs to have a span. Each is noted when the next one is asked
-    for. `prefetch`: so many bytes between two pieces go along, if the device lacks them too."""
+    """Yield the copies that a device needs to have a span. Each one is noted when the caller asks
+    for the next. `prefetch`: up to this many bytes between two pieces go along, if the device lacks
+    them."""
     pieces = deque(coherence.missing(span, device))
     while pieces:
         piece = pieces.popleft()
@@ -102,8 +103,9 @@ def parcels(
 
 
 def needed(command: Command, access: Access) -> tuple[Span, ...]:
-    """What has to be valid before a launch: all that it touches, but for what it overwrites. Of a
-    kernel that is nothing: one that declares what it writes need not write all of that."""
+    """Return the spans that must be valid before a launch: all that it touches, except those it
+    overwrites. A kernel overwrites nothing for sure, because it need not write all that it
+    declares."""
     if isinstance(command, (KernelCommand, DecidedCommand)):
         return tuple(dict.fromkeys((*access.reads, *access.writes)))
     sure = {span for span in access.overwrites if not is_widened(span)}
@@ -111,7 +113,7 @@ def needed(command: Command, access: Access) -> tuple[Span, ...]:
 
 
 def key_of(command: Command) -> Key | None:
-    """What times are kept under."""
+    """Return the key of a kernel's times; None for other commands."""
     if isinstance(command, DecidedCommand):
         command = command.plain
     if isinstance(command, KernelCommand):

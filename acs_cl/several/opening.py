@@ -1,7 +1,7 @@
-"""Opening: from what a program asks of its devices to a team of them.
+"""Opening: makes a team of devices from the options of a program.
 
-In: `Runtime(devices=...)` with its other options. Out: the devices, checked; a backend and a store
-that stand for all of them. A wrong choice is an error that says what there is.
+Input: `Runtime(devices=...)` and its other options. Output: the devices, checked, and a backend and
+a store for all of them. The error of a wrong choice says which choices there are.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ MOST = 16
 
 
 def chosen(asked: object) -> list[cl.Device]:
-    """The devices that were asked for: "all" of the platform of the default device and of its
-    kind, or a list in which each is given as `device=` takes it. The same one may come several
-    times, and stands for several."""
+    """Return the devices of `devices=`. "all": those of the default device's platform and kind. A
+    list: each item is given as for `device=`; a device that is listed twice counts as two."""
     if isinstance(asked, str):
         if asked != "all":
             raise UsageError(f'devices={asked!r}: expected "all", or a list such as [0, 1]')
@@ -58,7 +57,7 @@ def chosen(asked: object) -> list[cl.Device]:
 
 
 def check(asked: Options, placement: str) -> None:
-    """Refuse what a runtime of several devices does not do."""
+    """Refuse options that a runtime of several devices does not support."""
     if placement not in PLACEMENTS:
         raise UsageError(f"unknown placement {placement!r}; there are: {', '.join(PLACEMENTS)}")
     if asked.backend != "auto" and asked.backend not in HOST:
@@ -69,7 +68,7 @@ def check(asked: Options, placement: str) -> None:
 
 
 def planned(one: Plan, many: int) -> Plan:
-    """The plan of one device for several: their lanes, and no scheduler on the device yet."""
+    """Return the plan of several devices from that of one: its lanes, without a scheduler."""
     backend = one.host
     why = f"{many} devices, each with backend {backend}"
     return one._replace(backend=backend, scheduler="no", why=why)
@@ -82,7 +81,7 @@ def team(
     spread: bool | None,
     is_traced: bool,
 ) -> Team:
-    """A context, lanes and a store for each device. `is_traced`: all lanes keep times."""
+    """Make a context, lanes and a store for each device. `is_traced`: all lanes keep times."""
     handles = [one.int_ptr for one in devices]
     contexts = [
         shared_context(one, handles[:place].count(one.int_ptr)) for place, one in enumerate(devices)
@@ -95,7 +94,7 @@ def team(
                     f"memory='svm': {one.name.strip()} has no shared virtual memory; use 'buffers'"
                 )
     stores = [store_for(context, one, how.memory) for context, one in pairs]
-    # the others keep times on a queue of their own
+    # other backends keep times on a queue of their own
     is_timed = how.host == "serial" and (placement == "min_finish" or spread is None)
 
     def lanes(keep_times: bool) -> list[HostQueues]:

@@ -1,12 +1,12 @@
-"""Placed launches: consecutive launches of a graph, each with its device, and the copies between.
+"""Placed runs: consecutive launches of a graph with their devices, and the copies between them.
 
-In: launches in program order, each with its device. Out: `Placed`, which a replay goes through step
-by step. Which device has what at its start is not known when it is made. So bytes that the launches
-touch before they write them are `needs`: what is missing of these then is copied first. Bytes that
-the launches have written are copied where another device lacks them, in each replay. `left` is
-where all that was written is valid afterwards.
+Input: launches in program order, each with its device. Output: `Placed`, which a replay follows
+step by step. It is made before it is known which device will have which bytes. So bytes that the
+launches touch before they write them are `needs`, and a replay first copies those that are missing.
+Bytes that the launches have written are copied in each replay to devices that lack them. `left`
+says where all written bytes are valid afterwards.
 
-Invariant: a replay leaves the coherence as launching the same launches, on the same devices, does.
+Invariant: a replay and the same launches made one by one leave the same coherence.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .placement import Links
 from .spreading import Part, are_apart, cut, hindrance
 
 MOST = 256
-"""Launches that a replay makes without looking whether there is room for them."""
+"""A replay makes up to this many launches without asking whether there is room."""
 
 LEARNS = 8
-"""Replays at most that go launch by launch, so that the times of kernels are learnt."""
+"""A graph is replayed launch by launch at most this often, to learn the times of its kernels."""
 
 
 class Recorded(NamedTuple):
@@ -38,7 +38,7 @@ class Recorded(NamedTuple):
     command: Command
     access: Access
     cutting: tuple[str, AccessOf] | None = None
-    """Its source, and what a part of it touches, where it might be spread."""
+    """Its source, and the access of a part of it, if it might be spread."""
 
     @property
     def may_be_placed(self) -> bool:
@@ -48,7 +48,7 @@ class Recorded(NamedTuple):
         return is_plain and not any(span.base == EVERYTHING for span in spans)
 
     def parts(self, devices: int) -> list[Part]:
-        """The parts that it could be spread in; none if it has to stay whole."""
+        """Return the parts into which it can be spread; none if it has to stay whole."""
         if self.cutting is None or not isinstance(self.command, KernelCommand):
             return []
         source, access_of = self.cutting
@@ -56,7 +56,7 @@ class Recorded(NamedTuple):
             return []
         try:
             parts = cut(self.command, devices, access_of)
-        except UsageError:  # an array that is gone
+        except UsageError:  # an array was freed
             return []
         return parts if len(parts) > 1 and are_apart(parts) else []
 
@@ -73,20 +73,20 @@ class Chosen(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The same as a replay launches it."""
+    """A chosen launch as a replay makes it."""
 
     chosen: Chosen
     command: Command
-    """For its device."""
+    """The command for its device."""
     access: Access
-    """With the base numbers of its device."""
+    """The access with the base numbers of its device."""
     copies: tuple[Parcel, ...]
-    """They come before it."""
+    """The copies before it."""
 
 
 class Placed:
-    """Launches of a graph, with their devices. `launch` makes all of them, and gives their numbers,
-    or None where they have to go one by one; `bind` makes the command of one for its device."""
+    """Holds a placed run. `launch` makes all its launches and returns their numbers; None: they
+    have to be made one by one. `bind` makes the command of a launch for its device."""
 
     def __init__(
         self,
@@ -98,10 +98,10 @@ class Placed:
     ) -> None:
         self.first = chosen[0].turn
         self.places: Sequence[int] = range(self.first, chosen[-1].turn + 1)
-        """Where its launches are in the graph, which may have them in another order."""
+        """The places of its launches in the graph, which may keep them in another order."""
         self._bind, self._launch = bind, launch
         self.steps: list[Step] = []
-        known = Coherence()  # what these launches have written so far
+        known = Coherence()  # the bytes that these launches have written so far
         needs: list[list[Span]] = [[] for _ in links]
         moved = set()
         for one in chosen:
@@ -117,26 +117,26 @@ class Placed:
             command, access = bind(one.command, one.device), real(one.access, one.device)
             self.steps.append(Step(one, command, access, tuple(copies)))
         self.needs = [merged(spans) for spans in needs]
-        """What each device has to have at the start."""
+        """The spans that each device needs at the start."""
         self.left = [piece for base in known.bases for piece in known.all_of(base)]
-        """Who has at the end what was written."""
+        """Which devices have the written bytes at the end."""
         away = {piece.base for piece in self.left if piece.devices > 1}
         self.away = away | moved
-        """Bases that are on more than the first device meanwhile."""
+        """The bases that are on more than the first device during the replay."""
         self.home = {piece.base for piece in self.left} - away
-        """Bases whose written bytes only the first device has at the end."""
+        """The bases whose written bytes only the first device has at the end."""
         self.parts = sum(many for many in Counter(one.turn for one in chosen).values() if many > 1)
-        """How many of its launches are parts of one of the graph's."""
+        """The number of its launches that are parts of another launch."""
 
     def __len__(self) -> int:
         return len(self.places)
 
     def replay(self) -> list[int] | None:
-        """Make all of them, if they may be made in one go."""
+        """Make all launches, if they may be made together."""
         return self._launch(self)
 
     def patch(self, turn: int, command: Command) -> bool:
-        """Put another command, which touches the same, in the place of one; say if that can be."""
+        """Replace a command by one that touches the same bytes. Tell whether that is possible."""
         if self.parts:
             return False
         at = turn - self.first
@@ -146,20 +146,19 @@ class Placed:
         return True
 
     def devices(self) -> list[tuple[int, int]]:
-        """List its launches with their devices: turns, each as often as it has parts."""
+        """Return (turn, device) of its launches. A spread launch is one item for each part."""
         return [(step.chosen.turn, step.chosen.device) for step in self.steps]
 
     @property
     def copies(self) -> int:
-        """Count the copies of each replay."""
+        """The number of copies in each replay."""
         return sum(len(step.copies) for step in self.steps)
 
 
 def runs(
     recorded: Sequence[Recorded], chosen: Iterable[Chosen], borders: Container[int]
 ) -> list[list[Chosen] | int]:
-    """Cut launches with their devices into runs that a replay may make in one go, and those that go
-    by themselves, as their turns."""
+    """Cut launches into runs that a replay makes together, and turns of the other launches."""
     found: list[list[Chosen] | int] = []
     before = -1
     for one in chosen:

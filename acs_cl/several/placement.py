@@ -1,11 +1,11 @@
-"""Placement: on which device a launch runs.
+"""Placement: chooses the device on which a launch runs.
 
-In: what a launch lacks on each device, when its data and the devices are ready, and what moving
-costs. Out: the number of a device. Everything here is pure; times are microseconds of the model, on
-one clock that the caller chooses.
+Input: the bytes that each device lacks, when the data and the devices are ready, and the cost of
+moving bytes. Output: the number of a device. Everything here is pure. Times are in microseconds of
+the model, on one clock that the caller chooses.
 
-`min_finish` is the default. The others are baselines; those with "transfer" in their names are the
-policies of GrCUDA, which look at bytes and bandwidths alone.
+`min_finish` is the default, and the others are baselines. Those with "transfer" in their names are
+the policies of GrCUDA, which consider only bytes and bandwidths.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 STAYS_US = 100.0
-"""A kernel that takes less than this stays where most of its data is: to place it, and to move
-anything, takes longer than another device could save."""
+"""A shorter kernel stays where most of its data is, because placing it and moving data takes longer
+than another device could save."""
 
 
 class Link(NamedTuple):
-    """What moving bytes from one device to another costs."""
+    """The cost of moving bytes from one device to another."""
 
     latency_us: float
     bytes_per_us: float
 
     def took_us(self, nbytes: int) -> float:
-        """How long a copy takes."""
+        """Return how long a copy takes."""
         return self.latency_us + nbytes / self.bytes_per_us if nbytes else 0.0
 
 
@@ -33,7 +33,7 @@ Links = Sequence[list[Link]]
 """By source, then by target."""
 
 ASSUMED = Link(30.0, 10_000.0)
-"""What a link costs until it was measured."""
+"""The cost of a link that was not measured."""
 
 
 class Lack(NamedTuple):
@@ -49,26 +49,26 @@ class Task(NamedTuple):
 
     lacks: tuple[tuple[Lack, ...], ...]
     ready_us: tuple[float, ...]
-    """When the data that a device has will be there; 0: it is."""
+    """When the data of each device will be ready; 0: it is ready."""
     took_us: tuple[float | None, ...]
-    """How long launches like it took there; None: not known."""
+    """How long such launches took on each device; None: not known."""
     whole: int
     """The bytes that the launch reads, or may leave as they are."""
 
     def lacking(self, device: int) -> int:
-        """How many bytes a device lacks."""
+        """Return how many bytes a device lacks."""
         return sum(lack.nbytes for lack in self.lacks[device])
 
 
 class State(NamedTuple):
-    """What a policy knows of a device."""
+    """Describes a device for a policy."""
 
     free_us: float
-    """When it will have done all it has."""
+    """When it will have done all its launches."""
     active: int
-    """How many launches it has."""
+    """The number of its launches."""
     held: int
-    """How many bytes of arrays it has."""
+    """The number of bytes of arrays on it."""
 
 
 Policy = Callable[[Task, Sequence[State], Links, float], int]
@@ -76,7 +76,7 @@ Policy = Callable[[Task, Sequence[State], Links, float], int]
 
 
 def nearest(devices: int, target: int, nbytes: int, links: Links) -> int:
-    """Say which of some devices a copy to another one is made from."""
+    """Return the device from which a copy arrives first."""
     return min(
         members(devices, len(links)),
         key=lambda source: (links[source][target].took_us(nbytes), source),
@@ -84,13 +84,13 @@ def nearest(devices: int, target: int, nbytes: int, links: Links) -> int:
 
 
 def members(devices: int, many: int) -> list[int]:
-    """The numbers of a set of devices."""
+    """Return the numbers of the devices in a set."""
     return [number for number in range(many) if devices >> number & 1]
 
 
 def at_home(task: Task, states: Sequence[State]) -> int:
-    """Choose the device that lacks the fewest bytes; of several the one that has least to do, and
-    then the fewest bytes."""
+    """Choose the device that lacks the fewest bytes. If several do, choose the one with the fewest
+    launches, then with the fewest bytes."""
     return min(
         range(len(states)),
         key=lambda d: (task.lacking(d), states[d].active, states[d].held, d),
@@ -179,7 +179,7 @@ class MinFinish:
 
 
 def arrives_us(task: Task, device: int, links: Links, now_us: float) -> float:
-    """Say when all data of a launch could be on a device, if copies begin once it is ready."""
+    """Return when a device could have all data of a launch. Copies begin once it is ready."""
     there = max(now_us, task.ready_us[device])
     for lack in task.lacks[device]:
         source = nearest(lack.devices, device, lack.nbytes, links)
@@ -195,7 +195,7 @@ class RoundRobin:
         self._next = -1
 
     def __call__(self, task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
-        """Choose the next one."""
+        """Choose the next device."""
         self._next = (self._next + 1) % len(states)
         return self._next
 

@@ -1,10 +1,10 @@
-"""Spreading: one launch becomes several, each with some of its groups, on several devices.
+"""Spreading: one launch becomes several on several devices, each with some of its groups.
 
-In: a launch of a kernel, and what a part of it would touch. Out: the parts, or why it stays whole.
-A part is the same kernel with a global offset and fewer work-items. So its body may ask for nothing
-that an offset changes: numbers of groups, and the global size.
+Input: a launch of a kernel, and the access of a part of it. Output: the parts, or why it stays
+whole. A part is the same kernel with a global offset and fewer work-items. So the body may not ask
+for values that these change: the numbers of groups, and the global size.
 
-Invariants: no part touches what another one writes. Parts are whole groups, and are all of them.
+Invariants: no part touches what another one writes. The parts are whole groups, and together all.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ..ranges import overlap
 from ..records import EVERYTHING, Access, Span
 
 LEAST_US = 200.0
-"""A launch that takes less is not worth two."""
+"""A shorter launch is not spread."""
 
 _CHANGED = re.compile(
     r"get_(?:group_id|num_groups|global_size|global_offset|enqueued_local_size|\w+_linear_id)\b"
     r"|\bprintf\b|#\s*include|##"
 )
-"""What a global offset and a smaller size change, and what may hide such a word."""
+"""Matches words that a global offset and a smaller size change, or that may hide such a word."""
 _LOCAL = re.compile(r"get_local_\w+|\blocal\b|\b__local\b|\bbarrier\b")
-"""What says that the driver's own group size matters."""
+"""Matches words that depend on the group size which the driver chooses."""
 
 UNIT = 64
-"""Parts of a launch without a local size are so many work-items, or a multiple."""
+"""A part of a launch without a local size has a multiple of this many work-items."""
 
 
 class Part(NamedTuple):
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 def hindrance(source: str, command: KernelCommand) -> str:
-    """Say why a launch cannot be cut, whatever it touches; empty if it can."""
+    """Say why a launch cannot be cut, before its access is known; empty if it can."""
     if command.offset is not None and any(command.offset):
         return "it has an offset"
     origin = command.kernel.origin
@@ -54,7 +54,7 @@ def hindrance(source: str, command: KernelCommand) -> str:
 
 
 def cut(command: KernelCommand, many: int, access_of: AccessOf) -> list[Part]:
-    """Cut a launch along its slowest axis into at most so many parts of nearly equal size."""
+    """Cut a launch along its slowest axis into at most `many` parts of nearly equal size."""
     sizes, local = command.global_size, command.local_size
     axis = len(sizes) - 1
     unit = local[axis] if local else UNIT if axis == 0 else 1
@@ -72,7 +72,7 @@ def cut(command: KernelCommand, many: int, access_of: AccessOf) -> list[Part]:
 
 
 def are_apart(parts: Sequence[Part]) -> bool:
-    """Say whether no part touches what another one writes, and all is memory of the runtime."""
+    """Tell whether parts touch memory of the runtime only, and none touches another's writes."""
     for one in parts:
         if any(span.base <= EVERYTHING for span in (*one.access.reads, *one.access.writes)):
             return False

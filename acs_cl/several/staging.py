@@ -1,4 +1,4 @@
-"""Staging: copies from one device to another, through pinned memory of the host.
+"""Staging: copies between devices, through pinned memory of the host.
 
 In: bytes of a base that one device has and another lacks. Out: launches, as any others: one that
 reads a chunk into staging memory, and one that writes it from there. The second one is held until
@@ -15,13 +15,13 @@ from ..memory.array import HostArray
 from ..records import STAGING, Span, interval
 
 CHUNK = 4 << 20
-"""Bytes of a chunk."""
+"""Size of a chunk in bytes."""
 
 SMALL = 64 << 10
-"""Copies up to this take a small piece of staging memory."""
+"""Copies up to this size use a small piece of staging memory."""
 
 MOST = {SMALL: 64, CHUNK: 8}
-"""How many pieces of each size there are, at most."""
+"""Largest number of pieces of each size."""
 
 
 class Slot:
@@ -34,12 +34,12 @@ class Slot:
         self.host = host
 
     def span(self, nbytes: int) -> Span:
-        """The first bytes of it."""
+        """Return the span of its first bytes."""
         return interval(self.base, 0, nbytes)
 
 
 class Staging:
-    """The staging memory of a runtime. `allocate` gives pinned memory."""
+    """Holds the staging memory of a runtime. `allocate` returns pinned memory."""
 
     def __init__(self, allocate: Callable[[int], HostArray]) -> None:
         self._allocate = allocate
@@ -47,8 +47,8 @@ class Staging:
         """By size, the one that was taken longest ago first."""
 
     def take(self, nbytes: int, is_used: Callable[[int], bool]) -> tuple[Slot, bool]:
-        """Staging memory for a chunk, and whether a launch that is under way still uses it: the
-        next one has to wait for that."""
+        """Return staging memory for a chunk, and whether a launch in flight still uses it. If so,
+        the next one has to wait for that launch."""
         size = SMALL if nbytes <= SMALL else CHUNK
         slots = self._slots[size]
         in_use = not slots or is_used(slots[0].base)

@@ -1,11 +1,12 @@
-"""Times: how long launches of a kernel and size take on each device, from some of them.
+"""Times: how long launches of a kernel and size take on each device. Only some are measured.
 
-In: launches, and how long those took whose times were asked for. Out: which launches to time, and
-an average for each kernel, size and device. Pure.
+Input: launches, and how long the measured ones took. Output: which launches to measure, and an
+average for each kernel, size and device. Pure.
 
-To keep the time of a command costs some drivers longer than to launch it. So the first launches of
-a kind are timed, then one of some. Those of a device are on one queue, one after another: so but
-for the very first of a kind, which nobody can place well before, two are never under way at once.
+With some drivers, keeping the time of a command costs more than launching it. So the first launches
+of a kind are measured, later a few. The measured ones of a device are on one queue. Two are never
+in flight at once, except for the first of a kind, which cannot be placed well before its time is
+known.
 """
 
 from __future__ import annotations
@@ -15,54 +16,54 @@ from collections.abc import Callable
 from ..records import Sizes
 
 Key = tuple[str, Sizes, Sizes | None]
-"""What times are kept under: a kernel and its sizes."""
+"""The key of times: a kernel and its sizes."""
 
 FIRST = 8
-"""So many launches of a kind are timed whenever it is possible."""
+"""Number of first launches of a kind that are measured if possible."""
 
 RARELY = 16
-"""Then one of so many."""
+"""Later, one of this many launches is measured."""
 
 MOST = 16384
-"""Kinds and devices of which times are kept."""
+"""Largest number of kinds and devices whose times are kept."""
 
 LATE = 4.0
-"""A time so much longer than those before was not the kernel's own."""
+"""A time this many times longer than the average was not the kernel's own."""
 
 
 class _Kind:
-    """What is known of a kind of launch on one device."""
+    """Holds the times of one kind of launch on one device."""
 
     __slots__ = ("asked", "samples", "since", "took_us")
 
     def __init__(self) -> None:
         self.samples = self.since = 0
-        """Launches that were timed, and those since the last one of them."""
+        """The numbers of measured launches, and of launches since the last of them."""
         self.asked = 0
-        """The newest launch that was to be timed."""
+        """The newest launch that was to be measured."""
         self.took_us: float | None = None
 
 
 class Times:
-    """The times of a runtime."""
+    """Holds the times of a runtime."""
 
     def __init__(self, devices: int) -> None:
         self.asked: dict[int, tuple[Key, int]] = {}
-        """{launch under way whose time is wanted: what it is kept under}."""
+        """{launch in flight whose time is wanted: its key and device}."""
         self._busy = [0] * devices
-        """The newest launch of each device that was to be timed, of any kind."""
+        """The newest launch of each device that was to be measured, of any kind."""
         self._kinds: dict[tuple[Key, int], _Kind] = {}
 
     def took_us(self, key: Key | None, device: int) -> float | None:
-        """How long such launches take; None: not known."""
+        """Return how long such launches take; None: not known."""
         kind = self._kinds.get((key, device)) if key is not None else None
         return kind.took_us if kind is not None else None
 
     def ask(
         self, number: int, key: Key | None, device: int, is_live: Callable[[int], bool]
     ) -> None:
-        """Launch `number` is about to be made: have it timed if that is due. `is_live`: whether a
-        launch has not ended."""
+        """Have launch `number`, which is about to be made, measured if that is due. `is_live` tells
+        whether a launch has not ended."""
         if key is None:
             return
         kind = self._kinds.get((key, device))
@@ -75,18 +76,18 @@ class Times:
         if is_live(kind.asked if not kind.samples else self._busy[device]):
             return
         if kind.samples < FIRST or kind.since >= RARELY:
-            self.asked.pop(kind.asked, None)  # of one that failed before it ran
+            self.asked.pop(kind.asked, None)  # it failed before it ran
             kind.since = 0
             kind.asked = self._busy[device] = number
             self.asked[number] = key, device
 
     def due(self, key: Key, device: int) -> None:
-        """Have the next launch of a kind timed."""
+        """Have the next launch of a kind measured."""
         if (kind := self._kinds.get((key, device))) is not None:
             kind.since = RARELY
 
     def took(self, number: int, took_us: float | None) -> None:
-        """Launch `number` took so long; None: nobody knows."""
+        """Note how long launch `number` took; None: not known."""
         kind = self._kinds.get(self.asked.pop(number))
         if kind is None or took_us is None:
             return

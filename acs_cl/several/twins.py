@@ -1,7 +1,7 @@
-"""Twins: a kernel of the first device, built for the others.
+"""Twins: kernels of the first device, built for the other devices.
 
-In: an OpenCL kernel that a launch would set its arguments of. Out: the same kernel in the context
-of another device. A twin is built when a launch needs it, and kept as long as the runtime.
+Input: an OpenCL kernel of a launch. Output: the same kernel in the context of another device. A
+twin is built when a launch needs it, and kept as long as the runtime.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..errors import DeviceError
 
 
 class Twins:
-    """The kernels of a runtime on all of its devices."""
+    """Holds the kernels of a runtime for all of its devices."""
 
     def __init__(self, contexts: Sequence[cl.Context], devices: Sequence[cl.Device]) -> None:
         self._contexts = contexts
@@ -24,7 +24,7 @@ class Twins:
         self._kernels: dict[tuple[OwnKernel, int], OwnKernel] = {}
 
     def kernel(self, kernel: OwnKernel, device: int) -> OwnKernel:
-        """The kernel for a device; of the first one it is the kernel itself."""
+        """Return the kernel for a device; for the first device, the kernel itself."""
         if not device:
             return kernel
         found = self._kernels.get((kernel, device))
