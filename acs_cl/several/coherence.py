@@ -184,8 +184,7 @@ class Coherence:
             line.put(start, end, mask)
 
     def settle(self, base: int, nbytes: int) -> bool:
-        """Tell whether only the first device has bytes of a base; if so, count all as written
-        there."""
+        """Tell whether only the first device has bytes of a base. If so, count all as written."""
         line = self._lines.setdefault(base, _Line())
         if max(line.masks) > 1:
             return False

@@ -62,8 +62,8 @@ MOST_PIECES = 64
 AT_HOME = "its data is there"
 
 WAITS_US = 500.0
-"""A copy is made at once if what it copies will be there before long: within this, or within what
-the launch takes that needs it."""
+"""A copy is made at once if its bytes will be ready within this time, or within the time of the
+launch that needs them."""
 
 
 LOOKED_AT = 1024
@@ -90,11 +90,11 @@ class Assigned(NamedTuple):
     access: Access
     key: Key | None
     spans: Sequence[Span]
-    """What has to be there before."""
+    """The spans that must be valid before."""
     command: Command
-    """For its device."""
+    """The command for its device."""
     real: Access
-    """With the base numbers of its device."""
+    """The access with the base numbers of its device."""
 
 
 class ReadHandle(SeveralHandle):
@@ -234,9 +234,9 @@ class SeveralEngine(Engine):
         return perf_counter_ns()
 
     def _assigned(self, device: int, reason: str, command: Command, access: Access) -> Assigned:
-        """Make what a launch on a device needs but its data."""
+        """Make all that a launch on a device needs, except its data."""
         spans = needed(command, access)
-        if self.checker is not None:  # bytes beside those that are declared are the same, too
+        if self.checker is not None:  # also bring the bytes beside the declared ones
             named = {span.base for span in (*access.reads, *access.writes)} & self._blocks.keys()
             spans = *spans, *(interval(base, 0, self._blocks[base].size) for base in named)
         bound, real = self._bound(command, device), self._real(access, device)
@@ -248,8 +248,8 @@ class SeveralEngine(Engine):
         wait_for: Sequence[cl.Event] | None,
         started_ns: int = 0,
     ) -> list[int]:
-        """Make launches, of which none touches what another one writes, behind copies of what
-        their devices lack. Called under the lock."""
+        """Make launches, none of which touches what another one writes, behind the copies that
+        their devices need. The caller holds the lock."""
         self._bring(
             [(span, one.device) for one in launches for span in one.spans],
             max(self._took_us(one.key) or 0.0 for one in launches),
@@ -261,11 +261,11 @@ class SeveralEngine(Engine):
                 self.times.ask(self.number + 1, key, device, self.table.__contains__)
             self.backend.assign(self.number + 1, device, reason)
             if self.tracer is not None:
-                self.tracer.goes_on()  # what is behind a copy, or a part of the same launch
+                self.tracer.goes_on()  # the launch follows a copy, or a part of itself
             began_ns = started_ns or self._now_ns()
             numbers.append(self.enter(command, real, gates, started_ns=began_ns).number)
             self._launched(access, device, key)
-            if self.checker is not None:  # which looks at the first device
+            if self.checker is not None:  # checks look at the first device
                 self._bring([(span, 0) for span in access.writes])
         return numbers
 
@@ -507,7 +507,7 @@ class SeveralEngine(Engine):
         wait_for: Sequence[cl.Event] | None,
         result: object,
     ) -> Handle:
-        """Read each piece from where it is, straight into the host's memory."""
+        """Read each piece from its device, directly into the host's memory."""
         (span,), place, launches = access.reads, command.source, []
         for piece in pieces:
             at = piece.start - span.start
@@ -684,8 +684,8 @@ class SeveralEngine(Engine):
     # ---- copies ----------------------------------------------------------------------------------
 
     def _bring(self, wanted: Sequence[tuple[Span, int]], waits_us: float = WAITS_US) -> None:
-        """Copy what devices lack of some spans. What is about to be written at its source is
-        waited for as long as `waits_us`."""
+        """Copy what devices lack of some spans. Wait up to `waits_us` for bytes that a launch at
+        their source is still writing."""
         parcels: list[Parcel] = []
         try:
             for span, device in wanted:
@@ -702,7 +702,7 @@ class SeveralEngine(Engine):
             raise
 
     def _lacking(self, span: Span, device: int) -> Iterator[Parcel]:
-        """Give the copies of what a device lacks of a span."""
+        """Yield the copies of what a device lacks of a span."""
         coherence, links = self.model.coherence, self.team.links
         if span.base == EVERYTHING:
             for number in list(self._blocks):
@@ -725,8 +725,8 @@ class SeveralEngine(Engine):
                     self._leave(parcel.base)
 
     def _carry(self, copies: Sequence[Parcel], waits_us: float) -> Sequence[Parcel]:
-        """Make copies at once and beside each other, where what they follow has ended, or will
-        before long. Give these; the others have to be launched."""
+        """Make copies at once and beside each other, if the launches before them have ended or will
+        soon. Return the copies made; the others have to be launched."""
         if not copies or self.failures.any or self._may_be_poisoned():
             return ()
         until_us = perf_counter() * 1e6 + waits_us
@@ -758,7 +758,8 @@ class SeveralEngine(Engine):
         return made
 
     def _carried(self, parcel: Parcel, turn: int) -> tuple[Launch, Move]:
-        """Say what a copy at once follows, and what the core needs to make it."""
+        """Return the launch for a copy at once, with its upstream, and the arguments for the
+        core."""
         base, start, end, source, target = parcel
         blocks, nbytes = self._blocks[base], end - start
         there, here = (self._have_part(blocks, device) for device in (source, target))
@@ -775,8 +776,8 @@ class SeveralEngine(Engine):
         return Launch(number, command, Access(*spans), found), move
 
     def _under_way(self, numbers: Iterable[int]) -> list[cl.Event] | None:
-        """Give the events of those of some launches that have not ended. None: not all of them are
-        with the driver."""
+        """Return the events of launches that have not ended. None: the driver lacks some of
+        them."""
         found = []
         for number in numbers:
             state = self.table.state(number)

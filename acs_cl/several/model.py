@@ -29,7 +29,7 @@ class Parcel(NamedTuple):
     target: int
 
     def follows(self, other: Parcel) -> bool:
-        """Say whether it copies what another one brings."""
+        """Tell whether it copies bytes that another copy brings."""
         return (
             (self.base, self.source) == (other.base, other.target)
             and self.start < other.end and other.start < self.end

@@ -30,7 +30,7 @@ class Link(NamedTuple):
 
 
 Links = Sequence[list[Link]]
-"""By source, then by target."""
+"""The links by source, then by target."""
 
 ASSUMED = Link(30.0, 10_000.0)
 """The cost of a link that was not measured."""
@@ -44,7 +44,7 @@ class Lack(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a policy knows of a launch. `lacks`, `ready_us` and `took_us` have an item for each
+    """Describes a launch for a policy. `lacks`, `ready_us` and `took_us` have an item for each
     device."""
 
     lacks: tuple[tuple[Lack, ...], ...]
@@ -98,20 +98,19 @@ def at_home(task: Task, states: Sequence[State]) -> int:
 
 
 MOST = 16384
-"""Kinds of launches whose gains are added up."""
+"""Largest number of kinds of launches whose gains are added up."""
 
 
 class Owed:
-    """Decides when moving data pays: once what it would have gained so far is more than what it
-    costs. Pure."""
+    """Decides when moving data pays: once the time lost without it exceeds the cost. Pure."""
 
     def __init__(self) -> None:
         self._gained_us: dict[object, float] = {}
         self._seen: dict[object, tuple[int, float]] = {}
 
     def is_due(self, key: object, gains_us: float, generation: int) -> bool:
-        """Say whether it is time to look at the cost. If not, this gain counts and nothing else is
-        to be done. `generation`: what costs were seen in another one holds no longer."""
+        """Tell whether the cost has to be computed now. If not, this gain was added, and the caller
+        is done. `generation`: costs of another generation no longer hold."""
         if len(self._seen) >= MOST:
             self._seen.clear()
             self._gained_us.clear()
@@ -124,7 +123,7 @@ class Owed:
         return False
 
     def pays(self, key: object, gains_us: float, cost_us: float) -> bool:
-        """Say whether the data is moved, which would gain so much each time."""
+        """Tell whether to move the data, which saves `gains_us` each time."""
         if len(self._gained_us) >= MOST:
             self._gained_us.clear()
         gained = self._gained_us.get(key, 0.0) + gains_us
@@ -135,9 +134,9 @@ class Owed:
 
 
 class MinFinish:
-    """Chooses the device on which the launch ends first, if that is earlier than at home by more
-    than placing takes. Short and unknown ones stay at home; what is new, and little data of short
-    ones, goes to the first device, where the core makes such launches by itself.
+    """Chooses the device on which the launch ends first, if the gain is more than the cost of
+    placing. Launches that are short, or whose time is unknown, stay where their data is. New data,
+    and little data of short launches, goes to the first device, where the core launches by itself.
 
     A launch that comes again and again may wait at home each time, since to move its data would
     take longer than one wait. So work is added up by device. Where home has had more than another
