@@ -28,32 +28,32 @@ from .records import Command as Launchable
 Spans: TypeAlias = Iterable[Span]
 Sizes: TypeAlias = tuple[int, ...]
 Edges: TypeAlias = dict[int, str]
-"""Launches that one follows, with the first reason for each: RAW, WAR, WAW, reuse or any."""
+"""Upstream of a launch, with the first reason for each: RAW, WAR, WAW, reuse or any."""
 
 _Side: TypeAlias = tuple[int, int, int]
 
 Ended: TypeAlias = "list[End]"
-"""Launches that ended, and that Python has to hear of. Those that the core made and that ended well
-on a lane are over already."""
+"""Launches that ended and that Python has to know about. A launch that the core made, and that
+ended well on a lane, is not among them."""
 
 INTERFACE: Final[int]
 """Counts the versions of this border. `core.py` refuses a module with another number."""
 
 UPLOAD_BYTES: Final[int]
-"""Says from how many bytes on an upload takes a lane of its own."""
+"""Uploads of at least this many bytes get their own lane."""
 
 SOURCES: Final[str]
-"""Tells the sources that it was built from: a digest."""
+"""Digest of the sources that the module was built from."""
 
 # ---- views ------------------------------------------------------------------------------------
 
 def index_view(index: object, shape: Sizes, strides: Sizes) -> tuple[Sizes, Sizes, int] | None:
-    """Index as NumPy does: the view's shape, strides and byte offset; None for what is no index."""
+    """Index as NumPy does: return shape, strides and byte offset of the view. None: no index."""
 
 def spans_of_view(
     base: int, offset: int, shape: Sequence[int], strides: Sequence[int], itemsize: int
 ) -> tuple[Span, ...]:
-    """Say which bytes a strided view of `base` touches, in as few rectangles as will do."""
+    """Return the bytes of a strided view of `base`, in as few rectangles as possible."""
 
 def overlap(a: Span, b: Span) -> bool:
     """Say whether two spans of one base share a byte.
@@ -76,7 +76,8 @@ class Binder:
     `acs_cl/access/binder.py` makes it."""
 
     most: int
-    """How many sizes and numbers are worked out; others touch all of their views (below 0: any)."""
+    """Largest number of sizes and numbers with known ranges; launches with others touch whole
+    views. Below 0: no limit."""
 
     def __init__(
         self,
@@ -111,8 +112,9 @@ class Binder:
         are_usual: bool,
         narrows: bool,
     ) -> Bound | None:
-        """Bind arguments of a launch; None where one is not plain. `are_usual`: each is a
-        `Resolved`, bytes, or an object of the driver's. `narrows`: what it reaches counts."""
+        """Bind the arguments of a launch; None if one of them is not plain. `are_usual`: each is a
+        `Resolved`, bytes, or an object of the driver. `narrows`: use the bytes that the kernel
+        reaches."""
     def touched(
         self,
         views: Sequence[Span],
@@ -122,7 +124,7 @@ class Binder:
         offset: Sizes | None,
         groups: Groups | None,
     ) -> Access:
-        """Say what a launch touches of these views, or a box of its groups."""
+        """Return what a launch, or a box of its groups, touches of these views."""
     def reached(
         self,
         global_size: Sizes,
@@ -131,15 +133,15 @@ class Binder:
         numbers: Sequence[int],
         groups: Groups | None,
     ) -> dict[int, Reached]:
-        """Say the same in bytes from where each argument begins."""
+        """Return the reached bytes of each argument, counted from its start."""
     def outcomes(self, access: Access) -> list[Outcome]:
-        """Say of what launches with this access were made; several if it came of several sizes or
-        numbers, none if it is kept no longer."""
+        """Return the sizes and numbers of launches with this access: several if several gave it,
+        none if it was dropped."""
 
 # ---- hazards ----------------------------------------------------------------------------------
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """Return the same bytes in fewer spans, by base; the hull of a base where they are many."""
+    """Return the same bytes in fewer spans, by base. For many spans: the hull of the base."""
 
 class Footprint:
     """The merged spans of a recording, prepared for entering again and again."""
@@ -197,9 +199,9 @@ class Hazards:
         """Count the comparisons of new spans with others."""
     @property
     def _held(self) -> int:
-        """Count the spans that somebody holds. For tests of leaks."""
+        """Count the spans that are referenced. For tests of leaks."""
     wide: int
-    """Neighbours of a span from which on only those in use are looked at. For tests."""
+    """With at least this many neighbours, only those in use are compared. For tests."""
     def looks_at(self, span: Span) -> int:
         """Count the neighbours that a launch on a span looks at. For tests."""
 
@@ -236,9 +238,9 @@ def hook_signals() -> None:
 def end_process(
     seconds: float, status: int, own: Literal["none", "failed", "any"], keeps: object
 ) -> None:
-    """End the process after so many seconds, whatever it does then, with a status; before that
-    without what drivers do at exit. `own`: which statuses of the program's own it has then in place
-    of this one. `keeps`: what Python never frees."""
+    """End the process with `status` after `seconds`, whatever it is doing, and skip what drivers do
+    at exit. `own`: statuses of the program that are kept in place of this one. `keeps`: an object
+    that Python never frees."""
 
 def call_to_the_end(call: Callable[[bool], None]) -> None:
     """Call it, and again when Ctrl-C ended that, until it returns or another exception comes.
@@ -252,9 +254,7 @@ def on_host_task() -> bool:
     """Say whether this thread runs host tasks."""
 
 def wait_for_event(event: int, seconds: float = -1) -> bool:
-    """Wait until the event with this handle has ended; False after so many seconds.
-
-    A handler of a signal that raises ends the wait."""
+    """Wait until an event has ended; False after `seconds`. A raising signal handler ends it."""
 
 def carry(copies: Sequence[tuple[_Side, _Side, int, tuple[int, int, int]]], is_svm: bool) -> int:
     """Copy bytes to devices of other contexts, beside each other, and wait; return the driver's
@@ -282,11 +282,10 @@ class Lock:
     def is_owned(self) -> bool:
         """Say whether the calling thread has the lock."""
     def wait(self, event: int = 0, seconds: float = -1, /) -> bool:
-        """Wait without the lock for an event, or for `notify`; False after so many seconds.
-
-        The lock is held again whatever happens."""
+        """Release the lock and wait for an event, or for `notify`; False after `seconds`.
+        Afterwards the lock is held again in any case."""
     def notify(self) -> None:
-        """Wake who waits for anything to move."""
+        """Wake the threads that wait for progress."""
 
 class End:
     """Tell that a launch ended.
@@ -297,17 +296,17 @@ class End:
     status: int
     """The driver's: 0, or an error below 0."""
     event: Any
-    """The launch's event, where somebody may ask for times."""
+    """The event of the launch, kept if its times may be asked for."""
     lane: int
     epoch: int
     def __init__(self, number: int, status: int, event: Any, lane: int, epoch: int = 0) -> None: ...
 
 class Due:
-    """Tell what a queue of the program's has to see to behind its commands."""
+    """What a queue of the program has to do after its commands."""
 
     queue: Any
     settles: int
-    """A launch to wait for first, with all that the host can look behind; 0: none."""
+    """A launch to wait for first, with all launches that the host can look behind; 0: none."""
     is_sampled: bool
     """Whether a sample of its launches is complete."""
     has_waited: bool
@@ -317,9 +316,8 @@ STEPS: Final[dict[str, tuple[str, ...]]]
 """Which states of a launch may follow each. `docs/design/launch-table.md` draws them."""
 
 class Table:
-    """Keep a row for each launch in flight, whoever made it: its state, and what it waits for.
-
-    The model is `emu/reference/table.py`. Launches of the core's own are rows as others are."""
+    """Keeps a row for each launch in flight: its state, and its upstream. Launches that the core
+    made have rows too. The model is `emu/reference/table.py`."""
 
     number: int
     """The number of the newest launch."""
@@ -328,7 +326,7 @@ class Table:
     generation: int
     """Launch plans of an older generation are not used any more."""
     poisoned: bool
-    """Whether any bytes are: then the core makes no launches by itself."""
+    """Whether any bytes are poisoned. If so, the core makes no launches by itself."""
 
     def join(
         self,
@@ -347,10 +345,10 @@ class Table:
     def give_back(self, base: int, block: Any) -> None:
         """Keep memory that the program dropped until the next launch takes note of it."""
     def take_back(self) -> tuple[int, Any] | None:
-        """Return one of those, with its base."""
+        """Return one piece of such memory, with its base."""
     @property
     def has_returned(self) -> bool:
-        """Whether there are any."""
+        """Whether there is any such memory."""
 
     # -- from one state to the next
     def take(
@@ -386,18 +384,18 @@ class Table:
     def end(self, number: int, failed: bool) -> None:
         """Note the end of a launch, well or not. The hazards forget it."""
     def never_ran(self, number: int, upstream: Sequence[int]) -> None:
-        """Note that a ready launch will not run. Until `upstream` ends, that stands in for it."""
+        """Note that a ready launch will not run. Until `upstream` ends, it stands in."""
     def expand(self, upstream: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the same upstream, with what stands in for launches that never ran."""
+        """Return the upstream; launches that never ran are replaced by their stand-ins."""
     def open_gate(self, number: int) -> None:
-        """Note that what a launch was gated on has come."""
+        """Note that the foreign events of a launch have come."""
     def lose(self, number: int) -> None:
         """Note that a failure has reached a launch: however it ends, it has failed."""
     def next_ready(self) -> int:
         """Return the next launch that became ready, or 0. The caller has it then."""
     @property
     def has_ready(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a ready launch."""
 
     # -- asking
     def __len__(self) -> int:
@@ -421,9 +419,9 @@ class Table:
     def blockers(self, number: int) -> list[int]:
         """Return which launches hold a launch back."""
     def log(self) -> None:
-        """Keep from now on when each launch went from which state to which."""
+        """Keep the changes of state of each launch from now on."""
     def transitions(self, number: int) -> list[tuple[str, str, int]]:
-        """Return that of a launch: from, to, and when on the clock of `perf_counter_ns`."""
+        """Return the changes of a launch: from, to, and the time of `perf_counter_ns`."""
     @property
     def most(self) -> int:
         """The largest number of launches in the window so far."""
@@ -441,7 +439,7 @@ class Table:
         """Count the launches that are held back."""
     @property
     def outside(self) -> int:
-        """Count those of them that wait for room in the window."""
+        """Count the held launches that wait for room in the window."""
     @property
     def occupied(self) -> int:
         """Count the launches in the window."""
@@ -450,20 +448,20 @@ class Table:
         """Whether any launch may turn out wrong only when it has ended."""
     @property
     def has_stand_ins(self) -> bool:
-        """Whether there are launches that never ran, and that something stands in for."""
+        """Whether a launch that never ran has stand-ins."""
 
     # -- epochs
     def new_queue(self) -> int:
         """Number another queue of the program's."""
 
     def assign(self, number: int, queue: int, shown: bool) -> None:
-        """Say of which queue a launch is, and whether the host can look behind it."""
+        """Note the queue of a launch, and whether the host can look behind the launch."""
 
     def newest_of(self, queue: int) -> int:
-        """Number the newest launch that a queue ever had; 0: none."""
+        """Return the newest launch that a queue ever had; 0: none."""
 
     def of_queue(self, queue: int, last: int, shown: bool) -> list[int]:
-        """List what a queue has in flight, up to a launch. `shown`: what the host looks behind."""
+        """List a queue's launches in flight, up to one. `shown`: those the host can look behind."""
 
     def put(self, number: int, epoch: int, task: int) -> None:
         """Note that a launch is a task of an epoch. Epochs count from 1."""
@@ -476,14 +474,14 @@ class Table:
     def names(self, epoch: int) -> dict[str, int]:
         """Count the core's own launches of an epoch by the name of their kernel."""
     def leave(self, epoch: int, one_by_one: bool = False) -> list[int]:
-        """Take an epoch's launches out of it; return those that have to be ended one by one."""
+        """Take the launches of an epoch out of it; return those that end one by one."""
     def end_epoch(self, epoch: int) -> None:
-        """End the others of an epoch that was left: launches of the core's own."""
+        """End the other launches of an epoch that was given up: those that the core made."""
     @property
     def in_epochs(self) -> int:
         """Count the launches in epochs."""
     def tell(self, reasons: dict[str, int], where: dict[int, str]) -> None:
-        """Have the core note there why each of its launches went to a lane."""
+        """Let the core note in `where` why its launches went to lanes, and count the `reasons`."""
     def open(
         self,
         epoch: int,
@@ -496,34 +494,34 @@ class Table:
     ) -> None:
         """Let the core add tasks to an epoch, within these limits."""
     def shut(self) -> list[int]:
-        """End that, and return the launches outside of any epoch that this one has to wait for."""
+        """Close the epoch for new tasks. Return its external upstream."""
 
     @property
     def counts(self) -> bool:
         """Whether launches of the open epoch are only counted."""
     @property
     def wants_attention(self) -> bool:
-        """Whether launches of the open epoch are only counted, and nobody looks at it."""
+        """Whether launches of the open epoch are only counted, and no poll asks for it."""
     @property
     def is_complete(self) -> bool:
-        """Whether all launches of the open epoch came as foreseen: it is to be sent."""
+        """Whether all launches of the open epoch came as foreseen, so that it can be sent."""
     @property
     def follows(self) -> bool:
-        """Whether the open epoch is like an earlier one up to here, and that went on."""
+        """Whether the open epoch follows a remembered one that was longer."""
     def predict(self, on: bool) -> None:
         """Remember epochs from now on, and compare the next ones with them; or neither."""
     def allow_footprints(self, ns: int) -> None:
         """Let a footprint take so long for each of its launches; less than nothing: none may."""
     def forget_epochs(self) -> None:
-        """Remember none of those so far."""
+        """Forget the remembered epochs."""
     def look(self, engine: Any) -> None:
-        """Look after what is due, but for launches that are only counted."""
+        """Do what is due, except for launches that are only counted."""
     def drop(self, resident: object) -> None:
         """Forget the epoch that was kept as `resident`."""
     def was_foreseen(self, number: int) -> bool:
-        """Whether a launch was only counted, as far as that is remembered."""
+        """Tell whether a launch was only counted, if that is still known."""
     def forecasts(self) -> dict[str, int]:
-        """Count epochs and launches that came as foreseen, and what is remembered."""
+        """Count foreseen epochs, foreseen launches, and remembered epochs."""
 
 # ---- what kernels, handles and arrays inherit from --------------------------------------------
 
@@ -534,7 +532,7 @@ class Caller:
     def __call__(self, *args: Any, **keywords: Any) -> Any: ...
 
 class Handle:
-    """Hold what a launch returned, without what it can do."""
+    """Holds the result of a launch. `Handle` adds the methods."""
 
     number: int
     name: str
@@ -548,7 +546,7 @@ class Handle:
         """The bytes that the launch reads and writes."""
 
 class View:
-    """Hold what launches ask of an array: its memory, its spans and its runtime."""
+    """Holds what launches need of an array: its memory, its spans and its runtime."""
 
     __slots__ = (
         "address",
@@ -569,14 +567,14 @@ class View:
     home: Any
     """The runtime while the array is plain and alive, else None."""
     argument: Any
-    """What a driver takes for it: a buffer or an SVM pointer."""
+    """The argument for a driver: a buffer or an SVM pointer."""
     address: int
     place: Any
-    """Where it lies, as the driver takes it; None: not asked for yet."""
+    """Its place in the form that the driver takes; None: not asked for yet."""
     spans: tuple[Span, ...]
     @property
     def holders(self) -> int:
-        """Count those who hold the span of this array. For tests of leaks."""
+        """Count the references to the span of this array. For tests of leaks."""
 
 # ---- launch plans -----------------------------------------------------------------------------
 
@@ -589,7 +587,7 @@ def use(
     flags: Iterable[npt.DTypeLike],
     /,
 ) -> None:
-    """Say which classes launches meet: handles, arrays, local memory, numbers, flags of `when=`."""
+    """Give the core the classes that it meets: handles, arrays, local memory, numbers, flags."""
 
 def plan(
     kernel: Caller,
@@ -613,9 +611,9 @@ def learn(
     heads: Iterable[tuple[Any, int, bytes, bytes | None]],
     stay: tuple[int, int, str | None] | None,
 ) -> None:
-    """Add sizes to that plan. `heads`: each scheduler that takes them, first the one where they
-    live, its local memory, how records of these sizes begin there, and their shape. `stay`: so many
-    launches up to this number go to lanes before Python decides again, for this reason."""
+    """Add sizes to that plan. `heads`: for each scheduler that takes them, beginning with the home
+    of the sizes: its local memory, the start of their records there, and their shape. `stay`: the
+    lease as its number of launches, its last launch, and its reason."""
 
 def learn_bands(
     kernel: Caller,
@@ -634,16 +632,16 @@ def learn_bands(
     there. `record`: the scheduler, its local memory, and the shape of records."""
 
 def learn_gate(kernel: Caller, variant: Any) -> None:
-    """Give a launch plan the kernel that looks at the flag of `when=` first."""
+    """Give a launch plan the kernel that first reads the flag of `when=`."""
 
 def is_planned(kernel: Caller, for_epochs: bool) -> bool:
-    """Say whether a kernel has a valid launch plan; one that knows of records, if asked for."""
+    """Tell whether a kernel has a valid launch plan, with records if these are asked for."""
 
 def forget(kernel: Caller, /) -> None:
     """Drop the launch plan of a kernel."""
 
 class Touches:
-    """Hold what the launches of one `launch_many` touch."""
+    """Holds the access of the launches of one `launch_many`."""
 
     @property
     def first(self) -> int:
@@ -663,10 +661,9 @@ def launch_many(
     keywords: dict[str, tuple[Any, bool]],
     many: int,
 ) -> tuple[list[Touches | Handle], int, BaseException | None]:
-    """Make launches in order: what they are, how many, and what the next one was refused for.
-
-    A column holds the values of one parameter, and whether there is one for each launch. Those that
-    are not plain are calls of the kernel."""
+    """Make launches in order. Return their group, their number, and why the next one was refused. A
+    column holds the values of one parameter, and whether there is one for each launch. Launches
+    that are not plain are calls of the kernel."""
 
 # ---- the scheduler on the device --------------------------------------------------------------
 
@@ -684,7 +681,7 @@ class Recorder:
     ) -> int:
         """Add a task behind earlier ones and return its index."""
     def _edges(self) -> tuple[list[int], list[int], list[int]]:
-        """Tell who is waited for, and who waits, edge by edge, and the tiles of each task."""
+        """Return upstream and downstream tasks, edge by edge, and the tiles of each task."""
     def _image(
         self,
         spare: int,
@@ -694,8 +691,8 @@ class Recorder:
         blocks: int,
         gang: bool,
     ) -> tuple[bytearray, int, int]:
-        """Return all words, and block 0 with its length. Tasks of higher `priority` go first where
-        several are ready; where there are none, those that came first."""
+        """Return all words, and block 0 with its length. If several tasks are ready, higher
+        `priority` goes first. Without priorities, the order of the tasks counts."""
     @property
     def tasks(self) -> int:
         """Count the tasks."""
@@ -704,40 +701,39 @@ class Recorder:
         """Count the entries that the ring of ready tiles needs."""
     @property
     def width(self) -> int:
-        """Bound how many tiles can be ready or running at a time."""
+        """Return a bound of the tiles that can be ready or running at one time."""
 
 # ---- lanes ------------------------------------------------------------------------------------
 
 def declare_memory(kernel: int, addresses: Sequence[int]) -> int:
-    """Tell the driver which allocations a kernel may reach by pointers in memory, all at once;
-    return its status."""
+    """Tell the driver the allocations that a kernel may reach by pointers. Return its status."""
 
 def open_driver(functions: Sequence[int]) -> None:
     """Give the core the addresses of the OpenCL functions that it calls."""
 
 class QueueKernel:
-    """A kernel as the core launches it: arguments that stay the same are not set again."""
+    """A kernel as the core launches it. Arguments that do not change are not set again."""
 
     def __init__(self, kernel: Any) -> None:
-        """Launch a kernel whose arguments nobody else sets from now on."""
+        """Launch a kernel whose arguments only the core sets from now on."""
 
 class Launcher:
-    """What is sent of a scheduler: its kernel, and how many groups of it run at a time."""
+    """The kernel of a scheduler, and the number of groups that run at one time."""
 
     groups: int
     takes_notes: bool
-    """Whether it writes down when groups began and ended, which Python reads behind each epoch."""
+    """Whether it writes when groups began and ended. Python reads this after each epoch."""
     child_slots: int
     """Slots that a ring has for children."""
 
     def __init__(self, kernel: QueueKernel, group: int, has_pool: bool) -> None:
-        """Launch a kernel in groups of so many work-items. `has_pool`: tasks may spawn others."""
+        """Launch a kernel in groups of `group` work-items. `has_pool`: tasks may spawn others."""
 
     def use(self, kernel: QueueKernel) -> None:
         """Launch another form of it from now on."""
 
 class Placed:
-    """Say where the parts of an image are in its region, and what its tasks need."""
+    """Where the parts of an image are in its region, and what its tasks need."""
 
     def __init__(self, tasks: int, width: int, block: int, block_words: int) -> None:
         """Take note of it."""
@@ -746,10 +742,10 @@ class Placed:
         """Count the tasks."""
     @property
     def width(self) -> int:
-        """Bound how many tiles can be ready or running at a time."""
+        """Return a bound of the tiles that can be ready or running at one time."""
     @property
     def block(self) -> int:
-        """Say where block 0 begins."""
+        """Return the word at which block 0 begins."""
     @property
     def block_words(self) -> int:
         """Count the words of a block."""
@@ -758,69 +754,68 @@ class Resident:
     """An epoch that came often and stays on the device, in two blocks that take turns."""
 
     broken: bool
-    """Whether a run of it ended as none should: nobody knows how its blocks are."""
+    """Whether a run of it ended in an unexpected way. Then the state of its blocks is unknown."""
 
     def __len__(self) -> int:
         """Count the tasks."""
 
 class Epoch:
-    """Hold launches that are handed to the scheduler at once. The table has which they are."""
+    """Holds launches that go to the scheduler by one command. The table knows which these are."""
 
     trusted: bool
-    """Whether it is sent however small it is."""
+    """Whether it is sent even if it is very small."""
     is_clocked: bool
     """Whether its queue keeps times."""
     is_plain: bool
-    """Whether nothing but its outcome says how it went."""
+    """Whether only its outcome says how it went."""
     opened: float
     """When its first task was seen; 0: none was."""
     resident: Resident | None
-    """Where it stays, if it does."""
+    """The resident that it runs as, if any."""
 
     def __init__(self, scheduler: Any, number: int, recorder: Recorder) -> None:
         """Take launches for a scheduler."""
     @property
     def scheduler(self) -> Any:
-        """Return what runs it."""
+        """Return the scheduler that runs it."""
     @property
     def recorder(self) -> Any:
-        """Return what takes its tasks."""
+        """Return the recorder of its tasks."""
     @property
     def number(self) -> int:
         """Return its number."""
     @property
     def attended(self) -> float:
-        """Say since when somebody looks at it now and then; 0: nobody does, and its first task
-        wakes who sends it."""
+        """Return since when it is polled; 0: it is not, and its first task wakes the sender."""
     @property
     def sent(self) -> float:
-        """Say when it was sent."""
+        """Return when it was sent."""
     @property
     def wait_for(self) -> int:
-        """Count the events that it goes behind."""
+        """Count the events that it waits for."""
     @property
     def refused(self) -> int:
-        """Return what the driver said to its commands, if that was not good."""
+        """Return the driver's status of its commands, if that is an error."""
     error: Any
-    """What kept it from the driver, if anything did."""
+    """The exception that kept it from the driver, if any."""
     @property
     def counts(self) -> Placed:
-        """Say where its parts are, once it was sent."""
+        """Return the places of its parts, once it was sent."""
     @property
     def launches(self) -> int:
         """Count the launches of the scheduler."""
     @property
     def block(self) -> int:
-        """Say which of its blocks the device uses."""
+        """Return which of its blocks the device uses."""
     @property
     def groups(self) -> int:
         """Count the groups of a launch."""
     @property
     def foreseen(self) -> int:
-        """Count its launches, if these came as foreseen and were not collected."""
+        """Count its launches that came as foreseen and were not collected."""
     @property
     def region(self) -> Any:
-        """Return the memory that has its words."""
+        """Return the memory of its words."""
     @property
     def _event(self) -> int: ...
     @property
@@ -831,19 +826,18 @@ class Epoch:
     def _status(self) -> bytes: ...
 
 class Sender:
-    """Send the epochs of one queue, in order, and keep those that the device has.
-
-    `acs_cl/scheduler/sender.py` has what is unusual."""
+    """Sends the epochs of one queue, in order, and keeps those that are on the device.
+    `acs_cl/scheduler/sender.py` handles unusual cases."""
 
     is_timed: bool
     """Whether launches have events."""
     by_itself: bool
     """Whether the core sends an epoch that is due without Python."""
     on_words: Callable[[memoryview, Placed], object] | None
-    """Sees the words of each epoch that was collected, and may change them, for tests."""
+    """Receives the words of each collected epoch, and may change them, for tests."""
     tasks_sent: int
     cuts: int
-    """Epochs that were sent since something waits for one."""
+    """Number of epochs that were sent early because of a wait."""
 
     def __init__(
         self,
@@ -854,8 +848,7 @@ class Sender:
         on_cpu: bool,
         units: int,
     ) -> None:
-        """Send epochs of the table's launches. `classes`: of epochs, of recorders, and of memory
-        by its bytes."""
+        """Send epochs of the table's launches. `classes`: of epochs, recorders and memory."""
     @property
     def launches(self) -> int:
         """Count the launches of schedulers."""
@@ -864,7 +857,7 @@ class Sender:
         """Count the epochs."""
     @property
     def waits(self) -> int:
-        """Count the launches outside of epochs that these were made to wait for."""
+        """Count the external upstream of these epochs."""
     def _set(
         self,
         polls: int,
@@ -880,7 +873,7 @@ class Sender:
         few: int,
     ) -> None: ...
     def join(self) -> None:
-        """Have the table ask for what is due from now on."""
+        """Let the table ask for epochs that are due from now on."""
     def _requeue(self, queue: Any, lanes: Queues | None, is_timed: bool) -> None: ...
     @property
     def open(self) -> Any:
@@ -890,46 +883,44 @@ class Sender:
         """Return the newest epoch that was sent and not seen to end, or None."""
     @property
     def sent(self) -> list[Any]:
-        """Return all of those."""
+        """Return all epochs that were sent and not seen to end."""
     @property
     def has_any(self) -> bool:
-        """Say whether there are any, or an open one."""
+        """Tell whether there are such epochs, or an open one."""
     @property
     def has_sent(self) -> bool:
-        """Say whether any were sent and not seen to end."""
+        """Tell whether any epochs were sent and not seen to end."""
     @property
     def unsent(self) -> bool:
         """Say whether the open epoch has launches."""
     @property
     def in_hand(self) -> int:
-        """Count the epochs that the device has not finished, up to two: with two, nothing is gained
-        by sending another one."""
+        """Count the epochs that the device has not finished, up to two. More would gain nothing."""
     def find(self, number: int) -> Any:
-        """Return an epoch by its number; None where it is not known, or was seen to end."""
+        """Return an epoch by its number; None if it is not known, or was seen to end."""
     def take_ended(self) -> Any:
-        """Return the oldest that was sent, where it has ended, and take it out; else None."""
+        """Take out the oldest sent epoch and return it, if it has ended; else None."""
     def new_epoch(self, scheduler: Any, trusted: bool) -> Any:
         """Return an epoch that is not the open one."""
     def open_for(self, scheduler: Any, trusted: bool) -> Any:
         """Return a new open epoch, in place of one without tasks. Its first task is not seen yet:
         the core calls for a look when it makes that one."""
     def shut(self) -> list[int]:
-        """Let the open epoch take no more; return launches in no epoch that it waits for."""
+        """Close the open epoch for new tasks; return its external upstream."""
     def attend(self) -> None:
-        """Note that somebody looks at the open epoch now and then: tasks need not say that they
-        have come."""
+        """Note that polls look at the open epoch, so tasks need not report that they have come."""
     def leave_alone(self) -> None:
-        """Note that nobody looks at it any more."""
+        """Note that no poll looks at it any more."""
     def grow_to(self, tasks: int) -> None:
-        """Let it grow to so many tasks before a look at the device; 0: to any."""
+        """Let it grow to this many tasks before a poll of the device; 0: no limit."""
     def is_due(self) -> bool:
-        """Say whether it is full, or has some tasks and the device none."""
+        """Tell whether it is full, or it has enough tasks and the device has no epoch."""
     def follow(self, epoch: Any, number: int) -> None:
-        """Have an epoch wait for a launch, unless that is in one before, or has ended."""
+        """Let an epoch wait for a launch, unless the launch is in an earlier epoch or has ended."""
     def send_open(self, opens: bool) -> None:
         """Send the open epoch; `opens`: the next one is open at once."""
     def push(self, epoch: Any) -> None:
-        """Put one of Python's making behind those that were sent."""
+        """Append an epoch that Python made to those that were sent."""
     def enqueue(
         self,
         epoch: Any,
@@ -943,22 +934,22 @@ class Sender:
         cleans: int = 0,
         rounds: int = 0,
     ) -> None:
-        """Send an epoch of Python's image. `launches`: groups and arguments of each, for tests;
-        None: as many as it takes."""
+        """Send an epoch of Python's image. `launches`: groups and arguments of each, for tests.
+        None: as many launches as are needed."""
     def has_ended_well(self, epoch: Any) -> bool:
-        """Say whether a plain epoch has ended, and well: then that is all that was to be done."""
+        """Tell whether a plain epoch has ended well. If so, nothing else is to be done for it."""
     def let_go(self, epoch: Any, tasks: int, well: bool) -> None:
-        """Have others use what an epoch had that has ended, with so many tasks."""
+        """Release what an ended epoch had, so that others can use it."""
     def let_go_of_all(self) -> None:
-        """Let go of memory for epochs to come, and of all epochs."""
+        """Release the memory kept for later epochs, and all epochs."""
     def land_in(self, make: Callable[[], list[Any]] | None) -> None:
-        """Read the outcomes of epochs into memory that `make` gives, in pieces of one size."""
+        """Read the outcomes of epochs into memory from `make`, in pieces of one size."""
     @property
     def places(self) -> tuple[int, int]:
-        """Count the pieces of pinned memory that epochs have, and those that are free."""
+        """Count the pieces of pinned memory of epochs, and the free ones."""
 
 class FromC:
-    """Enqueue a kernel again and again from C++. The benchmarks' lower limit."""
+    """Enqueues a kernel again and again from C++: the lower limit of the benchmarks."""
 
     def __init__(
         self,
@@ -996,9 +987,9 @@ class Queues:
     def join(self, table: Table) -> None:
         """Connect the lanes with the table of their runtime."""
     def time_on(self, queue: Any) -> None:
-        """Take one queue more, in order, that keeps times: for launches that are to be timed."""
+        """Take another in-order queue that keeps times, for launches that have to be timed."""
     def upload_on(self, queue: Any) -> None:
-        """Take one queue more, in order, for long uploads that follow nothing in flight."""
+        """Take another in-order queue, for long uploads without upstream in flight."""
     def submit(
         self, launch: Launch, behind: Iterable[Any] | None = None, timed: bool = False
     ) -> None:
@@ -1007,7 +998,7 @@ class Queues:
     def poll(self, most: int = 64) -> Ended:
         """Return launches that ended."""
     def poll_up_to(self, number: int) -> Ended:
-        """Return those that ended up to a launch."""
+        """Return launches up to a number that ended."""
     def read_now(self, engine: Any, array: View, host: npt.NDArray[Any]) -> bool | int | None:
         """Read an array into host memory and wait.
 
@@ -1019,13 +1010,12 @@ class Queues:
 
         Returns a handle; None: Python has to make the launch."""
     def stage_in(self, make: Callable[[], list[Any]]) -> None:
-        """Have long uploads go by way of memory that `make` gives, in pieces of one size."""
+        """Let long uploads pass through memory from `make`, in pieces of one size."""
     def land_in(self, make: Callable[[], list[Any]] | None) -> None:
-        """Have short reads that are waited for land in memory that `make` gives, in pieces of one
-        size."""
+        """Let short blocking reads end in memory from `make`, in pieces of one size."""
     @property
     def places(self) -> tuple[int, int]:
-        """Count the pieces of it that reads have, and those that are free."""
+        """Count the pieces of this memory that reads use, and the free ones."""
     def event(self, number: int) -> Any:
         """Return the driver's event of a launch in flight, or None."""
     def oldest(self) -> Any:
@@ -1058,7 +1048,7 @@ class Look:
         """Return launches per step of that chain."""
 
 class Passing:
-    """Hold the bypass of a queue: commands that go to the driver's own queue as they are."""
+    """Holds the bypass of a queue: commands go unchanged to the driver's own queue."""
 
     passing: bool
     """Whether commands bypass the tracking now."""
@@ -1067,29 +1057,29 @@ class Passing:
     satisfied: int
     began: float
     waits_first: bool
-    """Whether a blocking transfer is quicker where nothing is in flight: on a GPU."""
+    """Whether a blocking transfer is faster when nothing is in flight. This is so on a GPU."""
     look: Look
     @property
     def lock(self) -> Lock: ...
     @property
     def rests(self) -> bool:
-        """Whether the bypass stays open however much is in flight."""
+        """Whether the bypass stays open, even with many launches in flight."""
     def __init__(self, queue: Any, engine: Any, pointer: int, behind: int) -> None: ...
     def wait_until_idle(self) -> bool:
         """Wait until nothing is in flight on the driver's queue. False: the driver refuses."""
     def rest(self, seconds: float, /) -> None:
         """Keep the bypass open for so long."""
     commands: int
-    """How many have come since the host last waited for results."""
+    """Number of commands since the host last waited for results."""
     least_commands: int
-    """How many make a stretch."""
+    """Least number of commands of a stretch."""
     def take_stretch(self) -> tuple[int, float] | None:
-        """End a stretch. Return its commands and seconds, or None if it says nothing."""
+        """End a stretch. Return its commands and seconds, or None if it cannot be judged."""
     def spoil_stretch(self) -> None:
-        """Have the stretch that is under way say nothing."""
+        """Make the current stretch one that cannot be judged."""
 
 class Given:
-    """Remember from what a kernel's arguments were set, until somebody asks."""
+    """Remembers how a kernel's arguments were set, until a launch needs them."""
 
     @property
     def generation(self) -> int: ...
@@ -1098,7 +1088,7 @@ class Given:
         """Return the calls that set arguments, in their order, and forget them."""
 
 class Setter:
-    """Replace a method of PyOpenCL's kernels that sets arguments: do the same, and remember."""
+    """Replaces a method of PyOpenCL's kernels that sets arguments, and remembers these."""
 
     __name__: str
     __doc__: str | None
@@ -1107,7 +1097,7 @@ class Setter:
     def __get__(self, object: Any, type: type | None = None, /) -> Any: ...
 
 class Command:
-    """Replace a function of PyOpenCL that enqueues a command."""
+    """Replaces a function of PyOpenCL that enqueues a command."""
 
     __name__: str
     __doc__: str | None
@@ -1124,7 +1114,7 @@ class Command:
     def __call__(self, *args: Any, **keywords: Any) -> Any: ...
 
 class Joining:
-    """Launch the plain commands of one `acs.Queue` from the core."""
+    """Launches the plain commands of one `acs.Queue` from the core."""
 
     def __init__(
         self,
@@ -1144,19 +1134,19 @@ def begin_noting(arguments: type, types: tuple[type, ...]) -> None:
     """Start to remember arguments with this class; objects of `types` never change."""
 
 def use_queues(type: type, elsewhere: dict[str, int]) -> None:
-    """Say what PyOpenCL's class of queues is, and where commands on those not ours are counted."""
+    """Name PyOpenCL's class of queues, and the counter of commands on other queues than ours."""
 
 def note_queue(hash: int, lives: bool) -> None:
-    """Say that a queue of ours, of this hash, begins, or that it is gone."""
+    """Note that an `acs.Queue` with this hash begins, or that it is gone."""
 
 def give_word() -> None:
-    """Note that a program was told by a queue of ours that something is complete."""
+    """Note that an `acs.Queue` told the program that some command is complete."""
 
 def take_word() -> bool:
-    """Say whether that was noted since it was asked for last."""
+    """Tell whether that was noted since the last call."""
 
 def use_events(events: tuple[Any, ...]) -> None:
-    """Say which classes of events there are, and what makes one from a handle."""
+    """Give the core the classes of events, and the function that makes one from a handle."""
 
 def use_kinds(
     kinds: tuple[Any, ...],
@@ -1164,8 +1154,8 @@ def use_kinds(
     call: Callable[[str, Callable[..., Any], tuple[Any, ...]], Any],
     /,
 ) -> None:
-    """Say how PyOpenCL names what joins; which error a program expects for one of ours; and what
-    makes the record of a transfer."""
+    """Give the core the names of PyOpenCL's joining calls, the conversion of errors, and the maker
+    of transfer records."""
 
 def bind_transfer(
     joins: int,
@@ -1175,9 +1165,9 @@ def bind_transfer(
     store: Reserved,
     is_busy: bool,
 ) -> tuple[Any, tuple[tuple[Span, ...], ...], int, bool, bool, Any, bool] | None:
-    """Bind a transfer of a queue: its record, what it reads, writes and overwrites, its kind,
-    whether the host can look behind it, whether the program waits, what its event keeps, and
-    whether the program's memory has to be copied first. None: nobody understands it."""
+    """Bind a transfer of a queue. Return its record; its reads, writes and overwrites; its kind;
+    whether the host can look behind it; whether the program waits; what its event keeps; and
+    whether the program's memory has to be copied first. None: the transfer is not understood."""
 
 def set_arguments(
     joining: Joining,
@@ -1187,8 +1177,8 @@ def set_arguments(
     pointers: dict[int, Any],
     values: dict[int, bytes],
 ) -> None:
-    """Say what a kernel of PyOpenCL's was given so far. Its launches go by the plan of `own`, the
-    runtime's kernel for it, to lanes as `queued`."""
+    """Pass on the arguments that a PyOpenCL kernel has so far. Its launches follow the plan of
+    `own`, the runtime's kernel for it, and go to lanes as `queued`."""
 
 # ---- memory of the driver's -----------------------------------------------------------------
 
@@ -1201,30 +1191,30 @@ class Reserved:
     def remove(self, start: int) -> int:
         """Forget it; return its size."""
     def include(self, other: Reserved) -> None:
-        """Count what another store has, too."""
+        """Count the allocations of another store, too."""
     def owns(self, address: int) -> bool:
-        """Say whether an address, or a handle, is inside of an allocation."""
+        """Tell whether an address, or a handle, is inside an allocation."""
     @property
     def sizes(self) -> dict[int, int]: ...
 
 class Memory:
-    """What is known of one of PyOpenCL's objects for memory, which keeps it as `acs_span`."""
+    """What is known of a PyOpenCL memory object, which keeps it as `acs_span`."""
 
     @property
     def span(self) -> Span: ...
     @property
     def is_placed(self) -> bool:
-        """Say whether an argument of it begins where its bytes do."""
+        """Tell whether its bytes begin where the argument begins."""
     @property
     def is_host(self) -> bool:
         """Whether the host may look at it without another command."""
 
 def memory_of(object: Any, store: Reserved) -> Memory | None:
-    """Return the bytes of an object for the runtime of a store; None: it is no memory."""
+    """Return the bytes of an object for the runtime of a store; None: it is not memory."""
 
 def new_memory(span: Span, store: Reserved) -> Memory:
-    """Make what memory of the runtime's own keeps that is given to PyOpenCL."""
+    """Return what an object of the runtime's own memory keeps when it goes to PyOpenCL."""
 
 def foreign_spans(object: Any) -> tuple[Span, ...]:
-    """Return the bytes of an object as the driver calls them, and by their address where they are
-    the program's own; nothing for what is no memory."""
+    """Return the bytes of an object under the driver's name, and for the program's own memory by
+    address. Empty: it is not memory."""
