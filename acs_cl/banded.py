@@ -53,8 +53,7 @@ class Cuttable(Called, Protocol):
         """Return the parameters that take a byte offset in one of its OpenCL kernels."""
 
     def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Return source and name of the version that adds byte offsets. Without offsets, its
-        own."""
+        """Return source and name of the version that adds byte offsets, or else its own."""
 
 
 class Bands:

@@ -133,8 +133,7 @@ INSTEAD = {
 
 
 def no_attribute(owner: object, name: str) -> NoReturn:
-    """Raise that there is no such attribute, and what to write instead. It is a class's
-    `__getattr__`."""
+    """Raise that an attribute is missing, and what to write instead: a class's `__getattr__`."""
     kind = type(owner).__name__
     there = INSTEAD.get(kind, {}).get(name)
     hint = f"; write {there}" if there else ""

@@ -336,8 +336,7 @@ class Kernel(core.native.Caller):
         self, args: Arguments, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
         narrows: bool,
     ) -> tuple[cl.Kernel, Bound]:  # fmt: skip
-        """Let the core bind the arguments of a launch. Return them with the OpenCL kernel that
-        takes them."""
+        """Let the core bind the arguments of a launch. Return them with their OpenCL kernel."""
         engine = self.engine
         how = global_size, local_size, offset
         bound = self.binder.bind(engine, *how, args, False, narrows)
@@ -482,8 +481,7 @@ class Kernel(core.native.Caller):
         return f"launch {self.engine.number + 1} of kernel {self.name!r}"
 
     def globals_span(self) -> Span:
-        """Return the bytes of program-scope variables: a base per program, or all memory if
-        unknown."""
+        """Return the bytes of program-scope variables: a base per program, or else all memory."""
         if self._program is None:
             return arguments.ALL[0]
         return interval(-int(self._program.int_ptr), 0, 1)
@@ -523,8 +521,7 @@ class Kernel(core.native.Caller):
             )
 
     def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Return source and name of the version that adds byte offsets. Without offsets, its
-        own."""
+        """Return source and name of the version that adds byte offsets, or else its own."""
         found = self._sources.get(offsets)
         if found is None:
             if offsets:

@@ -159,8 +159,7 @@ class Found(NamedTuple):
     parts: tuple[tuple[int, tuple[Part, ...]], ...] = ()
     """Of replays, by launch."""
     clock: str = ""
-    """'ns', 'ticks', 'order' (no clock: times are derived from the order), '': nothing was
-    noted."""
+    """'ns', 'ticks', 'order' (no clock: times follow from the order), '': nothing was noted."""
     error_ns: int = 0
     """How far times may be off against those of events."""
     dropped: int = 0

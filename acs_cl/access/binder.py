@@ -109,8 +109,7 @@ def _has_ranges(signature: Signature) -> bool:
 
 
 def parameter_of(one: Parameter) -> tuple[str, str, int]:
-    """Return the core's code of a parameter, how it is used, and its bytes. '?': the argument
-    tells."""
+    """Return the core's code, the use and the bytes of a parameter. '?': the argument tells."""
     if one.is_pointer:
         code = {"global": "P", "constant": "P", "local": "L"}.get(one.space, "?")
         return code, one.mode, 4 if code == "L" else 8

@@ -63,8 +63,7 @@ class Row:
         _check(self, self.rows)
 
     def shares(self, counts: Sequence[int]) -> Shares | str:
-        """Return the bands of a launch with `counts` groups on each axis, or say why it has
-        none."""
+        """Return the bands of a launch with `counts` groups by axis, or why it has none."""
         bands = -(-counts[-1] // self.rows)
         if bands > MOST_BANDS:
             return f"it has {bands:,} rows of groups, more than {MOST_BANDS:,}"
@@ -158,8 +157,7 @@ class Cut(NamedTuple):
     reason: str = ""
     """Why it is unknown."""
     about: Hashable = None
-    """Launches of a kernel with the same value here, and the same local size, have the same
-    bands."""
+    """Launches of a kernel with the same value here, and local size, have the same bands."""
     in_parts: Callable[[bool, bool], Any] | None = None
     """Returns the OpenCL kernel for parts of it on lanes, or says why there is none. Its arguments:
     whether a local size is given, and whether there is an offset."""

@@ -39,8 +39,7 @@ _EXTREMES = {"min": min, "max": max}
 
 
 class Clause(NamedTuple):
-    """One clause: a mode, and programs for the first element and the one behind the last, if not
-    all."""
+    """One clause: a mode, and programs for the first element and for the end, if not all."""
 
     mode: str
     low: Program | None

@@ -292,8 +292,7 @@ def _parse_signature(
 
 
 def _outline(found: bodies.Bodies, anywhere: str, facts: DeviceFacts) -> tuple[Outline | None, str]:
-    """Return the outline of a body, which decides where it touches its arguments, or why there is
-    none."""
+    """Return the outline that decides where a body touches its arguments, or why it has none."""
     if anywhere or found.program_globals:
         return None, anywhere or "it uses variables of the program"
     if facts.address_bits != 64:

@@ -55,8 +55,7 @@ class _Profile(NamedTuple):
 
 
 class ModelEvent:
-    """Stands for a launch: the part of a `pyopencl.Event` that a runtime uses, on the model's
-    clock."""
+    """Stands for a launch: what a runtime uses of `pyopencl.Event`, on the model's clock."""
 
     clock = "model"
 
@@ -173,7 +172,7 @@ class Emulated(Backend):
                 self._live.wait(place)
 
     def to_wait_for(self, number: int) -> cl.Event | None:
-        """Move the model on to the end of a launch, and return its real event. None: it was
+        """Move the model to the end of a launch, and return its real event. None: it was
         refused."""
         self.advance(number)
         event = self._events.get(number)
@@ -196,8 +195,7 @@ class Emulated(Backend):
             return event.status
 
     def _settle(self, place: int) -> bool:
-        """Note the real status of a launch that is over in the model. Return whether it has ended
-        for real."""
+        """Note the real status of a launch that the model ended. Return whether it really ended."""
         launch, event = self._launches[place]
         if event.status > 0:
             real = None if launch.number in self._errors else event.real

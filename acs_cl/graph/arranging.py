@@ -37,8 +37,7 @@ def arranged(
 
 
 def tasks_of(launches: Sequence[tuple[Command, Access]], work: Sequence[Work] = ()) -> Tasks:
-    """Return a graph in the form for orders. A launch whose size the driver chooses counts as one
-    group."""
+    """Return a graph in the form for orders. A launch without a local size counts as one group."""
     upstream: list[int] = []
     downstream: list[int] = []
     hazards = core.native.Hazards()

@@ -73,8 +73,7 @@ def _waits(segment: Segment, task: int) -> str:
 
 
 def _waiting(found: Iterable[tuple[int, int, list[int]]]) -> str:
-    """Say for which bands of which launches it waits. `found`: place, number of bands, and the
-    bands."""
+    """Say for which bands of which launches it waits. `found`: (place, number, bands)."""
     waits = [
         f"{_runs(bands) if many > 1 else ''}launch {place + 1}" for place, many, bands in found
     ]

@@ -129,7 +129,7 @@ class Graph:
         self._footprints: dict[Key, tuple[core.native.Footprint, Access]] = {}
         self._access = Access((), ())
         self._loops: list[Loop] = []
-        """Outermost loops, in program order. While recording: the loops in the innermost open
+        """Outermost loops in program order; while recording, the loops in the innermost open
         one."""
         self._outer: list[tuple[Loop, list[Loop]]] = []
         """While recording: the loops that are open, and the loops beside each."""
@@ -142,8 +142,7 @@ class Graph:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """Return the parts of a replay: segments, launches with their devices, and single
-        launches."""
+        """Return the parts of a replay: segments, placed runs, and single launches."""
         return tuple(self._pieces)
 
     def __repr__(self) -> str:
@@ -215,8 +214,7 @@ class Graph:
         return handle
 
     def _make(self, call: Call, number: int) -> tuple[Handle, list[Recorded], list[Base]]:
-        """Make a call. Return its handle, its launches, and the memory that it allocates for
-        itself."""
+        """Make a call. Return its handle, its launches, and the memory that it allocates."""
         launches: list[Recorded] = []
         outer, self._owned = self._owned, []
         self._taking = number, len(self._launches), launches
@@ -792,8 +790,7 @@ class Graph:
         return self._launches[places.start : places.stop]
 
     def _patch(self, made: dict[int, list[Recorded]], move: Move | None) -> bool:
-        """Tell the segments about launches that differ in arguments. Return False if one cannot be
-        changed."""
+        """Tell the segments about launches with other arguments. False: one cannot be changed."""
         self._launches = [*self._launches]
         cutter = self.engine.cutter()
         moved = set()

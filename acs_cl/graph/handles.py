@@ -99,8 +99,7 @@ class ReplayHandle(SeveralHandle):
 
     @property
     def rounds(self) -> int:
-        """Return how often the graph ran: the rounds of a replay with `while_=`, else 1. Waits for
-        it."""
+        """Wait, and return how often the graph ran: rounds of a replay with `while_=`, else 1."""
         self.wait()
         return self._rounds.count
 

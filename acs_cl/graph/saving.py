@@ -126,8 +126,7 @@ class _Writer:
         }
 
     def _contents(self, number: int, named: set[int]) -> Json:
-        """Return a piece of memory. It keeps its contents if the graph reads it and it has no
-        name."""
+        """Return a piece of memory, with its contents if the graph reads it and it has no name."""
         whole = self._bases[self._memory[number]]
         if number in named or not self._read & {number, EVERYTHING}:
             return {"nbytes": whole.nbytes, "contents": None}

@@ -26,13 +26,11 @@ Ended = list[core.native.End]
 """Ends to be told, in program order."""
 
 DECIDED = -9001
-"""Status of a launch that the device did not fail. The scheduler failed it, or its count was
-refused."""
+"""Status of a launch that failed without the device: in the scheduler, or by a refused count."""
 
 
 class Snapshot(NamedTuple):
-    """Describes what the device does inside one command. `words`: they change when it gets
-    further."""
+    """Describes the work of the device inside one command. `words` change with its progress."""
 
     lines: tuple[str, ...]
     words: bytes
@@ -94,8 +92,7 @@ class Backend:
         return None
 
     def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
-        """Put a launch on a queue, behind its upstream and the events `behind`. Raises what the
-        driver raises."""
+        """Put a launch on a queue, behind its upstream and `behind`. Raises the driver's errors."""
         raise NotImplementedError
 
     def stays(
@@ -134,8 +131,7 @@ class Backend:
         return None
 
     def time_tasks(self, on: bool) -> None:
-        """Note from now on when tasks inside of commands run, or stop that. Nothing may be in
-        flight."""
+        """Begin or stop to note when tasks inside commands run. Nothing may be in flight."""
 
     def noted(self) -> Found | None:
         """Return the notes since the last call. None: there are none, or an epoch is in flight."""
@@ -163,8 +159,7 @@ class Backend:
         return None
 
     def error(self, number: int, status: int) -> BaseException | None:
-        """Return the error of launch `number`, reported with `status`. None: it ended well. Called
-        once."""
+        """Return the error of a launch that ended with `status`, once. None: it ended well."""
         return DeviceError(f"the device reports status {status}") if status < 0 else None
 
     def event(self, number: int) -> cl.Event | None:

@@ -12,8 +12,7 @@ from .books import Books
 
 
 def allocate(books: Books, nbytes: int) -> Base | None:
-    """Return a new base. None: neither the store nor the driver has room for it. Called under the
-    lock."""
+    """Return a new base. None: there is no room for it. Called under the lock."""
     if books.table.has_returned:
         take_back(books)
     guard = books.checker.guard if books.checker is not None else 0

@@ -40,8 +40,7 @@ class _Kernel(NamedTuple):
 
 
 class KernelCommand(_Kernel):
-    """A kernel with its arguments. `pointers` and `values` alternate index and object. Values are
-    bytes."""
+    """A kernel with its arguments. `pointers` and `values` alternate index and object or bytes."""
 
     __slots__ = ()
     on_host = False

@@ -109,8 +109,7 @@ class Engine(Books):
         self.progress = Progress(self.pump, self.goes_on, self.lock)
 
     def open(self) -> None:
-        """Take calls from now on. The core makes launches by itself, unless something is
-        unusual."""
+        """Take calls from now on. The core makes launches by itself, except in unusual cases."""
         table = self.table
         table.join(
             self.hazards, self.lock, self.backlog, self.window, self.ready_first,
@@ -237,8 +236,8 @@ class Engine(Books):
         return Handle(self, number, command.name, access, result)
 
     def _go_on(self, number: int, ready: int, goes_on: bool) -> None:
-        """Take the newest launch on from the table. `ready`: its number, if nothing else has it
-        dispatched."""
+        """Take the newest launch on from the table. `ready`: its number, if this has to dispatch
+        it."""
         if self.failures.any:
             meet_poison(self, self.table.launch(number))
         if ready or self.table.has_ready:
@@ -349,8 +348,7 @@ class Engine(Books):
         patience: Patience | None = None,
         until: float | None = None,
     ) -> bool:
-        """Wait until everything launched or given to the driver before this call has ended. See
-        `waits.drain`."""
+        """Wait until everything launched or given to the driver so far has ended: `waits.drain`."""
         with self.lock:
             self.end_sections()
             return waits.drain(self, gives_up, patience, until)
@@ -374,8 +372,7 @@ class Engine(Books):
             )
 
     def cutter(self) -> Any:
-        """Return the backend's cutter of graphs into segments. None with checks, which need each
-        launch."""
+        """Return the backend's cutter of graphs. None with checks, which need each launch."""
         return None if self.checker is not None else self.backend.cutter()
 
     def retime(self, on: bool, kept: Any = None) -> Any:
@@ -425,8 +422,7 @@ class Engine(Books):
         return Array(self, base, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
 
     def new_base(self, nbytes: int) -> Base:
-        """Allocate memory. If there is none left, wait until everything in flight has ended, and
-        try again."""
+        """Allocate memory. If none is left, wait for everything in flight, and try again."""
         for attempt in range(2):
             with self.lock:
                 base = bases.allocate(self, nbytes)

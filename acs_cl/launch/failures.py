@@ -64,8 +64,7 @@ class Poison:
             here.sort(key=lambda interval: interval[0])
 
     def overwrite(self, spans: Iterable[Span]) -> None:
-        """Note that these bytes are good again, because a launch writes all of them without reading
-        poison."""
+        """Note that these bytes are good: a launch writes all of them without reading poison."""
         for span in spans:
             if span.base in self.bases:
                 self._remove(span)
@@ -193,8 +192,7 @@ class Failures:
         later: Iterable[Launch],
         carriers: Container[int] = (),
     ) -> list[int]:
-        """Record a failed launch. Return the numbers of the `later` live launches that it
-        poisons."""
+        """Record a failed launch. Return which of the `later` live launches it poisons."""
         self._untold[failure.number] = failure
         self.count += 1
         self.any = True

@@ -100,8 +100,7 @@ def _carries(launch: Launch) -> bool:
 
 
 def _parts(launch: Launch) -> tuple[Access, ...] | None:
-    """Return the accesses of the launches that a command stands for. None: it is a single
-    launch."""
+    """Return the accesses of a command's launches. None: it is a single launch."""
     return getattr(launch.command, "accesses", None)
 
 

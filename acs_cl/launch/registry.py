@@ -21,8 +21,7 @@ def register(books: Books) -> None:
 
 
 def registered() -> list[Books]:
-    """Return the runtimes that are alive. A weak set cannot be iterated while another thread adds
-    to it."""
+    """Return the live runtimes. A weak set must not grow in another thread during iteration."""
     while True:
         with contextlib.suppress(RuntimeError):
             return list(_books)

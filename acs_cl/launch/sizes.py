@@ -101,8 +101,7 @@ class Sizes:
 
 
 def _has_rests(device: cl.Device) -> bool:
-    """Tell whether the last group of a launch may be smaller than the others, for kernels that
-    allow it."""
+    """Tell whether the last group of a launch may be smaller, for kernels that allow it."""
     version = device.version.split()[1]
     if version.startswith("1."):
         return False

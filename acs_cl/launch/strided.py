@@ -73,8 +73,7 @@ def element_kernel(
 def _merge(
     shape: tuple[int, ...], target: tuple[int, ...], source: tuple[int, ...]
 ) -> list[tuple[int, int, int]]:
-    """Return (length, target stride, source stride), innermost first, merged where both allow
-    it."""
+    """Return (length, target stride, source stride), innermost first, merged if both allow it."""
     merged: list[tuple[int, int, int]] = []
     for length, t, s in zip(reversed(shape), reversed(target), reversed(source), strict=True):
         if length == 1:

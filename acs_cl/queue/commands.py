@@ -189,8 +189,7 @@ def described(
 
 
 def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
-    """Return the runtime's own kernel for a kernel. None: the driver tells too little to launch it
-    again."""
+    """Return the runtime's own kernel for a kernel. None: the driver tells too little of it."""
     engine = queue.runtime.engine
     is_new = key_of(kernel) not in engine.programs
     try:
@@ -395,8 +394,7 @@ def given_up(name: str, kind: int) -> Original:
 
 
 def marker(queue: Tracked, original: Original, wait_for: Events = None) -> QueueEvent:
-    """Launch a marker behind everything so far, or, on a queue without order, behind some
-    events."""
+    """Launch a marker behind everything so far or, on a queue without order, behind events."""
     return queue.mark(wait_for, KINDS.MARKER)
 
 

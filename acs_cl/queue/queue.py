@@ -59,8 +59,7 @@ from .events import QueueEvent, Timed, event_of, native_error
 from .sampling import Section, is_free, may_begin
 
 HELD_S = 2.0
-"""How long user events may hold a map before that is an error. A map has to give an address at
-once."""
+"""Longest time that user events may hold a map, which has to give an address at once."""
 
 if TYPE_CHECKING:
     _SVM = cl.SVM[HostArray]
@@ -189,8 +188,7 @@ class Queue(cl.CommandQueue):
             told(self)
 
     def _join(self) -> core.native.Joining | None:
-        """Make the object with which the core makes launches of the queue's kernels. None: Python
-        makes all."""
+        """Make the object that launches the queue's kernels in the core. None: Python makes all."""
         engine = self._engine
         queues = engine.backend.core_queues
         if not engine.options.plans or queues is None or self._holds or self._profiles:
@@ -401,7 +399,7 @@ class Queue(cl.CommandQueue):
     # ---- the way of a kernel that the core launches ----------------------------------------------
 
     def see_to(self, due: core.native.Due) -> None:
-        """Do what is due behind a command of the core: wait for a launch, end a sample, or end a
+        """Do what is due behind a command of the core: a wait, or the end of a sample or
         stretch."""
         if due.settles:
             self.settle(due.settles)

@@ -190,8 +190,7 @@ class Section(core.native.Passing):
         return min(SATISFIED, launches << min(self._in_vain, MOST_DOUBLED))
 
     def end(self, engine: Engine, by_own: bool) -> None:
-        """End the bypass. Called under the runtime's lock. `by_own`: a command of this queue ends
-        it."""
+        """End the bypass, with the lock held. `by_own`: a command of this queue ends it."""
         engine.sections.remove(self)
         engine.table.bypassing(-1)
         with self.lock:

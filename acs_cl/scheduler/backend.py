@@ -73,8 +73,7 @@ ON_HOST = "it is a host task"
 
 
 Head: TypeAlias = tuple[Scheduler, int, bytes, bytes | None]
-"""A scheduler, its local memory, the start of a record for the given sizes, and the shape of that
-record."""
+"""A scheduler, its local memory, the start of a record for some sizes, and the record's shape."""
 
 
 class Device(Backend):
@@ -110,11 +109,10 @@ class Device(Backend):
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []
         self._choice = choice
-        """The rule that chooses between scheduler and lanes. None: every launch that can goes to
-        the scheduler."""
+        """The rule that chooses between scheduler and lanes. None: all that can go to the
+        scheduler."""
         self._clocked = self._clockless = self.queues
-        """The queue that keeps the times of its commands, and the one that does not, if there are
-        two."""
+        """The queue that keeps the times of its commands, and the other one, if there are two."""
         if choice is not None and not on_cpu and not lanes.profiling:
             self._clockless = [CommandQueue(context, device)]
         self._commands: list[Launch] = []
@@ -149,8 +147,7 @@ class Device(Backend):
 
     @property
     def choice(self) -> Choice | None:
-        """Return the rule that chooses between scheduler and lanes. None: all that can go to the
-        scheduler."""
+        """Return the rule that chooses between scheduler and lanes. None: there is no rule."""
         return self._choice
 
     @property
@@ -399,8 +396,7 @@ class Device(Backend):
         return BandHeads(scheduler, body.limits.arena_bytes, task.shape, found.unit, heads)
 
     def _refusal(self, key: Key | None, tiles: int, scheduler: Scheduler) -> str | None:
-        """Say why the next launch of a kernel and its sizes should take a lane. None: it should
-        not."""
+        """Say why the next launch of a kernel and sizes should take a lane. None: it should not."""
         if self._choice is None:
             return None
         return self._choice.refusal(self._table.number, key, tiles, scheduler.limits.groups)
@@ -475,8 +471,7 @@ class Device(Backend):
         self.lanes.submit(launch, extra)
 
     def _epochs_above(self, launch: Launch) -> list[cl.Event] | None:
-        """Return the events of the epochs that a launch on a lane follows. These epochs are
-        sent."""
+        """Send the epochs that a launch on a lane follows, and return their events."""
         extra = []
         for number in launch.upstream:
             epoch = self._sender.find(self._table.epoch(number))
@@ -592,7 +587,7 @@ class Device(Backend):
         return self._table.in_epochs + self.lanes.in_flight
 
     def event(self, number: int) -> cl.Event | None:
-        """Return the event of a launch: of its command on a lane, or of its epoch, which is sent
+        """Return the event of a launch: that of its command on a lane, or of its epoch, sent
         first."""
         epoch: Epoch | None = self._sender.find(self._table.epoch(number))
         if epoch is None:
@@ -672,8 +667,7 @@ class Device(Backend):
         return ended
 
     def _end(self, epoch: Epoch) -> Ended:
-        """Return the ends of an epoch's launches. If the epoch failed, each launch has its
-        error."""
+        """Return the ends of an epoch's launches. If it failed, each launch has its error."""
         which, table = epoch.number, self._table
         if epoch.scheduler.notes is not None:
             self._note(epoch)
@@ -707,8 +701,7 @@ class Device(Backend):
             self._book.keep()
 
     def _look_at(self, epoch: Epoch, choice: Choice) -> None:
-        """Give the time of an epoch to the rule, which may send its kernels to lanes from now
-        on."""
+        """Give the rule the time of an epoch. It may then send these kernels to lanes."""
         tasks = epoch.recorder.tasks + epoch.foreseen
         if not epoch.is_clocked:
             choice.saw((perf_counter() - epoch.sent) * 1e6, tasks)
@@ -761,8 +754,7 @@ class Device(Backend):
     # ---- the rest ------------------------------------------------------------------------------
 
     def cutter(self) -> Cutter:
-        """Return the cutter that cuts recorded launches into segments for this backend. Graphs call
-        it."""
+        """Return this backend's cutter, which cuts recorded launches into segments, for graphs."""
         from .cutting import Cutter
 
         settings, choice = self.settings, self._choice
@@ -829,8 +821,7 @@ def forget_oldest(where: dict[int, str]) -> None:
 
 
 def _at_once(choice: Choice, number: int, command: Command) -> str | None:
-    """Return the reason why a launch takes a lane without a further decision. None: it needs a
-    decision."""
+    """Return why a launch takes a lane without a further decision. None: it needs a decision."""
     until, why = choice.left_alone(number, command.name)
     if until:
         return why

@@ -29,8 +29,7 @@ class Band(NamedTuple):
     tiles: int
     access: Access
     run: int = 0
-    """Tiles in a row; the next ones begin `stride` behind the first of these. 0: all tiles are in a
-    row."""
+    """Tiles in a row; the next row begins `stride` after the begin of this one. 0: only one row."""
     stride: int = 0
     boxes: tuple[Groups, ...] = ()
 

@@ -104,8 +104,7 @@ class Schedulers:
         self._pending: set[tuple[Origin, int]] = set()
         """What was asked for and is neither built nor refused."""
         self._launched: dict[tuple[Origin, int, Options], None] | None = None
-        """While launches are watched: kernels that were looked up, with their group size and
-        options."""
+        """While launches are watched: kernels that were looked up, with group size and options."""
         self._gathered: list[tuple[Origin, int, Options]] = []
         """Kernels that are to be in one scheduler."""
         self._apart = tier == "ptx" or device.platform.name.strip() == devices.POCL_PLATFORM
@@ -170,8 +169,8 @@ class Schedulers:
         self._launched = {}
 
     def gather(self) -> None:
-        """Bring the kernels that were looked up since `watch` into one scheduler for each group
-        size, at some time."""
+        """Later bring the kernels looked up since `watch` into one scheduler for each group
+        size."""
         with self._lock:
             launched, self._launched = self._launched, None
             if launched and not self._closed:
@@ -193,8 +192,8 @@ class Schedulers:
         self._lock.notify()
 
     def enlarge(self, scheduler: Scheduler, nbytes: int) -> None:
-        """Give a scheduler more local memory, for a launch that needs it. Raises `Unfit` for good
-        if that is too much."""
+        """Give a scheduler more local memory for a launch. Raises `Unfit` for good if it is too
+        much."""
         most = self._most_arena()
         if nbytes > most:
             raise Unfit(
@@ -223,8 +222,7 @@ class Schedulers:
                 self._waiting -= 1
 
     def reason(self, origin: Origin, group: int) -> str | None:
-        """Return the reason why a kernel cannot be in a scheduler in groups of `group`. None: it
-        can."""
+        """Return why a kernel cannot be in a scheduler in groups of `group`. None: it can."""
         return self._reasons.get(origin) or self._reasons.get((origin, group))
 
     @property
@@ -286,8 +284,8 @@ class Schedulers:
         )
 
     def _add_timed(self, scheduler: Scheduler) -> None:
-        """Build the timed form of a scheduler. It gets as many registers, so that as many groups
-        run at one time."""
+        """Build the timed form of a scheduler, with as many registers, so that as many groups
+        run."""
         source, words, registers = scheduler.text
         words = (*words, TIMED)
         if registers and self.tier == "ptx":
@@ -352,8 +350,7 @@ class Schedulers:
                 self._renew(there)
 
     def _refuse(self, origin: Origin, group: int, reason: str) -> None:
-        """Refuse a kernel for good. A kernel that works in groups is refused for this group size
-        only."""
+        """Refuse a kernel for good; one that works in groups, for this group size only."""
         translated = self._translated.get(origin)
         if translated is None or translated[0].tiled:
             self._reasons[origin] = reason
@@ -508,8 +505,7 @@ class Schedulers:
     def _form(
         self, source: str, words: Sequence[str], group: int
     ) -> tuple[OwnKernel, Notes | None, int | None]:
-        """Build a kernel that can be launched. Return it, its notes if asked for, and its
-        registers."""
+        """Build a launchable kernel. Return it, its notes if asked for, and its registers."""
         if self._apart and (self.tier == "ptx" or not self._waiting):
             self._compile_apart(source, words, group)
         self._began = perf_counter()
@@ -559,6 +555,5 @@ class Schedulers:
         return Limits(group, there.arena_bytes, groups, min(tiles, layout.MOST_TILES))
 
     def _most_arena(self) -> int:
-        """Return the local memory that a group may have, so that four groups share a compute
-        unit."""
+        """Return the local memory for a group with which four groups share a compute unit."""
         return int(self._device.local_mem_size) // (2 if self._loops else 4)

@@ -27,8 +27,7 @@ MOST_LEAST = MOST_THRESHOLD
 
 
 class Room(NamedTuple):
-    """How a scheduler treats spawned items unless a launch says otherwise, and its room for
-    them."""
+    """How a scheduler treats spawned items if a launch does not say it, and its room for them."""
 
     spawn: Spawn = Spawn()
     units: int = layout.POOL_UNITS

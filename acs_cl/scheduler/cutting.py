@@ -212,8 +212,7 @@ class Cutter:
         return body.made(plain, decision, self._store.owns)
 
     def patch(self, segment: Segment, index: int, launch: Recorded) -> bool:
-        """Replace a launch in a segment by one that differs in arguments only. Return False if it
-        differs in more."""
+        """Replace a launch of a segment by one with other arguments. False: it differs in more."""
         command = launch[0]
         found = _origin(command)
         if found is None:

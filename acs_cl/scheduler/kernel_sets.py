@@ -68,8 +68,7 @@ class KernelSet:
         self.built: Scheduler | None = None
         self.stale = False
         self.is_gathered = False
-        """Whether it is for kernels that are launched in turn. All of them are at home
-        elsewhere."""
+        """Whether it is for kernels that are launched in turn, and at home in other sets."""
         self.is_slow = False
         """Whether it takes no more kernels, because its build took too long."""
         self.enough_groups = 0
@@ -102,8 +101,7 @@ class KernelSet:
 
 
 class KernelSets:
-    """Holds all sets of a runtime. `is_looped`: the compiler turns the work-items of a group into
-    loops."""
+    """Holds all sets of a runtime. `is_looped`: compilers turn work-items of a group into loops."""
 
     def __init__(self, is_looped: bool) -> None:
         self._is_looped = is_looped

@@ -89,8 +89,7 @@ class Image(NamedTuple):
     words: Words
     tasks: int
     width: int
-    """How many tiles can be ready or running at one time. More groups than that find nothing to
-    do."""
+    """How many tiles can be ready or running at one time. More groups than that have no work."""
     block: int
     """Where block 0 begins."""
     block_words: int
@@ -122,8 +121,7 @@ def head(
 
 
 def with_when(record: bytes, when: int) -> bytes:
-    """Change a record, or its head, so that it runs only if the word at address `when` is not
-    zero."""
+    """Change a record, or its head, to run only if the word at address `when` is not zero."""
     first = int.from_bytes(record[:4], "little") & ~PLAIN
     return b"".join(
         (first.to_bytes(4, "little"), record[4:40], when.to_bytes(8, "little"), record[48:])
@@ -174,8 +172,7 @@ def in_tiles(record: bytes, tiles: int, tile_items: int) -> bytes:
 
 
 JOINT = band(head(0, 1, 0, 1, 1, 0), 0, 1)
-"""The head of a joint task, which runs nothing. It waits for others, and others wait for it
-alone."""
+"""The head of a joint task, which runs nothing: some tasks wait for others through it."""
 
 
 class Recorder(core.native.Recorder):
@@ -218,13 +215,11 @@ def told_counts(status: Words) -> dict[int, int]:
 
 
 def task_places(n: int) -> Any:
-    """Return the places of the counts of tasks 0 to n - 1 in a block's state. Counts of neighbours
-    lie apart."""
+    """Return the places of the counts of `n` tasks in a block's state. Neighbours lie apart."""
     tasks = np.arange(n)
     return (tasks % 32) * -(-n // 32) + tasks // 32
 
 
 def tiles_of(records: Words) -> Words:
-    """Return how many tiles each record has. The high half of the word is the number of the
-    first."""
+    """Return how many tiles each record has. The word's high half is the number of the first."""
     return records[:, TILES] & np.uint32(0xFFFF)

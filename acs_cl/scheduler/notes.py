@@ -64,8 +64,7 @@ class Noted(NamedTuple):
 
     notes: Notes
     launch: int
-    """How many launches of its scheduler came before it; `upto` counts its own too. 0: it noted
-    nothing."""
+    """How many launches of its scheduler came before; `upto` counts its own too. 0: no notes."""
     upto: int
     start_ns: int
     end_ns: int

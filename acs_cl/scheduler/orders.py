@@ -51,8 +51,7 @@ class Ranking(NamedTuple):
 
 
 class Order(Protocol):
-    """A dispatch order. It sees the edges, the groups of each task, and measured demands if there
-    are any."""
+    """A dispatch order. It sees edges, the groups of each task, and measured demands, if any."""
 
     def __call__(self, tasks: Tasks) -> Ranking | None:
         """Return a ranking. None: program order."""
@@ -64,8 +63,7 @@ def first_in(tasks: Tasks) -> Ranking | None:
 
 
 def critical_path(tasks: Tasks) -> Ranking | None:
-    """Put the task with the longest way to the end first, in microseconds if known, else in
-    tasks."""
+    """Put the task with the longest way to the end first: in microseconds, or else in tasks."""
     return Ranking(_keys_of_heights(tasks))
 
 
@@ -76,8 +74,7 @@ def narrow_first(tasks: Tasks) -> Ranking | None:
 
 
 def opara(tasks: Tasks) -> Ranking | None:
-    """Alternate classes, with the smallest demand first. If no demand is known, the number of tiles
-    counts."""
+    """Alternate classes, the smallest demand first. If no demand is known, tiles count."""
     return Ranking(_demands(tasks), _classes(tasks))
 
 
@@ -96,8 +93,7 @@ ORDERS: dict[str, Order] = {
 
 
 def sequence(tasks: Tasks, order: Order) -> list[int]:
-    """Put all tasks one after another. Each time the best-ranked task whose upstream is there
-    follows."""
+    """Put all tasks one after another, always the best-ranked task whose upstream is there."""
     ranking = order(tasks)
     n = len(tasks.tiles)
     if ranking is None:

@@ -27,8 +27,7 @@ from typing import TypeAlias
 from ..records import Sizes
 
 HOT = 32
-"""Launches of a kernel before a scheduler is built for it. A build keeps a core busy for a
-while."""
+"""Launches of a kernel before its scheduler is built. A build keeps a core busy for a while."""
 
 SAMPLES = 3
 """Launches of a kernel at one size whose time on a lane is measured."""
@@ -48,8 +47,7 @@ FEW = 12
 """Tasks of an epoch that cost the host as much on lanes as the epoch does."""
 
 STREAK = 4
-"""Epochs collected for nothing, or an equal loss by more epochs, before launches go to lanes
-only."""
+"""Epochs collected for nothing, or an equal loss by more epochs, before all launches use lanes."""
 
 REST, LONGEST_REST = 64, 4096
 """For how many launches that lasts. It doubles each time, until the loss is made up for."""
@@ -100,8 +98,7 @@ class Choice:
         self._long_names: dict[str, tuple[int, str]] = {}
         """{kernel: the launch until which it goes to lanes, reason}."""
         self.doubts = False
-        """Whether the device has to keep the times of epochs, because one seemed long to the
-        program."""
+        """Whether the device has to keep times of epochs, because the program saw a long one."""
         self._calm = 0
         self._next_calm = CALM
         self.resting_until = 0
@@ -111,8 +108,7 @@ class Choice:
         enough. Its launches need not be kept for lanes, so the core may make all of them."""
 
     def look_again(self, builds: int) -> None:
-        """Forget small epochs after a build. They were small because kernels were missing in the
-        schedulers."""
+        """Forget small epochs after a build, because kernels were missing in the schedulers."""
         if builds != self._builds:
             self._builds = builds
             self._lost, self._rest, self.resting_until = 0, REST, 0
@@ -184,8 +180,8 @@ class Choice:
         return True
 
     def saw(self, us: float, tasks: int) -> None:
-        """Take the time that the program saw for an epoch of `tasks`, from sending to finding the
-        end."""
+        """Take the time from sending an epoch of `tasks` to finding its end, as the program saw
+        it."""
         if tasks < FEW:
             return
         if us <= LONG_US * tasks:

@@ -362,8 +362,7 @@ def _slots(epoch: _Epoch) -> int:
 
 
 def _initial(epoch: _Epoch) -> Iterator[Fault]:
-    """Check that the ring holds at first every tile of the tasks that wait for nothing, each
-    once."""
+    """Check that the ring first holds each tile of the tasks that wait for nothing, once."""
     heirs = epoch.records[:, 1] & TASK_MASK
     waits = epoch.counts != 0
     waits[heirs[(heirs >= 1) & (heirs <= epoch.tasks)] - 1] = True
@@ -479,8 +478,7 @@ def _order(
 
 
 def _users(accesses: Sequence[Access]) -> tuple[dict[Span, int], dict[Span, int], int]:
-    """Return the tasks that touch and that write each span, and those that may touch anything, as
-    bits."""
+    """Return the tasks that touch and write each span, and those that may touch all, as bits."""
     touch: dict[Span, int] = {}
     write: dict[Span, int] = {}
     everything = 0

@@ -172,8 +172,7 @@ class Segment:
     # ---- changes -------------------------------------------------------------------------------
 
     def patch(self, index: int, launch: Recorded, task: Task) -> bool:
-        """Give launch `index` of the segment other arguments. Return False if that needs another
-        segment."""
+        """Give launch `index` other arguments. Return False if that needs another segment."""
         command, access = launch
         own = self.laid.tasks[index]
         if (

@@ -118,8 +118,7 @@ class Settings(NamedTuple):
     """Groups of a scheduler at most."""
     slice_s: float = 0.05
     turns: int = 1 << 30
-    """Tasks that a group runs in one launch of the scheduler, except for the last launch of an
-    epoch."""
+    """Tasks that a group runs in one launch of the scheduler, except the last of an epoch."""
     polls: int | None = None
     most_tasks: int = MOST_TASKS
     order: str = "first_in"
@@ -171,8 +170,8 @@ class Epoch(core.native.Epoch):
 
     @property
     def shared(self) -> int:
-        """Return a number shared by launches that have the times of one epoch. 0: a launch has its
-        own times."""
+        """Return a number shared by launches with the times of one epoch. 0: it has its own
+        times."""
         return 0 if self.segment is not None or self.resident is not None else self.number
 
     @property
@@ -250,8 +249,7 @@ class Sender(core.native.Sender):
 
     @property
     def polls(self) -> int:
-        """Return how often a group polls a slot of the ring, the same in all launches of an
-        epoch."""
+        """Return how often a group polls a slot of the ring in each launch of an epoch."""
         if self.settings.polls is not None:
             return self.settings.polls
         return 0 if self._cpu else POLLS
@@ -332,8 +330,7 @@ class Sender(core.native.Sender):
 
 
 def _priorities(order: str) -> Callable[[layout.Recorder], Sequence[float]] | None:
-    """Return a function that gives the tasks of an epoch priorities. None: tasks go in program
-    order."""
+    """Return the function for priorities of an epoch's tasks. None: tasks go in program order."""
     if order == "first_in":
         return None
     return partial(layout.Recorder.priorities, order=ORDERS[order])
@@ -345,8 +342,7 @@ def placed_of(image: layout.Image) -> core.native.Placed:
 
 
 def _refusal(epoch: Epoch) -> BaseException | None:
-    """Return the error of an epoch that the driver refused. It is the failure of all its
-    launches."""
+    """Return the error of an epoch that the driver refused. All its launches fail with it."""
     if epoch.error is None and not epoch.refused:
         return None
     names: Any = cl.status_code
