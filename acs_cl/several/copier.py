@@ -1,8 +1,8 @@
 """The copier: copies between devices that the core makes at once, and waits for.
 
-In: memory of two devices, and how many bytes. Out: the bytes, once they are there. A copy goes
-through pinned memory of the host, since contexts share no other. Several copies are made beside
-each other, each through memory of its own.
+Input: memory of two devices, and a number of bytes. Output: the copied bytes. A copy goes through
+pinned memory of the host, because contexts share no other memory. Copies that are made beside each
+other go through different memory.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ..memory.blocks import Block
 from .staging import CHUNK, SMALL
 
 AT_ONCE = 4
-"""Chunks of one copy that are under way at a time."""
+"""Number of chunks of one copy in flight at one time."""
 
 TOGETHER = 12
-"""Copies that are made beside each other, at most: one between each two of four devices."""
+"""Largest number of copies beside each other: one for each pair of four devices."""
 
 Side = tuple[int, int, int]
-"""A queue, memory and an offset, as the core takes them."""
+"""A queue, memory and an offset, in the form for the core."""
 
 Move = tuple[Side, Side, int, tuple[int, int, int]]
-"""Source, target, bytes, and the memory that they go through."""
+"""Source, target, number of bytes, and the memory that they go through."""
 
 
 class Copier:
-    """Makes copies between the devices of a runtime. `allocate` gives pinned memory."""
+    """Makes copies between the devices of a runtime. `allocate` returns pinned memory."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Copier:
         self._allocate = allocate
         self._queues: dict[int, tuple[cl.CommandQueue, int]] = {}
         self._through: dict[tuple[int, int], tuple[HostArray, int]] = {}
-        """By the size of its slots, and the turn of the copy."""
+        """The memory of copies, by the size of its slots and the turn of the copy."""
 
     def move(
         self,
@@ -56,13 +56,12 @@ class Copier:
         nbytes: int,
         turn: int,
     ) -> Move:
-        """Describe copy number `turn` of some that are made together: from and to `start` of the
-        blocks of two devices."""
+        """Describe copy `turn` of some made together; it begins at `start` of both blocks."""
         through = self._memory(nbytes, turn)
         return self._side(*source, start), self._side(*target, start), nbytes, through
 
     def make(self, moves: Sequence[Move]) -> float:
-        """Make copies, and say how many microseconds they took."""
+        """Make copies, and return how many microseconds they took."""
         began = perf_counter()
         status = core.native.carry(moves, self._is_svm)
         if status < 0:
@@ -75,14 +74,14 @@ class Copier:
         return self._queue(device), block.memory.int_ptr, block.offset + start
 
     def _queue(self, device: int) -> int:
-        """A queue of its own, which keeps no times: those would double what a short copy takes."""
+        """Return a device's own queue. Keeping times would double those of short copies."""
         if device not in self._queues:
             queue = driver.CommandQueue(self._contexts[device], self._devices[device])
             self._queues[device] = queue, queue.int_ptr
         return self._queues[device][1]
 
     def _memory(self, nbytes: int, turn: int) -> tuple[int, int, int]:
-        """Memory of the host: its address, the size of its slots, and how many there are."""
+        """Return memory of the host: its address, the size of a slot, and the number of slots."""
         size, many = (SMALL, 1) if nbytes <= SMALL else (CHUNK, AT_ONCE)
         if (size, turn) not in self._through:
             memory = self._allocate(many * size)

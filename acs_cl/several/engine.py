@@ -460,7 +460,7 @@ class SeveralEngine(Engine):
                     self.model.coherence.written(span, step.chosen.device)
 
     def _ask_links(self) -> None:
-        """Measure the links, if nobody has yet: it is about to matter what they are like."""
+        """Measure the links before they matter for the first time."""
         if self._knows_links:
             return
         self._knows_links = True
@@ -758,8 +758,7 @@ class SeveralEngine(Engine):
         return made
 
     def _carried(self, parcel: Parcel, turn: int) -> tuple[Launch, Move]:
-        """Return the launch for a copy at once, with its upstream, and the arguments for the
-        core."""
+        """Return the launch for a copy at once, with its upstream, and the core's arguments."""
         base, start, end, source, target = parcel
         blocks, nbytes = self._blocks[base], end - start
         there, here = (self._have_part(blocks, device) for device in (source, target))
@@ -776,8 +775,7 @@ class SeveralEngine(Engine):
         return Launch(number, command, Access(*spans), found), move
 
     def _under_way(self, numbers: Iterable[int]) -> list[cl.Event] | None:
-        """Return the events of launches that have not ended. None: the driver lacks some of
-        them."""
+        """Return events of launches that have not ended. None: the driver lacks some of them."""
         found = []
         for number in numbers:
             state = self.table.state(number)

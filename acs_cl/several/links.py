@@ -1,8 +1,8 @@
 """Links: the cost of moving bytes between devices, assumed or measured.
 
-In: devices, or what copies between them. Out: a link for each pair. `acs-cl doctor` measures and
-keeps them in the user's cache folder. A runtime believes what was kept for these devices and
-drivers; else it measures them itself, once it has a launch that is long enough to be moved.
+Input: devices, or their copier. Output: a link for each pair. `acs-cl doctor` measures links and
+keeps them in the user's cache folder. A runtime uses what was kept for its devices and drivers.
+Otherwise it measures links itself, once a launch is long enough to be moved.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def links_of(devices: Sequence[cl.Device]) -> Links:
 def measured(
     copier: Copier, stores: Sequence[Store], say: Callable[[float], None] = lambda share: None
 ) -> dict[tuple[int, int], Link]:
-    """Copy few and many bytes from each device to each other one, in memory that nobody else uses;
-    the fastest of some copies counts."""
+    """Copy few and many bytes between all devices, in own memory. The fastest copies count."""
     devices = range(len(stores))
     large = min(LARGE, min(one.largest for one in stores) // 4)
     blocks = []

@@ -47,7 +47,7 @@ class Model:
         """{base, device: when its last writer on that device will have ended}."""
 
     def task(self, needed: Sequence[Span], took_us: tuple[float | None, ...] = ()) -> Task:
-        """Say what a policy knows of a launch, which is known to take so long on each device."""
+        """Describe a launch for a policy. `took_us` is its known time on each device."""
         lacks: list[tuple[Lack, ...]] = []
         ready: list[float] = []
         for device in range(len(self.free_us)):

@@ -53,7 +53,7 @@ class Task(NamedTuple):
     took_us: tuple[float | None, ...]
     """How long such launches took on each device; None: not known."""
     whole: int
-    """The bytes that the launch reads, or may leave as they are."""
+    """The number of bytes that the launch reads, or may leave unchanged."""
 
     def lacking(self, device: int) -> int:
         """Return how many bytes a device lacks."""
@@ -138,9 +138,10 @@ class MinFinish:
     placing. Launches that are short, or whose time is unknown, stay where their data is. New data,
     and little data of short launches, goes to the first device, where the core launches by itself.
 
-    A launch that comes again and again may wait at home each time, since to move its data would
-    take longer than one wait. So work is added up by device. Where home has had more than another
-    one, by twice as much as the move costs, the data is moved."""
+    A launch that is repeated may wait at home each time, because moving its data takes longer than
+    one wait. So the work of each device is added up. The data moves when the work at home exceeds
+    that of another device by twice the cost of the move.
+    """
 
     def __init__(self) -> None:
         self._work_us: list[float] = []
@@ -167,7 +168,7 @@ class MinFinish:
         chosen = min(map(finish, devices, arrivals))[2]
         work = self._work_us = self._work_us or [0.0] * len(states)
         if chosen == home:
-            # as if its data had been moved before, from where it is ready last
+            # as if its data had been moved before, once all of it was ready
             begins = max(now_us, *task.ready_us)
             _, is_other, target = min(finish(device, begins) for device in devices)
             cost_us = arrivals[target] - begins

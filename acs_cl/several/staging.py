@@ -1,9 +1,9 @@
 """Staging: copies between devices, through pinned memory of the host.
 
-In: bytes of a base that one device has and another lacks. Out: launches, as any others: one that
-reads a chunk into staging memory, and one that writes it from there. The second one is held until
-the first has ended, since events do not cross contexts. Chunks follow each other, so that one is
-read while the one before is written.
+Input: bytes of a base that one device has and another lacks. Output: two launches for each chunk.
+One reads it into staging memory, and one writes it from there. The second one is held until the
+first has ended, because events do not cross contexts. One chunk is read while the chunk before it
+is written.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Staging:
     def __init__(self, allocate: Callable[[int], HostArray]) -> None:
         self._allocate = allocate
         self._slots: dict[int, deque[Slot]] = {size: deque() for size in MOST}
-        """By size, the one that was taken longest ago first."""
+        """The pieces by size; the one that was taken longest ago comes first."""
 
     def take(self, nbytes: int, is_used: Callable[[int], bool]) -> tuple[Slot, bool]:
         """Return staging memory for a chunk, and whether a launch in flight still uses it. If so,
