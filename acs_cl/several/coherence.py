@@ -10,7 +10,7 @@ byte, is `emu/reference/coherence.py`.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -103,10 +103,11 @@ class Coherence:
         line, bit = self._lines.get(span.base), 1 << device
         if line is None:
             return []
-        only = line.only(span.start, span.end)
-        if only >= 0 and (only & bit or not only):
-            return []
-        if all(mask & bit or not mask for _, _, mask in line.within(span.start, span.end)):
+        first = bisect_right(line.edges, span.start) - 1
+        for mask in line.masks[first : bisect_left(line.edges, span.end, first + 1)]:
+            if mask and not mask & bit:
+                break
+        else:
             return []
         found: list[Piece] = []
         for start, end in rows_of(span):

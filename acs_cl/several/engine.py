@@ -46,7 +46,7 @@ from .links import measured
 from .memory import AnyPart, Blocks, Everywhere, real_base
 from .model import Model, Parcel, key_of, needed, parcels
 from .placed import LEARNS, Chosen, Placed, Recorded, Step, runs
-from .placement import ASSUMED, Links, Owed, State
+from .placement import ASSUMED, Links, MinFinish, Owed, State
 from .spreading import LEAST_US, are_apart, cut, hindrance
 from .spreading import Part as PartOf
 from .staging import CHUNK, Staging
@@ -146,6 +146,8 @@ class SeveralEngine(Engine):
         )
         self.apart = 0
         """How often data was moved apart so that a launch could be spread."""
+        self._spread_apart: set[int] = set()
+        """Bases that spread launches have touched: others that do may find their data apart."""
         self.parts = 0
         """The number of launches that were parts of a spread launch."""
         self.replayed = 0
@@ -157,6 +159,8 @@ class SeveralEngine(Engine):
         self.store.freed = self._freed
         self.backend.timed, self.backend.asked = self.times.took, self.times.asked
         self.backend.staying = self._staying
+        self._on_host: list[int] = []
+        """Host tasks that may not have ended."""
         self._has_core = False
         """Whether the core makes short launches on the first device."""
         self._left: set[int] = set()
@@ -264,6 +268,8 @@ class SeveralEngine(Engine):
                 self.tracer.goes_on()  # the launch follows a copy, or a part of itself
             began_ns = started_ns or self._now_ns()
             numbers.append(self.enter(command, real, gates, started_ns=began_ns).number)
+            if command.on_host:
+                self._on_host.append(numbers[-1])
             self._launched(access, device, key)
             if self.checker is not None:  # checks look at the first device
                 self._bring([(span, 0) for span in access.writes])
@@ -298,9 +304,13 @@ class SeveralEngine(Engine):
             return graph.take(command, access, wait_for, (source, access_of))
         key, many = key_of(command), len(self.placed_on)
         whole_us = self._took_us(key) or 0.0
-        gains_us = whole_us * (1 - 1 / many)
-        if self.spread is None and (
-            whole_us < LEAST_US or not self.owed.is_due(key, gains_us, self.apart)
+        bases = {span.base for span in (*access.reads, *access.writes)}
+        like = key, frozenset(bases)
+        gains_us = self._spreading_gains_us(whole_us)
+        if (
+            self.spread is None
+            and self._spread_apart.isdisjoint(bases)
+            and (whole_us < LEAST_US or not self.owed.is_due(like, gains_us, self.apart))
         ):
             return None
         if hindrance(source, command):
@@ -315,10 +325,11 @@ class SeveralEngine(Engine):
             if self.spread is None:
                 self._ask_links()
                 moves_us = self._moves_us(parts)
-                is_apart = max(moves_us) < gains_us
-                if not is_apart and not self.owed.pays(key, gains_us, sum(moves_us)):
+                is_apart = max(moves_us) < whole_us * (1 - 1 / many)
+                if not is_apart and not self.owed.pays(like, gains_us, sum(moves_us)):
                     return None
                 self.apart += not is_apart
+                self._spread_apart |= bases
             numbers = self._launch_on(
                 [
                     self._assigned(device, _part(device, parts), *part)
@@ -328,6 +339,13 @@ class SeveralEngine(Engine):
             )
             self.parts += len(parts)
         return SeveralHandle(self, (tuple(numbers),), command.name, access)
+
+    def _spreading_gains_us(self, whole_us: float) -> float:
+        """How much earlier a launch would end in parts, if its data were apart already. Nothing
+        where the other devices have work of their own."""
+        now_us = perf_counter() * 1e6
+        free_us = [max(now_us, one) for one in self.model.free_us]
+        return max(0.0, min(free_us) + whole_us - max(free_us) - whole_us / len(free_us))
 
     # ---- recorded graphs -------------------------------------------------------------------------
 
@@ -473,9 +491,8 @@ class SeveralEngine(Engine):
         launch that reads poison does not run at all, but its parts could not know that."""
         if self.failures.poison:
             return True
-        if not (self.gates or self.host_tasks.busy or self.table.held):
-            return False
-        return any(one.command.on_host or one.number in self.gates for one in self.table.later(0))
+        self._on_host = [number for number in self._on_host if number in self.table]
+        return bool(self._on_host) or any(number in self.table for number in self.gates)
 
     def _moves_us(self, parts: Sequence[PartOf]) -> list[float]:
         """Return how long the copies for each part take."""
@@ -543,14 +560,26 @@ class SeveralEngine(Engine):
             return 0, reason
         if isinstance(command, TransferCommand) and not access.reads:
             return self._place_of_write(access, model, states)
-        times = self._times_of(key_of(command))
+        times, spans = self._times_of(key_of(command)), needed(command, access)
+        if self._stays_short(times, spans, model):
+            return 0, AT_HOME
         if any(took is not None and took >= LEAST_US for took in times):
             self._ask_links()
-        task = model.task(needed(command, access), times)
+        task = model.task(spans, times)
         if isinstance(command, TransferCommand):
             return placement.at_home(task, states), AT_HOME
         chosen = self.policy(task, states, self.team.links, now_us)
         return chosen, f"placed by {self.team.placement}"
+
+    def _stays_short(
+        self, times: Sequence[float | None], spans: Sequence[Span], model: Model
+    ) -> bool:
+        """Whether a launch is known to be short, and the first device has all it needs: what
+        `min_finish` would say, without asking it."""
+        took = times[0]
+        if took is None or took >= placement.STAYS_US or type(self.policy) is not MinFinish:
+            return False
+        return not any(span.base > 0 and model.coherence.missing(span, 0) for span in spans)
 
     def _place_of_write(
         self, access: Access, model: Model, states: Sequence[State]
@@ -626,6 +655,7 @@ class SeveralEngine(Engine):
     def _freed(self, blocks: Blocks, device: int) -> tuple[int, ...]:
         """Forget a part of a block that was freed. Return the launches that may still use it."""
         self._blocks.pop(blocks.number, None)
+        self._spread_apart.discard(blocks.number)
         self._left.discard(blocks.number)
         self.model.coherence.forget(blocks.number)
         self.model.ready_us.pop((blocks.number, device), None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -46,9 +47,14 @@ def hindrance(source: str, command: KernelCommand) -> str:
     if command.offset is not None and any(command.offset):
         return "it has an offset"
     origin = command.kernel.origin
-    if found := _CHANGED.search(" ".join((source, *(origin[1] if origin else ())))):
+    return _hindrance_of(source, origin[1] if origin else (), command.local_size is None)
+
+
+@lru_cache(maxsize=512)
+def _hindrance_of(source: str, options: tuple[str, ...], is_local_free: bool) -> str:
+    if found := _CHANGED.search(" ".join((source, *options))):
         return f"its source has {found[0].strip()}"
-    if command.local_size is None and (found := _LOCAL.search(source)):
+    if is_local_free and (found := _LOCAL.search(source)):
         return f"its source has {found[0]}, and it has no local size"
     return ""
 
