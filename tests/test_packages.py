@@ -58,7 +58,8 @@ ROOMS = {
 FOLDERS_MAY_IMPORT = {
     "kernels_cl": "",
     "emu": "base host launch scheduler",
-    "benchmarks": "base host devices opencl_c access launch observe scheduler dask kernels_cl emu",
+    "benchmarks": "base host devices opencl_c access launch observe scheduler several dask"
+    " kernels_cl emu",
 }
 
 # Rooms of the benchmarks, in the same direction; the modules above them are commands.
