@@ -33,7 +33,7 @@ from acs_cl.records import Span, interval
 from acs_cl.several import placement
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
 from acs_cl.several.links import links_of
-from acs_cl.several.model import Parcel
+from acs_cl.several.model import Model, Parcel, parcels
 from acs_cl.several.placement import Lack, Link, Owed, State, Task
 from acs_cl.several.times import FIRST, RARELY, Times
 from acs_cl.tools import links
@@ -187,7 +187,7 @@ def test_min_finish_weighs_waiting_against_moving(
     asked: Task, there: list[State], expected: int
 ) -> None:
     links = [row[: len(there)] for row in LINKS[: len(there)]]
-    assert placement.MinFinish()(asked, there, links, NOW) == expected
+    assert placement.min_finish(asked, there, links, NOW) == expected
 
 
 def test_baselines_look_at_what_their_names_say() -> None:
@@ -349,8 +349,8 @@ def test_the_check_of_orders_finds_what_was_not_copied(device: cl.Device) -> Non
         rt.finish()
         bring = engine._bring
 
-        def forgetful(wanted: Sequence[tuple[Span, int]], waits_us: float = 0) -> None:
-            bring([(span, to) for span, to in wanted if not to], waits_us)
+        def forgetful(wanted: Sequence[tuple[Span, int]], *others: Any) -> None:
+            bring([(span, to) for span, to in wanted if not to], *others)
 
         engine._bring = forgetful  # type: ignore[method-assign]
         for target in (0, 1):
@@ -795,19 +795,77 @@ def test_spreading_pays_once_what_it_would_have_gained_is_what_moving_costs() ->
     assert owed.pays("at once", 500.0, 400.0)
 
 
-def test_what_waits_at_home_again_and_again_has_its_data_moved_in_the_end() -> None:
-    policy, links = placement.MinFinish(), [[Link(0.0, 1000.0)] * 2 for _ in range(2)]
-    away = ((), (Lack(2_000_000, 1),))  # to move it takes two milliseconds
-    task = Task(away, (0.0, 0.0), (1000.0, 1000.0), 2_000_000)
-    busy, idle = State(2000.0, 2, 0), State(0.0, 0, 0)
-    assert [policy(task, (busy, idle), links, 0.0) for _ in range(8)] == [0, 0, 0, 0, 0, 0, 1, 0]
+IDLE = State(0.0, 0, 0)
+AWAY = (), (Lack(2_000_000, 1),)  # to move it takes two milliseconds
 
 
-def test_what_does_not_wait_stays_whatever_the_other_device_has_done() -> None:
-    policy, links = placement.MinFinish(), [[Link(0.0, 1000.0)] * 2 for _ in range(2)]
-    chain = Task(((), (Lack(1, 1),)), (9000.0, 0.0), (1000.0, 1000.0), 1)  # behind one at home
-    states = State(9000.0, 1, 0), State(0.0, 0, 0)
-    assert [policy(chain, states, links, 0.0) for _ in range(20)] == [0] * 20
+@pytest.mark.parametrize(
+    ("ready_us", "work_us", "expected"),
+    [
+        (0.0, 4000.0, 0),  # two moves take as long as that
+        (0.0, 5001.0, 1),
+        (9000.0, 50_000.0, 0),  # it is behind a launch at home, and would wait elsewhere, too
+    ],
+)
+def test_what_waits_at_home_again_and_again_has_its_data_moved_in_the_end(
+    ready_us: float, work_us: float, expected: int
+) -> None:
+    links = [[Link(0.0, 1000.0)] * 2 for _ in range(2)]
+    task = Task(AWAY, (ready_us, 0.0), (1000.0, 1000.0), 2_000_000)
+    states = State(max(2000.0, ready_us), 2, 0, work_us), IDLE
+    assert placement.min_finish(task, states, links, 0.0) == expected
+
+
+def test_what_goes_back_each_time_is_not_sent_away() -> None:
+    links = [[Link(0.0, 1000.0)] * 2 for _ in range(2)]
+    busy = State(1500.0, 1, 0), IDLE
+    task = Task(((), ()), (0.0, 0.0), (1000.0, 1000.0), 2_000_000)
+    assert placement.min_finish(task, busy, links, 0.0) == 1
+    task = task._replace(pulls=((0, 2_000_000),))  # the first device had to get what this writes
+    assert placement.min_finish(task, busy, links, 0.0) == 0
+
+
+MIB = 1 << 20
+PROGRAMS = {  # launches: what each reads, what it writes, and how long it takes
+    "pairs": ([([2 * k], [2 * k + 1], 1170.0) for k in range(10)], 512 * MIB, 0.5),
+    "joined": ([([1], [3], 650.0), ([2], [4], 650.0), ([3, 4], [5], 2800.0)], 1024 * MIB, 1.0),
+    "a chain": ([([1], [2], 1000.0), ([2], [1], 1000.0)], 64 * MIB, 1.0),
+    "two chains": ([([1], [1], 1000.0), ([2], [2], 1000.0)], 64 * MIB, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_that_repeats_moves_its_data_until_work_is_even_and_then_no_more(
+    name: str,
+) -> None:
+    program, nbytes, share = PROGRAMS[name]
+    links, model, now_us = [[Link(22.0, 42_000.0)] * 2 for _ in range(2)], Model(2), 0.0
+    for base in {base for reads, writes, _ in program for base in reads + writes}:
+        model.coherence.written(interval(base, 0, nbytes), 0)
+    moved, ends_us = list[int](), list[float]()
+    for step in range(480):
+        moved.append(0)
+        for reads, writes, took_us in program:
+            written = [interval(base, 0, nbytes) for base in writes]
+            spans = [interval(base, 0, nbytes) for base in dict.fromkeys(reads + writes)]
+            task = model.task(spans, (took_us, took_us), written)
+            states = [State(model.free_us[i], 0, 0, model.work_us[i]) for i in range(2)]
+            device = placement.min_finish(task, states, links, now_us)
+            model.chose(task, device)
+            for span in spans:
+                for parcel in parcels(model.coherence, span, device, links, 0):
+                    model.pulls(parcel, writes)
+                    moved[-1] += parcel.end - parcel.start
+            model.runs(written, device, max(now_us, model.free_us[device]), took_us)
+            for span in written:
+                model.coherence.written(span, device)
+            now_us += 30.0
+        if step % 30 == 29:  # the program waits
+            now_us = max(now_us, *model.free_us)
+        ends_us.append(max(model.free_us))
+    assert not sum(moved[240:])
+    whole_us = sum(took_us for _, _, took_us in program)
+    assert (ends_us[-1] - ends_us[239]) / 240 < 1.1 * share * whole_us
 
 
 def test_what_is_not_due_yet_is_not_looked_at() -> None:

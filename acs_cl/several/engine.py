@@ -46,7 +46,7 @@ from .links import measured
 from .memory import AnyPart, Blocks, Everywhere, real_base
 from .model import Model, Parcel, key_of, needed, parcels
 from .placed import LEARNS, Chosen, Placed, Recorded, Step, runs
-from .placement import ASSUMED, Links, MinFinish, Owed, State
+from .placement import ASSUMED, Links, Owed, State
 from .spreading import LEAST_US, are_apart, cut, hindrance
 from .spreading import Part as PartOf
 from .staging import CHUNK, Staging
@@ -257,6 +257,7 @@ class SeveralEngine(Engine):
         self._bring(
             [(span, one.device) for one in launches for span in one.spans],
             max(self._took_us(one.key) or 0.0 for one in launches),
+            {span.base for one in launches for span in one.access.writes},
         )
         numbers = []
         for device, reason, access, key, _, command, real in launches:
@@ -341,11 +342,11 @@ class SeveralEngine(Engine):
         return SeveralHandle(self, (tuple(numbers),), command.name, access)
 
     def _spreading_gains_us(self, whole_us: float) -> float:
-        """How much earlier a launch would end in parts, if its data were apart already. Nothing
-        where the other devices have work of their own."""
-        now_us = perf_counter() * 1e6
-        free_us = [max(now_us, one) for one in self.model.free_us]
-        return max(0.0, min(free_us) + whole_us - max(free_us) - whole_us / len(free_us))
+        """How much time a device would save if a launch was in parts. Nothing where all devices
+        have about as much to do."""
+        work_us = self.model.work_us
+        gap_us = max(work_us) - min(work_us)
+        return whole_us * (1 - 1 / len(work_us)) if gap_us > whole_us else 0.0
 
     # ---- recorded graphs -------------------------------------------------------------------------
 
@@ -410,7 +411,7 @@ class SeveralEngine(Engine):
                         for device, part in enumerate(cut)
                     ]
                 else:
-                    states = list(map(State, model.free_us, active, held))
+                    states = list(map(State, model.free_us, active, held, model.work_us))
                     found = self._place(one.command, one.access, model, states, 0.0)
                     some = [Chosen(turn, one.command, one.access, *found, whole_us)]
                 for launch in some:
@@ -565,10 +566,11 @@ class SeveralEngine(Engine):
             return 0, AT_HOME
         if any(took is not None and took >= LEAST_US for took in times):
             self._ask_links()
-        task = model.task(spans, times)
+        task = model.task(spans, times, access.writes)
         if isinstance(command, TransferCommand):
             return placement.at_home(task, states), AT_HOME
         chosen = self.policy(task, states, self.team.links, now_us)
+        model.chose(task, chosen)
         return chosen, f"placed by {self.team.placement}"
 
     def _stays_short(
@@ -577,7 +579,7 @@ class SeveralEngine(Engine):
         """Whether a launch is known to be short, and the first device has all it needs: what
         `min_finish` would say, without asking it."""
         took = times[0]
-        if took is None or took >= placement.STAYS_US or type(self.policy) is not MinFinish:
+        if took is None or took >= placement.STAYS_US or self.policy is not placement.min_finish:
             return False
         return not any(span.base > 0 and model.coherence.missing(span, 0) for span in spans)
 
@@ -596,9 +598,13 @@ class SeveralEngine(Engine):
 
     def _states(self) -> list[State]:
         return [
-            State(free, backend.in_flight, store.in_use_bytes)
-            for free, backend, store in zip(
-                self.model.free_us, self.backend.backends, self.store.stores, strict=True
+            State(free, backend.in_flight, store.in_use_bytes, work)
+            for free, backend, store, work in zip(
+                self.model.free_us,
+                self.backend.backends,
+                self.store.stores,
+                self.model.work_us,
+                strict=True,
             )
         ]
 
@@ -659,6 +665,7 @@ class SeveralEngine(Engine):
         self._left.discard(blocks.number)
         self.model.coherence.forget(blocks.number)
         self.model.ready_us.pop((blocks.number, device), None)
+        self.model.pulled.pop(blocks.number, None)
         real = real_base(blocks.number, device)
         users = self.hazards.users(real)
         self.hazards.forget(real)
@@ -713,7 +720,12 @@ class SeveralEngine(Engine):
 
     # ---- copies ----------------------------------------------------------------------------------
 
-    def _bring(self, wanted: Sequence[tuple[Span, int]], waits_us: float = WAITS_US) -> None:
+    def _bring(
+        self,
+        wanted: Sequence[tuple[Span, int]],
+        waits_us: float = WAITS_US,
+        written: Container[int] = (),
+    ) -> None:
         """Copy what devices lack of some spans. Wait up to `waits_us` for bytes that a launch at
         their source is still writing."""
         parcels: list[Parcel] = []
@@ -721,6 +733,7 @@ class SeveralEngine(Engine):
             for span, device in wanted:
                 for parcel in self._lacking(span, device):
                     self._count_copy(parcel)
+                    self.model.pulls(parcel, written)
                     if any(parcel.follows(one) for one in parcels):
                         self._send(parcels, waits_us)
                         parcels = []

@@ -8,7 +8,7 @@ another. Times are in microseconds, on a clock that the caller chooses. Pure.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from ..launch.commands import KernelCommand
@@ -43,10 +43,19 @@ class Model:
         self.coherence = Coherence() if coherence is None else coherence
         self.free_us = [0.0] * devices
         """When each device will have done all its launches."""
+        self.work_us = [0.0] * devices
+        """How long the launches of each device take together, since data was moved between them."""
+        self.pulled: dict[int, tuple[int, int]] = {}
+        """{base: the device that last had to get bytes of it to read them, and how many}."""
         self.ready_us: dict[tuple[int, int], float] = {}
         """{base, device: when its last writer on that device will have ended}."""
 
-    def task(self, needed: Sequence[Span], took_us: tuple[float | None, ...] = ()) -> Task:
+    def task(
+        self,
+        needed: Sequence[Span],
+        took_us: tuple[float | None, ...] = (),
+        writes: Sequence[Span] = (),
+    ) -> Task:
         """Describe a launch for a policy. `took_us` is its known time on each device."""
         lacks: list[tuple[Lack, ...]] = []
         ready: list[float] = []
@@ -58,7 +67,21 @@ class Model:
                     missing.append(Lack(piece.nbytes, piece.devices))
             lacks.append(tuple(missing))
             ready.append(there_us)
-        return Task(tuple(lacks), tuple(ready), took_us, sum(span.nbytes for span in needed))
+        bases = dict.fromkeys(span.base for span in writes)
+        pulls = tuple(self.pulled[base] for base in bases if base in self.pulled)
+        whole = sum(span.nbytes for span in needed)
+        return Task(tuple(lacks), tuple(ready), took_us, whole, pulls)
+
+    def chose(self, task: Task, device: int) -> None:
+        """Note the device of a launch. If data has to be moved there, work is added up anew."""
+        if task.lacking(device) > min(map(task.lacking, range(len(self.work_us)))):
+            self.work_us = [0.0] * len(self.work_us)
+
+    def pulls(self, parcel: Parcel, written: Container[int]) -> None:
+        """Note a copy for a launch that writes some bases. Only a copy that is read alone tells
+        where the data is wanted."""
+        if parcel.base not in written:
+            self.pulled[parcel.base] = parcel.target, parcel.end - parcel.start
 
     def brings(
         self, command: Command, access: Access, device: int, links: Links, took_us: float
@@ -77,6 +100,7 @@ class Model:
     def runs(self, writes: Sequence[Span], device: int, start_us: float, took_us: float) -> None:
         """Note that a launch begins at a time."""
         ends = self.free_us[device] = start_us + took_us
+        self.work_us[device] += took_us
         for span in writes:
             self.ready_us[span.base, device] = ends
 

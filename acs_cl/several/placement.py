@@ -54,6 +54,8 @@ class Task(NamedTuple):
     """How long such launches took on each device; None: not known."""
     whole: int
     """The number of bytes that the launch reads, or may leave unchanged."""
+    pulls: tuple[tuple[int, int], ...] = ()
+    """For each array that it writes: the device that last had to get bytes of it, and how many."""
 
     def lacking(self, device: int) -> int:
         """Return how many bytes a device lacks."""
@@ -69,6 +71,8 @@ class State(NamedTuple):
     """The number of its launches."""
     held: int
     """The number of bytes of arrays on it."""
+    work_us: float = 0.0
+    """How long its launches took together, since data was last moved to even this out."""
 
 
 Policy = Callable[[Task, Sequence[State], Links, float], int]
@@ -133,49 +137,42 @@ class Owed:
         return pays
 
 
-class MinFinish:
-    """Chooses the device on which the launch ends first, if the gain is more than the cost of
-    placing. Launches that are short, or whose time is unknown, stay where their data is. New data,
-    and little data of short launches, goes to the first device, where the core launches by itself.
+def min_finish(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
+    """Choose the device on which the launch ends first, if that is earlier than at home by more
+    than placing takes. Short and unknown ones stay at home. What is new, and little data of short
+    ones, goes to the first device, where the core makes such launches by itself.
 
-    A launch that is repeated may wait at home each time, because moving its data takes longer than
-    one wait. So the work of each device is added up. The data moves when the work at home exceeds
-    that of another device by twice the cost of the move.
-    """
+    What a launch writes may have to go elsewhere afterwards, as it had to before: that counts as a
+    part of the launch. And a launch that comes again and again may wait at home each time, since to
+    move its data would take longer than one wait. So it is moved once home has had more work than
+    the other device, by twice as much as the move costs."""
+    home = at_home(task, states)
+    if task.lacking(0) <= task.lacking(home):
+        home = 0
+    took = task.took_us[home]
+    if took is None:
+        return home
+    if took < STAYS_US and task.whole:
+        arrives = arrives_us(task, 0, links, now_us)
+        return 0 if arrives < now_us + STAYS_US else home
 
-    def __init__(self) -> None:
-        self._work_us: list[float] = []
+    def finish(device: int, arrives: float) -> tuple[float, bool, int]:
+        own = task.took_us[device]
+        ends = max(now_us, states[device].free_us, arrives) + (took if own is None else own)
+        ends += sum(links[device][to].took_us(many) for to, many in task.pulls if to != device)
+        return ends + STAYS_US * (device != home), device != home, device
 
-    def __call__(self, task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
-        """Choose the device."""
-        home = at_home(task, states)
-        if task.lacking(0) <= task.lacking(home):
-            home = 0
-        took = task.took_us[home]
-        if took is None:
-            return home
-        if took < STAYS_US and task.whole:
-            arrives = arrives_us(task, 0, links, now_us)
-            return 0 if arrives < now_us + STAYS_US else home
-
-        def finish(device: int, arrives: float) -> tuple[float, bool, int]:
-            own = task.took_us[device]
-            ends = max(now_us, states[device].free_us, arrives) + (took if own is None else own)
-            return ends + STAYS_US * (device != home), device != home, device
-
-        devices = range(len(states))
-        arrivals = [arrives_us(task, device, links, now_us) for device in devices]
-        chosen = min(map(finish, devices, arrivals))[2]
-        work = self._work_us = self._work_us or [0.0] * len(states)
-        if chosen == home:
-            # as if its data had been moved before, once all of it was ready
-            begins = max(now_us, *task.ready_us)
-            _, is_other, target = min(finish(device, begins) for device in devices)
-            cost_us = arrivals[target] - begins
-            if is_other and work[home] - work[target] > 2 * cost_us + took:
-                chosen, work[:] = target, [0.0] * len(states)
-        work[chosen] += took
+    devices = range(len(states))
+    arrivals = [arrives_us(task, device, links, now_us) for device in devices]
+    _, is_other, chosen = min(map(finish, devices, arrivals))
+    if is_other:
         return chosen
+    # as if its data had been moved before, from where it is ready last
+    begins = max(now_us, *task.ready_us)
+    _, is_other, target = min(finish(device, begins) for device in devices)
+    gap_us = states[home].work_us - states[target].work_us
+    is_moved = is_other and gap_us > 2 * (arrivals[target] - begins) + took
+    return target if is_moved else home
 
 
 def arrives_us(task: Task, device: int, links: Links, now_us: float) -> float:
@@ -232,7 +229,7 @@ def _by_transfer_time(task: Task, links: Links, pick: Callable[[list[float]], fl
 
 
 _POLICIES: dict[str, Callable[[], Policy]] = {
-    "min_finish": MinFinish,
+    "min_finish": lambda: min_finish,
     "round_robin": RoundRobin,
     "stream_aware": lambda: stream_aware,
     "min_transfer_size": lambda: min_transfer_size,
