@@ -37,6 +37,7 @@ BLOCKS = {
     "beside-pytorch": "figures.comparison_tables:beside_pytorch_block",
     "few-groups": "figures.comparison_tables:few_groups_block",
     "corpus": "figures.comparison_tables:corpus_block",
+    "devices": "figures.device_tables:block",
     "clients": "figures.client_tables:tests",
     "clients-speed": "figures.client_tables:speed",
     "gains": "figures.gains:gains",

@@ -1,20 +1,25 @@
 """Several devices: the same programs on one device and on all of them, results compared.
 
     python -m acs_cl.benchmarks devices                         # two devices of the platform
+    python -m acs_cl.benchmarks devices --devices 0 1 2 3 --out devices.json
     python -m acs_cl.benchmarks devices --devices 0 0 --scale 0.01 --only jacobi
     python -m acs_cl.benchmarks devices --suite                 # the workloads of the suite
     python -m acs_cl.benchmarks devices --copies                # from one device to another one
 
 In: devices, given as indices; one that comes twice stands for two, for a rehearsal. Out: a line for
 each program, as soon as it is known: milliseconds a step on one device and on all, copies and bytes
-of all steps, launches by device. A rehearsal on one device says nothing about speed.
+of all steps and of the timed ones, launches by device. `--out` has a document for the tables of
+docs/measurements.md: copies, and all programs on two devices and on all.
+
+A program moves its data to other devices while it runs, once that pays. So programs run for some
+seconds before they are timed (`--warm`). A rehearsal on one device says nothing about speed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from time import monotonic, perf_counter
@@ -23,15 +28,21 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import Runtime
+from ...devices import choose
 from ...records import HostArray, Report
 from ...several.engine import SeveralEngine
 from ..workloads import catalogue
+from . import documents
 from .device_programs import PROGRAMS, Step
+from .machine import machine
 from .timing import interleave
 
 SMALLEST = "tiny"
 """The size of the suite's workloads for rehearsals."""
 
+
+SAMPLE_MS, MOST_EACH = 40.0, 40
+VERSION = 1
 
 COPIES = (4 << 10, 64 << 10, 1 << 20, 4 << 20, 64 << 20, 256 << 20)
 """Bytes of the copies that are timed."""
@@ -44,7 +55,9 @@ class How(NamedTuple):
     scale: float
     steps: int
     each: int
-    """Steps between two waits."""
+    """Steps between two waits; 0: as many as take some `SAMPLE_MS`."""
+    warm_s: float
+    """How long programs run before they are timed."""
     spread: bool | None
     size: str
     """Of workloads of the suite; empty for the programs of `device_programs`."""
@@ -70,11 +83,19 @@ class Made:
         self.runtime = Runtime(only, **several)  # type: ignore[arg-type]
         program = _workload(name, self.runtime, how.size) if how.size else None
         self._step, self.result = program or PROGRAMS[name](self.runtime, how.scale)
-        self._each = how.each
 
-    def step_ms(self) -> float:
+    def step_ms(self, each: int) -> float:
         """Run some steps, and say how long one took."""
-        return _step_ms(self.runtime, self._step, self._each)
+        return _step_ms(self.runtime, self._step, each)
+
+    def moved(self) -> tuple[int, int]:
+        """Say how many copies there were between devices so far, and of how many bytes."""
+        links = [
+            link
+            for device in self.runtime.stats().get("devices", ())
+            for link in device["from"].values()
+        ]
+        return sum(link["copies"] for link in links), sum(link["bytes"] for link in links)
 
 
 def _step_ms(runtime: Runtime, step: Callable[[], object], each: int) -> float:
@@ -90,21 +111,57 @@ def line(name: str, how: How) -> Report:
     """Compare one device with all, in turns: the results have to be the same."""
     one, every = Made(name, how.devices[:1], how), Made(name, how.devices, how)
     with one.runtime, every.runtime:
-        found = interleave({"one": one.step_ms, "all": every.step_ms}, how.steps)
+        took_ms = min(one.step_ms(1) for _ in range(3))
+        each = how.each or max(1, min(MOST_EACH, int(SAMPLE_MS / took_ms)))
+        until, warm = monotonic() + how.warm_s, 0
+        while monotonic() < until or warm < 2:
+            every.step_ms(each)
+            warm += 1
+        for _ in range(warm):  # for the result, which both have to have after as many steps
+            one.step_ms(each)
+        for _ in range(3):
+            every.step_ms(1)
+        before = every.moved()
+        found = interleave(
+            {"one": lambda: one.step_ms(each), "all": lambda: every.step_ms(each)}, how.steps
+        )
+        copies, nbytes = every.moved()
         np.testing.assert_allclose(every.result(), one.result(), rtol=1e-3, atol=1e-5)
-        stats = every.runtime.stats()
-    one_ms, all_ms = (found[name][how.steps // 2 :] for name in ("one", "all"))
-    links = [link for device in stats["devices"] for link in device["from"].values()]
+        launches = [device["launches"] for device in every.runtime.stats()["devices"]]
+    one_ms, all_ms = found["one"], found["all"]
     return {
         "program": name,
+        "devices": len(how.devices),
         "one_ms": round(median(one_ms), 4),
         "all_ms": round(median(all_ms), 4),
         "times": round(median(one_ms) / median(all_ms), 3),
         "times_at_best": round(min(one_ms) / min(all_ms), 3),
-        "copies": sum(link["copies"] for link in links),
-        "bytes": sum(link["bytes"] for link in links),
-        "launches": [device["launches"] for device in stats["devices"]],
+        "steps_between_waits": each,
+        "samples": how.steps,
+        "copies": copies,
+        "bytes": nbytes,
+        "copies_timed": copies - before[0],
+        "bytes_timed": nbytes - before[1],
+        "launches": launches,
     }
+
+
+def document(how: How, within: float) -> Iterator[documents.Document]:
+    """Give copies, and programs on two devices and on all, as they are known."""
+    found: documents.Document = {
+        "acs_cl_devices": VERSION, "machine": machine(choose(how.devices[0])),
+        "warm_s": how.warm_s, "samples": how.steps,
+        "copies": copies(how.devices, how.steps), "programs": [],
+    }  # fmt: skip
+    yield found
+    until = monotonic() + within
+    for many in sorted({2, len(how.devices)}):
+        for name in PROGRAMS:
+            if monotonic() > until:
+                return
+            found["programs"].append(line(name, how._replace(devices=how.devices[:many])))
+            print("  ".join(f"{key} {value}" for key, value in found["programs"][-1].items()))
+            yield found
 
 
 def copies(devices: Sequence[int], times: int) -> list[Report]:
@@ -140,7 +197,9 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--devices", type=int, nargs="+", default=[0, 1], help="indices")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full sizes")
     parser.add_argument("--steps", type=int, default=20, help="times that are taken")
-    parser.add_argument("--each", type=int, default=1, help="steps between two waits")
+    parser.add_argument("--each", type=int, default=0, help="steps between two waits")
+    parser.add_argument("--warm", type=float, default=2.0, help="seconds before times are taken")
+    parser.add_argument("--out", type=Path, help="a document of copies and all programs")
     parser.add_argument("--spread", action="store_true", help="cut whatever can be cut")
     parser.add_argument("--suite", action="store_true", help="workloads of the suite")
     parser.add_argument("--copies", action="store_true", help="copies between the first two")
@@ -150,7 +209,12 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--json", type=Path, help="where the lines go")
     args = parser.parse_args(words)
     size = args.size if args.suite else ""
-    how = How(args.devices, args.scale, args.steps, args.each, args.spread or None, size)
+    spread = args.spread or None
+    how = How(args.devices, args.scale, args.steps, args.each, args.warm, spread, size)
+    if args.out is not None:
+        for whole in document(how, args.within):
+            documents.write(args.out, whole)
+        return 0
     if args.copies:
         rows = copies(args.devices, args.steps)
         for row in rows:

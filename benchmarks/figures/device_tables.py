@@ -1,0 +1,73 @@
+"""Tables of several devices: programs beside one device, and copies between two.
+
+In: `results/devices-*.json` (`benchmarks devices --out`). Out: Markdown. What misses its bar is
+bold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from acs_cl.benchmarks.figures.markdown import table
+from acs_cl.benchmarks.suite import documents
+
+FAST = {"jacobi", "product", "black_scholes", "bodies"}
+LEAST = {2: (1.8, 1.5), 4: (3.4, None)}
+"""By number of devices: how many times as fast these have to be, and the others."""
+MOST_US, LEAST_GB_S = {4 << 10: 30.0}, {64 << 20: 45.0, 256 << 20: 45.0}
+"""Bars of copies, by bytes."""
+
+Document = Mapping[str, Any]
+
+
+def block(results: Path) -> str:
+    """Write all tables of a folder of results."""
+    paths = sorted(results.glob("devices-*.json"))
+    found = [part for path in paths for part in _of(documents.read(path))]
+    return "\n\n".join(found) or "No results are committed yet."
+
+
+def _of(document: Document) -> Iterator[str]:
+    rows = [_row(one) for one in document["programs"]]
+    heads = [
+        *("program", "devices", "one, ms a step", "all, ms a step", "times", "at best"),
+        *("has to be", "MiB moved a step"),
+    ]
+    yield table(heads, rows)
+    yield table(
+        ["bytes", "us", "GB/s", "has to be"], [_copy(one) for one in document["copies"]], "rrrl"
+    )
+    where = document["machine"]
+    yield (
+        f"{where['device']}, driver {where['driver']}: {where['date']}, commit {where['commit']}. "
+        f"Programs ran for {document['warm_s']:g} s first; medians of {document['samples']} "
+        "interleaved samples."
+    )
+
+
+def _row(one: Document) -> list[str]:
+    is_fast = one["program"] in FAST
+    least = LEAST.get(one["devices"], (None, None))[not is_fast]
+    times = f"{one['times']:.2f}x"
+    if least is not None and one["times"] < least:
+        times = f"**{times}**"
+    steps = one["steps_between_waits"] * one.get("samples", 1)
+    moved = one["bytes_timed"] / steps / (1 << 20)
+    return [
+        one["program"], str(one["devices"]), f"{one['one_ms']:.3f}", f"{one['all_ms']:.3f}", times,
+        f"{one['times_at_best']:.2f}x", f"at least {least}x" if least else "", f"{moved:.3f}",
+    ]  # fmt: skip
+
+
+def _copy(one: Document) -> list[str]:
+    nbytes, us, rate, bar = one["bytes"], one["there_us"], one["there_GB_s"], ""
+    shown = [f"{us:,.1f}", f"{rate:.1f}"]
+    if most := MOST_US.get(nbytes):
+        bar = f"at most {most:g} us"
+        shown[0] = f"**{shown[0]}**" if us > most else shown[0]
+    if least := LEAST_GB_S.get(nbytes):
+        bar = f"at least {least:g} GB/s"
+        shown[1] = f"**{shown[1]}**" if rate < least else shown[1]
+    return [f"{nbytes:,}", *shown, bar]
