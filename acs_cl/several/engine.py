@@ -308,12 +308,12 @@ class SeveralEngine(Engine):
         bases = {span.base for span in (*access.reads, *access.writes)}
         like = key, frozenset(bases)
         gains_us = self._spreading_gains_us(whole_us)
-        if (
-            self.spread is None
-            and self._spread_apart.isdisjoint(bases)
-            and (whole_us < LEAST_US or not self.owed.is_due(like, gains_us, self.apart))
-        ):
-            return None
+        if self.spread is None:
+            if whole_us < LEAST_US:
+                return None
+            may_be_apart = not self._spread_apart.isdisjoint(bases)
+            if not may_be_apart and not self.owed.is_due(like, gains_us, self.apart):
+                return None
         if hindrance(source, command):
             return None
         parts = cut(command, many, access_of)
