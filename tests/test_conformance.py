@@ -190,6 +190,8 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "as bytes": lambda m: m[2:4].view(np.uint8)[:, 3:9],
     "as wide": lambda m: m.view(np.int64)[1:6],
     "nothing": lambda m: m[3:3],
+    "nothing of a column, flat": lambda m: m[3:3, 2:5].reshape(-1),
+    "nothing, turned, as bytes": lambda m: m[3:3].T[:, ::2].view("u4"),
 }
 
 

@@ -42,8 +42,11 @@ OF_OTHERS = {
 }
 """Public names in the sources that no method of ours has: of classes of the core and of records, of
 Python's and PyOpenCL's objects, of keywords, and of launches."""
-INHERITED = {"__module__", "__doc__", "__new__", "__nb_signature__", "__vectorcalloffset__"}
-"""What every class of an extension has, whatever it is for."""
+INHERITED = {
+    "__module__", "__doc__", "__new__", "__nb_signature__", "__vectorcalloffset__",
+    "__setattr__", "__delattr__",
+}  # fmt: skip
+"""What a class of an extension has, whatever it is for; any class of Python can set attributes."""
 
 
 def declared() -> dict[str, ast.stmt]:

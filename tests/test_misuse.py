@@ -276,6 +276,31 @@ def test_freed_array_is_refused_and_its_views_live_on(setting: Any) -> None:
     assert (half.get() == np.arange(8, 16)).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("dtype", np.dtype("f4"), r"view\(dtype\)"),
+        ("shape", (4, 4), r"reshape\(shape\)"),
+        ("strides", (8,), "a slice"),
+        ("size", 4, "a slice"),
+        ("nbytes", 4, "a slice"),
+    ],
+)
+def test_what_an_array_is_cannot_be_set(
+    setting: Any, name: str, value: object, instead: str
+) -> None:
+    """Another value would contradict the bytes that launches on it are known to touch."""
+    x = setting[2]
+    for array in (x, x[2:9], x[::2], x[3:3]):
+        before = getattr(array, name)
+        with pytest.raises(AttributeError, match=f"the {name} of an array.*by {instead}"):
+            setattr(array, name, value)
+        with pytest.raises(AttributeError, match="cannot be set"):
+            delattr(array, name)
+        assert getattr(array, name) == before
+    assert (x.get() == np.arange(16)).all()
+
+
 def test_program_that_does_not_build_shows_log_and_line(setting: Any) -> None:
     rt = setting[0]
     with pytest.raises(BuildError) as caught:

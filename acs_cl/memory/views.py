@@ -62,11 +62,12 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 
 def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
-    """Tell whether the elements lie one after another in C order. Lengths of 1 do not matter."""
+    """Tell whether the elements lie one after another in C order. Lengths of 1 do not matter, and
+    of no elements any strides do."""
     step = itemsize
+    if 0 in shape:
+        return True
     for length, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if length == 0:
-            return True
         if length != 1 and stride != step:
             return False
         step *= length

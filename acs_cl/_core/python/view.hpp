@@ -73,9 +73,35 @@ inline PyMemberDef view_members[] = {
     {"size", T_LONGLONG, offsetof(View, size), 0, nullptr},
     {"nbytes", T_LONGLONG, offsetof(View, nbytes), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
+
+// What says which bytes an array is, and what makes another view of them. With another value it would
+// contradict the spans.
+struct Fixed {
+    const char *name, *instead;
+    PyObject *interned;
+};
+inline std::array<Fixed, 5> fixed{{{"dtype", "view(dtype)", nullptr},
+                                   {"shape", "reshape(shape)", nullptr},
+                                   {"strides", "a slice", nullptr},
+                                   {"size", "a slice", nullptr},
+                                   {"nbytes", "a slice", nullptr}}};
+
+inline int view_set(PyObject *self, PyObject *name, PyObject *value) {
+    if (reinterpret_cast<View *>(self)->spans)  // which it gets behind them
+        for (const Fixed &one : fixed)
+            if (name == one.interned)
+                return PyErr_Format(PyExc_AttributeError,
+                                    "the %s of an array cannot be set; make a view of it, by %s", one.name,
+                                    one.instead),
+                       -1;
+    return PyObject_GenericSetAttr(self, name, value);
+}
+
 inline PyObject *new_view_type() {
+    for (Fixed &one : fixed) one.interned = PyUnicode_InternFromString(one.name);
     return new_type<View>("acs_cl._core.View", BASE | COLLECTED,
                           {{Py_tp_new, slot(PyType_GenericNew)},
+                           {Py_tp_setattro, slot(view_set)},
                            {Py_tp_members, view_members},
                            {Py_tp_getset, view_properties}});
 }
