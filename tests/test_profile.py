@@ -18,6 +18,8 @@ from acs_cl.opencl_c.modes import bodies
 from acs_cl.opencl_c.modes.operations import TURNS, Sizes, operations
 from acs_cl.opencl_c.parse import clang
 from acs_cl.records import Access, Span
+from acs_cl.several.engine import SeveralEngine
+from acs_cl.several.model import Parcel
 
 SOURCE = """
 kernel void heavy(global const float *x, global float *y, int rounds)
@@ -84,6 +86,47 @@ def test_a_profile_leaves_arrays_as_they_were(rt: acs.Runtime) -> None:
     np.testing.assert_array_equal(y.get(), np.arange(64))
     graph.replay()
     np.testing.assert_array_equal(y.get()[:10], [9, 9, 9, 9, 9, 9, 9, 9, 5, 10])
+
+
+def test_what_is_not_an_array_is_not_written_for_a_profile(rt: acs.Runtime) -> None:
+    """Nobody could put it back."""
+    prog = rt.build(SOURCE)
+    values = np.arange(64, dtype="f4")
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffer = cl.Buffer(rt.context, flags, hostbuf=values)
+    with rt.record() as graph:
+        prog.add((64,), None, buffer)
+    with pytest.raises(
+        acs.UsageError, match=r"profile: launch 1 \(add\) writes memory that is not"
+    ):
+        graph.profile()
+    found = np.empty_like(values)
+    cl.enqueue_copy(cl.CommandQueue(rt.context), found, buffer)
+    np.testing.assert_array_equal(found, values)
+
+
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_a_profile_has_its_data_on_the_device_that_it_measures(
+    device: cl.Device, memory: str
+) -> None:
+    """Kernels find indices there, not what was in that memory before."""
+    source = """kernel void move(global float *x, global const int *at)
+                { int i = get_global_id(0); x[at[i]] += i; }"""
+    with acs.Runtime(devices=[device, device], memory=memory, placement="round_robin") as rt:
+        prog = rt.build(source)
+        arrays = [(rt.zeros(64), rt.array(np.arange(64)[::-1], "i4")) for _ in range(3)]
+        with rt.record() as graph:
+            for x, at in arrays:
+                prog.move((64,), None, x, at)
+        graph.replay()
+        engine, seen = rt.engine, list[Parcel]()
+        assert isinstance(engine, SeveralEngine)
+        engine.parcels = seen.append
+        assert len(graph.profile(fresh=True)) == 3
+        assert {one.target for one in seen} == {0}
+        graph.replay()
+        for x, _ in arrays:
+            np.testing.assert_array_equal(x.get(), 2 * np.arange(64)[::-1])
 
 
 def test_times_are_kept_by_kernel_size_and_device(

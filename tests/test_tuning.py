@@ -160,14 +160,24 @@ def test_arrays_have_what_they_had_and_time_is_bounded(
 ) -> None:
     rt, prog = made
     x = rt.array(np.arange(N), "i4")
+    others = copied, filled, stored, made_by_host = [rt.zeros(4, "i4") for _ in range(4)]
     with rt.record() as graph:
         for _ in range(3):
             prog.add((N,), (256,), x)
+        copied.copy_from(x[:4])
+        filled[1:3] = 7
+        stored.set([1, 2, 3, 4])
+        rt.call(lambda out: out.fill(9), writes=made_by_host)
     graph.replay()
+    before = [other.get() for other in others]
+    for other in others[1:]:
+        other.fill(5)
+    before[1:] = [other.get() for other in others[1:]]
     found = graph.tune(0)  # no time for anything
     assert [one.gains for one in found.tried] == [{}]
     graph.tune()  # which measures
     np.testing.assert_array_equal(x.get(), np.arange(N) + 3)
+    np.testing.assert_array_equal([other.get() for other in others], before)
     graph.replay()
     np.testing.assert_array_equal(x.get(), np.arange(N) + 6)
 
@@ -182,6 +192,14 @@ def test_what_cannot_be_tuned_says_why(
         prog.add((1,), (1,), left)
     with pytest.raises(acs.UsageError, match="the graph has loops, which are not tuned"):
         graph.tune()
+    buffer = cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, x.nbytes)
+    with rt.record() as foreign:
+        x.fill(1)
+        prog.add((N,), (256,), buffer)
+    with pytest.raises(
+        acs.UsageError, match=r"tune: launch 2 \(add\) writes memory that is not an"
+    ):
+        foreign.tune()
     graph.close()
     with pytest.raises(acs.UsageError, match="tune: the graph is closed"):
         graph.tune()

@@ -48,7 +48,7 @@ from ..memory.array import Array
 from ..memory.blocks import Base
 from ..observe.explain import Explanation
 from ..ranges import merged
-from ..records import Access, Command
+from ..records import EVERYTHING, Access, Command, HostArray
 from ..scheduler.cutting import Single
 from ..scheduler.orders import ORDERS
 from ..scheduler.segment import Segment
@@ -592,7 +592,8 @@ class Graph:
 
         The profile has, for each launch, its time alone, bytes, operations, and whether it computes
         or waits for memory. Times that were kept on disk are used, unless `fresh`. Otherwise all
-        launches run some times, one after another, and arrays then get their contents back.
+        launches run some times, one after another, host tasks too. Arrays then get their contents
+        back, and a graph that writes other memory is refused.
         """
         from .profile import known, measured
 
@@ -601,11 +602,10 @@ class Graph:
             recorded = self._pairs(range(len(self)))
             found = None if fresh else known(self.engine, recorded)
             if found is None:
-                if may_be_poisoned(self.engine, self._access):
-                    raise UsageError("profile: launches have failed that these depend on")
-                arrays = [array for call in self._calls for array in call.arrays()]
+                if why := self._why_not_tried():
+                    raise UsageError(f"profile: {why}")
                 found = measured(
-                    self.engine, recorded, arrays, lambda place: self._single(place)[-1]
+                    self.engine, recorded, self._saved(), lambda place: self._single(place)[-1]
                 )
             self._profile = found
             if self._order != "first_in":
@@ -615,9 +615,10 @@ class Graph:
     def tune(self, within_s: float = TUNING_S) -> Tuning:
         """Try how the launches are best cut into bands, and cut them so from the next replay on.
 
-        It takes up to about `within_s` seconds. Arrays get their contents back. The result is kept
-        on disk, for launches with `bands="auto"`. A launch that is not clearly faster in bands
-        stays whole.
+        It takes up to about `within_s` seconds, in which the graph is replayed many times, host
+        tasks too. Arrays get their contents back, and a graph that writes other memory is refused.
+        The result is kept on disk, for launches with `bands="auto"`. A launch that is not clearly
+        faster in bands stays whole.
         """
         return self._tune(within_s, lambda text, share: None)
 
@@ -626,18 +627,15 @@ class Graph:
 
         self._check("tune")
         with self._lock:
-            if self._loops:
-                raise UsageError("tune: the graph has loops, which are not tuned")
-            if may_be_poisoned(self.engine, self._access):
-                raise UsageError("tune: launches have failed that these depend on")
+            if why := self._why_not_tuned():
+                raise UsageError(f"tune: {why}")
             single = {
                 number: self._pairs(places)[0]
                 for number, places in enumerate(self._places)
                 if len(places) == 1 and isinstance(self._calls[number].function, Kernel)
             }
-            arrays = [array for call in self._calls for array in call.arrays()]
             found, cuts = tuned(
-                self.engine, self._calls, single, self._again, arrays, within_s, tell
+                self.engine, self._calls, single, self._again, self._saved(), within_s, tell
             )
             default = self.engine.options.bands
             changed = {
@@ -655,12 +653,35 @@ class Graph:
 
         self._tunes = False
         path = self.engine.options.tune_file
-        if path and not self._loops and not may_be_poisoned(self.engine, self._access):
+        if path and not self._why_not_tuned():
             say = Progress()
             try:
                 note(self._tune(TUNING_S, say), path)
             finally:
                 say.end()
+
+    def _why_not_tuned(self) -> str:
+        """Say why it cannot be tuned; "" if it can."""
+        return "the graph has loops, which are not tuned" if self._loops else self._why_not_tried()
+
+    def _why_not_tried(self) -> str:
+        """Say why its launches cannot run for a trial that leaves all as it was; "" if they can."""
+        if may_be_poisoned(self.engine, self._access):
+            return "launches have failed that these depend on"
+        for number, (command, access, *_) in enumerate(self._launches, 1):
+            if any(span.base <= EVERYTHING for span in access.writes):
+                return (
+                    f"launch {number} ({command.name}) writes memory that is not an array's, and "
+                    "only arrays would get back what they had"
+                )
+        return ""
+
+    def _saved(self) -> list[tuple[Array, HostArray]]:
+        """Save the bytes of the program's arrays that the launches write."""
+        from .profile import saved
+
+        arrays = [array for call in self._calls for array in call.arrays()]
+        return saved(self._pairs(range(len(self))), arrays)
 
     def _again(self, calls: Sequence[Call]) -> Graph:
         """Record a graph of other calls."""

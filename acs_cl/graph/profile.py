@@ -28,7 +28,7 @@ from ..host import files
 from ..host.digest import digest
 from ..launch.commands import KernelCommand
 from ..ranges import merged
-from ..records import EVERYTHING, Access, Command, HostArray
+from ..records import Access, Command, HostArray
 from .costs import Profile, Recorded, bytes_of, profile_of
 
 if TYPE_CHECKING:
@@ -59,13 +59,12 @@ def known(engine: Engine, launches: Sequence[Recorded]) -> Profile | None:
 def measured(
     engine: Engine,
     launches: Sequence[Recorded],
-    arrays: Sequence[Array],
+    kept: Sequence[tuple[Array, HostArray]],
     run: Callable[[int], int],
 ) -> Profile:
-    """Run all launches alone, `RUNS` times, and put the arrays back. `run`: launches the one at a
-    place in the ordinary way, and returns its number."""
+    """Run all launches alone, `RUNS` times, and put back what was `kept`. `run`: launches the one
+    at a place in the ordinary way, and returns its number."""
     rates = balance(engine.device, engine.context)
-    kept = saved(launches, arrays)
     try:
         taken = [_times(engine, launches, run) for _ in range(RUNS)]
     finally:
@@ -93,23 +92,26 @@ def _times(engine: Engine, launches: Sequence[Recorded], run: Callable[[int], in
         engine.context, engine.device, cl.command_queue_properties.PROFILING_ENABLE
     )
     found = []
-    for place, (command, _) in enumerate(launches):
+    for place, (command, access) in enumerate(launches):
         if type(command) is KernelCommand:
-            found.append(_alone_us(engine, command, queue))
+            found.append(_alone_us(engine, command, access, queue))
         else:
             engine.wait_quietly(run(place))
             found.append(0.0)
     return found
 
 
-def _alone_us(engine: Engine, command: KernelCommand, queue: cl.CommandQueue) -> float:
+def _alone_us(
+    engine: Engine, command: KernelCommand, access: Access, queue: cl.CommandQueue
+) -> float:
     """Time one kernel while nothing else is in flight."""
     for _ in range(TRIES):
         engine.drain()
         with engine.lock:
+            made = engine.taken_home(command, access)
             if len(engine.table):
-                continue  # another thread was quicker
-            event = command.enqueue(queue, None)
+                continue  # another thread was quicker, or copies of what it needs
+            event = made.enqueue(queue, None)
             queue.flush()
             wait_for_event(event)
             return float(event.profile.end - event.profile.start) / 1e3
@@ -119,18 +121,14 @@ def _alone_us(engine: Engine, command: KernelCommand, queue: cl.CommandQueue) ->
 def saved(launches: Sequence[Recorded], arrays: Sequence[Array]) -> list[tuple[Array, HostArray]]:
     """Save the bytes of the program's arrays that the launches overwrite."""
     written = [span for _, access in launches for span in access.writes]
-    everything = any(span.base == EVERYTHING for span in written)
     by_base = {array.base.number: array for array in arrays if array.base is not None}
-    saved = []
+    found = []
     for number, array in by_base.items():
-        assert array.base is not None
-        spans = [(0, array.base.nbytes)]
-        if not everything:
-            spans = [(one.start, one.end) for one in merged(s for s in written if s.base == number)]
-        for start, end in spans:
-            part = array.view_at(start, (end - start,), (1,), np.dtype(np.uint8))
-            saved.append((part, part.get()))
-    return saved
+        for one in merged(span for span in written if span.base == number):
+            shape = (one.end - one.start,)
+            part = array.view_at(one.start, shape, (1,), np.dtype(np.uint8))
+            found.append((part, part.get()))
+    return found
 
 
 # ---- on disk -------------------------------------------------------------------------------------

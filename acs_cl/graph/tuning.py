@@ -26,9 +26,9 @@ from .. import core
 from ..access.cuts import AUTO, Cut, Policy, Row, asked, policy
 from ..host import files
 from ..launch.commands import KernelCommand
-from ..records import Access, Command
+from ..records import Access, Command, HostArray
 from .calls import Call
-from .profile import name_of, saved
+from .profile import name_of
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -114,7 +114,7 @@ def tuned(
     calls: Sequence[Call],
     launches: Mapping[int, tuple[Command, Access]],
     record: Callable[[Sequence[Call]], Replayed],
-    arrays: Sequence[Array],
+    kept: Sequence[tuple[Array, HostArray]],
     within_s: float,
     tell: Callable[[str, float], None],
 ) -> tuple[Tuning, dict[int, str]]:
@@ -122,6 +122,7 @@ def tuned(
 
     - `launches`: of calls that are one launch of a kernel.
     - `record`: makes a graph of calls.
+    - `kept`: what the arrays get back.
     - `tell`: gets the present trial, and the share of the work done.
 
     Ctrl-C ends the trials; results until then are kept.
@@ -132,7 +133,6 @@ def tuned(
         if (file := name_of(engine.device, *launch))
     }
     start = perf_counter()
-    kept = saved(list(launches.values()), arrays)
     cuts: dict[Kind, str] = dict.fromkeys(kinds.values(), OFF)
     gain, tried = Gain(1.0, 1.0), []
     interrupted: KeyboardInterrupt | None = None

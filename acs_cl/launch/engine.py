@@ -469,6 +469,11 @@ class Engine(Books):
         """Return the command for the first device, where checks look at memory."""
         return command
 
+    def taken_home(self, command: Command, access: Access) -> Command:
+        """Return the command for whoever enqueues it on the first device. What it needs is there,
+        or launches in flight copy it."""
+        return command
+
     def about_devices(self) -> list[dict[str, object]]:
         """Report what each of several devices has done."""
         return []

@@ -287,6 +287,13 @@ class SeveralEngine(Engine):
         with self.lock:
             return self._bound(command, 0)
 
+    def taken_home(self, command: Command, access: Access) -> Command:
+        """Bind a command to the first device, and take what it touches there."""
+        with self.lock:
+            self._bring([(span, 0) for span in needed(command, access)])
+            self._written(access.writes, 0)
+        return self.at_home(command)
+
     # ---- launches in parts -----------------------------------------------------------------------
 
     def launch_spread(
@@ -474,9 +481,7 @@ class SeveralEngine(Engine):
     def _broke_off(self, run: Placed, made: int) -> None:
         """Note what a run has written before one of its launches was refused."""
         for step in run.steps[:made]:
-            for span in step.chosen.access.writes:
-                if span.base > 0:
-                    self.model.coherence.written(span, step.chosen.device)
+            self._written(step.chosen.access.writes, step.chosen.device)
 
     def _ask_links(self) -> None:
         """Measure the links before they matter for the first time."""
@@ -610,17 +615,7 @@ class SeveralEngine(Engine):
 
     def _launched(self, access: Access, device: int, key: Key | None) -> None:
         """Note what a launch changes in the coherence and on the model's clock."""
-        for span in access.writes:
-            if span.base == EVERYTHING:
-                for number in list(self._blocks):
-                    if device:
-                        self._leave(number)
-                    for piece in self.model.coherence.all_of(number):
-                        self.model.coherence.written(_span_of(piece), device)
-            elif span.base > 0:
-                if device:
-                    self._leave(span.base)
-                self.model.coherence.written(span, device)
+        self._written(access.writes, device)
         if not device and self._left and self.table.usable:
             for base in {span.base for span in (*access.reads, *access.writes)} & self._left:
                 self._take_up(base)
@@ -630,6 +625,17 @@ class SeveralEngine(Engine):
             free_us = now_us
         took = self.times.took_us(key, device) or 0.0
         self.model.runs(access.writes, device, max(free_us, now_us), took)
+
+    def _written(self, spans: Sequence[Span], device: int) -> None:
+        """Note that only this device has these bytes from now on."""
+        for span in spans:
+            if span.base == EVERYTHING:
+                for number in list(self._blocks):
+                    self._written(list(map(_span_of, self.model.coherence.all_of(number))), device)
+            elif span.base > 0:
+                if device:
+                    self._leave(span.base)
+                self.model.coherence.written(span, device)
 
     # ---- memory ----------------------------------------------------------------------------------
 
@@ -713,10 +719,8 @@ class SeveralEngine(Engine):
         with self.lock:
             self.make_room()
             self._bring([(span, device) for span in spans])
-            for span in spans if alone else ():
-                if device:
-                    self._leave(span.base)
-                self.model.coherence.written(span, device)
+            if alone:
+                self._written(spans, device)
 
     # ---- copies ----------------------------------------------------------------------------------
 
