@@ -279,6 +279,44 @@ def test_a_kernel_that_was_given_arguments_before_there_was_a_queue(rt: acs.Runt
     assert queue.not_understood["a kernel with arguments from before"] == 2
 
 
+SIZES: dict[str, tuple[Any, Any, Any]] = {
+    "NumPy's integers": ((np.int64(8), np.uint8(2)), (np.int32(4), np.int64(1)), None),
+    "an array of NumPy's": (np.array([8]), np.array([2]), np.array([4])),
+    "lists": ([8, 2], [4, 2], [np.int64(4), 0]),
+    "a truth": ((True,), None, None),
+    "none": ((), None, None),
+    "too many": ((1, 1, 1, 1), None, None),
+    "of other lengths": ((8, 8), (4,), None),
+    "an offset of another length": ((8,), None, (1, 2)),
+    "no whole number": ((8.5,), None, None),
+    "below zero": ((-1,), None, None),
+    "beyond every number": ((1 << 65,), None, None),
+    "that do not divide": ((8,), (3,), None),
+}
+
+
+@pytest.mark.parametrize("which", SIZES)
+@pytest.mark.parametrize("options", [{}, {"bypass": False}, {"backend": "device"}], ids=str)
+def test_sizes_mean_what_they_mean_on_a_plain_queue(
+    context: cl.Context, options: dict[str, Any], which: str
+) -> None:
+    queue, kernels = acs.Queue(context, **options), kernels_of(context)
+
+    def outcome(queue: cl.CommandQueue) -> object:
+        target = buffer(queue, np.zeros(N))
+        kernels["add"].set_args(target, np.int32(3))
+        global_size, local_size, offset = SIZES[which]
+        try:
+            for _ in range(3):  # the core may make those that come again
+                cl.enqueue_nd_range_kernel(queue, kernels["add"], global_size, local_size, offset)
+        except (cl.Error, RuntimeError) as error:
+            return type(error), str(error).partition("-")[0]
+        return values_of(queue, target).tolist()
+
+    assert outcome(queue) == outcome(cl.CommandQueue(context))
+    assert values_of(queue, buffer(queue, np.ones(N)))[0] == 1
+
+
 def test_one_kernel_on_our_queue_and_on_a_plain_one(queue: acs.Queue, kernels: Kernels) -> None:
     plain = cl.CommandQueue(queue.context)
     a, b = buffer(queue, np.zeros(N)), buffer(plain, np.zeros(N))

@@ -12,9 +12,10 @@ module does not know in detail waits for all before it, and all after it wait fo
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, deque
-from operator import mul
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol, SupportsIndex
 
 import numpy as np
 import pyopencl as cl
@@ -35,6 +36,9 @@ from .events import Ordered, QueueEvent
 KINDS: Any = cl.command_type
 EVERYTHING = Access((), ALL)
 NOTHING = Access((), ())
+MOST_DIMENSIONS = 3
+LARGEST = (1 << 63) - 1
+"""The largest size; drivers say what they do with larger ones."""
 
 
 class Unclear(Exception):  # noqa: N818  (an answer, not an error of the user)
@@ -130,29 +134,50 @@ def kernel(
     if not isinstance(kernel, cl.Kernel):
         raise Unclear
     try:
-        global_size = tuple(global_work_size)
-        local_size = None if local_work_size is None else tuple(local_work_size)
-        offset = None if global_work_offset is None else tuple(global_work_offset)
+        global_size = _integers(global_work_size)
+        local_size = None if local_work_size is None else _integers(local_work_size)
+        offset = None if global_work_offset is None else _integers(global_work_offset)
     except TypeError:
         raise Unclear from None
     if not all(global_size) and allow_empty_ndrange:
         return marker(queue, original, wait_for)
-    own = kernel_of(queue, kernel)
+    own, why = kernel_of(queue, kernel), ""
     if own is None or given is None or given.many != len(own.signature.parameters):
-        return _unknown_kernel(
-            queue, original, kernel, wait_for,
-            (global_work_size, local_work_size, global_work_offset, g_times_l, allow_empty_ndrange),
-        )  # fmt: skip
+        why = "a kernel with arguments from before"
     if g_times_l and local_size is not None:
         dimensions = max(len(global_size), len(local_size))  # the shorter one is filled up
         global_size += (1,) * (dimensions - len(global_size))
         local_size += (1,) * (dimensions - len(local_size))
-        global_size = tuple(map(mul, global_size, local_size))
+        global_size = tuple(map(operator.mul, global_size, local_size))
+    if not _are_sizes(global_size, local_size, offset):
+        why = "a kernel with sizes of which the driver says what they mean"
+    if own is None or given is None or why:
+        return _unknown_kernel(
+            queue, original, kernel, wait_for,
+            (global_work_size, local_work_size, global_work_offset, g_times_l, allow_empty_ndrange),
+            why,
+        )  # fmt: skip
     command, access, seen = described(queue, own, given, global_size, local_size, offset)
     event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
     if queue.joining is not None and offset is None:
         plan_commands(queue.joining, kernel, own, command, given, event.acs_number)
     return event
+
+
+def _integers(given: Iterable[SupportsIndex]) -> Sizes:
+    """Return sizes as Python's own integers, of any others, such as NumPy's."""
+    return tuple([int(operator.index(one)) for one in given])
+
+
+def _are_sizes(global_size: Sizes, local_size: Sizes | None, offset: Sizes | None) -> bool:
+    """Tell whether a kernel can have them, as far as all kernels and drivers agree."""
+    others = [one for one in (local_size, offset) if one is not None]
+    return (
+        1 <= len(global_size) <= MOST_DIMENSIONS
+        and all(len(one) == len(global_size) for one in others)
+        and all(1 <= one <= LARGEST for one in (*global_size, *(local_size or ())))
+        and all(0 <= one <= LARGEST for one in offset or ())
+    )
 
 
 def described(
@@ -202,11 +227,16 @@ def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
 
 
 def _unknown_kernel(
-    queue: Tracked, original: Original, kernel: Any, wait_for: Events, sizes: tuple[object, ...]
+    queue: Tracked,
+    original: Original,
+    kernel: Any,
+    wait_for: Events,
+    sizes: tuple[object, ...],
+    why: str,
 ) -> QueueEvent:
-    """Launch a kernel whose arguments are not known, as an access to all memory. If it has to wait,
-    it is copied, because the program may change its arguments meanwhile."""
-    queue.not_understood["a kernel with arguments from before"] += 1
+    """Launch a kernel as the driver takes it, as an access to all memory. If it has to wait, it is
+    copied, because the program may change its arguments meanwhile."""
+    queue.not_understood[why] += 1
     name = kernel.function_name
     if queue.may_be_held(wait_for):
         try:
