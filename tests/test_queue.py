@@ -265,6 +265,25 @@ def test_a_wait_list_may_be_an_iterator(queue: acs.Queue) -> None:
     assert values_of(queue, target)[5] == 5
 
 
+@pytest.mark.parametrize("options", [{}, {"bypass": False}, {"backend": "device"}], ids=str)
+@pytest.mark.parametrize("wrong", [[None], [5], "x", [cl.UserEvent]], ids=str)
+def test_a_command_that_is_refused_leaves_nothing_to_wait_for(
+    context: cl.Context, options: dict[str, Any], wrong: Any
+) -> None:
+    queue, values = acs.Queue(context, **options), np.ones(N, "i4")
+    target = buffer(queue, np.zeros(N))
+    for refused in (
+        lambda: cl.enqueue_fill_buffer(queue, target, np.int32(7), 0, 4, wait_for=wrong),
+        lambda: cl.enqueue_copy(queue, target, values, wait_for=wrong),
+        lambda: cl.enqueue_marker(queue, wait_for=wrong),
+        lambda: cl.enqueue_barrier(queue, wait_for=wrong),
+    ):
+        with pytest.raises(cl.LogicError, match=r"wait_for= takes pyopencl.Event objects, got"):
+            refused()
+    cl.enqueue_fill_buffer(queue, target, np.int32(3), 0, 4)
+    assert list(values_of(queue, target)[:2]) == [3, 0]
+
+
 def test_a_kernel_that_was_given_arguments_before_there_was_a_queue(rt: acs.Runtime) -> None:
     plain = cl.CommandQueue(rt.context)
     kernels = kernels_of(rt.context)
@@ -277,6 +296,50 @@ def test_a_kernel_that_was_given_arguments_before_there_was_a_queue(rt: acs.Runt
     gate.set_status(COMPLETE)
     assert values_of(queue, target)[3] == 8
     assert queue.not_understood["a kernel with arguments from before"] == 2
+
+
+TRANSFERS_OF_PARTS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {
+    "from a longer buffer": lambda q, few, many, svm, part: cl.enqueue_copy(q, few, many),
+    "from a part of it": lambda q, few, many, svm, part: cl.enqueue_copy(
+        q, few, many, src_offset=4
+    ),
+    "from a shorter buffer": lambda q, few, many, svm, part: cl.enqueue_copy(q, many, few),
+    "from longer shared memory": lambda q, few, many, svm, part: cl.enqueue_copy(q, part, svm),
+    "from shorter shared memory": lambda q, few, many, svm, part: cl.enqueue_copy(q, svm, part),
+    "some bytes, no whole number": lambda q, few, many, svm, part: cl.enqueue_copy(
+        q, many, few, byte_count=8.0
+    ),
+    "a fill of some bytes": lambda q, few, many, svm, part: cl.enqueue_svm_memfill(
+        q, svm, np.int32(7), byte_count=8
+    ),
+    "a fill of no whole number": lambda q, few, many, svm, part: cl.enqueue_svm_memfill(
+        q, svm, np.int32(7), byte_count=8.0
+    ),
+    "a fill of too many": lambda q, few, many, svm, part: cl.enqueue_svm_memfill(
+        q, svm, np.int32(7), byte_count=1 << 70
+    ),
+}
+"""With a buffer of a quarter of the bytes, one of all, shared memory, and a quarter of that."""
+
+
+@pytest.mark.parametrize("which", TRANSFERS_OF_PARTS)
+@pytest.mark.parametrize("options", [{}, {"bypass": False}, {"backend": "device"}], ids=str)
+def test_bytes_of_transfers_are_those_on_a_plain_queue(
+    context: cl.Context, options: dict[str, Any], which: str
+) -> None:
+    def outcome(queue: cl.CommandQueue) -> object:
+        few, many = buffer(queue, np.zeros(N // 4)), buffer(queue, np.arange(N))
+        svm = cl.SVMAllocation(context, 4 * N, 0, cl.svm_mem_flags.READ_WRITE)
+        cl.enqueue_svm_memfill(queue, svm, np.int32(5)).wait()
+        part = cl.SVM(svm.buf[:N])
+        try:
+            TRANSFERS_OF_PARTS[which](queue, few, many, svm, part)
+        except (cl.Error, RuntimeError, TypeError) as error:
+            return type(error)
+        queue.finish()
+        return [values_of(queue, few, N // 4).tolist(), values_of(queue, many).tolist(), *svm.buf]
+
+    assert outcome(acs.Queue(context, **options)) == outcome(cl.CommandQueue(context))
 
 
 SIZES: dict[str, tuple[Any, Any, Any]] = {
@@ -760,11 +823,11 @@ def test_the_core_makes_transfers_of_shared_memory(context: cl.Context) -> None:
     cl.enqueue_copy(queue, one, host)
     before = testing.made_by_core(queue.runtime)
     cl.enqueue_svm_memfill(queue, other, np.int32(3))
-    cl.enqueue_svm_memfill(queue, one, np.int32(5), byte_count=8)
+    cl.enqueue_svm_memfill(queue, one, np.int32(5))
     cl.enqueue_copy(queue, other, one, byte_count=16)
     cl.enqueue_copy(queue, host, other)
     assert testing.made_by_core(queue.runtime) == before + 4
-    assert host[:6].tolist() == [5, 5, 2, 3, 3, 3]
+    assert host[:6].tolist() == [5, 5, 5, 5, 3, 3]
     queue.finish()
 
 

@@ -37,7 +37,7 @@ from ..devices.driver import Events, status
 from ..errors import AcsError, OutOfMemory, UsageError
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
-from ..launch.gates import all_held
+from ..launch.gates import all_held, events_of
 from ..launch.registry import promised
 from ..launch.waits import TICK_S, refuse_on_host_task, wait
 from ..records import Access, Command, HostArray, Span, interval
@@ -346,8 +346,6 @@ class Queue(cl.CommandQueue):
         if self._foreign:
             self._foreign[:] = self._still_open()
             foreign = [*self._foreign, *(foreign or ())]
-        if foreign and self._in_order:
-            self._foreign[:] = foreign
         if after and engine.checker is not None:  # the checker knows of bytes only
             for one in after:
                 wait(engine, one)
@@ -362,6 +360,8 @@ class Queue(cl.CommandQueue):
         except AcsError as error:
             raise native_error(error) from None
         number = handle.number
+        if foreign and self._in_order:
+            self._foreign[:] = foreign
         self._note(number, seen)
         timed: Timed = None if watched is None else watched.known
         event = event_of(self, number, kind, keeps, timed)
@@ -458,6 +458,10 @@ class Queue(cl.CommandQueue):
             own.append(event.acs_number)
             if other is not self:  # the host can look behind these, too
                 own += other.seen_up_to(event.acs_number)
+        try:
+            events_of(foreign)
+        except UsageError as error:
+            raise native_error(error) from None
         return tuple(own), foreign
 
     def _still_open(self) -> list[cl.Event]:

@@ -23,7 +23,7 @@ PyObject *make_call;  // as in `use_transfers`
 
 // ---- the call --------------------------------------------------------------------------------------
 
-constexpr std::int64_t ALL = -1;
+constexpr std::int64_t ALL = -1, NONE = -2;
 
 // A call of one of PyOpenCL's functions. A side that is null is the program's memory in `host`, which is a pattern
 // for a fill.
@@ -37,8 +37,8 @@ struct Sides {
 bool take_number(PyObject *object, std::int64_t otherwise, std::int64_t &to) {
     if (!object || object == Py_None) return to = otherwise, true;
     const nb::object number = nb::steal(PyNumber_Index(object));
-    to = number.is_valid() ? PyLong_AsLongLong(number.ptr()) : -1;
-    if (PyErr_Occurred()) PyErr_Clear();
+    to = number.is_valid() ? PyLong_AsLongLong(number.ptr()) : NONE;
+    if (PyErr_Occurred()) PyErr_Clear(), to = NONE;
     return to >= 0;
 }
 
@@ -99,7 +99,7 @@ struct Ranges {
     std::int64_t nbytes;
     Side source, target;
     Bytes program;          // the program's memory, or the pattern
-    bool is_exact = true;   // false: more than is meant, which the driver will refuse
+    bool is_exact = true;   // false: more than is meant, where the driver or PyOpenCL decides
     bool is_seen = false;   // the host can look behind it
     bool waits;             // and the program waits for it
     bool is_copy = false;   // of memory that is the program's own again at once
@@ -117,9 +117,12 @@ struct Ranges {
             if (side->known.is_none()) return false;
             if (sides.nbytes != ALL || (sides.host && !sides.fills)) continue;
             const std::int64_t width = memory_in(side->known)->span.width;
+            if (nbytes != ALL && (sides.is_svm ? nbytes != width : nbytes > width)) is_exact = false;
             nbytes = nbytes == ALL ? width : std::min(nbytes, width);
         }
         if (sides.host && !sides.fills) nbytes = program.view.len;
+        // PyOpenCL fills all of it, by its version
+        if (sides.is_svm && sides.fills && nbytes != memory_in(target.known)->span.width) is_exact = false;
         if (sides.source) take(source, sides.from, false);
         if (sides.target) take(target, sides.to, true);
         is_seen |= sides.is_svm && !sides.fills;
@@ -153,7 +156,7 @@ private:
         is_seen |= known->is_host && written;
         if (side.span.base == EVERYTHING || side.span.rows != 1 || nbytes <= 0 || offset > side.span.width - nbytes)
             is_exact = false;
-        else if (nbytes != side.span.width)
+        else if (is_exact && nbytes != side.span.width)
             side.span = {side.span.base, side.span.start + offset, nbytes, 1, nbytes};
     }
 };
