@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ kernel void spin(global uint *y, uint rounds)
     for (uint i = 0; i < rounds; ++i) { v ^= v << 13; v ^= v >> 17; v ^= v << 5; }
     y[get_global_id(0)] = v;
 }
+kernel void count(global int *x) { x[get_global_id(0)] += 1; }
 struct both { global uint *from, *to; };
 kernel void opaque(global uint *table, global uint *y)
 {
@@ -104,6 +106,37 @@ def test_a_block_is_asked_after_it_and_measured_once() -> None:
 def advice(m: Any, kind: str) -> str:
     found: list[str] = [sentence for sentence in m.advice() if kind in sentence]
     return found[0] if found else ""
+
+
+@pytest.mark.parametrize("backend", ["lanes", "out_of_order", "device"])
+def test_threads_launch_while_one_measures(backend: str) -> None:
+    """A block exchanges the queues. What another thread had launched meanwhile never ended."""
+    with acs.Runtime(backend=backend) as rt:
+        prog = rt.build(SOURCE)
+        x, others = rt.zeros(64, "i4"), [rt.zeros(64, "i4") for _ in range(2)]
+        made, leaves = [0, 0], threading.Event()
+
+        def launch(which: int) -> None:
+            while not leaves.is_set():
+                prog.count((64,), None, others[which])
+                made[which] += 1
+                if made[which] % 8 == 0:
+                    rt.call(lambda: None)
+                    rt.stats()
+                    others[which].get()
+
+        threads = [threading.Thread(target=launch, args=(which,), daemon=True) for which in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for _ in range(40):
+            with rt.measure() as block:
+                prog.count((64,), None, x)
+            assert "count" in {one.name for one in block.slices}
+        leaves.set()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive(), "a launch has not ended"
+        assert [one.get()[5] for one in (x, *others)] == [40, *made]
 
 
 def test_a_chain_is_told_with_its_length() -> None:

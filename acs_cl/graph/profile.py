@@ -23,7 +23,6 @@ from ..devices import key
 from ..devices.driver import CommandQueue, wait_for_event
 from ..devices.probe.balance import balance
 from ..devices.probe.balance import kept as kept_balance
-from ..errors import InternalError
 from ..host import files
 from ..host.digest import digest
 from ..launch.commands import KernelCommand
@@ -41,8 +40,6 @@ MOST_KEPT = 4096
 """Launches whose times are kept on disk."""
 
 RUNS = 3
-TRIES = 100
-"""How often to wait for launches of other threads before a launch is measured."""
 
 
 def known(engine: Engine, launches: Sequence[Recorded]) -> Profile | None:
@@ -105,17 +102,15 @@ def _alone_us(
     engine: Engine, command: KernelCommand, access: Access, queue: cl.CommandQueue
 ) -> float:
     """Time one kernel while nothing else is in flight."""
-    for _ in range(TRIES):
-        engine.drain()
-        with engine.lock:
-            made = engine.taken_home(command, access)
-            if len(engine.table):
-                continue  # another thread was quicker, or copies of what it needs
-            event = made.enqueue(queue, None)
-            queue.flush()
-            wait_for_event(event)
-            return float(event.profile.end - event.profile.start) / 1e3
-    raise InternalError("profile: other threads never stopped launching")
+    engine.drain()
+    with engine.lock:
+        engine.come_to_rest()
+        made = engine.taken_home(command, access)
+        engine.come_to_rest()
+        event = made.enqueue(queue, None)
+        queue.flush()
+        wait_for_event(event)
+    return float(event.profile.end - event.profile.start) / 1e3
 
 
 def saved(launches: Sequence[Recorded], arrays: Sequence[Array]) -> list[tuple[Array, HostArray]]:

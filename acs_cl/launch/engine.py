@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import pyopencl as cl
 
 from .. import core
+from ..devices import driver
 from ..errors import UsageError
 from ..handle import Handle
 from ..host.threads import Progress, on_host_task
@@ -353,6 +354,18 @@ class Engine(Books):
             self.end_sections()
             return waits.drain(self, gives_up, patience, until)
 
+    def come_to_rest(self) -> None:
+        """Wait until nothing is in flight. Called under the lock, and kept: no other thread
+        launches before the caller releases it."""
+        while newest := self.table.newest(self.number):
+            event = self.backend.to_wait_for(newest)
+            if event is None:  # others have to move it along, who take the lock
+                self.drain()
+                continue
+            self.backend.flush()
+            driver.wait_for_event(event)
+            retire(self, self.backend.poll_up_to(self.number))
+
     # ---- calls of the program --------------------------------------------------------------------
 
     def called(self) -> None:
@@ -399,10 +412,8 @@ class Engine(Books):
 
     def gather_runs(self) -> None:
         """Give the timeline the runs of groups of the scheduler, if no epoch is in flight."""
-        if self.tracer is not None:
-            with self.lock:
-                found = self.backend.noted()
-            if found is not None:
+        with self.lock:
+            if self.tracer is not None and (found := self.backend.noted()) is not None:
                 self.tracer.noted(found)
 
     # ---- arrays ----------------------------------------------------------------------------------

@@ -78,12 +78,13 @@ class Measure:
         engine = self._engine
         if self._trace is not None:
             raise UsageError("measure: a block is measured once")
-        if engine.measuring is not None:
-            raise UsageError("measure inside measure")
         engine.drain()
-        engine.gather_runs()
-        engine.backend.time_tasks(True)
         with engine.lock:
+            if engine.measuring is not None:
+                raise UsageError("measure inside measure")
+            engine.come_to_rest()
+            engine.gather_runs()
+            engine.backend.time_tasks(True)
             self._trace = Trace()
             self._before = engine.tracer, engine.retime(True)
             engine.tracer = self._trace
@@ -104,10 +105,11 @@ class Measure:
         engine.drain()
         mine.waited()
         self._wall_ns = perf_counter_ns() - self._began_ns
-        engine.gather_runs()
-        engine.backend.time_tasks(False)
         kernels = needs(engine)
         with engine.lock:
+            engine.come_to_rest()
+            engine.gather_runs()
+            engine.backend.time_tasks(False)
             engine.tracer, backend = self._before
             self._where = {
                 one.number: _place(one, engine.backend.where(one.number)) for one in mine.slices
