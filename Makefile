@@ -55,12 +55,17 @@ venv: $(STAMP)
 
 CORE := acs_cl/_core
 BUILD_TOOLS := "cmake>=3.18" "nanobind>=2.4" "ninja>=1.11" "scikit-build-core>=0.11"
-# Python keeps the byte code of what it imports, so that pip need not make that of all packages first.
-NO_BYTECODE := $(if $(PYTHONDONTWRITEBYTECODE),,--no-compile)
+# Without byte code every process compiles what it imports, and the tests start hundreds. Python keeps
+# that of what it imports, so that pip need not make that of all packages first. Who wants none beside
+# the sources has it in build.
+ifneq ($(PYTHONDONTWRITEBYTECODE),)
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
+endif
 $(STAMP): pyproject.toml $(wildcard $(CORE)/* $(CORE)/*/*)
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip --disable-pip-version-check install --quiet $(BUILD_TOOLS)
-	$(RUN) -m pip --disable-pip-version-check install --quiet --no-build-isolation $(NO_BYTECODE) \
+	$(RUN) -m pip --disable-pip-version-check install --quiet --no-build-isolation --no-compile \
 	    --config-settings "build-dir=build/core/{wheel_tag}" --editable ".[pocl,dev]"
 	rm -f $(VENV)/.installed-*
 	touch $@

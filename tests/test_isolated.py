@@ -98,7 +98,8 @@ print(acs_cl.__file__, len(list(cache.folder().glob("*.json"))))
 
 def test_an_installation_that_only_pythonpath_knows_is_used(planted: Path, tmp_path: Path) -> None:
     there = tmp_path / "apart"
-    shutil.copytree(PACKAGE, there / "acs_cl")
+    no_code = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, there / "acs_cl", ignore=no_code)
     shutil.copytree(PACKAGE.parent / "kernels_cl", there / "acs_cl" / "kernels_cl")
     shutil.copy(str(core.native.__file__), there / "acs_cl")
     program = tmp_path / "elsewhere" / "program.py"
@@ -106,7 +107,8 @@ def test_an_installation_that_only_pythonpath_knows_is_used(planted: Path, tmp_p
     program.write_text(PROGRAM)
     # the interpreter below the virtual environment, which has none of the packages by itself
     path = os.pathsep.join([str(there), str(Path(pyopencl.__file__).parent.parent)])
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(tmp_path / "byte")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [os.path.realpath(sys.executable), str(program)],
         env=environment, capture_output=True, text=True, timeout=120, check=False,
@@ -116,3 +118,5 @@ def test_an_installation_that_only_pythonpath_knows_is_used(planted: Path, tmp_p
     assert where.startswith(str(there))
     assert int(count) > 0
     assert not planted.exists()
+    assert (tmp_path / "byte").exists()
+    assert not list(there.rglob("__pycache__")), "a helper keeps byte code elsewhere than we do"

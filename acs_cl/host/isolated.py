@@ -4,7 +4,8 @@ A helper started by `python -m` looks for every module in the current folder fir
 somebody left there would run with the user's rights. So Python is started isolated (`-I`): without
 the current folder, without what `PYTHON...` variables say, without the user's own site folder. That
 also hides installations which are known to this process alone (`PYTHONPATH`, a folder put into
-`sys.path`). The helper is told where this process has each of its modules instead.
+`sys.path`). The helper is told where this process has each of its modules instead, and their byte
+code.
 
 In: the name of a module, and an order, as JSON on stdin. Out: whether its `main(order)` ended well;
 `TooLate` if it did not end, and was stopped. Invariant: a module of the standard library is never
@@ -64,6 +65,8 @@ def ask(module: str, order: Order, patience_s: float = PATIENCE_S) -> bool:
         return False
     told = {"places": places(), "module": module, "order": order}
     bytecode = ["-B"] if sys.dont_write_bytecode else []
+    if sys.pycache_prefix and os.path.isabs(sys.pycache_prefix):
+        bytecode += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
     try:
         done = subprocess.run(
             [sys.executable, "-I", *bytecode, "-c", _START],

@@ -384,7 +384,8 @@ class Schedulers:
         found = self._programs.get((source, options))
         if found is None:  # once, so that all its kernels are in one text
             prefix = "k" + digest(repr((source, options)), 10) + "_"
-            if not is_kept(source, options, self._device):
+            # who waits has it sooner here: starting a process takes longer than the translation
+            if not self._waiting and not is_kept(source, options, self._device):
                 self._began = inf  # the process has a limit of its own
                 worker.run(source, options, devices.devices().index(self._device))
                 self._began = perf_counter()
