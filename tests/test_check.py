@@ -41,7 +41,9 @@ ADDRESSES = (
 def options_of(chosen: Sequence[str], one: cl.Device, **where: Any) -> dict[str, Any]:
     """One of `BACKENDS` as options of a runtime. `where`: its device, or its context."""
     backend, issue, memory = chosen
-    if backend == "two_devices":
+    if backend == "device":  # in the context that has its schedulers
+        where = {"device": one, "backend": backend}
+    elif backend == "two_devices":
         where = {"devices": [one] * 2, "placement": "round_robin"}
     else:
         where["backend"] = backend
@@ -74,8 +76,10 @@ def make(options: dict[str, Any], check: str) -> acs.Runtime:
 
 def run(program: Wrong | Right, rt: acs.Runtime, native: Any) -> None:
     skip_addresses(program, rt)
-    with rt:
-        program.body(rt, acs.Program(rt.engine, native(rt.context), SOURCE, ()))
+    kernels = acs.Program(rt.engine, native(rt.context), SOURCE, ())
+    if rt.plan.backend == "device":
+        rt.prebuild(*(getattr(kernels, name) for name in kernels.kernels))
+    program.body(rt, kernels)
 
 
 @pytest.mark.rotate("options", 4)
@@ -86,7 +90,7 @@ def test_wrong_programs_are_named(
 ) -> None:
     rt = make(options, ALL if together else program.check)
     if program.check == "uninitialised":
-        with pytest.warns(CheckWarning) as told:
+        with pytest.warns(CheckWarning) as told, rt:
             run(program, rt, native)
         text = str(told[0].message)
         assert f"launch {program.launch} " in text or rt.engine.is_several  # copies count, too
@@ -96,7 +100,7 @@ def test_wrong_programs_are_named(
             assert f"byte {program.byte} of argument {program.argument} " in text
         return
     warnings.simplefilter("ignore", CheckWarning)
-    with pytest.raises(CheckError) as caught:
+    with pytest.raises(CheckError) as caught, rt:
         run(program, rt, native)
     found = caught.value.finding
     assert (found.kind, found.kernel) == (program.kind, program.kernel)
@@ -117,8 +121,7 @@ def test_right_programs_are_not_accused(
         if program.name.startswith("order_of_atomics"):  # of which it may be said that it is
             warnings.filterwarnings("ignore", ".*not the same each time", CheckWarning)
         with make(options, check) as rt:
-            skip_addresses(program, rt)
-            program.body(rt, acs.Program(rt.engine, native(rt.context), SOURCE, ()))
+            run(program, rt, native)
             assert rt.stats()["check"]["found"] == 0
 
 

@@ -17,6 +17,7 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl.check.checker import Checker
+from acs_cl.check.memory import SvmRegion
 from acs_cl.check.modes import Modes, modes
 from acs_cl.check.patterns import marked, rolled, swapped, word
 from acs_cl.check.sequence import legal, lots
@@ -208,3 +209,20 @@ def test_memory_that_may_go_back_to_the_driver_is_watched_no_more(
             assert regions() == before + 1
             del x
             assert regions() == before
+
+
+def test_a_thousand_small_arrays_do_not_move_what_is_known_of_a_slab_each_time(
+    context: cl.Context,
+) -> None:
+    memory = np.arange(1 << 16, dtype="u2").view("u1")
+    region = SvmRegion(
+        cl.CommandQueue(context), memory, len(memory), memory.ctypes.data, False, True
+    )
+    places = set()
+    for top in range(128, len(memory) + 1, 128):
+        region.grow(top)
+        places.add((region.mirror.ctypes.data, region.other.ctypes.data))
+    assert (region.mirror == memory).all()
+    assert (region.other == swapped(memory, "i4")).all()
+    assert not region.unwritten.any()
+    assert len(places) <= 12

@@ -17,7 +17,7 @@ from conftest import CONFIGURATIONS, Environment
 from fuzz.kernels import MODES, SOURCE
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
-from fuzz.runtimes import ORDER, Ways
+from fuzz.runtimes import ORDER, Ways, keep_programs
 from fuzz.steps import NAMES, Step, compare, run
 from fuzz.threads import in_threads
 from hypothesis import HealthCheck, given, settings
@@ -54,6 +54,7 @@ def programs(most: int = 30) -> st.SearchStrategy[list[Step]]:
 @pytest.fixture(scope="module")
 def kept(device: cl.Device) -> Iterator[Maker]:
     """Runtimes by configuration, each made once, with the kernels built."""
+    keep_programs()
     made: dict[tuple[object, ...], tuple[acs.Runtime, acs.Program]] = {}
 
     def one(
@@ -125,6 +126,7 @@ def test_poison_reaches_a_launch_by_the_bytes_it_touches_of_its_view(
     check([fails, first, reads], kept("serial", "eager", None, "svm"), failing=True)
 
 
+@pytest.mark.rotate("backend", 2)
 @pytest.mark.parametrize("backend", ["auto", "serial", "out_of_order", "lanes", "device"])
 def test_random_programs_are_the_same_where_python_plans_every_launch(
     device: cl.Device, backend: str, environment: Environment

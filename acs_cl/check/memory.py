@@ -18,7 +18,7 @@ import ctypes
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from ..memory.blocks import Block
 from ..ranges import intervals
 from ..records import EVERYTHING, Access, Span
 from .patterns import Bytes, swapped
+
+Each = TypeVar("Each", np.uint8, np.bool_)
 
 GUARD = 4096
 """Bytes behind each array."""
@@ -63,6 +65,17 @@ class Part:
         self.kind = kind
         self.site = site
         self.live = True
+
+
+def _longer(values: npt.NDArray[Each], top: int, most: int) -> npt.NDArray[Each]:
+    """Give values with room behind them. What is moved gets room for as much again, so that a
+    thousand small arrays do not move a slab a thousand times."""
+    room = values.base
+    if room is None or len(room) < top:
+        room = np.empty(max(top, min(most, 2 * len(values))), values.dtype)
+        room[: len(values)] = values
+    longer: npt.NDArray[Each] = room[:top]
+    return longer
 
 
 class Region:
@@ -104,10 +117,12 @@ class Region:
         """Look at more of it."""
         old = self.top
         if top > old:
-            new = self.load(old, top).copy()
-            self.mirror = np.concatenate((self.mirror, new))
-            self.other = np.concatenate((self.other, swapped(new, "i4")))
-            self.unwritten = np.concatenate((self.unwritten, np.zeros(top - old, bool)))
+            self.mirror = _longer(self.mirror, top, self.size)
+            self.other = _longer(self.other, top, self.size)
+            self.unwritten = _longer(self.unwritten, top, self.size)
+            self.mirror[old:] = self.load(old, top)
+            self.other[old:] = swapped(self.mirror[old:], "i4")
+            self.unwritten[old:] = False
 
     def take_over(self, now: Bytes) -> None:
         """Its bytes are these, since somebody else has written them."""

@@ -76,12 +76,17 @@ def configuration_of(seed: int) -> str:
     return ORDER[seed % len(ORDER)]
 
 
+def keep_programs() -> None:
+    """Have the device's context keep what is built for the kernels of random programs."""
+    contexts.KEPT = max(contexts.KEPT, PROGRAMS_KEPT)
+
+
 class Ways:
     """Runtimes of a process."""
 
     def __init__(self, device: cl.Device | None = None) -> None:
         self.device = devices.choose(device)
-        contexts.KEPT = max(contexts.KEPT, PROGRAMS_KEPT)
+        keep_programs()
         self._made: dict[str, _Way] = {}
         self._has = Abilities(bool(self.device.image_support), _has_variables(self.device), True)
 
