@@ -12,6 +12,7 @@ import pytest
 from check_programs import RIGHT, SOURCE, WRONG, Right, Wrong
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.devices.build import build
 from acs_cl.errors import CheckError, CheckWarning
 
@@ -132,14 +133,14 @@ EVERYWHERE = [one for one in BACKENDS if one[1:] == ("eager", "svm")]
 @pytest.mark.parametrize("options", EVERYWHERE, indirect=True, ids="-".join)
 @pytest.mark.parametrize("program", [*WRONG, *RIGHT], ids=lambda program: program.name)
 def test_the_same_where_the_first_launches_are_let_through_too(
-    program: Wrong | Right, options: dict[str, Any], native: Any, monkeypatch: pytest.MonkeyPatch
+    program: Wrong | Right, options: dict[str, Any], native: Any
 ) -> None:
     """What is proven, or watched by the device, is believed from the beginning."""
-    monkeypatch.setattr("acs_cl.check.passes.FIRST", 0)
-    if isinstance(program, Wrong):
-        test_wrong_programs_are_named(program, True, options, native)
-    else:
-        test_right_programs_are_not_accused(program, ALL, options, native)
+    with testing.limit("launches that are always checked", 0):
+        if isinstance(program, Wrong):
+            test_wrong_programs_are_named(program, True, options, native)
+        else:
+            test_right_programs_are_not_accused(program, ALL, options, native)
 
 
 def test_there_are_enough_programs() -> None:

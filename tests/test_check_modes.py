@@ -16,6 +16,7 @@ from check_programs import SOURCE
 from conftest import Environment
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.check.checker import Checker
 from acs_cl.check.memory import SvmRegion
 from acs_cl.check.modes import Modes, modes
@@ -189,11 +190,13 @@ def test_other_values_differ_in_each_element_and_are_small(kind: str) -> None:
 
 
 def test_memory_that_may_go_back_to_the_driver_is_watched_no_more(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device,
 ) -> None:
     """Large arrays have allocations of their own, and on a CPU begin somewhere inside them."""
-    monkeypatch.setattr("acs_cl.check.checker.QUARANTINE_BYTES", 0)
-    with acs.Runtime(device, backend="serial", check="access") as rt:
+    with (
+        testing.limit("freed bytes that checks keep", 0),
+        acs.Runtime(device, backend="serial", check="access") as rt,
+    ):
         twice = rt.build(SOURCE).twice
 
         def regions() -> int:

@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl.devices import driver
+from acs_cl import testing
 from acs_cl.errors import CheckWarning
 from tests.test_queue import READ_WRITE, N, kernels_of
 
@@ -99,9 +99,7 @@ def test_memory_of_the_program_stays_its_own(context: cl.Context) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 18])
-def test_a_look_waits_as_often_with_many_buffers(
-    context: cl.Context, monkeypatch: pytest.MonkeyPatch, count: int
-) -> None:
+def test_a_look_waits_as_often_with_many_buffers(context: cl.Context, count: int) -> None:
     """All buffers are loaded or stored before anybody waits, and no event goes before that, since
     PyOpenCL would wait for it. Five times: what the program left, what a trial is given and leaves,
     what was there before, and what the launch leaves."""
@@ -113,27 +111,7 @@ def test_a_look_waits_as_often_with_many_buffers(
         for _ in range(3):  # the first two of a kernel are tried twice
             kernels["add"](queue, (N,), None, row, np.int32(1))
     queue.finish()
-    begun: list[Any] = []
-    waits: list[list[Any]] = []
-
-    def noted(transfer: Any) -> Any:
-        def begin(*arguments: Any) -> Any:
-            event = transfer(*arguments)
-            begun.append(event.int_ptr)
-            return event
-
-        return begin
-
-    def wait(events: list[Any]) -> None:
-        if events:
-            waits.append([event.int_ptr for event in events])
-        before(events)
-
-    before = driver.wait_for_events
-    with monkeypatch.context() as patch:
-        patch.setattr(driver, "read", noted(driver.read))
-        patch.setattr(driver, "write", noted(driver.write))
-        patch.setattr(driver, "wait_for_events", wait)
+    with testing.own_transfers() as (begun, waits):
         kernels["add"](queue, (N,), None, rows[0], np.int32(1))
     assert len(begun) == 5 * count
     assert [len(events) for events in waits] == [count, 2 * count + 1, count, count]

@@ -8,7 +8,7 @@ import os
 import platform as host
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +17,7 @@ import pyopencl as cl
 import pytest
 from conftest import Environment
 
-from acs_cl import devices
-from acs_cl.devices import pocl
+from acs_cl import devices, testing
 from acs_cl.errors import DeviceError, UsageError
 
 on_linux_x86 = pytest.mark.skipif(
@@ -205,10 +204,10 @@ def text(value: bytes = b"generic") -> Any:
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch, environment: Environment) -> Environment:
-    monkeypatch.setattr(pocl, "_repaired", {})
+def fresh(environment: Environment) -> Iterator[Environment]:
     environment(ACS_CL_POCL_CPU="auto")
-    return environment
+    with testing.new_process():
+        yield environment
 
 
 def repair(record: Any) -> str:

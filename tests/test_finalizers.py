@@ -17,19 +17,21 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import testing
-from acs_cl.launch import ends, registry
+from acs_cl.launch import registry
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
 
+# Errors that Python can only print, of finalizers and of threads, fail the test.
+pytestmark = pytest.mark.filterwarnings(
+    "error::pytest.PytestUnraisableExceptionWarning",
+    "error::pytest.PytestUnhandledThreadExceptionWarning",
+)
 
-@pytest.fixture
-def untold(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Errors that Python can only print: of finalizers, and of threads."""
-    found: list[Any] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda told: found.append(told.exc_value))
-    monkeypatch.setattr(threading, "excepthook", lambda told: found.append(told.exc_value))
-    yield found
+
+@pytest.fixture(autouse=True)
+def all_collected() -> Iterator[None]:
+    """What the test left is collected while it is listened to."""
+    yield
     gc.collect()
-    assert not found
 
 
 def wait_for_ends() -> None:
@@ -52,7 +54,7 @@ def gated(context: cl.Context, kernels: Any) -> tuple[acs.Queue, cl.Buffer]:
 
 
 def test_a_queue_that_is_collected_inside_of_its_runtime(
-    context: cl.Context, untold: list[Any], monkeypatch: pytest.MonkeyPatch
+    context: cl.Context,
 ) -> None:
     """Its last commands were moved along by the finalizer, in the middle of the same loop of the
     same thread: KeyError."""
@@ -61,16 +63,14 @@ def test_a_queue_that_is_collected_inside_of_its_runtime(
     try:
         queue, a = gated(context, kernels)
         runtime, collected = queue.runtime, []
-        look = ends.look_at_gates
 
-        def looks(gates: Any) -> Any:
+        def collect() -> None:
             if not collected and threading.current_thread() is threading.main_thread():
                 collected.append(gc.collect())
-            return look(gates)
 
-        monkeypatch.setattr(ends, "look_at_gates", looks)
         del queue
-        runtime.flush()
+        with testing.at("before foreign events are looked at", collect):
+            runtime.flush()
     finally:
         gc.enable()
     assert collected, "the gates were open before anybody looked"
@@ -81,7 +81,7 @@ def test_a_queue_that_is_collected_inside_of_its_runtime(
     assert id(runtime) not in testing.users()
 
 
-def test_queues_come_and_go_on_all_threads(context: cl.Context, untold: list[Any]) -> None:
+def test_queues_come_and_go_on_all_threads(context: cl.Context) -> None:
     """The collector runs as often as it can, so that finalizers meet every line."""
     kernels, wrong = kernels_of(context), []
     program = cl.Program(context, "kernel void one(global int *x) { x[get_global_id(0)] += 1; }")

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ import pytest
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.devices import contexts
-from acs_cl.launch import gates, waits
 
 pytestmark = pytest.mark.rotate("make", 3)
 
@@ -319,9 +319,10 @@ def test_backlog_bounds_what_is_in_flight(device: cl.Device) -> None:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient() -> Iterator[None]:
     """A wait for room gives up soon."""
-    monkeypatch.setattr(gates, "PATIENCE_S", 0.05)
+    with testing.limit("seconds without room", 0.05):
+        yield
 
 
 def test_full_backlog_behind_a_user_event_is_an_error(
@@ -388,26 +389,24 @@ def test_full_backlog_waits_for_an_event_that_another_thread_sets(
 
 
 def test_full_backlog_waits_for_commands_of_other_queues_and_runtimes(
-    make: Callable[..., acs.Runtime], impatient: None, monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., acs.Runtime], impatient: None
 ) -> None:
     rt = make(backlog=8)
     program = rt.build(SOURCE)
     x = rt.zeros(16, "i4")
     rt.finish()
-    spend, waits = gates.Patience.spend, []
+    waits: list[None] = []
 
-    def end_after_a_while(end: Callable[[], object]) -> None:
-        def counted(*arguments: Any) -> None:
+    def after_a_while(end: Callable[[], object]) -> AbstractContextManager[None]:
+        def counted() -> None:
             waits.append(None)
             if len(waits) % 20 == 0:  # several times the patience
                 end()
-            spend(*arguments)
 
-        monkeypatch.setattr(gates.Patience, "spend", counted)
+        return testing.at("before a wait for room goes on", counted)
 
     release = threading.Event()
-    end_after_a_while(release.set)
-    with acs.Runtime(rt.device, context=rt.context) as other:
+    with after_a_while(release.set), acs.Runtime(rt.device, context=rt.context) as other:
         task = other.call(release.wait)
         for _ in range(20):
             program.spin((16,), None, x, 1, wait_for=[task.event])
@@ -416,9 +415,9 @@ def test_full_backlog_waits_for_commands_of_other_queues_and_runtimes(
     event = cl.UserEvent(rt.context)
     foreign = cl.enqueue_barrier(queue, wait_for=[event])
     queue.flush()
-    end_after_a_while(lambda: event.set_status(cl.command_execution_status.COMPLETE))
-    for _ in range(20):
-        program.spin((16,), None, x, 1, wait_for=[foreign])
+    with after_a_while(lambda: event.set_status(cl.command_execution_status.COMPLETE)):
+        for _ in range(20):
+            program.spin((16,), None, x, 1, wait_for=[foreign])
     assert (x.get() == spin(np.zeros(16), 40)).all()
     assert len(waits) >= 40
 
@@ -466,9 +465,7 @@ def test_many_runtimes_need_one_context(device: cl.Device) -> None:
     assert len(contexts) == 1
 
 
-def test_finish_wakes_up_seldom(
-    make: Callable[..., acs.Runtime], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finish_wakes_up_seldom(make: Callable[..., acs.Runtime]) -> None:
     rt = make()
     if rt.stats()["backend"] == "device":
         pytest.skip("launches are handed over many at a time")
@@ -480,16 +477,15 @@ def test_finish_wakes_up_seldom(
         cl.enqueue_barrier(queue, wait_for=[stopped])
     for x in arrays:
         program.put((16,), None, x, 1)
-    wait, found = waits._wait_for_any, []
+    found: list[None] = []
 
-    def counted(*how: Any) -> None:
+    def counted() -> None:
         if not found:
             stopped.set_status(cl.command_execution_status.COMPLETE)
-        found.append(how)
-        wait(*how)
+        found.append(None)
 
-    monkeypatch.setattr(waits, "_wait_for_any", counted)
-    rt.finish()
+    with testing.at("before a wait for one of several", counted):
+        rt.finish()
     assert 1 <= len(found) <= len(arrays) // 4, "not once for each launch"
     assert testing.is_at_rest(rt)
 

@@ -11,6 +11,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.observe.record import load
 from acs_cl.observe.trace import Slice
 from acs_cl.records import Found
@@ -216,15 +217,14 @@ def test_a_long_trace_is_read_now_and_then(device: cl.Device) -> None:
 
 
 def test_a_timed_form_that_does_not_build_is_told(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+    rt: acs.Runtime,
 ) -> None:
     step, plain = Step(rt), Step(rt)
 
     def fails(*arguments: object) -> None:
         raise cl.RuntimeError("out of patience")
 
-    monkeypatch.setattr(builds.Schedulers, "_form", fails)
-    with rt.measure() as m:
+    with testing.build_step("form", lambda _: fails), rt.measure() as m:
         step.go()
     noted = m.record().about.noted
     assert noted.clock == ""

@@ -4,6 +4,8 @@ computed the same."""
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Environment
 
 from acs_cl.benchmarks import compare
 from acs_cl.benchmarks.peers import cuda_graphs, cuda_spawn, cuda_tiles
@@ -106,14 +109,14 @@ for name in files:
 
 
 @pytest.fixture
-def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def compiler(tmp_path: Path, environment: Environment) -> None:
     """One whose program takes 1.25 us for everything, and is wrong where there are 19 tasks."""
     words, program = tmp_path / "nvcc", tmp_path / "program"
     program.write_text(SAYS_TIMES.format(python=sys.executable), encoding="utf-8")
     script = WRITES_A_PROGRAM.format(python=sys.executable, program=str(program))
     words.write_text(script, encoding="utf-8")
     words.chmod(0o755)
-    monkeypatch.setattr(cuda_graphs, "compiler", lambda: str(words))
+    environment(PATH=os.pathsep.join([str(tmp_path), os.environ["PATH"]]))
 
 
 @pytest.mark.usefixtures("compiler")
@@ -181,13 +184,17 @@ def test_without_a_card_nothing_is_measured(
 
 
 def test_a_compiler_that_fails_is_one_message(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    environment: Environment,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(cuda_graphs, "compiler", lambda: "false")
+    (tmp_path / "nvcc").symlink_to(str(shutil.which("false")))
+    environment(PATH=os.pathsep.join([str(tmp_path), os.environ["PATH"]]))
     with pytest.raises(SystemExit) as ended:
         compare.main(["cuda", "chains", "--preset", "tiny"])
     assert ended.value.code == 2
-    assert capsys.readouterr().err.endswith("false failed: \n")
+    assert capsys.readouterr().err.endswith("nvcc failed: \n")
     monkeypatch.setattr(cuda_graphs, "LIMIT_S", 0.2)
     with pytest.raises(cuda_graphs.PeerError, match=r"sleep did not end within 0\.2 s"):
         cuda_graphs._run(["sleep", "30"])

@@ -609,36 +609,36 @@ def test_what_follows_a_failed_epoch_is_told_behind_it(program: acs.Program) -> 
     assert testing.is_at_rest(rt)
 
 
-def test_behind_an_epoch_the_next_one_is_open(
-    program: acs.Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_behind_an_epoch_the_next_one_is_open(program: acs.Program) -> None:
     rt = testing.runtime_of(program)
     warm(program)
     backend: Any = rt.engine.backend
-    monkeypatch.setattr(backend, "settings", backend.settings._replace(most_tasks=8), raising=False)
-    x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
-    sent = backend.epochs_sent
-    with testing.calls_by_python() as long_way:
-        for _ in range(24):
-            program.add((ROW,), None, x, y, 1)
-    assert (backend.epochs_sent - sent, long_way) == (3, [])
-    empty = backend.open_epoch
-    assert empty is not None
-    assert not empty.recorder.tasks
-    rt.finish()
-    assert backend.epochs_sent - sent == 3
-    assert y.get().tolist() == [24 * (i + 1) for i in range(ROW)]
+    scheduler = testing.Scheduler(rt)
+    with scheduler.kept():
+        scheduler.set(most_tasks=8)
+        x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
+        sent = backend.epochs_sent
+        with testing.calls_by_python() as long_way:
+            for _ in range(24):
+                program.add((ROW,), None, x, y, 1)
+        assert (backend.epochs_sent - sent, long_way) == (3, [])
+        empty = backend.open_epoch
+        assert empty is not None
+        assert not empty.recorder.tasks
+        rt.finish()
+        assert backend.epochs_sent - sent == 3
+        assert y.get().tolist() == [24 * (i + 1) for i in range(ROW)]
 
-    with testing.open_epochs(0.001), testing.calls_by_python() as long_way:
-        for _ in range(9):  # nobody asks for the last one, which is alone behind a full one
-            handle = program.add((ROW,), None, x, y, 1)
-        until = time.perf_counter() + 20
-        while (backend.unsent or backend.newest) and time.perf_counter() < until:
-            time.sleep(0.001)
-    assert handle.done
-    assert backend.sender.sent == []
-    assert y.get().tolist() == [33 * (i + 1) for i in range(ROW)]
-    assert not long_way
+        with testing.open_epochs(0.001), testing.calls_by_python() as long_way:
+            for _ in range(9):  # nobody asks for the last one, which is alone behind a full one
+                handle = program.add((ROW,), None, x, y, 1)
+            until = time.perf_counter() + 20
+            while (backend.unsent or backend.newest) and time.perf_counter() < until:
+                time.sleep(0.001)
+        assert handle.done
+        assert backend.sender.sent == []
+        assert y.get().tolist() == [33 * (i + 1) for i in range(ROW)]
+        assert not long_way
 
 
 def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(program: acs.Program) -> None:

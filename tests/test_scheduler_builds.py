@@ -22,17 +22,16 @@ from conftest import Environment
 from fuzz.threads import in_threads
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.errors import BuildError
 from acs_cl.host import isolated
 from acs_cl.host.environment import variable
 from acs_cl.kernel import origin_of
 from acs_cl.opencl_c import registers
-from acs_cl.opencl_c.functions import translation
 from acs_cl.scheduler import builds as schedulers
 from acs_cl.scheduler import compiling, kernel_sets
 from acs_cl.scheduler.builds import Schedulers
 from acs_cl.scheduler.built import Facts
-from acs_cl.scheduler.compiling import warm_up_apart
 from acs_cl.scheduler.policy import HOT
 from acs_cl.testing import Scheduler
 
@@ -286,12 +285,12 @@ def test_kernels_launched_in_turn_come_to_be_in_one_scheduler(rt: acs.Runtime) -
 
 
 def test_a_scheduler_that_takes_long_to_build_takes_no_more_kernels(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+    rt: acs.Runtime,
 ) -> None:
     program, x = rt.build(many(3)), rt.zeros(8, "u4")
-    monkeypatch.setattr(schedulers, "LONG_BUILD_S", 0.0)
-    rt.prebuild(program.k0, program.k1)
-    rt.prebuild(program.k2)
+    with testing.limit("seconds of a build", 0.0):
+        rt.prebuild(program.k0, program.k1)
+        rt.prebuild(program.k2)
     assert [one.facts.kernels for one in Scheduler(rt).built] == [("k0", "k1"), ("k2",)]
     for i in range(3):
         getattr(program, f"k{i}")((8,), None, x)
@@ -300,22 +299,16 @@ def test_a_scheduler_that_takes_long_to_build_takes_no_more_kernels(
 
 
 def test_what_another_process_has_compiled_is_compiled_once(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch, environment: Environment, tmp_path: Path
+    rt: acs.Runtime, environment: Environment, tmp_path: Path
 ) -> None:
     """The program launches on while a build is under way; who waits for one has it made here."""
     if "Portable" not in rt.device.platform.name:
         pytest.skip("its driver lets others launch while it compiles")
     environment(ACS_CL_CACHE=str(tmp_path))
-    apart: list[bool] = []
-
-    def asked(*arguments: Any) -> bool:
-        apart.append(warm_up_apart(*arguments))
-        return apart[-1]
-
-    monkeypatch.setattr(schedulers, "warm_up_apart", asked)
     text = many(1).replace("+= 1", f"+= {time_ns() & 0xFFFF}")
     kernels = [rt.build(text).k0, rt.build(many(1, 1)).k1]
-    rt.prebuild(kernels[1])
+    with testing.helpers() as apart:
+        rt.prebuild(kernels[1])
     assert apart == []
     scheduler = Scheduler(rt)
 
@@ -329,12 +322,13 @@ def test_what_another_process_has_compiled_is_compiled_once(
             assert not builds._pending
         assert [set(fact.kernels) for fact in builds.facts()] == [{"k0", "k1"}]
 
-    build_in_the_background(scheduler.builds)
-    watched = bool(variable("ACS_CL_WATCHDOG"))
-    other = Schedulers(rt.context, rt.device, rt.plan.tier, None, watched=watched)
-    build_in_the_background(other)
-    other.close()
-    assert apart == [True]
+    with testing.helpers() as apart:
+        build_in_the_background(scheduler.builds)
+        watched = bool(variable("ACS_CL_WATCHDOG"))
+        other = Schedulers(rt.context, rt.device, rt.plan.tier, None, watched=watched)
+        build_in_the_background(other)
+        other.close()
+    assert apart == [("worker", True), ("compiling", True)]
     x = rt.zeros(8, "u4")
     kernels[0]((8,), None, x)
     rt.finish()
@@ -415,7 +409,7 @@ def test_more_local_memory_than_there_is_room_for_builds_a_larger_scheduler(
 
 
 def test_a_translator_that_breaks_leaves_the_kernel_to_lanes_and_builds_go_on(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+    rt: acs.Runtime,
 ) -> None:
     program = rt.build(SOURCE)
     x = rt.zeros(8, "u4")
@@ -423,8 +417,7 @@ def test_a_translator_that_breaks_leaves_the_kernel_to_lanes_and_builds_go_on(
     def broken(*arguments: Any) -> Any:
         raise ValueError("on purpose")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(translation, "translate", broken)
+    with testing.build_step("translation", lambda _: broken):
         rt.prebuild(program.inc)
     program.inc((8,), None, x, 1)
     assert x.get().tolist() == [1] * 8
@@ -438,20 +431,18 @@ def test_a_translator_that_breaks_leaves_the_kernel_to_lanes_and_builds_go_on(
     "error", [BuildError("the program does not build:\non purpose", "", None), cl.RuntimeError("x")]
 )
 def test_the_kernel_that_a_compiler_cannot_take_is_left_out(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch, error: Exception
+    rt: acs.Runtime, error: Exception
 ) -> None:
     kernels = [getattr(rt.build(many(1, i)), f"k{i}") for i in range(3)]
-    made = compiling.build
 
-    def build(context: Any, device: Any, source: str, options: Any) -> Any:
+    def refuse(source: str) -> None:
         if "acs_entry_k1" in source:
             raise error
-        return made(context, device, source, options)
 
-    monkeypatch.setattr(compiling, "build", build)
     x = rt.zeros(8, "u4")
-    for kernel in kernels:
-        rt.prebuild(kernel)
+    with testing.new_process(), testing.compiling(refuse):
+        for kernel in kernels:
+            rt.prebuild(kernel)
     for kernel in kernels:
         kernel((8,), None, x)
     assert x.get().tolist() == [6] * 8
@@ -461,11 +452,10 @@ def test_the_kernel_that_a_compiler_cannot_take_is_left_out(
 
 
 def test_a_fault_of_ours_while_building_keeps_nobody_waiting(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+    rt: acs.Runtime,
 ) -> None:
     program, x = rt.build(SOURCE + many(2)), rt.zeros(64, "u4")
-    with monkeypatch.context() as broken:
-        broken.setattr(Schedulers, "_renew", lambda *_: 1 / 0)
+    with testing.build_step("renewal", lambda _: lambda *_: 1 / 0):
         rt.prebuild(program.k0)
         handle = program.k0((64,), None, x)
         assert "ZeroDivisionError" in str(rt.explain(handle))
@@ -477,22 +467,24 @@ def test_a_fault_of_ours_while_building_keeps_nobody_waiting(
 
 @pytest.mark.parametrize("is_enough", [False, True])
 def test_a_kernel_that_halves_the_groups_that_run_at_once_stays_on_lanes(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch, is_enough: bool
+    rt: acs.Runtime, is_enough: bool
 ) -> None:
     """It came with others, in the middle, and they are not made to pay for it. Where those that are
     left are enough it may come."""
-    real = Schedulers._limits
     enough = schedulers.ENOUGH_GROUPS * int(rt.device.max_compute_units)
 
-    def limits(self: Schedulers, group: int, registers: Any, there: Any) -> Any:
-        heavy = any(origin[2] == "k1" for origin in there.functions)
-        groups = enough - (not is_enough) if heavy else 4 * enough
-        return real(self, group, registers, there)._replace(groups=groups)
+    def made(real: Callable[..., Any]) -> Callable[..., Any]:
+        def limits(self: Schedulers, group: int, registers: Any, there: Any) -> Any:
+            heavy = any(origin[2] == "k1" for origin in there.functions)
+            groups = enough - (not is_enough) if heavy else 4 * enough
+            return real(self, group, registers, there)._replace(groups=groups)
 
-    monkeypatch.setattr(Schedulers, "_limits", limits)
+        return limits
+
     program, x = rt.build(SOURCE + many(4)), rt.zeros(64, "u4")
-    rt.prebuild(program.inc)
-    rt.prebuild(program.k0, program.k1, program.k2)
+    with testing.build_step("limits", made):
+        rt.prebuild(program.inc)
+        rt.prebuild(program.k0, program.k1, program.k2)
     alone = set() if is_enough else {"k1"}
     assert kernels_by_group(rt) == {1: {"inc", "k0", "k1", "k2"} - alone}
     for _ in range(2):
@@ -503,24 +495,23 @@ def test_a_kernel_that_halves_the_groups_that_run_at_once_stays_on_lanes(
             assert ("half of them at most" in where) == (name in alone), where
     assert (x.get() == 2 * (5 + 1 + 2 + 3)).all()
     assert tasks(rt) == 8 - 2 * len(alone)
-    rt.prebuild(program.k1, program.k3)
+    with testing.build_step("limits", made):
+        rt.prebuild(program.k1, program.k3)
     assert kernels_by_group(rt) == {1: {"inc", "k0", "k1", "k2", "k3"} - alone}
 
 
 def test_a_guest_that_does_not_build_stays_where_it_is_at_home(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+    rt: acs.Runtime,
 ) -> None:
     guest, host = rt.build(many(1)), rt.build(SOURCE)
-    made = compiling.build
 
-    def build(context: Any, device: Any, source: str, options: Any) -> Any:
+    def refuse(source: str) -> None:
         if "acs_entry_k0" in source and "acs_entry_turn" in source:
             raise BuildError("the program does not build:\non purpose", "", None)
-        return made(context, device, source, options)
 
-    monkeypatch.setattr(compiling, "build", build)
-    rt.prebuild((host.turn, (4,)))
-    rt.prebuild(guest.k0)
+    with testing.new_process(), testing.compiling(refuse):
+        rt.prebuild((host.turn, (4,)))
+        rt.prebuild(guest.k0)
     x = rt.array(np.arange(8, dtype="u4"))
     host.turn((8,), (4,), x)
     guest.k0((8,), None, x)
@@ -557,22 +548,23 @@ def test_results_are_right_before_during_and_after_a_build(rt: acs.Runtime) -> N
 
 
 @pytest.mark.parametrize("backend", ["device", "auto"])
-@pytest.mark.parametrize("stuck", ["_translate", "_build"])
+@pytest.mark.parametrize("stuck", ["translation", "build"])
 def test_no_launch_waits_for_a_build_however_long_it_takes(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch, backend: str, stuck: str
+    device: cl.Device, backend: str, stuck: str
 ) -> None:
     """The compiler is held until all is launched, read and asked: a call that waited for it would
     never come back."""
     inside, go = threading.Event(), threading.Event()
-    real = getattr(Schedulers, stuck)
 
-    def held(*arguments: Any) -> Any:
-        inside.set()
-        assert go.wait(90)
-        return real(*arguments)
+    def made(real: Callable[..., Any]) -> Callable[..., Any]:
+        def held(*arguments: Any) -> Any:
+            inside.set()
+            assert go.wait(90)
+            return real(*arguments)
 
-    monkeypatch.setattr(Schedulers, stuck, held)
-    with acs.Runtime(device, backend=backend) as rt:
+        return held
+
+    with testing.build_step(stuck, made), acs.Runtime(device, backend=backend) as rt:
         try:
             Scheduler(rt)
         except acs.UsageError as error:

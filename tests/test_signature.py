@@ -269,11 +269,13 @@ def test_an_unusable_cache_folder_is_no_error(
         assert from_source(SOURCE, "other", "-DSIDE=4", None).parameters[0].mode == "w"
 
 
-def test_the_cache_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "ENTRIES_MAX", 5)
+def test_the_cache_is_bounded(folder: Path) -> None:
     for i in range(12):
-        monkeypatch.setattr(cache, "_stores_until_trim", 1)
-        cache.store(f"entry{i}", {"i": i})
+        with (
+            testing.limit("entries of the cache", 5),
+            testing.limit("entries until the cache is trimmed", 1),
+        ):
+            cache.store(f"entry{i}", {"i": i})
     assert len(list(folder.iterdir())) == 5
     assert cache.load("entry11") == {"i": 11}
 

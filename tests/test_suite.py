@@ -162,12 +162,10 @@ def test_what_would_end_too_late_is_left_out_and_named(
     assert (list(found["workloads"]), found["left_out"]) == (["vec"], ["bs"])
 
 
-def test_one_more_is_begun_while_there_is_time_for_the_longest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_more_is_begun_while_there_is_time_for_the_longest() -> None:
     times = iter([0.0, 1.0, 4.0, 6.0, 8.0])
-    monkeypatch.setattr(timing, "perf_counter", lambda: next(times))
-    deadline = timing.Deadline(10.0)  # the second one takes 3, so that the fourth may end at 11
+    # the second one takes 3, so that the fourth may end at 11
+    deadline = timing.Deadline(10.0, lambda: next(times))
     assert [deadline.has_time() for _ in range(4)] == [True, True, True, False]
 
 

@@ -14,9 +14,9 @@ from imports import is_private
 
 HERE = Path(__file__).parent
 
-PRIVATE = 53
+PRIVATE = 51
 """Accesses to `x._name`, but for those of `self` and of named tuples."""
-PATCHES = 95
+PATCHES = 58
 """Calls by which pytest's `MonkeyPatch` changes something for a test."""
 
 CHANGES = {"setattr", "delattr", "setitem", "delitem", "setenv", "delenv", "chdir"}

@@ -4,7 +4,7 @@ for. Own time is told by a clock that only the program moves."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,11 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.machines import machine
 from acs_cl.emu.policies import simulate
 from acs_cl.emu.trace import Trace, load, save
-from acs_cl.launch import dispatch, engine
-from acs_cl.observe import trace as trace_module
 from acs_cl.observe.slices import ALL_BEFORE, Slice
 
 SOURCE = "kernel void bump(global int *x) { x[get_global_id(0)] += 1; }"
@@ -27,17 +26,15 @@ BACKENDS = ("serial", "out_of_order", "lanes", "device", "emulated")
 
 
 @pytest.fixture
-def work(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+def work() -> Iterator[Callable[[int], None]]:
     """So many nanoseconds of the program's own; calls of the library take none."""
     now = [1_000_000]
 
     def takes(ns: int) -> None:
         now[0] += ns
 
-    monkeypatch.setattr(trace_module, "perf_counter_ns", lambda: now[0])
-    for module in (dispatch, engine):
-        monkeypatch.setattr(module, "perf_counter_ns", lambda: now[0])
-    return takes
+    with testing.host_clock(lambda: now[0]):
+        yield takes
 
 
 def launches(runtime: acs.Runtime) -> list[Slice]:

@@ -22,7 +22,6 @@ from acs_cl import testing
 from acs_cl.emu.convert import from_timeline
 from acs_cl.observe.edges import chain
 from acs_cl.observe.slices import STRAIGHT, Slice
-from acs_cl.queue.queue import defaults
 from acs_cl.tools import turns
 
 SOURCE = (
@@ -165,11 +164,9 @@ def often() -> Iterator[None]:
 
 
 def test_a_traced_queue_passes_commands_on_and_says_how_many(
-    context: cl.Context, often: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: cl.Context, often: None, tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(defaults, "trace", True)
-    monkeypatch.setattr("acs_cl.queue.queue._shared", {})  # a runtime of its own
-    queue = acs.Queue(context)
+    queue = acs.Queue(context, trace=True)
     x = cl.array.to_device(queue, np.arange(N, dtype="f4"))
     for _ in range(40):
         x += 1

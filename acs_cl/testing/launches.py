@@ -14,6 +14,7 @@ import pyopencl as cl
 
 from .. import program as programs
 from ..access import inference
+from ..devices import driver
 from ..errors import UsageError
 from ..handle import Handle
 from ..kernel import Kernel
@@ -177,6 +178,40 @@ def no_memory(runtime: Runtime) -> Iterator[None]:
     """Make every allocation of the runtime wait for memory in vain."""
     with changed(runtime.engine.store, "allocate", lambda nbytes, is_live: None):
         yield
+
+
+class Transfers(NamedTuple):
+    """Events by their addresses: of transfers as they were begun, and of each wait."""
+
+    begun: list[int]
+    waits: list[list[int]]
+
+
+@contextmanager
+def own_transfers() -> Iterator[Transfers]:
+    """Collect the transfers that the library makes for itself in the block, and its waits."""
+    found = Transfers([], [])
+    wait = driver.wait_for_events
+
+    def noted(transfer: Callable[..., cl.Event]) -> Callable[..., cl.Event]:
+        def begin(*arguments: object) -> cl.Event:
+            event = transfer(*arguments)
+            found.begun.append(event.int_ptr)
+            return event
+
+        return begin
+
+    def waited(events: list[cl.Event]) -> None:
+        if events:
+            found.waits.append([event.int_ptr for event in events])
+        wait(events)
+
+    with (
+        changed(driver, "read", noted(driver.read)),
+        changed(driver, "write", noted(driver.write)),
+        changed(driver, "wait_for_events", waited),
+    ):
+        yield found
 
 
 def launched_without_events(runtime: Runtime) -> int:

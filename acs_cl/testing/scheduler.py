@@ -122,6 +122,26 @@ def long_launch(microseconds: float) -> Iterator[None]:
         yield
 
 
+BUILD_STEPS = {
+    "translation": "_translate",
+    "build": "_build",
+    "form": "_form",
+    "renewal": "_renew",
+    "limits": "_limits",
+}
+"""What building schedulers consists of, by the names of methods."""
+
+
+@contextmanager
+def build_step(
+    step: str, made: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Iterator[None]:
+    """Have one of `BUILD_STEPS` done by what is made of the function that does it."""
+    name = BUILD_STEPS[step]
+    with changed(Schedulers, name, made(vars(Schedulers)[name])):
+        yield
+
+
 class Scheduler:
     """The scheduler of a runtime on backend 'device', or of 'auto' where it has one."""
 

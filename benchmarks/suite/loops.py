@@ -77,7 +77,7 @@ def in_turns(drivers: Sequence[Driver], reset: Callable[[], None], wait: Callabl
     return found, rounds
 
 
-def small_kernels(rt: acs.Runtime, kernels: int, runs: int) -> dict[str, Any]:
+def small_kernels(rt: acs.Runtime, kernels: int, runs: int, rounds: int = ROUNDS) -> dict[str, Any]:
     """A round of a chain of kernels of one group each."""
     prog = rt.build(SOURCE)
     x, go = rt.zeros(ITEMS, "u4"), rt.zeros(1, "u4")
@@ -88,10 +88,10 @@ def small_kernels(rt: acs.Runtime, kernels: int, runs: int) -> dict[str, Any]:
         prog.last((ITEMS,), None, x, go, most)
 
     with rt.record() as graph:
-        body(ROUNDS * kernels)
+        body(rounds * kernels)
     with rt.record() as unrolled:
         for _ in range(UNROLLED):
-            body(ROUNDS * kernels)
+            body(rounds * kernels)
 
     def reset() -> None:
         x.fill(0)
@@ -101,21 +101,21 @@ def small_kernels(rt: acs.Runtime, kernels: int, runs: int) -> dict[str, Any]:
         return graph.replay(while_=go, at_most=AT_MOST).rounds
 
     def known() -> int:
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             graph.replay()
-        return ROUNDS
+        return rounds
 
     def long() -> int:
-        for _ in range(ROUNDS // UNROLLED):
+        for _ in range(rounds // UNROLLED):
             unrolled.replay()
-        return ROUNDS
+        return rounds
 
     drivers = [Driver("loop", loop), Driver("unrolled", long), Driver("known count", known),
                Driver("host reads", lambda: by_host(graph, go))]  # fmt: skip
     for driver in drivers:
         reset()
-        if (rounds := driver.run()) != ROUNDS or (x.get() != ROUNDS * kernels).any():
-            raise RuntimeError(f"{driver.name}: {rounds} rounds, expected {ROUNDS}")
+        if (ran := driver.run()) != rounds or (x.get() != rounds * kernels).any():
+            raise RuntimeError(f"{driver.name}: {ran} rounds, expected {rounds}")
     us, _ = in_turns(drivers, reset, rt.finish, runs)
     beyond = spread(differences(us["loop"], us["unrolled"]))
     return {"kernels": kernels, "us_per_round": spreads(us), "beyond_its_body_us": beyond}

@@ -70,14 +70,14 @@ class Deadline:
     """Seconds that a measurement of many parts may take. One more part is begun where another one
     as long as the longest so far would end in time; the first one is always."""
 
-    def __init__(self, within_s: float) -> None:
-        self._within_s, self._start = within_s, perf_counter()
+    def __init__(self, within_s: float, clock: Callable[[], float] = perf_counter) -> None:
+        self._within_s, self._clock, self._start = within_s, clock, clock()
         self._began: float | None = None
         self._longest = 0.0
 
     def has_time(self) -> bool:
         """Whether there is time for one more, which begins now."""
-        now = perf_counter()
+        now = self._clock()
         if self._began is not None:
             self._longest = max(self._longest, now - self._began)
             if now - self._start + self._longest > self._within_s:
@@ -110,9 +110,11 @@ def device_clock(
     return lengths_us
 
 
-def rounds_in_time(least: int, most: int, seconds: float) -> Iterator[int]:
+def rounds_in_time(
+    least: int, most: int, seconds: float, clock: Callable[[], float] = perf_counter
+) -> Iterator[int]:
     """Count rounds: at least some, then as long as one more would end in time."""
-    deadline = Deadline(seconds)
+    deadline = Deadline(seconds, clock)
     for number in range(most):
         if not deadline.has_time() and number >= least:
             return
