@@ -102,10 +102,10 @@ def compiling(told: Callable[[str], object]) -> Iterator[None]:
 
     What the function raises comes instead of a program.
     """
-    build = _cl._Program._build
+    build: Callable[..., object] = _cl._Program._build
 
     def compiled(program: _cl._Program, *arguments: object) -> object:
-        told(program.get_info(_cl.program_info.SOURCE))
+        told(str(program.get_info(_cl.program_info.SOURCE)))
         return build(program, *arguments)
 
     with changed(_cl._Program, "_build", compiled):

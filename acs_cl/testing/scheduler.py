@@ -134,7 +134,7 @@ BUILD_STEPS = {
 
 @contextmanager
 def build_step(
-    step: str, made: Callable[[Callable[..., Any]], Callable[..., Any]]
+    step: str, made: Callable[[Callable[..., object]], Callable[..., object]]
 ) -> Iterator[None]:
     """Have one of `BUILD_STEPS` done by what is made of the function that does it."""
     name = BUILD_STEPS[step]
