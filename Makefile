@@ -8,8 +8,9 @@ RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest
 FUZZ ?= 20000
 # Tests run in so many processes, but for the few that measure times and have the machine alone; a
-# file after the other, in the order of tests/conftest.py.
-JOBS ?= 2
+# file after the other, in the order of tests/conftest.py. One more than a small machine has cores,
+# since tests wait, too: for processes that they start, and for the device.
+JOBS ?= 3
 # Arguments of the commands below, for instance `make bench ARGS=overhead`.
 ARGS ?=
 # PoCL's wheel builds nothing on CPUs that are newer than it is, unless this asks for a repair.
