@@ -92,7 +92,8 @@ class Lanes:
     """Model `lanes` queues in order.
 
     A launch goes behind an upstream that is the last on its lane, else to the lane with the least
-    in flight. It waits for the events of upstream on other lanes. `placing` names other policies:
+    in flight. Of each other lane it waits for the last upstream there, unless its own lane follows
+    that already. `placing` names other policies:
     Opara's is ('disjoint', 'always') with enough lanes, GrCUDA's are those without 'tail' and
     'least'."""
 
@@ -105,6 +106,11 @@ class Lanes:
         self._queued: list[deque[int]] = [deque() for _ in range(lanes)]
         self._latest = 0
         self._spread = Spread()
+        self._places = [0] * lanes
+        """Launches that each lane ever had."""
+        self._place: dict[int, int] = {}
+        self._follows = [[0] * lanes for _ in range(lanes)]
+        """Of each lane, the last place on each other one that it follows."""
         self.in_flight: dict[int, int] = {}
         """The lane of each launch that nobody has reported yet."""
 
@@ -112,14 +118,24 @@ class Lanes:
         """Place a launch."""
         above = [one for one in upstream if one in self.in_flight]
         lane = self._choose(above)
-        waits = sum(self.in_flight[one] != lane for one in above)
+        last: dict[int, int] = {}
+        for one in above:
+            if (other := self.in_flight[one]) != lane:
+                last[other] = max(last.get(other, 0), self._place[one])
+        follows, waits = self._follows[lane], 0
+        for other, place in last.items():
+            waits += place > follows[other]
+            follows[other] = max(follows[other], place)
         self.in_flight[number] = lane
+        self._places[lane] += 1
+        self._place[number] = self._places[lane]
         self._queued[lane].append(number)
         return Placed(lane, waits)
 
     def retire(self, number: int) -> None:
         """Take note that a launch was reported."""
         self._queued[self.in_flight.pop(number)].remove(number)
+        del self._place[number]
 
     def _choose(self, upstream: list[int]) -> int:
         queued = self._queued

@@ -4,9 +4,9 @@
 // By default a launch on lanes goes behind an upstream that is the last on its lane, where the queue's own order
 // is its wait: most edges of a chain need no event. Else it takes the lane with the least in flight,
 // the latest one if that is idle, since drivers are quickest where they were last. It waits for
-// upstream on other lanes by event; such a lane is flushed first, since a driver may not start on a
-// queue that was never flushed while another queue waits for it for ever. emu/reference/lanes.py is
-// the model of these choices.
+// upstream on other lanes by event: once for each of these, by the last one there, and not for what its lane
+// follows already. Such a lane is flushed first, since a driver may not start on a queue that was never
+// flushed while another queue waits for it for ever. emu/reference/lanes.py is the model of these choices.
 //
 // A launch whose time is wanted takes a lane that keeps times, which no other launch does: to keep them costs
 // microseconds for each command.
@@ -57,10 +57,12 @@ constexpr std::size_t UPLOAD_BYTES = 1 << 20;
 // Bytes from which on a driver may copy for so long inside a call that others should run meanwhile.
 constexpr std::size_t MANY_BYTES = 64 << 10;
 
-// On some drivers an event costs a third of an enqueue. Where nobody asked for one in the last
-// UNASKED launches, and the device keeps up, so that the host is what limits, only every SPARSE-th
-// launch of an in-order lane has its own. The next one stands for those before it, or a marker does.
-constexpr int UNASKED = 64, SPARSE = 16;
+// On some drivers an event that is kept costs as much as an enqueue. Where nobody asked for one in the last
+// UNASKED launches, only every SPARSE-th launch of an in-order lane has its own. The next one stands for those
+// before it, or a marker does. Where the device does not keep up, kernels may be long, and whoever waits for one
+// should not wait for many others: then it is every BEHIND-th. Who asks for the last launch of a lane gets a
+// marker, which is exact: only the next FEW have events of their own, in case each is asked for.
+constexpr int UNASKED = 64, SPARSE = 16, BEHIND = 4, FEW = 4;
 constexpr std::size_t KEEPS_UP = 64;  // launches in flight on a lane, after a look at what has ended
 
 class Queues {
@@ -71,7 +73,11 @@ public:
         std::deque<std::int64_t> queued;  // in flight, in the order of submission
         std::int64_t used = 0, last_seen = 0;
         int bare = 0;  // launches since the last one with an event
-        bool unflushed = false;
+        std::int64_t flushed = 0;  // places on it up to which the driver was told to start
+        std::int64_t last_above = 0;  // of the upstream of the launch being submitted, the last place on it
+        std::vector<std::int64_t> follows{};  // of each lane, the last place that all to come on this one follow
+
+        bool is_unflushed() const { return flushed < used; }
     };
 
     // `event`: makes Python's event of the driver's, and whether to retain it.
@@ -79,7 +85,7 @@ public:
         : classes_(classes), event_(std::move(event)), out_of_order_(out_of_order),
           profiling_(profiling) {
         for (nb::handle queue : queues)
-            lanes_.push_back({address(queue.attr("int_ptr")), nb::borrow(queue), {}});
+            add_lane(nb::borrow(queue));
         open_ = lanes_.size();
     }
     ~Queues() { forget(); }
@@ -203,8 +209,7 @@ public:
 
     // An event that says when a launch has ended, which is the caller's; null where no lane has it.
     void *event_to_wait_for(std::int64_t number) {
-        const Flying *one = find(number);
-        if (one) one = covering(*one);
+        const Flying *one = asked_for(number);
         if (one) driver.retain_event(one->event);
         return one ? one->event : nullptr;
     }
@@ -252,8 +257,7 @@ public:
 
     // None where the launch is not in flight.
     nb::object event(std::int64_t number) {
-        const Flying *one = find(number);
-        if (one) one = covering(*one);
+        const Flying *one = asked_for(number);
         if (!one) return nb::none();
         return one->owner ? nb::borrow(one->owner) : made(one->event);
     }
@@ -306,13 +310,13 @@ public:
     void flush() {
         const WithoutGil others;
         for (Lane &lane : lanes_)
-            if (lane.unflushed) start(lane);
+            if (lane.is_unflushed()) start(lane);
     }
 
     // Have the device start on a launch that will be waited for.
     void flush_for(std::int64_t number) {
         const Flying *one = find(number);
-        if (one && lanes_[one->lane].unflushed) start(lanes_[one->lane]);
+        if (one && lanes_[one->lane].is_unflushed()) start(lanes_[one->lane]);
     }
 
     // Memory that the driver has lives until this launch has ended.
@@ -394,9 +398,11 @@ private:
 
     std::size_t add_lane(nb::object queue) {
         lanes_.push_back({address(queue.attr("int_ptr")), std::move(queue), {}});
+        for (Lane &lane : lanes_) lane.follows.resize(lanes_.size());
         return lanes_.size() - 1;
     }
 
+    bool is_in_order(const Lane &lane) const { return !out_of_order_ || is_timed(lane); }
     bool is_timed(const Lane &lane) const { return timed_ && &lane == &lanes_[timed_]; }
 
     bool has_timed() const { return timed_ && !lanes_[timed_].queued.empty(); }
@@ -417,11 +423,23 @@ private:
                        : out_of_order_ ? lanes_[0]
                        : is_upload && uploads_ && upstream_.empty() && wait_for_.empty() ? lanes_[uploads_]
                                                                                          : choose();
+        followed_places_.clear();
+        for (const Flying &other : upstream_) lanes_[other.lane].last_above = 0;
+        for (const Flying &other : upstream_) {
+            std::int64_t &last = lanes_[other.lane].last_above;
+            last = std::max(last, other.place);
+        }
         for (const Flying &other : upstream_) {
             Lane &lane = lanes_[other.lane];
-            if (&lane == &chosen && (!out_of_order_ || is_timed(lane))) continue;
-            if (const Flying *one = covering(other)) wait_for_.push_back(one->event);
-            if (&lane != &chosen && lane.unflushed) start(lane);
+            if (is_in_order(lane)) {
+                if (other.place != lane.last_above) continue;
+                if (is_in_order(chosen) && (&lane == &chosen || other.place <= chosen.follows[other.lane])) continue;
+            }
+            const Flying *one = covering(other);
+            if (!one) continue;
+            wait_for_.push_back(one->event);
+            followed_places_.emplace_back(other.lane, one->place);
+            if (&lane != &chosen && one->place > lane.flushed) start(lane);
         }
         return chosen;
     }
@@ -508,14 +526,14 @@ private:
     }
 
     bool wants_event(const Lane &lane) const {
-        return out_of_order_ || profiling_ || is_timed(lane) || behind_ || unasked_ < unasked_enough ||
-               lane.bare + 1 >= SPARSE;
+        return out_of_order_ || profiling_ || is_timed(lane) || unasked_ < unasked_enough ||
+               lane.bare + 1 >= (behind_ ? BEHIND : SPARSE);
     }
 
     // The launch of its lane whose event says that `one` has ended: the next that has an event, or
     // the last one, which gets a marker's. Null where the driver refuses even that.
-    const Flying *covering(const Flying &one) {
-        unasked_ = 0;
+    const Flying *covering(const Flying &one, int unasked = 0) {
+        unasked_ = std::min(unasked_, unasked);
         if (one.event) return &one;
         Lane &lane = lanes_[one.lane];
         auto at = std::find(lane.queued.begin(), lane.queued.end(), one.number);
@@ -524,17 +542,25 @@ private:
         return mark(lane) ? nullptr : find(lane.queued.back());
     }
 
+    // The same for the host, which often waits for the last one of a lane, and for no other.
+    const Flying *asked_for(std::int64_t number) {
+        const Flying *one = find(number);
+        if (!one) return nullptr;
+        const bool is_last = is_in_order(lanes_[one->lane]) && lanes_[one->lane].queued.back() == number;
+        return covering(*one, is_last ? std::max(0, unasked_enough - FEW) : 0);
+    }
+
     std::int32_t mark(Lane &lane) {
-        void **event = &find(lane.queued.back())->event;
-        std::int32_t failed = driver.marker(lane.queue, 0, nullptr, event);
+        Flying &last = *find(lane.queued.back());
+        std::int32_t failed = driver.marker(lane.queue, 0, nullptr, &last.event);
         if (!failed) lane.bare = 0;
-        lane.unflushed = true;
+        lane.flushed = std::min(lane.flushed, last.place - 1);
         return failed;
     }
 
     // In this order: without the GIL, what another thread puts there meanwhile is not forgotten.
     static void start(Lane &lane) {
-        lane.unflushed = false;
+        lane.flushed = lane.used;
         driver.flush(lane.queue);
     }
 
@@ -543,11 +569,11 @@ private:
     Flying *find(std::int64_t number) const { return table_ ? table_->flying(number) : nullptr; }
 
     void add(Lane &lane, std::int64_t number, void *event, PyObject *owner) {
-        table_->take_off(number, event, owner, std::uint32_t(&lane - lanes_.data()));
+        table_->take_off(number, event, owner, std::uint32_t(&lane - lanes_.data()), ++lane.used);
+        for (const auto &[other, place] : followed_places_)
+            lane.follows[other] = std::max(lane.follows[other], place);
         in_flight_++;
         lane.queued.push_back(number);
-        lane.unflushed = true;
-        lane.used++;
         unasked_ += unasked_ < UNASKED;
         lane.bare = event ? 0 : lane.bare + 1;
         bare += !event;
@@ -558,7 +584,7 @@ private:
         const std::int64_t number = lane.queued.back();
         lane.queued.pop_back();
         lane.bare = 0;
-        lane.unflushed = false;
+        lane.flushed = lane.used;
         bare--;
         in_flight_--;
         table_->land(number);
@@ -659,6 +685,7 @@ private:
     const std::vector<Edge> *edges_ = nullptr;
     std::vector<Flying> upstream_;  // of the launch being submitted, in flight
     std::vector<void *> wait_for_;
+    std::vector<std::pair<std::uint32_t, std::int64_t>> followed_places_;  // lanes and places on these, of events there
     std::vector<Edge> followed_;          // of the newest launch, where epochs were sent for it
     std::vector<std::uint32_t> epochs_;  // those that it follows
     std::vector<std::pair<Flying, std::int32_t>> ended_;

@@ -53,6 +53,7 @@ struct Flying {
     void *event = nullptr;
     PyObject *owner = nullptr;
     std::uint32_t lane = 0;
+    std::int64_t place = 0;  // on its lane, from 1 on, in the order in which that got them
     PyObject *bytes = nullptr;
     bool continued = false;  // another launch has gone on where it ran: for a policy of lanes
 };
@@ -457,9 +458,9 @@ public:
     }
 
     // A lane has a launch from now on.
-    Flying &take_off(std::int64_t launch, void *event, PyObject *owner, std::uint32_t lane) {
+    Flying &take_off(std::int64_t launch, void *event, PyObject *owner, std::uint32_t lane, std::int64_t place) {
         Flying &one = place_of(known(launch)).flying;
-        one = {launch, event, owner, lane, nullptr, false};
+        one = {launch, event, owner, lane, place, nullptr, false};
         return one;
     }
 
