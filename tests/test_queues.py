@@ -326,6 +326,25 @@ def test_who_waits_for_the_last_launch_does_not_give_events_to_all_that_come(
     backend.close()
 
 
+@pytest.mark.parametrize("limits", [{"window": 8}, {"backlog": 8}], ids=["window", "backlog"])
+@pytest.mark.parametrize("name", ["serial", "lanes"])
+def test_launches_without_events_never_fill_the_window(
+    name: str, limits: dict[str, int], device: cl.Device
+) -> None:
+    """Each event is seen to end before there is room again: a lane has one for each four launches
+    at most, or for each two where there are two lanes."""
+    with acs.Runtime(device, backend=name, lanes=2, **limits) as rt:
+        testing.expect_no_events(rt)
+        add = rt.build(ADD).add
+        x, y = rt.zeros(4, "i4"), rt.zeros(4, "i4")
+        before = testing.launched_without_events(rt)
+        for _ in range(64):
+            add((4,), None, x, y, 1, cl.LocalMemory(8), 1)
+        rt.finish()
+        without = testing.launched_without_events(rt) - before
+        assert without <= 64 - 64 // (4 if name == "serial" else 2)
+
+
 @pytest.mark.parametrize("name", HOST)
 def test_polling_alone_sees_launches_without_events_end(name: str, context: cl.Context) -> None:
     both = Modelled(name, context, 2)

@@ -61,7 +61,8 @@ constexpr std::size_t MANY_BYTES = 64 << 10;
 // UNASKED launches, only every SPARSE-th launch of an in-order lane has its own. The next one stands for those
 // before it, or a marker does. Where the device does not keep up, kernels may be long, and whoever waits for one
 // should not wait for many others: then it is every BEHIND-th. Who asks for the last launch of a lane gets a
-// marker, which is exact: only the next FEW have events of their own, in case each is asked for.
+// marker, which is exact: only the next FEW have events of their own, in case each is asked for. Launches without
+// events never fill the window, since nobody would see it empty.
 constexpr int UNASKED = 64, SPARSE = 16, BEHIND = 4, FEW = 4;
 constexpr std::size_t KEEPS_UP = 64;  // launches in flight on a lane, after a look at what has ended
 
@@ -231,6 +232,8 @@ public:
     // The table of the runtime.
     void join(nb::object table) {
         table_ = nb::cast<Table *>(table);
+        const std::size_t room = std::min(table_->window, table_->backlog) / (2 * lanes_.size());
+        most_bare_ = int(std::min<std::size_t>(room, SPARSE));
         table_object_ = std::move(table);
     }
 
@@ -527,7 +530,7 @@ private:
 
     bool wants_event(const Lane &lane) const {
         return out_of_order_ || profiling_ || is_timed(lane) || unasked_ < unasked_enough ||
-               lane.bare + 1 >= (behind_ ? BEHIND : SPARSE);
+               lane.bare + 1 >= std::min(behind_ ? BEHIND : SPARSE, most_bare_);
     }
 
     // The launch of its lane whose event says that `one` has ended: the next that has an event, or
@@ -682,6 +685,7 @@ private:
     After after_ = After::TAIL;
     Fresh fresh_ = Fresh::LEAST;
     int unasked_ = 0;  // launches since somebody asked for an event
+    int most_bare_ = SPARSE;  // as many launches of a lane have one event
     const std::vector<Edge> *edges_ = nullptr;
     std::vector<Flying> upstream_;  // of the launch being submitted, in flight
     std::vector<void *> wait_for_;
