@@ -315,6 +315,21 @@ class Due:
 STEPS: Final[dict[str, tuple[str, ...]]]
 """Which states of a launch may follow each. `docs/design/launch-table.md` draws them."""
 
+class Reasons:
+    """Why launches went to lanes beside a scheduler."""
+
+    def __init__(self) -> None: ...
+    def note(self, number: int, reason: str) -> None:
+        """Keep why a launch went to a lane, and count it."""
+    def keep(self, number: int, where: str) -> None:
+        """Keep where else a launch went: it is not counted."""
+    def of(self, number: int) -> str | None:
+        """Give what was kept of a launch, if that is known."""
+    def reaches(self, number: int) -> bool:
+        """Say whether it would still be known of a launch that it was kept."""
+    def counts(self) -> dict[str, int]:
+        """Count the launches for each reason."""
+
 class Table:
     """Keeps a row for each launch in flight: its state, and its upstream. Launches that the core
     made have rows too. The model is `emu/reference/table.py`."""
@@ -480,8 +495,8 @@ class Table:
     @property
     def in_epochs(self) -> int:
         """Count the launches in epochs."""
-    def tell(self, reasons: dict[str, int], where: dict[int, str]) -> None:
-        """Let the core note in `where` why its launches went to lanes, and count the `reasons`."""
+    def tell(self, reasons: Reasons) -> None:
+        """Let the core note there why its launches went to lanes."""
     def open(
         self,
         epoch: int,

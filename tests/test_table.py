@@ -296,3 +296,19 @@ def test_launches_of_a_queue_are_told_from_those_of_others() -> None:
     table.assign(3, ours, True)  # which has ended: it counts as the newest, and is not in flight
     assert (table.newest_of(ours), table.newest_of(others)) == (3, 8)
     assert table.of_queue(ours, 8, False) == [1, 5, 7]
+
+
+def test_reasons_of_the_newest_launches_are_known_and_all_are_counted() -> None:
+    reasons = core.native.Reasons()
+    assert reasons.counts() == {}
+    assert reasons.of(1) is None
+    assert reasons.reaches(1)
+    for number in range(1, 20_001):
+        reasons.note(number, f"why {number % 40}")  # equal, and not the same object
+    assert reasons.counts() == {f"why {one}": 500 for one in range(40)}
+    reasons.keep(20_001, "elsewhere")
+    reasons.note(20_003, "why 0")
+    assert reasons.counts()["why 0"] == 501
+    assert [reasons.of(one) for one in (20_001, 20_002, 20_003)] == ["elsewhere", None, "why 0"]
+    assert (reasons.of(19_999), reasons.of(1)) == ("why 39", None)
+    assert (reasons.reaches(20_002), reasons.reaches(1)) == (True, False)

@@ -118,17 +118,21 @@ class Device(Backend):
         self._commands: list[Launch] = []
         """The launches of the open epoch, if the whole epoch may still go to lanes."""
         self._timed: dict[int, Key] = {}
-        self._where: dict[int, str] = {}
+        self._reasons = core.native.Reasons()
+        """Why launches went to lanes, and how many."""
         self._children: dict[int, str] = {}
         """What happened to spawned items, by the launch whose epoch spawned them."""
         self._offered: list[OwnKernel] = []
         self._builds = 0
         self._together = False
         self._cut_count = CutCount()
-        self.reasons: dict[str, int] = {}
-        """How many launches went to lanes, by reason."""
 
     # ---- submitting ----------------------------------------------------------------------------
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why launches went to lanes, and how many."""
+        return self._reasons.counts()
 
     @property
     def schedulers(self) -> Schedulers:
@@ -196,7 +200,7 @@ class Device(Backend):
 
     def where(self, number: int) -> str:
         """Say where a launch ran, or runs, and why. The text ends in '; '."""
-        reason = self._where.get(number)
+        reason = self._reasons.of(number)
         if reason == ON_HOST:
             return "on the host; "
         if reason is not None:
@@ -205,18 +209,17 @@ class Device(Backend):
             return f"in the scheduler on the device; {self._children[number]}; "
         if self._table.was_foreseen(number):
             return "in the scheduler on the device, in an epoch that came as foreseen; "
-        if self._table.epoch(number) or not self._where or number >= next(iter(self._where)):
+        if self._table.epoch(number) or self._reasons.reaches(number):
             return "in the scheduler on the device; "
         return "in the scheduler on the device, or on a lane, too long ago to tell; "
 
     def passes_by(self, number: int) -> None:
         """Note a host task. Otherwise `where` would say that the scheduler ran it."""
-        self._where[number] = ON_HOST
-        forget_oldest(self._where)
+        self._reasons.keep(number, ON_HOST)
 
     def join(self, table: core.native.Table) -> None:
         """Let the core make launches by itself, for the scheduler and for the lanes."""
-        table.tell(self.reasons, self._where)
+        table.tell(self._reasons)
         self._sender.by_itself = self._choice is None
         self._sender.join()
         self.lanes.join(table)
@@ -230,7 +233,7 @@ class Device(Backend):
         """Return the lease of a kernel: launches left, the launch where it ends, and the reason.
         It is for a kernel whose last launch took a lane. It is short, because the reason may
         change."""
-        reason, choice, left, until = self._where.get(number), self._choice, HOT, 0
+        reason, choice, left, until = self._reasons.of(number), self._choice, HOT, 0
         if kernel.origin is None:  # no scheduler can have it
             return -1, 0, reason
         if reason is None or (choice is not None and choice.wants_time(key)):
@@ -257,13 +260,12 @@ class Device(Backend):
         self._come_together()
         self._keep_together()
         self.send_if_due()
-        forget_oldest(self._where)
 
     def about(self) -> Report:
         """Report counters, reasons and schedulers in plain values."""
         return {
             **self.counters,
-            "on_lanes": dict(self.reasons),
+            "on_lanes": self.reasons,
             "builds": self._schedulers.builds,
             "predicted": self._table.forecasts(),
             "children": self._sender.children._asdict(),
@@ -456,10 +458,8 @@ class Device(Backend):
 
     def _to_lane(self, launch: Launch, reason: str) -> None:
         """Launch on a lane, behind its upstream. An epoch in its upstream is sent first."""
-        self.reasons[reason] = self.reasons.get(reason, 0) + 1
         number = launch.number
-        self._where[number] = reason
-        forget_oldest(self._where)
+        self._reasons.note(number, reason)
         command = launch.command
         if self._choice is not None and self._choice.on_cpu:
             key = _key(command)

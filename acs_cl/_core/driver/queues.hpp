@@ -371,7 +371,7 @@ private:
         waits += std::int64_t(wait_for_.size());
         table_->put_on_lane(table_->number, name, touched);
         add(lane, table_->number, event, nullptr);
-        if (table_->reasons.is_valid() && !reason.is_none()) table_->note(reason);
+        if (table_->reasons && !reason.is_none()) table_->reasons->note(table_->number, reason);
         return true;
     }
 
@@ -427,15 +427,12 @@ private:
                        : is_upload && uploads_ && upstream_.empty() && wait_for_.empty() ? lanes_[uploads_]
                                                                                          : choose();
         followed_places_.clear();
-        for (const Flying &other : upstream_) lanes_[other.lane].last_above = 0;
-        for (const Flying &other : upstream_) {
-            std::int64_t &last = lanes_[other.lane].last_above;
-            last = std::max(last, other.place);
-        }
+        const bool are_many = upstream_.size() > 1;
+        if (are_many) note_last_above();
         for (const Flying &other : upstream_) {
             Lane &lane = lanes_[other.lane];
             if (is_in_order(lane)) {
-                if (other.place != lane.last_above) continue;
+                if (are_many && other.place != lane.last_above) continue;
                 if (is_in_order(chosen) && (&lane == &chosen || other.place <= chosen.follows[other.lane])) continue;
             }
             const Flying *one = covering(other);
@@ -445,6 +442,14 @@ private:
             if (&lane != &chosen && one->place > lane.flushed) start(lane);
         }
         return chosen;
+    }
+
+    void note_last_above() {
+        for (const Flying &other : upstream_) lanes_[other.lane].last_above = 0;
+        for (const Flying &other : upstream_) {
+            std::int64_t &last = lanes_[other.lane].last_above;
+            last = std::max(last, other.place);
+        }
     }
 
     // Behind the newest of its upstream that is the last one on its lane; else where least is in

@@ -165,6 +165,13 @@ void add_table(nb::module_ &module) {
     }
     module.attr("STEPS") = steps;
 
+    nb::class_<Reasons>(module, "Reasons")
+        .def(nb::init<>())
+        .def("note", &Reasons::note, "number"_a, "reason"_a)
+        .def("keep", &Reasons::keep, "number"_a, "where"_a)
+        .def("of", &Reasons::of, "number"_a)
+        .def("reaches", &Reasons::reaches, "number"_a)
+        .def("counts", &Reasons::counts);
     nb::class_<Table>(module, "Table", nb::type_slots(collected<Table>))
         .def(nb::init<>())
         .def("join", join, "hazards"_a, "lock"_a, "backlog"_a, "window"_a.none(), "ready_first"_a,
@@ -229,10 +236,10 @@ void add_table(nb::module_ &module) {
         .def("leave", &Table::leave, "epoch"_a, "one_by_one"_a = false)
         .def("end_epoch", &Table::end_epoch, "epoch"_a)
         .def_prop_ro("in_epochs", &Table::in_epochs)
-        .def("tell", [](Table &self, nb::object reasons, nb::object where) {
-            self.reasons = std::move(reasons);
-            self.where = std::move(where);
-        }, "reasons"_a, "where"_a)
+        .def("tell", [](Table &self, nb::object reasons) {
+            self.reasons = nb::cast<Reasons *>(reasons);
+            self.reasons_object = std::move(reasons);
+        }, "reasons"_a)
         .def("open", &Table::open_epoch, "epoch"_a, "recorder"_a, "scheduler"_a, "least_tasks"_a, "most_tasks"_a,
              "most_entries"_a, "next_look"_a)
         .def("shut", [](Table &self) {

@@ -26,6 +26,7 @@
 #include "epoch/recorder.hpp"
 #include "hazards/python_hazards.hpp"
 #include "python/lock.hpp"
+#include "table/reasons.hpp"
 #include "table/rows.hpp"
 
 namespace acs_cl {
@@ -87,8 +88,7 @@ public:
     template <typename Visit>
     void each_object(Visit &&visit) {
         rows_.each(-1, [&](std::int64_t, Row &row) { return !row.object || visit(row.object); });
-        for (nb::object *one : {&recorder_object, &scheduler, &hazards_object, &lock_object,
-                                &reasons, &where})
+        for (nb::object *one : {&recorder_object, &scheduler, &hazards_object, &lock_object, &reasons_object})
             if (one->ptr() && !visit(one->ptr())) return;
         for (const TemplatePointer &one : forecast.templates())
             for (nb::object *object : {&one->scheduler, &one->resident})
@@ -103,7 +103,8 @@ public:
             Py_XSETREF(row.object, Py_NewRef(Py_None));
             return true;
         });
-        for (nb::object *one : {&recorder_object, &scheduler, &reasons, &where}) one->reset();
+        for (nb::object *one : {&recorder_object, &scheduler, &reasons_object}) one->reset();
+        reasons = nullptr;
         open = 0;
         usable = false;
     }
@@ -477,15 +478,6 @@ public:
         return true;
     }
 
-    // Why the newest launch went to a queue, where Python wants to know of each.
-    void note(const nb::object &why) {
-        nb::object many = nb::steal(PyLong_FromLongLong(number));
-        if (PyDict_SetItem(where.ptr(), many.ptr(), why.ptr())) throw PythonError();
-        PyObject *before = PyDict_GetItem(reasons.ptr(), why.ptr());
-        many = nb::steal(PyLong_FromLongLong(1 + (before ? PyLong_AsLongLong(before) : 0)));
-        if (PyDict_SetItem(reasons.ptr(), why.ptr(), many.ptr())) throw PythonError();
-    }
-
     // ---- the open epoch -------------------------------------------------------------------------
 
     std::uint32_t open = 0;  // 0: none
@@ -725,7 +717,8 @@ public:
     std::int64_t bypassing = 0;  // queues whose commands go to the driver as they are
     bool poisoned = false;
     nb::object hazards_object, lock_object;
-    nb::object reasons, where;  // dictionaries, of launches on queues beside a scheduler
+    nb::object reasons_object;
+    Reasons *reasons = nullptr;  // why launches went to queues beside a scheduler; null: there is none
     PythonHazards *hazards = nullptr;
     Lock *lock = nullptr;
 
