@@ -131,7 +131,7 @@ class Device(Backend):
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Why launches went to lanes, and how many."""
+        """Return how many launches went to lanes, by reason."""
         return self._reasons.counts()
 
     @property
