@@ -66,7 +66,7 @@ class Driver:
         self.status: dict[int, int] = {}
         self.references: dict[int, int] = {}
         self.kernels: dict[int, dict[int, Any]] = {}
-        self.settings = 0
+        self.settings = self.flushes = 0
         self.refuses = ""
         self.broken: set[int] = set()
         self.bare: set[int] = set()
@@ -143,6 +143,7 @@ class Driver:
         return 0
 
     def flush(self, queue: int) -> int:
+        self.flushes += 1
         self.flushed[queue] = len(self.queues.get(queue, ()))
         return 0
 
@@ -444,6 +445,31 @@ def test_a_driver_that_refuses_markers_is_one_whose_launches_failed() -> None:
         (1, REFUSED, None, 0), (2, REFUSED, None, 1),
     ]  # fmt: skip
     assert program.queues.in_flight == 0
+
+
+def test_a_lane_waits_for_another_one_once_and_flushes_it_where_it_has_to() -> None:
+    program = Program(random.Random(1), False, 2, 64)
+    driver, command = program.driver, program.command()._replace(global_size=(8,))
+    events = [0]
+
+    def give(*upstream: int) -> tuple[int, list[int], int]:
+        before, number = driver.flushes, len(events)
+        program.give(Launch(number, command, Access((), ()), upstream))
+        lane = max(driver.queues, key=lambda one: driver.queues[one][-1].event)
+        events.append(driver.queues[lane][-1].event)
+        waits = [events.index(event) for event in driver.queues[lane][-1].waits]
+        return lane, waits, driver.flushes - before
+
+    assert give() == (1, [], 0)
+    assert give() == (2, [], 0)
+    assert give(1, 2) == (2, [1], 1)
+    assert give(1, 3) == (2, [], 0)  # its lane follows 1 already
+    assert give(1) == (1, [], 0)
+    assert give(1, 5, 4) == (2, [5], 1)  # which is behind 1
+    assert give() == (1, [], 0)
+    assert give(2, 5) == (1, [2], 1)
+    assert give(4, 3, 8) == (1, [4], 0)  # which was flushed with 2
+    assert give(6, 9) == (1, [6], 0)
 
 
 def test_arguments_that_stay_the_same_are_not_set_again() -> None:
