@@ -1,1 +1,1 @@
-"""What a program can ask of its runtime: timelines, counters, explanations, measurements."""
+"""Answers about a runtime: timelines, counters, explanations and measurements."""

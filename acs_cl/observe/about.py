@@ -1,6 +1,6 @@
-"""What the runtime of a block was like, in plain values.
+"""Facts about the runtime of a block, in plain values.
 
-`observe.stats` asks a runtime for it; files keep it, and reports show it.
+`observe.stats` asks a runtime for them. Files keep them, and reports show them.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ class Needs(NamedTuple):
     local_bytes: int = 0
     """Local memory of a group."""
     private_bytes: int = 0
-    """Memory of a work-item that is in no register."""
+    """Private memory of a work-item that is not in registers."""
     most_items: int = 0
-    """Work-items of the largest group that the driver lets it have."""
+    """Work-items of the largest group that the driver allows for the kernel."""
     registers: int = 0
-    """Of a work-item, as the compiler tells."""
+    """Registers of a work-item, as the compiler tells."""
 
 
 class About(NamedTuple):
-    """What the runtime was like. Zeros and empty texts are 'not known'."""
+    """Facts about a runtime. Zeros and empty texts mean 'not known'."""
 
     backend: str = ""
     device: str = ""
     why: str = ""
     issue: str = ""
     window: int = 0
-    """0: without bound, or not known."""
+    """0: no limit, or not known."""
     full: int = 0
-    """Launches that found it full."""
+    """Launches that found the window full."""
     lanes: int = 0
     units: int = 0
     """Compute units of the device."""
     is_cpu: bool = False
     began_ns: int = 0
-    """The block, on the host's clock."""
+    """Start of the block, on the host's clock."""
     ended_ns: int = 0
     checks: str = ""
-    """Those that were on."""
+    """The checks that were on."""
     found: tuple[str, ...] = ()
-    """What they found."""
+    """The findings of these checks."""
     local_bytes: int = 0
     """Local memory of a compute unit."""
     noted: Found = Found()
-    """What timed schedulers have noted, but for the runs, which slices have."""
+    """The notes of timed schedulers, without the runs: slices have these."""
     most_items: int = 0
-    """Work-items of the largest group that the device has."""
+    """Work-items of the largest group that the device allows."""
     kernels: tuple[Needs, ...] = ()
-    """Kernels that are known. Where several have one name: the most that one of these needs."""
+    """Needs of the known kernels. Of several kernels with one name, the largest needs."""
     registers: int = 0
     """Registers of a compute unit."""

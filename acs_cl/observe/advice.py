@@ -1,10 +1,10 @@
-"""Advice: what bounds a block, and what would help, each sentence with the figure it rests on.
+"""Advice: sentences about what limits a block and what would help, each with its figure.
 
-In: a record. Out: findings, the one that costs most first. `cost_ns` is about how
-much time it costs; the emulator's estimate of a change is apart from it (`report.what_if`).
+Input: a record. Output: findings, sorted by cost, the largest first. `cost_ns` is about how much
+time a finding costs. The emulator's estimate of a change is separate (`report.what_if`).
 
-Invariant: no finding without its figure. Nothing is said of the host where its clock has no place
-beside the device's.
+Invariant: each finding has its figure. Findings about the host need a device clock that can be
+compared with the host's.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from .shares import busy, idle, kind_of, shares
 from .slices import ALL_BEFORE, Slice, once, overlap
 
 MOST = 0.8
-"""From this share of the time on something is what the program is bound by."""
+"""From this share of the time on, an activity limits the program."""
 LEAST = 0.05
-"""What costs less than this share is not worth a sentence."""
+"""A finding that costs less than this share is left out."""
 LONG = 3
-"""A kernel is long if it takes so many times what the others do."""
+"""A kernel is long if it takes this many times as long as the others."""
 
 
 class _Idle(NamedTuple):
-    """Why nothing ran, in nanoseconds."""
+    """Reasons why nothing ran, in nanoseconds."""
 
     waits: Counter[str]
-    """Waits behind which the device was idle, by what was waited for."""
+    """Idle time of the device behind a wait, by the launch or call that was waited for."""
     behind: int
     own: int
-    """What of that is the program's own work."""
+    """The part of that in which the program did its own work."""
     held: int
-    """The launch that ended it had been called, and the runtime held it back."""
+    """Idle time whose next launch had been called already: the runtime held it back."""
     left: int
 
 
 class _Block(NamedTuple):
-    """What several findings need."""
+    """Figures that several findings need."""
 
     record: Record
     wall: int
     kernels: Sequence[Slice]
     busy: int
-    """Time with something on the device."""
+    """Time in which the device ran something."""
     total: int
-    """What ran on the device, one after another."""
+    """Sum of the times of all launches on the device."""
     chain: int
     links: tuple[int, ...]
     in_flight: float
@@ -59,8 +59,8 @@ class _Block(NamedTuple):
 
     @property
     def room(self) -> int:
-        """Time that would go if launches that are ready ran side by side, as far as the device has
-        compute units for their groups."""
+        """Estimate the time saved if ready launches ran side by side. Compute units for their
+        groups limit it."""
         units = self.record.about.units
         work = sum(
             (one.end_ns - one.start_ns)
@@ -71,7 +71,7 @@ class _Block(NamedTuple):
 
 
 def findings(record: Record) -> list[Finding]:
-    """All of them, the one that costs most first."""
+    """Return all findings, the most expensive first."""
     if not record.slices:
         return []
     kernels = [one for one in record.slices if one.clock != "host"]
@@ -134,13 +134,13 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
 
 
 def kernels_there(record: Record) -> bool:
-    """Whether anything ran on the device."""
+    """Tell whether anything ran on the device."""
     return any(one.clock != "host" for one in record.slices)
 
 
 def _idle(record: Record) -> _Idle:
-    """Whose fault it is that nothing runs, by the launch that ends it. It is a wait's if that
-    launch was called later, and its thread had waited since its last one."""
+    """Attribute the time in which nothing runs, by the launch that ends it. A wait is the cause if
+    that launch was called later, and its thread had waited since its previous launch."""
     names: Counter[str] = Counter()
     behind = own = held = left = 0
     known = {one.number: one.name for one in record.slices}
@@ -230,7 +230,7 @@ def _chain(block: _Block) -> Iterator[Finding]:
 
 
 def _long(block: _Block) -> Iterator[Finding]:
-    """A kernel that most of the chain is made of, and that takes far longer than others."""
+    """Find kernels that make up most of the chain and take far longer than others."""
     kernels = [one for one in block.kernels if kind_of(one) == "kernels" and not one.epoch]
     known = {one.number: one for one in kernels}
     links = [known[number] for number in block.links if number in known]
@@ -291,7 +291,7 @@ def _lanes(block: _Block) -> Iterator[Finding]:
 
 
 def _two(slices: Sequence[Slice]) -> tuple[int, ...]:
-    """The longest of them."""
+    """Return the number of the longest slice."""
     return (max(slices, key=lambda one: one.end_ns - one.start_ns).number,)
 
 

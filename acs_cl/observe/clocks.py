@@ -1,11 +1,11 @@
-"""Clocks: those of devices put beside the host's, and beside one another.
+"""Clocks of devices, compared with the host's clock and with one another.
 
-In: launches that were observed. Out: how far a clock is ahead of the host's, and launches of
-several devices with times of one clock. A command is queued after its call began, and ends before
-the host sees it end. So each launch bounds the distance of both clocks.
+Input: launches that were observed. Output: how far a clock is ahead of the host's, and launches of
+several devices with times on one clock. A command is queued after its call began, and ends before
+the host sees its end. So each launch bounds the distance between both clocks.
 
-Invariant: whoever compares times of two clocks knows how far off that may be. The clock of the
-model has no place beside the host's.
+Invariant: a comparison of two clocks always comes with its possible error. The model's clock cannot
+be compared with the host's.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .slices import Slice
 
 
 class Clocks(NamedTuple):
-    """`clock` is that of what ran on the device. `ahead_ns`: how far it is ahead of the host's, at
-    most `error_ns` off; None: nobody can tell."""
+    """The clock of the device and its distance from the host's. It is `ahead_ns` ahead, with an
+    error of at most `error_ns`. None: not known."""
 
     clock: str
     ahead_ns: int | None
@@ -26,16 +26,16 @@ class Clocks(NamedTuple):
 
     @property
     def comparable(self) -> bool:
-        """Whether times of the device can be put beside those of the host."""
+        """Tell whether times of the device can be compared with times of the host."""
         return self.ahead_ns is not None
 
     def on_host(self, one: Slice, ns: int) -> int:
-        """A time of a launch, on the host's clock where that is known."""
+        """Return a time of a launch on the host's clock, where the distance is known."""
         return ns if one.clock == "host" or self.ahead_ns is None else ns - self.ahead_ns
 
 
 def clocks_of(slices: Sequence[Slice]) -> Clocks:
-    """Put the clock of what ran on the device beside the host's."""
+    """Compare the device's clock with the host's."""
     timed = [one for one in slices if one.clock != "host"]
     if not timed:
         return Clocks("host", 0, 0)
@@ -45,8 +45,8 @@ def clocks_of(slices: Sequence[Slice]) -> Clocks:
 
 
 def on_one_clock(slices: Sequence[Slice]) -> list[Slice]:
-    """The same launches with the times of all devices on the clock of the first of them. Those of
-    a device of which nobody can tell how far it is ahead stay as they are."""
+    """Convert the times of all devices to the clock of the first one. Launches of a device keep
+    their times if its distance from the host's clock is not known."""
     timed = [one for one in slices if one.clock == "device"]
     devices = _devices(timed)
     if len(devices) < 2:
@@ -77,7 +77,7 @@ def _of_device(timed: Sequence[Slice]) -> Clocks:
     seen = [one for one in timed if one.called_ns and one.seen_ns]
     if clock != "device" or not seen:
         return Clocks(clock, None, 0)
-    # a launch was handed over in its call, if no other came closer to its own
+    # a launch was handed over in its call, unless another one came closer to its own call
     first = min(seen, key=lambda one: (one.handed_ns or one.start_ns) - one.called_ns)
     most = (first.handed_ns or first.start_ns) - first.called_ns
     least = max(one.end_ns - one.seen_ns for one in seen)

@@ -1,6 +1,6 @@
-"""What a command tells of itself: names of a kernel's memory, and its sizes.
+"""Facts about a command: the names of a kernel's memory arguments, and its sizes.
 
-In: launches, commands. Out: plain values, for timelines.
+Input: launches, commands. Output: plain values, for timelines.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from ..records import Command, Launch
 
 
 def arguments_of(launch: Launch) -> tuple[tuple[str, str, int], ...]:
-    """Names, modes and bases of a kernel's memory: where each argument is one span of what is read,
-    and one of what is written, as its mode says, which is so unless the call said otherwise."""
+    """Return names, modes and bases of a kernel's memory arguments. It needs one span read and one
+    written for each argument, as its mode says. Else: no names."""
     command = getattr(launch.command, "plain", launch.command)
     signature = getattr(getattr(command, "kernel", None), "signature", None)
     if signature is None:
@@ -29,14 +29,14 @@ def arguments_of(launch: Launch) -> tuple[tuple[str, str, int], ...]:
 
 
 def name_of(command: Command) -> str:
-    """What a command is called: both halves of a copy between devices are that copy."""
+    """Return the name of a command. Both halves of a copy between devices have one name."""
     carries: str = getattr(command, "carries", "")
     return carries or command.name
 
 
 def sizes_of(command: Command) -> tuple[int, int]:
-    """Work-groups of a kernel and work-items of each; zeros for other commands and where the driver
-    chose the size."""
+    """Return a kernel's work-groups and the work-items of each. Zeros: another command, or a size
+    chosen by the driver."""
     local = getattr(command, "local_size", None)
     if not local:
         return 0, 0

@@ -1,11 +1,11 @@
 """The graph of launches as a file: DOT, GraphML or JSON, by the ending of its name.
 
-In: launches that were observed, or recorded. Out: a file. A launch is a node with its number,
-kernel, sizes and route, and with its time if it was traced; an edge has the kind of the hazard and
-the bytes that it is for.
+Input: launches that were observed or recorded. Output: a file. A launch is a node with number,
+kernel, sizes and route, and with its time if it was traced. An edge has the kind of its hazard and
+the bytes that cause it.
 
-Invariant: an edge goes from a launch to a later one, and names bytes that both touch. One of the
-kind `other` has none: memory changed hands, or the program asked for that order.
+Invariant: an edge goes from a launch to a later one, and names bytes that both touch. An edge of
+kind `other` names none: memory changed hands, or the program asked for that order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GRAPHML = "http://graphml.graphdrawing.org/xmlns"
 
 
 class Node(NamedTuple):
-    """A launch. Sizes are 0 where the driver chose them; times are -1 where nobody took any."""
+    """A launch. Sizes are 0 where the driver chose them; times are -1 where they were not taken."""
 
     number: int
     name: str
@@ -44,14 +44,14 @@ class Node(NamedTuple):
 
 
 class Link(NamedTuple):
-    """One launch behind another. `bytes`: 'RAW on bytes 0..64 of base 1; …'."""
+    """An edge to an earlier launch. `bytes`: 'RAW on bytes 0..64 of base 1; …'."""
 
     upstream: int
     number: int
     kind: str
     bytes: str
     nbytes: int
-    """Of the first interval of them."""
+    """Size of the first interval of these bytes."""
 
 
 class Dag(NamedTuple):
@@ -62,7 +62,7 @@ class Dag(NamedTuple):
 
 
 def of_slices(slices: Iterable[Slice], where: dict[int, str] | None = None) -> Dag:
-    """The graph of what was traced. `where`: routes that are known better than slices tell."""
+    """Return the graph of traced launches. `where`: routes, more exact than the slices' own."""
     ordered = sorted(slices, key=lambda one: one.number)
     nodes = [
         Node(
@@ -82,7 +82,7 @@ def of_slices(slices: Iterable[Slice], where: dict[int, str] | None = None) -> D
 
 
 def of_recorded(launches: Iterable[tuple[Command, Access]], routes: Sequence[str]) -> Dag:
-    """The graph of a recording, whose launches are numbered from 1."""
+    """Return the graph of a recording, whose launches are numbered from 1."""
     nodes: list[Node] = []
     access: dict[int, Access] = {}
     edges: dict[int, list[Edge]] = {}
@@ -117,7 +117,7 @@ def _links(access: dict[int, Access], edges: Edges) -> list[Link]:
 
 
 def save(dag: Dag, path: str | Path) -> None:
-    """Write it in the format that the path's ending names."""
+    """Write the graph in the format that the ending of the path names."""
     path = Path(path)
     if path.suffix not in FORMATS:
         raise UsageError(f"{path.name}: a graph is written as {', '.join(FORMATS)}, by its ending")
@@ -195,7 +195,7 @@ _LINK = Link(0, 0, "", "", 0)
 
 
 def _values(one: Node | Link) -> dict[str, int | str]:
-    """What a node or an edge says besides its ends."""
+    """Return the attributes of a node or an edge, without the ends."""
     values: dict[str, int | str] = one._asdict()
     ends = ("upstream", "number") if isinstance(one, Link) else ()
     return {key: value for key, value in values.items() if key not in ends}

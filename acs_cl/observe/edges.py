@@ -1,8 +1,8 @@
 """Edges between launches that were observed, and the chains that they make.
 
-In: slices in program order. Out: for each launch those it follows, each with the kind of hazard;
-the longest chain. Worked out again from the bytes, so that edges to launches that had ended when
-their dependant was made are there, too.
+Input: slices in program order. Output: the upstream of each launch, each with the kind of hazard,
+and the longest chain. Edges are computed again from the bytes. So they include edges to launches
+that had ended when the later launch was made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .meetings import meetings
 from .slices import Slice
 
 OTHER = "other"
-"""The kind of an edge without a byte."""
+"""The kind of an edge without shared bytes."""
 WITHOUT_BYTES = "memory changed hands, or the program asked for that order"
 
 
@@ -31,15 +31,15 @@ Edges = Mapping[int, Sequence[Edge]]
 
 
 class Chain(NamedTuple):
-    """Launches that wait for one another, the first one first, and how long they take together."""
+    """Launches that wait for one another, the first one first, and the sum of their times."""
 
     ns: int
     launches: tuple[int, ...]
 
 
 def edges_of(slices: Iterable[Slice]) -> dict[int, list[Edge]]:
-    """What each launch follows. A launch may wait for one with which it shares no byte; on one
-    queue in program order nobody can tell."""
+    """Return the edges of each launch. A launch may wait for one with which it shares no byte. On
+    one queue in program order such waits do not show."""
     slices = list(slices)
     hazards = core.native.Hazards()
     known = {one.number: one for one in slices}
@@ -60,13 +60,13 @@ def _share(earlier: Slice, later: Slice) -> bool:
 
 
 def access_of(one: Slice) -> Access:
-    """What a launch touches."""
+    """Return the access of a launch."""
     return Access(one.reads, one.writes)
 
 
 def chain(slices: Sequence[Slice], edges: Edges) -> Chain:
-    """The longest chain. An epoch is one link: what waits for whom in it took nobody knows how
-    long."""
+    """Return the longest chain. An epoch is one link, because the times of the waits inside it are
+    not known."""
     links = {one.number: -one.epoch or one.number for one in slices}
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}

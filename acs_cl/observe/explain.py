@@ -1,8 +1,8 @@
 """Explanations: which bytes ordered two launches, and where a launch ran.
 
-In: handles. Out: an `Explanation`, which prints as a sentence. Worked out on request from the
-accesses that handles keep, with the same arithmetic that the hazards use; nothing is recorded for
-it. What holds a launch back is asked of the launch table.
+Input: handles. Output: an `Explanation`, which prints as a sentence. It is computed on request,
+from the accesses that handles keep, with the arithmetic of the hazards. Nothing is recorded in
+advance. The launch table tells what holds a launch back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Explanation(NamedTuple):
-    """`ordered`: whether the two conflict. `meetings`: where."""
+    """`ordered`: whether the two launches conflict. `meetings`: the bytes of the conflict."""
 
     text: str
     ordered: bool
@@ -30,7 +30,7 @@ class Explanation(NamedTuple):
 
 
 def explain(engine: Engine, first: Handle, second: Handle | None, reasons: str = "") -> Explanation:
-    """See `Runtime.explain`. `reasons`: of one launch, for its bytes."""
+    """Do the work of `Runtime.explain`. `reasons`: text about the bytes of one launch."""
     if second is None:
         access = first.access
         reads = "; ".join(map(str, access.reads)) or "nothing"

@@ -1,13 +1,13 @@
-"""Edges that may be none: what would go without them.
+"""Edges that may be unnecessary, and the time that a block would take without them.
 
-In: a record. Out: findings. Three kinds of edges may go without a change of what is computed: those
-of views that share a small part of their bytes, where the kernel does not need these; those of a
-launch that overwrites what another one used, where it could write elsewhere; and those of an
-argument that counts as written since nobody could tell. Only the program knows; so each finding
-says 'if'.
+Input: a record. Output: findings. Three kinds of edges may go without a change of the results.
+First, two views share a small part of their bytes, and the kernel does not need these. Second, a
+launch overwrites bytes that another one used, and could write elsewhere. Third, an argument counts
+as written because its mode was not known. Only the program knows whether an edge may go, so each
+finding says 'if'.
 
-Invariant: an edge that goes leaves those that it implied. Where these are too many to look for, it
-stays.
+Invariant: when an edge goes, the edges that it implied stay. If these are too many to search for,
+the edge stays.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from .record import Record
 from .slices import Slice
 
 SMALL = 0.5
-"""Views that share less than this part of the smaller one overlap at their ends."""
+"""Views that share less than this part of the smaller one overlap only at their ends."""
 MOST_CLASSES = 5
-"""Kinds of edges that are tried, those that may gain most first."""
+"""Classes of edges that are tried, the ones with the largest possible gain first."""
 MOST_IMPLIED = 64
-"""Launches that are looked at for the edges that one implied."""
+"""Launches that are searched for the edges that one edge implied."""
 MOST_PAIRS = 60_000
-"""Launches that are not alike are compared so often in all; it takes a few seconds."""
+"""Comparisons of launches that are not alike, in total. They take a few seconds."""
 LEAST = 0.05
-"""Of the whole time; what would gain less is left out."""
+"""Smallest gain of a finding, as a share of the whole time."""
 
 
 class Class(NamedTuple):
-    """Edges alike: to launches of one kernel, for one argument, for one reason. Where views
-    overlap, `earlier` is the kernel that they come from."""
+    """Edges to launches of one kernel, for one argument and one reason. `earlier`: the kernel that
+    they come from, where views overlap."""
 
     why: str
     """'overlap' or 'overwrite'."""
@@ -48,8 +48,7 @@ class Class(NamedTuple):
 
 
 class Doubtful(NamedTuple):
-    """An edge that may go: its launches, the first bytes they share, and how many bytes the smaller
-    of both views has."""
+    """An edge that may go: its launches, the first bytes shared, the size of the smaller view."""
 
     upstream: int
     launch: int
@@ -58,7 +57,7 @@ class Doubtful(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """What orders two launches: the kind, if any byte does; the class, if it may go."""
+    """The order of two launches: the kind of hazard, if any, and the class, if it may go."""
 
     kind: str
     one: Class | None
@@ -67,11 +66,12 @@ class Doubt(NamedTuple):
 
 
 def false_edges(record: Record, longest: int, wall: int) -> Iterator[Finding]:
-    """What would go without each class of edges. `longest`: the chain with all edges."""
+    """Compute the gain without each class of edges. `longest`: the chain with all edges."""
     pairs = _Pairs(record.slices)
     found = _classes(record, pairs)
     promising = []
-    for one, doubtful in found.items():  # at best, since what the edges implied is not looked for
+    # at best: the edges that these implied are not searched for
+    for one, doubtful in found.items():
         gone = {(each.upstream, each.launch) for each in doubtful}
         gain = longest - record.chain(_left(record, gone)).ns
         if gain > LEAST * wall:
@@ -85,7 +85,7 @@ def false_edges(record: Record, longest: int, wall: int) -> Iterator[Finding]:
 
 
 def _left(record: Record, gone: Collection[tuple[int, int]]) -> dict[int, list[Edge]]:
-    """The edges without some of them."""
+    """Return the edges without those that are `gone`."""
     return {
         number: [edge for edge in edges if (edge.upstream, number) not in gone]
         for number, edges in record.edges.items()
@@ -129,7 +129,7 @@ def _finding(
 
 
 class _Pairs:
-    """What orders two launches, worked out once for launches that are alike."""
+    """The order of two launches, computed once for launches that are alike."""
 
     def __init__(self, slices: Sequence[Slice]) -> None:
         alike: dict[tuple[object, ...], int] = {}
@@ -144,14 +144,14 @@ class _Pairs:
 
     @property
     def enough(self) -> bool:
-        """Whether no more of them are to be compared."""
+        """Tell whether the limit of comparisons is reached."""
         return len(self._found) > MOST_PAIRS
 
     def __contains__(self, number: int) -> bool:
         return number in self._known
 
     def doubt(self, earlier: int, later: int) -> Doubt:
-        """Of two launches, by their numbers."""
+        """Compare two launches, given by their numbers."""
         key = self._alike[earlier], self._alike[later]
         found = self._found.get(key)
         if found is None:
@@ -160,7 +160,7 @@ class _Pairs:
 
 
 def _classes(record: Record, pairs: _Pairs) -> dict[Class, list[Doubtful]]:
-    """Edges that may go, by class."""
+    """Return the edges that may go, by class."""
     found: dict[Class, list[Doubtful]] = {}
     for number, edges in record.edges.items():
         for edge in edges:
@@ -174,7 +174,7 @@ def _classes(record: Record, pairs: _Pairs) -> dict[Class, list[Doubtful]]:
 
 
 def _doubt(earlier: Slice, later: Slice) -> Doubt:
-    """What orders two launches, and why that may go."""
+    """Find the hazard that orders two launches, and why the edge may go."""
     met = meetings(access_of(earlier), access_of(later))
     if not met:
         return Doubt("", None, None, 0)
@@ -192,7 +192,7 @@ def _doubt(earlier: Slice, later: Slice) -> Doubt:
 
 
 def _part(earlier: Slice, later: Slice, meeting: Meeting) -> tuple[int, bool]:
-    """Bytes of the smaller view, and whether the two share a small part of it."""
+    """Return the bytes of the smaller view, and whether the two share only a small part of it."""
     ours, theirs = _sides(access_of(earlier), access_of(later), meeting.kind)
     pairs = [
         (a, b)
@@ -215,7 +215,7 @@ def _sides(earlier: Access, later: Access, kind: str) -> tuple[tuple[Span, ...],
 def _without_class(
     record: Record, pairs: _Pairs, one: Class, found: Sequence[Doubtful]
 ) -> dict[int, list[Edge]]:
-    """The edges that are left, with those that the others implied."""
+    """Return the remaining edges, with those that the removed edges implied."""
     gone = {(doubtful.upstream, doubtful.launch) for doubtful in found}
     edges = _left(record, gone)
     for upstream, number in sorted(gone):
@@ -229,8 +229,8 @@ def _without_class(
 def _implied(
     record: Record, pairs: _Pairs, one: Class, upstream: int, later: int
 ) -> list[Edge] | None:
-    """Edges to a launch that the one from `upstream` stood for; None where they are too many to
-    look for."""
+    """Return the edges to a launch that the edge from `upstream` implied. None: there are too many
+    to search for."""
     seen = {upstream}
     open_ = [upstream]
     found = []
@@ -253,14 +253,14 @@ def _implied(
 
 
 def _never_written(record: Record, longest: int) -> Iterator[Finding]:
-    """Arguments that are taken for written, since nobody could tell: what would change if they are
-    only read."""
+    """Find arguments that count as written only since their mode is not known, and the gain if they
+    are only read."""
     slices = record.slices
     doubtful: Counter[tuple[str, str]] = Counter()
     for one in slices:
         for name, mode, _ in one.arguments:
             others = any("w" in way for other, way, _ in one.arguments if other != name)
-            if mode == "rw" and others:  # a kernel that writes nothing would be of no use
+            if mode == "rw" and others:  # a kernel without any output would be useless
                 doubtful[one.name, name] += 1
     count = sum(map(len, record.edges.values()))
     found = []
@@ -284,7 +284,7 @@ def _never_written(record: Record, longest: int) -> Iterator[Finding]:
 
 
 def _without(one: Slice, kernel: str, name: str) -> tuple[Span, ...]:
-    """What a launch writes, if one argument of its kernel is only read."""
+    """Return the bytes that a launch writes if one argument of its kernel is only read."""
     if one.name != kernel:
         return one.writes
     kept = {base for other, mode, base in one.arguments if other != name and "w" in mode}

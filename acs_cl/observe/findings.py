@@ -1,4 +1,4 @@
-"""The record of something that costs a block time."""
+"""The record of a finding: something that costs a block time."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from .edges import Edges
 
 
 class Finding(NamedTuple):
-    """What it is called, a sentence with its figures, and about how much time it costs."""
+    """A finding: its name, a sentence with its figures, and about how much time it costs."""
 
     kind: str
     text: str
     cost_ns: int
     launches: tuple[int, ...] = ()
-    """One or two to look at."""
+    """One or two launches to look at."""
     change: str = ""
-    """What the emulator can try for it (`report.what_if.CHANGES`)."""
+    """A change that the emulator can try (`report.what_if.CHANGES`)."""
     name: str = ""
-    """The kernel that it is about."""
+    """The kernel that the finding is about."""
     edges: Edges | None = None
-    """The edges that would be left."""
+    """The edges that would remain."""
     is_most: bool = False
-    """Whether that time is the most that could be had."""
+    """Whether `cost_ns` is an upper limit of the gain."""

@@ -1,11 +1,11 @@
-"""What a part of a program did, where its time went, and what would make it faster.
+"""Measure a part of a program: what it did, where its time went, and what would make it faster.
 
-In: a runtime, between the two ends of `with rt.measure() as m`; phases that the program names by
-`with rt.phase("contacts")`. Out: tables, explanations, advice, and a file for timeline viewers.
+Input: a runtime, between the two ends of `with rt.measure() as m`; phases that the program names by
+`with rt.phase("contacts")`. Output: tables, explanations, advice, and a file for timeline viewers.
 
-Inside, queues keep the times of their commands, which they otherwise do not: both ends wait for
-everything launched so far, and change the queues. Launches cost more while they are measured, so
-host times are upper limits.
+Queues usually do not keep the times of their commands; inside the block they do. So both ends wait
+for everything launched so far, and change the queues. Launches cost more while they are measured,
+so host times are upper limits.
 
 Invariant: every sentence of advice has the figure it rests on.
 """
@@ -39,27 +39,27 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
 
 MOST_ROWS = 3
-"""Slices with the very same times are one slice of the picture from so many on: an epoch."""
+"""From this many slices with equal times on, they are drawn as one: an epoch."""
 
 
 class Phase(NamedTuple):
-    """What was launched in one phase. Times are milliseconds, but for one launch's."""
+    """The launches of one phase. Times are milliseconds; `host_us` is microseconds."""
 
     name: str
     launches: int
     edges: int
     device_ms: float
-    """All launches one after another. Those in an epoch of the scheduler have its time once."""
+    """Sum of the times of all launches. The time of an epoch counts once."""
     in_flight: float
     """Launches at a time, on average while there is one. An epoch counts as one."""
     host_us: float
-    """Of one launch: hazards and handing over."""
+    """Host time of one launch: hazards and handing over."""
     where: dict[str, int]
-    """Launches by where they ran."""
+    """Number of launches by the place where they ran."""
 
 
 class Measure:
-    """Made by `Runtime.measure`. What it says is there when the `with` block has ended."""
+    """A block, made by `Runtime.measure`. Its results are there when the `with` block has ended."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -68,7 +68,7 @@ class Measure:
         self._wall_ns = 0
         self._about = About()
         self.slices: list[Slice] = []
-        """Launches in program order, as they ran."""
+        """Launches in program order."""
         self.edges: dict[int, list[Edge]] = {}
         self._where: dict[int, str] = {}
 
@@ -126,7 +126,7 @@ class Measure:
         self.edges = edges_of(self.slices)
 
     def _known(self, full: int, kernels: tuple[Needs, ...]) -> About:
-        """What the block is about. `full`: launches before it that found the window full."""
+        """Return facts about the block. `full`: launches before it that found the window full."""
         known = about(self._engine, kernels)
         ended_ns = self._began_ns + self._wall_ns
         noted = self._trace.found if self._trace is not None else Found()
@@ -138,12 +138,12 @@ class Measure:
 
     @property
     def wall_ms(self) -> float:
-        """From the beginning of the block to the end of its last launch."""
+        """Return the time from the beginning of the block to the end of its last launch."""
         return self._wall_ns / 1e6
 
     @property
     def phases(self) -> list[Phase]:
-        """A row for each phase, in the order in which they began; '' is what belongs to none."""
+        """Return a row for each phase, in order of their beginnings. '': launches of no phase."""
         names = dict.fromkeys(one.phase for one in self._done())
         return [
             self._phase(name, [one for one in self.slices if one.phase == name]) for name in names
@@ -161,7 +161,7 @@ class Measure:
         )
 
     def __str__(self) -> str:
-        """The table of phases, and the advice."""
+        """Return the table of phases, and the advice."""
         head = f"{'phase':<20} {'launches':>8} {'edges':>6} {'device ms':>10} {'in flight':>9}"
         lines = [f"{head} {'host us':>8}  where"]
         for one in self.phases:
@@ -176,8 +176,8 @@ class Measure:
     # ---- explanations ----------------------------------------------------------------------------
 
     def explain(self, what: str | int) -> str:
-        """What one launch waited for, and which bytes ordered it: 'merge#3' is the third launch of
-        merge, a number that launch."""
+        """Explain what one launch waited for, and which bytes ordered it. 'merge#3' is the third
+        launch of merge; a number is that launch."""
         one = self._find(what)
         place = self._where[one.number]
         start, end = one.start_ns, one.end_ns
@@ -224,21 +224,20 @@ class Measure:
     # ---- advice ----------------------------------------------------------------------------------
 
     def advice(self) -> list[str]:
-        """What bounds the block, and what would help, each with its figure, what costs most first.
-        Empty if nothing was launched, or nothing stands out."""
+        """Say what limits the block and what would help, each with its figure, the most expensive
+        first. Empty: nothing was launched, or nothing stands out."""
         return [one.text for one in findings(self.record())]
 
     def record(self, title: str = "") -> Record:
-        """All that is known of the block, in plain values."""
+        """Return all known facts about the block, in plain values."""
         slices, waits = self._done(), self._trace.waits if self._trace is not None else []
         return record(title, slices, waits, self._about, self._where)
 
     # ---- files -----------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write a timeline in the format of Chrome's trace viewer, which Perfetto opens, with one
-        track for each lane, and arrows to a launch from those that it waited for. The emulator
-        reads it, too."""
+        """Write a timeline in the format of Chrome's trace viewer, which Perfetto and the emulator
+        read. It has a track for each lane, and arrows from the upstream of each launch."""
         slices = self._done()
         parts: list[Sequence[Part]] = []
         plain_slices = plain(self.slices, parts)
@@ -256,8 +255,9 @@ class Measure:
         Path(path).write_text(json.dumps(document) + "\n", encoding="utf-8")
 
     def report(self, path: str | Path, title: str = "", what_if: bool = True) -> None:
-        """Write one HTML page that needs no network: timeline, graph, advice, why two launches did
-        not overlap. `what_if`: ask the emulator what would help, which may take some seconds."""
+        """Write one HTML page that needs no network: timeline, graph, advice, and why two
+        launches did not overlap. `what_if`: ask the emulator what would help, which may take some
+        seconds."""
         from .report.page import write
 
         write(self.record(title or Path(path).stem), path, what_if)
@@ -275,7 +275,7 @@ class Measure:
 
 
 def _place(one: Slice, where: str) -> str:
-    """Where a launch ran, without why."""
+    """Return where a launch ran, without the reason."""
     said = where.rstrip("; ").partition(":")[0]
     is_of_several = one.device >= 0 or one.lane == AT_ONCE
     return place_of(one) if is_of_several else said or ON_A_QUEUE
@@ -287,15 +287,14 @@ def _of_argument(one: Slice, base: int) -> str:
 
 
 class Arrow(NamedTuple):
-    """An end of an arrow at a launch: `kind` is the viewer's, 's' where it starts."""
+    """One end of an arrow at a launch. `kind` is the viewer's: 's' at its start."""
 
     id: int
     kind: str
 
 
 def _arrows(slices: Sequence[Slice], edges: dict[int, list[Edge]]) -> dict[int, list[Arrow]]:
-    """The ends of arrows, by launch. Clocks are not compared; a viewer wants an arrow to begin
-    before it ends."""
+    """Return the ends of arrows, by launch, on one clock. A viewer needs a start before an end."""
     known = {one.number: one for one in slices}
     arrows: dict[int, list[Arrow]] = {}
     count = 0
@@ -312,8 +311,8 @@ def _arrows(slices: Sequence[Slice], edges: dict[int, list[Edge]]) -> dict[int, 
 def _events(
     slices: Sequence[Slice], where: dict[int, str], arrows: dict[int, list[Arrow]]
 ) -> Iterator[Report]:
-    """Events of the viewer, in microseconds from the first of each clock. A process for each clock,
-    a thread for each lane, and more of them where slices of a lane overlap."""
+    """Make the viewer's events, in microseconds from the first event of each clock. Each clock is a
+    process, and each lane a thread. A lane gets more threads where its slices overlap."""
     clocks = sorted({one.clock for one in slices})
     for process, clock in enumerate(clocks, 1):
         mine = [one for one in slices if one.clock == clock]
@@ -351,7 +350,7 @@ def _events(
 
 
 def _track(one: Slice) -> str:
-    """What the row of a slice is called."""
+    """Return the name of a slice's row."""
     if one.lane == STRAIGHT:
         return "straight to the driver"
     if one.lane == AT_ONCE:
@@ -366,7 +365,7 @@ def _named(what: str, process: int, thread: int, name: str) -> Report:
 
 
 def _merged(slices: Sequence[Slice]) -> list[tuple[str, list[Slice]]]:
-    """Slices by their times; many with the same ones ran in one epoch of the scheduler."""
+    """Group slices by their times. Slices with equal times ran in one epoch."""
     same: dict[tuple[int, int], list[Slice]] = {}
     for one in sorted(slices, key=lambda one: (one.start_ns, one.number)):
         same.setdefault((one.start_ns, one.end_ns), []).append(one)
@@ -380,5 +379,6 @@ def _merged(slices: Sequence[Slice]) -> list[tuple[str, list[Slice]]]:
 
 
 def _end_ns(one: Slice) -> int:
-    """Where it is drawn to: viewers confuse one of no length with the next."""
+    """Return the drawn end of a slice. It has at least some length, because viewers confuse an
+    empty slice with the next one."""
     return max(one.end_ns, one.start_ns + 1)

@@ -1,7 +1,7 @@
-"""Meetings: the bytes that two launches share, one of them writing.
+"""Meetings: the bytes that two launches share, where at least one of them writes.
 
-In: the accesses of two launches, the earlier one first. Out: meetings, by the same arithmetic that
-the hazards use. Pure.
+Input: the accesses of two launches, the earlier one first. Output: meetings, by the arithmetic of
+the hazards. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..records import EVERYTHING, Access, Span
 
 
 class Meeting(NamedTuple):
-    """Bytes that two launches share, one of them writing: `bytes` is their first interval."""
+    """Bytes that two launches share, where one of them writes. `bytes`: the first interval."""
 
     kind: str
     base: int
@@ -21,7 +21,7 @@ class Meeting(NamedTuple):
 
 
 def meetings(earlier: Access, later: Access) -> list[Meeting]:
-    """The bytes that order two launches."""
+    """Return the bytes that order two launches."""
     found = []
     for kind, ours, theirs in (
         ("RAW", earlier.writes, later.reads),

@@ -1,12 +1,12 @@
-"""Pictures of timelines: what ran when, one bar a launch.
+"""Pictures of timelines, with one bar for each launch.
 
-In: panels, each with runs whose slices come from `acs_cl.observe.trace`, and maybe an image of what
-the panel is about. Out: a PNG. All runs of a picture share one scale, each begins at its own first
-start; a colour means the same kernel everywhere. A run on several lanes has a row for each; a run
-on one queue gets as few rows as keep bars from covering each other.
+Input: panels. Each has runs, whose slices come from `acs_cl.observe.trace`, and maybe an image.
+Output: a PNG. All runs of a picture share one scale, and each begins at its own first start. A
+colour means the same kernel everywhere. A run on several lanes has a row for each. A run on one
+queue gets the fewest rows in which no bar covers another.
 
-Invariant: intervals of different clocks are never drawn together. matplotlib is loaded when
-something is drawn, not before, and never opens a window.
+Invariant: intervals of different clocks are never drawn together. matplotlib is loaded only for
+drawing, and never opens a window.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WIDTH, EDGE = 14.0, 0.25
 ROW, MOST_ROWS_HIGH = 0.30, 2.6
 LABEL, HEAD, FOOT, TITLE, LEGEND = 0.24, 0.34, 0.5, 0.5, 0.34
 ROW_NAMES = 0.62
-"""Room left of a timeline for the names of its rows."""
+"""Space to the left of a timeline for the names of its rows."""
 
 
 class Run(NamedTuple):
@@ -45,7 +45,7 @@ class Run(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Timelines that belong together. `image`: rows of grey levels from 0 to 255; `marks`: short
+    """Timelines that belong together. `image`: rows of grey levels from 0 to 255. `marks`: short
     texts to put on it, at (x, y) in pixels."""
 
     title: str
@@ -55,8 +55,8 @@ class Panel(NamedTuple):
 
 
 def rows_of(slices: Sequence[Slice]) -> list[tuple[str, list[Slice]]]:
-    """Slices by row, with the row's name: lanes where there are several, else packed so that none
-    covers another."""
+    """Return slices by row, with the row's name. Rows are the lanes, if there are several. Else the
+    slices are packed so that none covers another."""
     ordered = sorted(slices, key=lambda one: (one.start_ns, one.end_ns))
     lanes = sorted({(one.device, one.lane) for one in ordered})
     if len(lanes) > 1:
@@ -73,7 +73,7 @@ def draw(panels: Sequence[Panel], path: str | Path, title: str) -> None:
     if len(clocks) != 1 or not all(run.slices for panel in panels for run in panel.runs):
         raise UsageError(f"a timeline needs slices, of one clock; got {sorted(clocks) or 'none'}")
     try:
-        from matplotlib.figure import Figure  # without pyplot: no window, whatever is configured
+        from matplotlib.figure import Figure  # without pyplot: no window, in any configuration
     except ImportError as error:
         raise UsageError(
             f"a picture needs matplotlib ({error}): pip install 'acs_cl[plots]'"
@@ -95,14 +95,14 @@ def draw(panels: Sequence[Panel], path: str | Path, title: str) -> None:
 
 
 class _Sheet(NamedTuple):
-    """A figure with places in inches from its upper left corner."""
+    """A figure with positions in inches from its upper left corner."""
 
     figure: Figure
     width: float
     height: float
 
     def axes(self, left: float, top: float, width: float, height: float) -> Axes:
-        """Axes at a place, without the usual frame."""
+        """Add axes at a position, without the usual frame."""
         below = self.height - top - height
         place = (left / self.width, below / self.height, width / self.width, height / self.height)
         axes = self.figure.add_axes(place)
@@ -196,7 +196,7 @@ def _legend(sheet: _Sheet, top: float, colours: dict[str, str]) -> None:
 
 
 def _colours(slices: Iterable[Slice]) -> dict[str, str]:
-    """A colour by name: kernels in order of first start, then transfers in greys."""
+    """Return a colour for each name: kernels by their first start, then transfers in greys."""
     names = dict.fromkeys(one.name for one in sorted(slices, key=lambda one: one.number))
     kernels = [name for name in names if name not in TRANSFERS]
     colours = {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(kernels)}

@@ -1,9 +1,11 @@
-"""Reasons: what was inferred for each argument of a launch, and why.
+"""Reasons: the range that was inferred for each argument of a launch, and why.
 
-In: the access of a launch that was made, and the kernels of its name. Out: text, a line for each
-argument in memory. Nothing is kept for it when a launch is made: the sizes and numbers are found
-again by the access, in what the kernel keeps for its next launch. Invariant: a range is given with
-its reason, and nothing is said where no kernel of the name can have made that launch.
+Input: the access of a launch that was made, and the kernels of its name. Output: text, a line for
+each memory argument. Launches keep nothing for it. Sizes and numbers are found again by the access,
+in the data that the kernel keeps for its next launch.
+
+Invariant: a range comes with its reason. The text is empty if no kernel of that name can have made
+the launch.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ if TYPE_CHECKING:
     from ..kernel import Kernel
 
 MOST_WAYS = 2
-"""Sizes and numbers that are listed where several may be those of the launch."""
+"""Listed sizes and numbers, where several fit the launch."""
 
 Rectangles = Sequence[tuple[int, int, int, int]]
 
 
 def reasons(kernels: Iterable[Kernel], name: str, access: Access) -> str:
-    """What was inferred for a launch; '' if no kernel can be told to be its own."""
+    """Explain the ranges of a launch. '': no kernel can have made it."""
     same = [kernel for kernel in list(kernels) if kernel.name == name]
     for kernel in same:
         outcomes = [] if kernel.standing is not None else kernel.binder.outcomes(access)
@@ -40,7 +42,7 @@ def reasons(kernels: Iterable[Kernel], name: str, access: Access) -> str:
 
 
 def _whole(kernel: Kernel) -> str:
-    """Why all of its views count."""
+    """Return why all bytes of the kernel's views count."""
     signature = kernel.signature
     if kernel.standing is not None:
         return "kernel.access declares what every launch touches"
@@ -91,7 +93,7 @@ def _inferred(kernel: Kernel, outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def _way(outcome: Outcome, names: Sequence[str]) -> str:
-    """The sizes and numbers that it came of."""
+    """Return the sizes and numbers that led to an outcome."""
     called = ("global size", "local size", "offset")
     sizes = zip(called, outcome.sizes, strict=True)
     known = [f"{name} {size}" for name, size in sizes if size is not None]
@@ -100,7 +102,7 @@ def _way(outcome: Outcome, names: Sequence[str]) -> str:
 
 
 def _part(view: Span, rectangles: Rectangles | None, why: str) -> str:
-    """What of a view is touched, in bytes from its beginning."""
+    """Return the touched part of a view, in bytes from its beginning."""
     whole = f"all of its {view.nbytes} bytes"
     if rectangles is None:
         return f"{whole}: {why}"

@@ -1,8 +1,8 @@
-"""The record of a block: all that a report or advice is made of, in plain values.
+"""The record of a block, in plain values: the data of reports and advice.
 
-In: a runtime whose launches have ended, or a timeline that was saved. Out: a `Record`.
+Input: a runtime whose launches have ended, or a timeline that was saved. Output: a `Record`.
 
-Invariant: times of two clocks are compared only by `Clocks`, which says how far off it may be.
+Invariant: only `Clocks` compares times of two clocks, and it gives the possible error.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Record(NamedTuple):
 
     @property
     def whole(self) -> tuple[int, int]:
-        """Beginning and end of the block, on the host's clock; where the device's has no place
-        beside it, of what ran there, on its own."""
+        """Return beginning and end of the block on the host's clock. If clocks cannot be compared:
+        of the launches on the device, on its clock."""
         about, clocks = self.about, self.clocks
         mine = [one for one in self.slices if clocks.comparable or one.clock != "host"]
         mine = mine or list(self.slices)
@@ -52,13 +52,13 @@ class Record(NamedTuple):
 
     @property
     def whole_ns(self) -> int:
-        """How long the block is."""
+        """Return the length of the block."""
         began, ended = self.whole
         return max(1, ended - began)
 
     def chain(self, edges: Edges | None = None) -> Chain:
-        """The longest chain, with these edges or its own. Where clocks have no place beside each
-        other, what the host did takes no time in it."""
+        """Return the longest chain, with these edges or its own. If clocks cannot be compared, work
+        of the host takes no time in it."""
         slices = self.slices
         if not self.clocks.comparable:
             slices = [
@@ -67,13 +67,13 @@ class Record(NamedTuple):
         return chain(slices, self.edges if edges is None else edges)
 
     def interval(self, one: Slice) -> tuple[int, int]:
-        """When a launch ran, on the clock of `whole`."""
+        """Return when a launch ran, on the clock of `whole`."""
         clocks = self.clocks
         return clocks.on_host(one, one.start_ns), clocks.on_host(one, one.end_ns)
 
 
 Traced = tuple[Sequence[Slice], Sequence[Wait], About]
-"""What a runtime traced so far."""
+"""The trace of a runtime so far."""
 
 
 def record(
@@ -83,7 +83,7 @@ def record(
     known: About,
     where: dict[int, str] | None = None,
 ) -> Record:
-    """Put together what was observed. `where`: routes that are known better than slices tell."""
+    """Combine observations. `where`: routes, more exact than the slices' own."""
     where = where or {}
     slices = [
         one._replace(name="bypass") if one.passed else one
@@ -94,12 +94,12 @@ def record(
 
 
 def _place(one: Slice, said: str) -> str:
-    """Where it ran: by the backend, unless that says less than the slice."""
+    """Return where a launch ran: the backend's answer, unless the slice is more exact."""
     return place_of(one) if said in ("", ON_A_QUEUE) or one.device >= 0 else said
 
 
 def place_of(one: Slice) -> str:
-    """Where a launch ran, as far as its slice tells."""
+    """Return where a launch ran, as far as its slice tells."""
     if one.epoch:
         return f"epoch {one.epoch}"
     if one.lane == STRAIGHT:
@@ -110,7 +110,7 @@ def place_of(one: Slice) -> str:
 
 
 def load(path: str | Path) -> Record:
-    """Read what `rt.trace.save` or `rt.measure().save` wrote."""
+    """Read a file of `rt.trace.save` or `rt.measure().save`."""
     path = Path(path)
     head, found = read_timeline(path)
     try:
@@ -130,7 +130,7 @@ def load(path: str | Path) -> Record:
 
 
 def _noted(found: dict[str, Any]) -> Found:
-    """What groups of the scheduler noted."""
+    """Return the notes of the scheduler's groups."""
     values = {name: found[name] for name in Found._fields if name in found}
     untimed = tuple((str(name), str(why)) for name, why in values.get("untimed", ()))
     return Found(**{**values, "runs": (), "parts": (), "untimed": untimed})

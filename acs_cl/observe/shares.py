@@ -1,10 +1,10 @@
-"""Where the time of a block went, in shares that sum to the whole.
+"""Shares: where the time of a block went. They sum to the whole.
 
-In: a record. Out: shares. Each moment belongs to the first of these that holds: a kernel is on the
-device; a transfer is; a host task runs; commands bypass the runtime; a thread is inside a call that
-launches; a thread waits; the program does its own work.
+Input: a record. Output: shares. Each moment counts for the first of these that holds: a kernel is
+on the device; a transfer is; a host task runs; commands bypass the runtime; a thread is inside a
+call that launches; a thread waits; the program does its own work.
 
-Invariant: the shares sum to the whole block. Each says by which clock it was measured.
+Invariant: the shares sum to the whole block. Each names the clock it was measured with.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KINDS = {
 
 
 def kind_of(one: Slice) -> str:
-    """Which share a launch counts for."""
+    """Return the share that a launch counts for."""
     if one.passed:
         return "bypass"
     if one.lane == AT_ONCE or one.name.startswith(BETWEEN):
@@ -52,7 +52,7 @@ def kind_of(one: Slice) -> str:
 
 
 def busy(record: Record) -> dict[str, list[tuple[int, int]]]:
-    """When launches of each kind ran, as unions on the clock of the whole."""
+    """Return when launches of each kind ran, as unions on the clock of the whole."""
     found: dict[str, list[tuple[int, int]]] = {}
     for one in record.slices:
         if record.clocks.comparable or one.clock == record.clocks.clock:
@@ -61,13 +61,13 @@ def busy(record: Record) -> dict[str, list[tuple[int, int]]]:
 
 
 def idle(record: Record) -> list[tuple[int, int]]:
-    """When nothing ran, neither on the device nor as a host task."""
+    """Return when nothing ran, neither on the device nor as a host task."""
     ran = [interval for times in busy(record).values() for interval in times]
     return minus([record.whole], union(ran))
 
 
 def shares(record: Record) -> list[Share]:
-    """The shares that are not nothing, in the order of `KINDS`."""
+    """Return the shares that are not zero, in the order of `KINDS`."""
     if not record.slices:
         return []
     ran, left = busy(record), [record.whole]

@@ -1,7 +1,7 @@
-"""States of a launch: why it does not run yet, and when it went from one state to the next.
+"""States of a launch: why it does not run yet, and when it changed its state.
 
-In: the launch table and the foreign events of a runtime. Out: sentences for explanations. The times
-are the host's, and are kept only where the runtime was made with `trace=True`.
+Input: the launch table and the foreign events of a runtime. Output: sentences for explanations. The
+times are the host's, and are kept only with `trace=True`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
 
 NAMED = 4
-"""Launches that an explanation names; of the others it says how many there are."""
+"""Launches that an explanation names. The others are only counted."""
 
 
 def told_states(engine: Engine, number: int) -> str:
-    """Say what holds a launch back, if something does, and its way so far, if that was kept."""
+    """Say what holds a launch back, if anything, and its earlier states, if they were kept."""
     with engine.lock:
         return "".join(f"; {one}" for one in (_held(engine, number), _way(engine, number)) if one)
 

@@ -1,4 +1,4 @@
-"""Statistics of a runtime: counters kept by the stages, put together on request."""
+"""Statistics of a runtime: the counters of its stages, combined on request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def report(engine: Engine) -> Report:
-    """Everything, in plain values. Called under the runtime's lock."""
+    """Return all statistics, in plain values. Called under the runtime's lock."""
     hazards, table, backend = engine.hazards, engine.table, engine.backend
     report: Report = {
         "backend": backend.name,
@@ -63,7 +63,7 @@ def report(engine: Engine) -> Report:
 
 
 def about(engine: Engine, kernels: tuple[Needs, ...]) -> About:
-    """Ask a runtime. The block has no times yet. `kernels`: what `needs` has said."""
+    """Return facts about a runtime, without the block's times. `kernels`: the result of `needs`."""
     backend, checker = engine.backend, engine.checker
     said = checker.report() if checker is not None else {}
     return About(
@@ -86,8 +86,8 @@ def about(engine: Engine, kernels: tuple[Needs, ...]) -> About:
 
 
 def needs(engine: Engine) -> tuple[Needs, ...]:
-    """What kernels need, by their names. NVIDIA's compiler is asked for their registers, once for
-    each program, so that the runtime's lock has to be free."""
+    """Return the needs of kernels, by their names. NVIDIA's compiler is asked for registers, once
+    for each program. So the runtime's lock has to be free."""
     asked = cl.kernel_work_group_info
     found: dict[str, Needs] = {}
     for kernel in list(engine.kernels):
@@ -108,7 +108,7 @@ def needs(engine: Engine) -> tuple[Needs, ...]:
 
 
 def _registers(device: cl.Device) -> int:
-    """How many a compute unit has; 0: that is not told."""
+    """Return the registers of a compute unit. 0: not known."""
     try:
         return int(device.registers_per_block_nv)
     except (cl.Error, AttributeError):
@@ -116,7 +116,7 @@ def _registers(device: cl.Device) -> int:
 
 
 def traced(engine: Engine) -> Traced:
-    """Copy what a runtime traced, which may go on afterwards."""
+    """Copy the trace of a runtime, which may go on afterwards."""
     from .trace import timeline
 
     engine.gather_runs()

@@ -1,15 +1,15 @@
-"""The timeline of a runtime: what was launched when, and what ran when, with the clock of each
+"""The timeline of a runtime: when launches were made and when they ran, with the clock of each
 time.
 
-In: the runtime's reports as launches are made, waited for, and end. Out: records, a summary (host
-time per stage, overlap), and JSON Lines. Device times come from profiling events, host times from
-`perf_counter`.
+Input: the runtime's reports about launches: made, waited for, ended. Output: records, a summary
+(host time per stage, overlap), and JSON Lines. Device times come from profiling events, host times
+from `perf_counter`.
 
-What a thread does outside of calls of the library is its own time; it goes to its next launch, as
-what it has waited for since the last one does.
+The time of a thread outside calls of the library is the program's own. It is added to the thread's
+next launch, together with the waits since the previous one.
 
-Invariant: every interval names its clock; `overlap` refuses to mix clocks. Where only the time of
-several launches together is known, each says so.
+Invariant: every interval names its clock, and `overlap` refuses to mix clocks. If only the time of
+several launches together is known, each of them says so.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ VERSION = 5
 
 
 class Trace:
-    """Slices in the order in which launches ended. `phase`: what launches from now on belong to."""
+    """Slices in the order in which launches ended. `phase`: the phase of launches from now on."""
 
     def __init__(self) -> None:
         self.slices: list[Slice] = []
         self.waits: list[Wait] = []
         self.device_of: Callable[[int], int] = lambda number: -1
-        """Says on which of several devices a launch ran."""
+        """Returns which of several devices a launch ran on."""
         self.found = Found()
-        """What groups of the scheduler have noted."""
+        """Notes of the scheduler's groups."""
         self._phases: dict[int, str] = {}
-        """{thread: the phase that it is in}."""
+        """{thread: its phase}."""
         self._threads: dict[int, ThreadTime] = {}
         self._stages: dict[int, tuple[int, int, str, int]] = {}
         self._before: dict[int, tuple[int, tuple[int, ...], int]] = {}
-        """{launch: what its thread did before it}."""
+        """{launch: own work, waits and number of its thread before it}."""
 
     def enter(self, phase: str) -> str:
-        """The phase of this thread from now on; gives the one before."""
+        """Set the phase of this thread; return the previous one."""
         before = self._phases.get(get_ident(), "")
         self._phases[get_ident()] = phase
         return before
@@ -62,13 +62,13 @@ class Trace:
         return found
 
     def called(self) -> None:
-        """The program calls the library, which has some way to go to a launch or a wait."""
+        """Note that the program calls the library. A launch or a wait comes later."""
         one = self._thread()
         one.count(now := perf_counter_ns())
         one.called_ns, one.inside = now, True
 
     def waited(self, number: int = ALL_BEFORE) -> None:
-        """The program knows that a launch has ended, and goes on."""
+        """Note that the program knows of the end of a launch, and goes on."""
         one = self._thread()
         if number == ALL_BEFORE:
             one.waited = {ALL_BEFORE: None}
@@ -80,8 +80,8 @@ class Trace:
         one.left_ns, one.inside, one.called_ns = now, False, 0
 
     def polled(self, number: int, done: bool) -> None:
-        """The program has asked whether a launch has ended. What it does between two such questions
-        about one launch is waiting."""
+        """Note that the program asked whether a launch has ended. Time between two such questions
+        about one launch counts as waiting."""
         one = self._thread()
         one.count(now := perf_counter_ns())
         if done:
@@ -93,7 +93,7 @@ class Trace:
             one.polls, one.before_ns, one.polled_ns = number, one.own_ns, now
 
     def entered(self, number: int, started_ns: int) -> int:
-        """A launch is in the hazards; the time."""
+        """Note that a launch is in the hazards; return the time."""
         one = self._thread()
         one.count(started_ns)
         self._before[number] = one.own_ns, tuple(one.waited), one.number
@@ -101,25 +101,25 @@ class Trace:
         return perf_counter_ns()
 
     def launched(self, number: int, started_ns: int, entered_ns: int) -> None:
-        """A launch call has run through its stages."""
+        """Note that a launch call is through all its stages."""
         now, one = perf_counter_ns(), self._thread()
         phase = self._phases.get(get_ident(), "")
         self._stages[number] = entered_ns - started_ns, now - entered_ns, phase, started_ns
         one.left_ns, one.inside, one.called_ns = now, False, 0
 
     def goes_on(self) -> None:
-        """What the library does from now on to the next launch is its own, too."""
+        """Count the time from now to the next launch for the library, not the program."""
         self._thread().inside = True
 
     def forget_times(self) -> None:
-        """What threads do from here to their next launches is nobody's."""
+        """Drop the time of each thread up to its next launch."""
         for one in list(self._threads.values()):
             one.forget()
 
     def ended(self, launch: Launch, lane: int, event: object) -> None:
-        """A device command has ended; its event has the times."""
+        """Note the end of a device command, whose event has the times."""
         began = getattr(launch.command, "began_ns", 0)
-        if began:  # what the program did by itself between those commands is not known either
+        if began:  # the program's own time between those commands is not known either
             _, waits, thread = self._before.get(launch.number, (0, (), 0))
             self._before[launch.number] = 0, waits, thread
             self._add(launch, STRAIGHT, "host", began, perf_counter_ns())
@@ -138,11 +138,11 @@ class Trace:
         self._add(launch, lane, clock, start, end, epoch, handed)
 
     def copied_at_once(self, launch: Launch, start_ns: int, end_ns: int) -> None:
-        """The core has made a copy between devices by itself."""
+        """Note a copy between devices that the core made by itself."""
         self._add(launch, AT_ONCE, "host", start_ns, end_ns)
 
     def noted(self, found: Found) -> None:
-        """What groups of the scheduler ran of launches that have ended."""
+        """Note the runs in the scheduler's groups of launches that have ended."""
         by_launch: dict[int, list[Run]] = {}
         for run in found.runs:
             by_launch.setdefault(run.number, []).append(run)
@@ -155,7 +155,7 @@ class Trace:
         self.found = self.found.and_those(found._replace(runs=(), parts=()))
 
     def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
-        """A host task has ended."""
+        """Note the end of a host task."""
         self._add(launch, -1, "host", start_ns, end_ns)
 
     def _add(
@@ -200,21 +200,22 @@ class Trace:
         )
 
     def clear(self) -> None:
-        """Forget what was traced so far."""
+        """Forget the trace so far."""
         self.slices.clear()
         self.waits.clear()
         self.found = Found()
         self.forget_times()
 
     def overlap(self, clock: str | None = None) -> float:
-        """Launches in flight on average while any is: summed durations over their union. An epoch
-        counts as one launch. Without a `clock`: those of the device, real or modelled."""
+        """Return the average number of launches in flight while there is one: summed durations over
+        their union. An epoch counts as one launch. Without a `clock`: that of the device, real or
+        modelled."""
         if clock is None:
             clock = next((s.clock for s in self.slices if s.clock != "host"), "device")
         return overlap(on_one_clock([one for one in self.slices if one.clock == clock]))
 
     def summary(self) -> Report:
-        """Overlap on the device, and host nanoseconds per launch by stage (medians)."""
+        """Return the overlap on the device, and host nanoseconds per launch by stage (medians)."""
         hazards = sorted(s.hazards_ns for s in self.slices)
         submit = sorted(s.submit_ns for s in self.slices)
         return {
@@ -246,13 +247,13 @@ class Trace:
 
 
 def began(run: Run) -> int:
-    """When a group began with it."""
+    """Return when a group began a run."""
     return run.start_ns
 
 
 def plain(slices: Sequence[Slice], parts: list[Sequence[Part]]) -> list[Report]:
-    """Slices as files have them: the tasks of a replay stand once in `parts`, whose place the slice
-    has, plus one."""
+    """Return slices in their form for files. A slice has the position in `parts` of its replay's
+    tasks, plus one."""
     places: dict[int, int] = {}
     found = []
     for one in slices:
@@ -264,7 +265,7 @@ def plain(slices: Sequence[Slice], parts: list[Sequence[Part]]) -> list[Report]:
 
 
 def timeline(tracer: object) -> Trace:
-    """The trace of a runtime; `UsageError` if it has none."""
+    """Return the trace of a runtime; raise `UsageError` if it has none."""
     if not isinstance(tracer, Trace):
         raise UsageError("nothing was traced: make the runtime with trace=True")
     return tracer

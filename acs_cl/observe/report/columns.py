@@ -1,9 +1,10 @@
 """The data of the page: a record as columns of numbers, small enough for thousands of launches.
 
-In: a record, findings, estimates. Out: plain values for JSON. Launches are named by their place in
-the columns; names and spans stand once each. Times are nanoseconds from the beginning of the block.
+Input: a record, findings, estimates. Output: plain values for JSON. A launch is named by its
+position in the columns. Each name and each span is stored once. Times are nanoseconds from the
+beginning of the block.
 
-Invariant: a time that nobody knows is -1.
+Invariant: an unknown time is -1.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Table(Generic[T]):
-    """Values, each once, in the order in which they came."""
+    """Distinct values, in the order in which they came."""
 
     def __init__(self) -> None:
         self._places: dict[T, int] = {}
 
     def place(self, value: T) -> int:
-        """Where a value is."""
+        """Return the position of a value."""
         return self._places.setdefault(value, len(self._places))
 
     @property
     def values(self) -> list[T]:
-        """All of them."""
+        """Return all values."""
         return list(self._places)
 
 
 def columns(
     record: Record, findings: Sequence[Finding], estimates: Sequence[Estimate], notes: Iterable[str]
 ) -> dict[str, object]:
-    """Everything that the page shows."""
+    """Return all data of the page."""
     places = {one.number: place for place, one in enumerate(record.slices)}
     path, within = record.chain(), inside(record)
     clocks = record.clocks
@@ -93,7 +94,7 @@ def _launches(record: Record, within: Inside) -> dict[str, object]:
     for place, one in enumerate(record.slices):
         start, end = record.interval(one)
         if one.clock == "host" and not record.clocks.comparable:
-            start = end = zero  # it has no place among these times
+            start = end = zero  # its times are on another clock
         rows.append(
             {
                 "number": one.number,
@@ -119,7 +120,7 @@ def _launches(record: Record, within: Inside) -> dict[str, object]:
                 **OF_LAUNCH,
             }
         )
-    for item in within.items:  # as launches that the host knows nothing of
+    for item in within.items:  # as launches that the host does not know
         replay, part = rows[item.of], item.part
         rows.append(
             {
@@ -159,11 +160,12 @@ def _left_out(within: Inside) -> list[str]:
 
 
 OF_LAUNCH = {"of": UNKNOWN, "part": 0, "band": UNKNOWN}
-"""Of a task of a replay: which replay, which launch of the graph, which band of it."""
+"""Columns of a task of a replay: the replay, the launch of the graph, and the band of it."""
 
 
 def _host_times(record: Record, one: Slice, zero: int) -> dict[str, int]:
-    """When its call began, how long it took, when the driver got it, and its thread's own time."""
+    """Return when a call began, how long it took, when the driver got it, and the thread's own
+    time."""
     comparable = record.clocks.comparable
     called = one.called_ns - zero if one.called_ns and comparable else UNKNOWN
     handed = record.clocks.on_host(one, one.handed_ns) - zero if one.handed_ns else UNKNOWN

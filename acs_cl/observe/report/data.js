@@ -1,4 +1,4 @@
-// The data of the page, and how numbers are said.
+// The data of the page, and how numbers are written.
 
 const D = JSON.parse(document.getElementById("data").textContent);
 const L = D.launches;
@@ -15,7 +15,7 @@ D.edges.up.forEach((from, i) => {
   down[edge.from].push(edge);
 });
 
-// Which one of its kernel's launches each is: blur#3.
+// The name of each launch, with its count among those of its kernel: blur#3.
 const nth = new Int32Array(ITEMS);
 {
   const seen = new Map();
@@ -37,20 +37,20 @@ function full(i) {
   return `${called(i)} (launch ${L.part[i]} of the graph${band}, replay ${L.number[i]})`;
 }
 
-// When it ran: by itself where that was noted, else with all of its epoch.
+// When a launch ran: its own times where these were noted, else its epoch's.
 const begins = (i) => (L.begin[i] === UNKNOWN ? L.start[i] : L.begin[i]);
 const ends = (i) => (L.finish[i] === UNKNOWN ? L.end[i] : L.finish[i]);
 const hasOwn = (i) => L.begin[i] !== UNKNOWN;
 
-// Which epoch or replay it ran in with others; "" where with none.
+// The epoch or replay that a launch ran in. "": none.
 const inside = (i) => (isTask(i) ? `replay ${L.number[i]}` : L.epoch[i] ? `epoch ${L.epoch[i]}` : "");
 
-// What graphs show: a replay's tasks stand for it.
+// The nodes of graphs: the tasks of a replay stand for it.
 const tasked = new Set((L.of || []).slice(COUNT));
 const SHOWN = [];
 for (let i = 0; i < ITEMS; ++i) if (!tasked.has(i)) SHOWN.push(i);
 
-// "12", "blur#3" or "blur" to a place; -1 where there is none.
+// Find the place of "12", "blur#3" or "blur". -1: not found.
 function find(text) {
   const said = text.trim();
   if (/^\d+$/.test(said)) return byNumber.has(Number(said)) ? byNumber.get(Number(said)) : -1;

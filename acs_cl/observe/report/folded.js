@@ -34,7 +34,7 @@ function fold() {
 const kindsText = (kinds) => [...kinds].sort((a, b) => b[1] - a[1]).map(([kind, n]) => `${count(n)} ${kind}`).join(", ");
 const mainKind = (kinds) => [...kinds].sort((a, b) => b[1] - a[1])[0][0];
 
-// Columns: a kernel stands behind those it follows, as far as these came first in the program.
+// Columns: a kernel is to the right of its upstream, as far as this came first in the program.
 function layers(kernels, edges) {
   const depth = new Map(kernels.map((one) => [one.id, 0]));
   const order = [...kernels].sort((a, b) => a.first - b.first);
@@ -49,7 +49,7 @@ function layers(kernels, edges) {
   return found.filter(Boolean);
 }
 
-// Where an edge goes: a line to the next column, else an arc above (forwards) or below (backwards).
+// The path of an edge: a line to the next column, else an arc above (forwards) or below (backwards).
 function shape(edge, where) {
   const from = where.get(edge.from), to = where.get(edge.to);
   const steps = to.column - from.column;

@@ -1,9 +1,9 @@
-"""Inside of epochs: tasks as the page shows them, and what each group ran.
+"""The insides of epochs: tasks as the page shows them, and the runs of each group.
 
-In: slices with the runs that groups noted. Out: columns. A replay's tasks, bands among them, become
-items behind the launches: with a name, bytes, edges and times of their own.
+Input: slices with the runs that groups noted. Output: columns. The tasks of a replay, bands
+included, become items behind the launches. They have names, bytes, edges and times of their own.
 
-Invariant: what is left out is said, by `Inside.left_out`.
+Invariant: `Inside.left_out` tells what is left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..meetings import meetings
 from ..record import Record
 
 MOST_ITEMS, MOST_RUNS = 20_000, 60_000
-"""Tasks of replays, and runs, that a page has at most: it stays small."""
+"""Most tasks of replays, and most runs, in a page: it stays small."""
 
 UNKNOWN = -1
 
@@ -26,7 +26,7 @@ class Item(NamedTuple):
     """A task of a replay."""
 
     of: int
-    """The place of the replay."""
+    """The position of the replay."""
     part: Part
     begin: int
     end: int
@@ -34,21 +34,21 @@ class Item(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """What is known of the insides of epochs. Times are nanoseconds from the block's beginning."""
+    """The known insides of epochs. Times are nanoseconds from the block's beginning."""
 
     items: list[Item]
     edges: list[tuple[int, int, str]]
-    """Between items, by their places behind the launches."""
+    """Edges between items, by their positions behind the launches."""
     begin: list[int]
     end: list[int]
-    """Of each launch, where its own times are known."""
+    """End of each launch, where its own times are known."""
     runs: dict[str, list[int]]
     left_out: int
-    """Launches in epochs, and replays, whose runs and tasks are not there."""
+    """Launches in epochs, and replays, without runs and tasks on the page."""
 
 
 def inside(record: Record) -> Inside:
-    """What the slices of a record tell."""
+    """Return what the slices of a record tell about epochs."""
     zero, slices = record.whole[0], record.slices
     found = Inside([], [], [], [], {name: [] for name in RUN_COLUMNS}, 0)
     left_out = 0
@@ -98,7 +98,7 @@ def _items(
 
 
 def _edges(parts: Sequence[Part]) -> Iterable[tuple[int, int, str]]:
-    """Upstream, task, kind."""
+    """Return edges as upstream, task and kind."""
     for task, part in enumerate(parts):
         for other in part.upstream:
             above = parts[other]

@@ -1,7 +1,7 @@
 """The page: data, style and scripts in one file that needs nothing else.
 
-In: a record. Out: a file. Texts of the program (names of kernels, of phases) are data of the page
-and never markup, so that no name can break it.
+Input: a record. Output: a file. Texts of the program, such as names of kernels and phases, are data
+of the page and never markup. So no name can break the page.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .what_if import MOST, estimates, is_of_several
 SCRIPTS = (
     "data.js", "dom.js", "why.js", "timeline.js", "rows.js", "folded.js", "tables.js", "main.js"
 )  # fmt: skip
-"""In the order in which they need one another."""
+"""The scripts in the order of their dependencies."""
 
 
 def write(record: Record, path: str | Path, what_if: bool = True) -> None:
-    """Write the page. `what_if`: ask the emulator what would help, which takes it some seconds."""
+    """Write the page. `what_if`: ask the emulator what would help, which takes some seconds."""
     text = page(record, what_if)
     try:
         Path(path).write_text(text, encoding="utf-8")
@@ -34,7 +34,7 @@ def write(record: Record, path: str | Path, what_if: bool = True) -> None:
 
 
 def page(record: Record, what_if: bool = True) -> str:
-    """The page as text."""
+    """Return the page as text."""
     found = findings(record)
     tried = estimates(record, found) if what_if else []
     data = columns(record, found, tried, _notes(record, what_if))
@@ -44,12 +44,12 @@ def page(record: Record, what_if: bool = True) -> str:
         "DATA": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
         "SCRIPT": "\n".join(map(_file, SCRIPTS)),
     }
-    # in one go, since parts may hold what looks like the name of another one
+    # in one pass, because a part may contain the placeholder of another one
     return re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _file("page.html"))
 
 
 def _inside(record: Record) -> list[str]:
-    """What is known of the insides of epochs."""
+    """Return sentences about the insides of epochs."""
     noted, found = record.about.noted, []
     tasks = [one.epoch for one in record.slices if one.epoch]
     replays = sum(bool(one.parts) for one in record.slices)
@@ -81,7 +81,7 @@ def _file(name: str) -> str:
 
 
 def _notes(record: Record, what_if: bool) -> list[str]:
-    """What a reader has to know about the figures."""
+    """Return the notes that a reader needs to understand the figures."""
     clocks, slices = record.clocks, record.slices
     notes = []
     if clocks.clock == "model":

@@ -5,7 +5,7 @@ const MOST_HIGH = 12; // rows of one lane, where its launches cover one another
 
 const AT_ONCE = -3; // the lane of copies between devices that the core made by itself
 
-// A lane of a device, as a number; those of one device follow one another.
+// Number a lane of a device. The lanes of one device follow one another.
 const laneOf = (i) => Math.max(0, L.device[i]) * 4096 + L.lane[i];
 
 function rows() {
@@ -54,7 +54,7 @@ function add(found, name, bars) {
 
 const MOST_GROUPS = 64;
 
-// A row for each group of the scheduler; of many those that worked longest.
+// A row for each group of the scheduler. Of many groups, the ones that worked longest.
 function groups(found) {
   const R = D.runs, by = new Map();
   R.item.forEach((item, k) => {

@@ -101,7 +101,7 @@ function estimates() {
   ], D.estimates));
 }
 
-// Local memory of a group, registers of a work-item, its memory in no register, and the largest group.
+// Local memory of a group, registers of a work-item, its memory outside registers, and the largest group.
 function needed(name) {
   const one = NEEDS.get(name);
   if (!one) return "—";

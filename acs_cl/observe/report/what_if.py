@@ -1,10 +1,10 @@
-"""What would help, by the emulator: the block run again on a model, with one thing changed.
+"""Estimates of what would help: the emulator runs the block again with one thing changed.
 
-In: a record and its findings. Out: estimates, each with the time of the model without the change
-and with it. All of it is simulated: the model has the measured times of the launches, their edges,
-what the program did and waited for, and a machine with as many units as the device has.
+Input: a record and its findings. Output: estimates, each with the model's time without the change
+and with it. Everything here is simulated. The model has the measured times of the launches, their
+edges, and the work and waits of the program. Its machine has as many units as the device.
 
-Invariant: both times of an estimate are the model's; nothing measured is compared with them.
+Invariant: both times of an estimate are the model's. They are never compared with measured times.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..findings import Finding
 from ..record import Record
 
 MOST = 20_000
-"""Launches; more take the model too long."""
+"""Most launches; the model takes too long for more."""
 ITEMS = 256
-"""Work-items of a group where the driver chose them."""
+"""Work-items of a group where the driver chose the size."""
 WIDE = 1024
-"""Slots of a window that holds back nothing."""
+"""Slots of a window that is never full."""
 
 
 class Estimate(NamedTuple):
-    """A change, and how long the block takes on the model without it and with it. `finding`: the
-    place of the one that it is for; -1: anybody may try it."""
+    """A change, and the model's time for the block without it and with it. `finding`: the position
+    of its finding. -1: a change that any program may try."""
 
     change: str
     policy: str
@@ -51,17 +51,17 @@ class _Model(NamedTuple):
     window: int
 
     def run(self, trace: Trace | None = None, policy: str = "") -> int:
-        """How long it takes there."""
+        """Return the time of the block on the model."""
         return simulate(policy or self.policy, trace or self.trace, self.machine).makespan_ns
 
     def changed(self, change: Callable[[Entry], Entry]) -> Trace:
-        """The same with other entries."""
+        """Return the trace with changed entries."""
         return self.trace._replace(entries=[change(one) for one in self.trace.entries])
 
 
 def estimates(record: Record, findings: Sequence[Finding]) -> list[Estimate]:
-    """What the findings' changes, and some that anybody may try, would make of it. The one that
-    helps most comes first."""
+    """Estimate the changes of the findings, and a few general ones. The largest gain comes
+    first."""
     if not record.slices or len(record.slices) > MOST or is_of_several(record):
         return []
     model = _model(record)
@@ -96,7 +96,7 @@ def estimates(record: Record, findings: Sequence[Finding]) -> list[Estimate]:
 
 
 def is_of_several(record: Record) -> bool:
-    """Whether the block ran on several devices, which the emulator does not know."""
+    """Tell whether the block ran on several devices, which the emulator does not support."""
     return any(one.device > 0 for one in record.slices)
 
 
@@ -133,7 +133,7 @@ def _model(record: Record) -> _Model:
 
 
 def _upstream(record: Record, edges: Edges) -> dict[int, tuple[int, ...]]:
-    """What each launch follows, by places from 1 as the emulator numbers them."""
+    """Return the upstream of each launch, by positions from 1, as the emulator numbers them."""
     places = {one.number: place for place, one in enumerate(record.slices, 1)}
     return {
         places[number]: tuple({places[edge.upstream] for edge in all_ if edge.upstream in places})
@@ -142,7 +142,7 @@ def _upstream(record: Record, edges: Edges) -> dict[int, tuple[int, ...]]:
 
 
 def _split(one: Entry, units: int) -> Entry:
-    """The same work in as many groups as there are units."""
+    """Split the work of an entry into as many groups as there are units."""
     if one.kind != KERNEL or one.groups >= units:
         return one
     each = max(1, one.total_ns * one.groups // units)
@@ -150,7 +150,7 @@ def _split(one: Entry, units: int) -> Entry:
 
 
 def _changed(model: _Model, record: Record, finding: Finding) -> tuple[str, Trace] | None:
-    """A finding's change, in words, and the trace with it."""
+    """Return a finding's change as text, and the trace with it."""
     if finding.change == "no waits":
         return "no waits before the end", model.changed(lambda one: one._replace(waits=()))
     if finding.change == "no host tasks":

@@ -1,13 +1,13 @@
-// Why two launches did not overlap. Places in, {kind, verdict, lines} out; nothing is drawn here.
-// A launch starts behind several things at once: its call, its upstream, its lane, the window. Those
-// that came when the first launch had ended explain why the second one did not run beside it.
+// Why two launches did not overlap. Input: places. Output: {kind, verdict, lines}. Draws nothing.
+// A launch starts after its call, its upstream, its lane and the window. Those of them that came
+// after the first launch's end explain why the second one did not run beside it.
 
 const EVERYTHING = 0;
 const MOST_ROWS = 4096;
 
 const spanEnd = ([, start, pitch, rows, width]) => start + (rows - 1) * pitch + width;
 
-// The first interval of bytes that both spans have; null where there is none.
+// The first interval of bytes that both spans have; null: none.
 function shared(a, b) {
   if (a[0] !== b[0] || a[0] === EVERYTHING || a[1] >= spanEnd(b) || b[1] >= spanEnd(a)) return null;
   if (a[3] > MOST_ROWS || b[3] > MOST_ROWS) return [Math.max(a[1], b[1]), Math.min(spanEnd(a), spanEnd(b))];
@@ -21,7 +21,7 @@ function shared(a, b) {
   return null;
 }
 
-// Memory of the program's own has addresses for numbers; here each has a number of its own.
+// The program's own memory has addresses instead of numbers; here each gets a number.
 const foreign = new Map();
 const APART = 2 ** 40, STAGING = 2 ** 60; // as acs_cl/records.py has them
 
@@ -71,7 +71,7 @@ function meetingText(one, a, b) {
     + `The views are ${spanText(one.spans[0])} and ${spanText(one.spans[1])}.`;
 }
 
-// A path of edges from a to b, the shortest one; null where there is none.
+// A path of edges from a to b, the shortest one; null: none.
 function path(a, b) {
   const behind = new Map([[b, null]]);
   let open = [b];
@@ -97,7 +97,7 @@ function edgeText(edge) {
 
 const inOrder = D.about.backend === "serial";
 
-// What a launch could not start before: {at, kind, text}.
+// The things that a launch had to start after: {at, kind, text}.
 function bounds(b, a) {
   const found = [];
   for (const edge of up[b]) {
@@ -151,7 +151,7 @@ function unfinished(b) {
   return open;
 }
 
-// What b's thread did between the beginning of a and the call of b.
+// The work of b's thread between the beginning of a and the call of b.
 function meanwhile(a, b) {
   const from = L.start[a], to = L.called[b], thread = L.thread[b];
   const waits = [];
@@ -190,7 +190,7 @@ function groupsBeside(a, b) {
 
 const NEEDS = new Map(D.about.kernels.map(([name, local, own, most, registers]) => [name, { local, own, most, registers: registers || 0 }]));
 
-// What a group of a launch needs of a unit, and how many of them a unit holds by that; null where nobody told.
+// The needs of a group, and how many groups a unit can hold by that. null: not known.
 function needs(i) {
   const one = NEEDS.get(nameOf(i)), items = L.items[i], all = D.about;
   if (!one) return null;
@@ -221,7 +221,7 @@ function residency(a, b) {
   return lines;
 }
 
-// Which run of a group came before another, on that group; and when which groups were at work.
+// The previous run of each run on its group, and when each group worked.
 const runsOf = new Map(), before = new Map(), epochRuns = new Map();
 {
   const R = D.runs, last = new Map();
@@ -237,7 +237,7 @@ const runsOf = new Map(), before = new Map(), epochRuns = new Map();
   }
 }
 
-// What a task inside of an epoch could not begin before.
+// The things that a task in an epoch had to start after.
 function boundsInside(b, a) {
   const R = D.runs, found = [];
   for (const edge of up[b]) {
