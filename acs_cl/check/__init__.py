@@ -1,6 +1,7 @@
-"""Checks: proof that what a program declares is what it does, at a cost, while it runs.
+"""Checks: they compare what launches do with what the program declares, while it runs, at a cost.
 
-In: the launches of a runtime made with `check=`. Out: a `CheckError` that names launch, kernel,
-argument, byte and line, or a `CheckWarning`. A file for each kind of check, `checker` puts them
-together, and `memory` knows which bytes there are. Nothing here is loaded where nothing is checked.
+Input: the launches of a runtime made with `check=`. Output: a `CheckError` that names launch,
+kernel, argument, byte and line, or a `CheckWarning`. Each kind of check has its file. `checker`
+joins them, and `memory` knows which bytes there are. A program without checks loads none of these
+modules.
 """

@@ -1,12 +1,12 @@
-"""The check `access`: what a launch reads and writes is what it declares.
+"""The check `access`: a launch reads and writes only the bytes that it declares.
 
-In: a case, its outcome by the backend, and trials with other values in bytes that are not declared
-as read. Out: what is wrong: a byte that changed and is not declared as written, or one that matters
-and is not declared as read.
+Input: a case, its outcome by the backend, and trials with other values in bytes that are not
+declared as read. Output: the error. Either a byte changed that is not declared as written, or the
+value of a byte matters that is not declared as read.
 
-A kernel whose outcome is not the same each time from the same memory cannot be judged by comparing.
-Where its body says that this may be (`opencl_c.modes.steadiness`) no difference counts: runs that
-agree may agree by chance. Others are run again from the same bytes before they are accused.
+Comparing cannot judge a kernel whose outcome differs between runs from the same memory. If its body
+allows that (`opencl_c.modes.steadiness`), no difference counts, because runs may agree by chance.
+Any other kernel is run again from the same bytes before it is accused.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from .case import Case, Spot, Trial
 CONTROLS = 3
 """Runs from the same memory that have to agree before a kernel is accused."""
 BLIND_CONTROLS = 30
-"""The same for kernels whose body nobody knows."""
+"""Such runs for a kernel whose body is not known."""
 
 
 class Matters(NamedTuple):
-    """An element whose value matters though it should not. `unsteady`: nobody can tell."""
+    """An element whose value matters though it should not. `unsteady`: the outcome differs by
+    itself, so the element is not known."""
 
     spot: Spot | None
     unwritten: bool = False
@@ -31,7 +32,7 @@ class Matters(NamedTuple):
 
 
 def stray_write(case: Case, trials: Sequence[Trial]) -> Spot | None:
-    """The first byte that changed in one of these runs and is not declared as written."""
+    """Return the first byte that changed in one of these runs and is not declared as written."""
     strays = [spot for trial in trials for spot in case.strays(trial)]
     return case.first(strays) if strays else None
 
@@ -39,8 +40,7 @@ def stray_write(case: Case, trials: Sequence[Trial]) -> Spot | None:
 def stray_read(
     case: Case, real: Trial, trials: Sequence[Trial], access: bool, unwritten: bool
 ) -> Matters | None:
-    """What a launch has read, if the trials tell that something was not as it should be. `access`,
-    `unwritten`: which of the two checks want to know."""
+    """Return the wrong read that the trials show. `access`, `unwritten`: the checks that are on."""
     for trial in trials:
         if not case.differ(real, trial):
             continue
@@ -54,13 +54,13 @@ def stray_read(
             spot = case.first_of(case.unwritten_reads(), trial, real)
             if spot is not None:
                 return Matters(spot, unwritten=True)
-        if unsteady(case, real):  # or the two together matter, which nothing here tells apart
+        if unsteady(case, real):  # or only the two together matter, which this cannot separate
             return Matters(None, unsteady=True)
     return None
 
 
 def unsteady(case: Case, real: Trial) -> bool:
-    """Whether runs from the same memory differ."""
+    """Tell whether runs from the same memory differ."""
     for _ in range(BLIND_CONTROLS if case.blind else CONTROLS):
         again = case.trial([one.copy() for one in case.before])
         if case.differ(real, again) or any(

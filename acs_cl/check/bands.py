@@ -1,8 +1,8 @@
-"""Bands under checks: parts of a recorded launch, each run alone beside what was worked out for it.
+"""Bands under checks: a recorded launch is checked band by band, each against its own access.
 
-In: a launch of a kernel that is to be cut. Out: its bands, with what each may touch and what runs
-it, in the scheduler or on a lane. A launch of many bands has some of them looked at, others each
-time.
+Input: a launch of a kernel that is to be cut. Output: its bands, each with its access and a
+function that runs it, in the scheduler or on a lane. Of a launch of many bands a part is checked,
+another part each time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
 
 MOST_LOOKED_AT = 8
-"""Bands of a launch."""
+"""Most bands of a launch that are checked at a time."""
 
 
 class Part(NamedTuple):
@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
 
 def parts_of(engine: Engine, command: KernelCommand, access: Access, turn: int) -> list[Part]:
-    """The bands to look at in a launch; `turn` says which, where it has many."""
+    """Return the bands of a launch to check. If it has many, `turn` selects them."""
     if command.cut is None or command.cut.touched is None:
         return []
     cutter = engine.backend.cutter()

@@ -1,15 +1,14 @@
-"""Cases: one launch of a kernel, run alone as often as it takes, from whatever bytes are put before
-it.
+"""Cases: one launch of a kernel, run alone several times, from chosen bytes.
 
-In: a command, what it declares, and the memory before it. Out: outcomes, and which bytes in them
-tell that the launch wrote or read what it did not declare.
+Input: a command, its declarations, and the memory before it. Output: outcomes, and the bytes in
+them that show a write or a read that was not declared.
 
-A trial puts other values into bytes that should not matter and runs the launch. Two outcomes say
-the same if each byte that is declared as written is the same in both, or was left alone in both.
-Invariant: whoever makes trials puts the memory back afterwards (`put`).
+A trial puts other values into bytes that should not matter, and runs the launch. Two outcomes are
+equal if each byte that is declared as written is the same in both, or was left alone in both.
+Invariant: the caller of trials restores the memory afterwards (`put`).
 """
 
-# Long because: what is put before a launch and what comes out of it are read side by side.
+# Long because: the memory before a launch and its outcome are read together.
 
 from __future__ import annotations
 
@@ -38,14 +37,14 @@ from .memory import (
 from .patterns import Bytes, marked, rolled, word
 
 FULL_BYTES = 2 << 20
-"""Up to so much memory all of it is looked at around each launch; above, what belongs to the
-launch's arguments and declarations, and the rest when the program waits."""
+"""Up to this much memory, all of it is compared around each launch. Above, only the memory of the
+launch's arguments and declarations is, and the rest when the program waits."""
 
 Spot = tuple[int, int, int]
 """Bytes `low` to `high` of a window."""
 
 Values = list[Bytes]
-"""What is in each window."""
+"""The contents of each window."""
 
 
 class Argument(NamedTuple):
@@ -60,7 +59,7 @@ class Argument(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """What was put before the launch, and what it left."""
+    """The memory before a launch, and after it."""
 
     values: Values
     out: Values
@@ -79,14 +78,14 @@ class Case:
         signature: Signature | None = None,
     ) -> None:
         self.may_differ = signature.unsteady if signature is not None else ""
-        """Why its outcome may differ from run to run, as far as its body tells."""
+        """Why its outcome may differ between runs, as far as its body tells."""
         self.blind = signature is not None and not signature.origin.endswith("parsed")
         self.memory = memory
         self.arguments = arguments
         self.reads = reads
         self.writes = writes
         self._run = run
-        """Begins it on the memory's queue; its event."""
+        """Starts the launch on the memory's queue; returns its event."""
         self.windows = _windows(memory, arguments, (*reads, *writes))
         self.before: Values = [one.region.mirror[one.low : one.high] for one in self.windows]
         self.in_reads = self.spots(reads)
@@ -95,13 +94,13 @@ class Case:
     # ---- what is put before it -----------------------------------------------------------------
 
     def other(self) -> Values:
-        """Other values in each byte that is not declared as read."""
+        """Return other values for each byte that is not declared as read."""
         values = [one.region.other[one.low : one.high].copy() for one in self.windows]
         self._put_back_reads(values)
         return values
 
     def turned(self) -> Values:
-        """The same with values of the same array, in the arrays that are arguments."""
+        """Return other values as `other`; in arguments they come from the same array."""
         values = self.other()
         for one in self.arguments:
             part = one.region.part_at(one.offset)
@@ -120,8 +119,8 @@ class Case:
             values[index][low:high] = marked(self.before[index][low:high], kind)
 
     def unwritten(self, values: Values | None) -> Values | None:
-        """Other values in bytes that nobody wrote, on top of `values`; None where there are none
-        that the launch uses."""
+        """Put other values into unwritten bytes, on top of `values`. None: the launch uses no such
+        bytes."""
         for (index, low, high), window in self._used_windows:
             start = window.low
             mask = window.region.unwritten[start + low : start + high]
@@ -144,15 +143,15 @@ class Case:
     # ---- running -------------------------------------------------------------------------------
 
     def put(self, values: Values) -> None:
-        """Make memory so."""
+        """Set the memory to these values."""
         store_all(self._places(values))
 
     def now(self) -> Values:
-        """How memory is."""
+        """Return the present contents of the memory."""
         return [one.copy() for one in load_all(self.windows)]
 
     def trial(self, values: Values) -> Trial:
-        """Run the launch from there. Stores, launch and loads are waited for together."""
+        """Run the launch from these values. Stores, launch and loads share one wait."""
         underway = begin_store_all(self._places(values))
         try:
             underway.append((self._run(), None))
@@ -167,7 +166,7 @@ class Case:
     # ---- comparing -----------------------------------------------------------------------------
 
     def strays(self, trial: Trial) -> list[Spot]:
-        """Bytes that changed and are not declared as written."""
+        """Return the bytes that changed and are not declared as written."""
         found = []
         for index, (values, out) in enumerate(zip(*trial, strict=True)):
             rest = out.copy()
@@ -179,8 +178,8 @@ class Case:
         return found
 
     def differ(self, one: Trial, other: Trial) -> list[Spot]:
-        """Bytes that are declared as written, and are not the same in two outcomes although the
-        launch wrote them."""
+        """Return bytes declared as written that differ in two outcomes although the launch wrote
+        them."""
         found = []
         for index, low, high in self.in_writes:
             first, second = one.out[index][low:high], other.out[index][low:high]
@@ -195,8 +194,8 @@ class Case:
         return found
 
     def left_alone(self, one: Trial, other: Trial) -> list[tuple[Spot, npt.NDArray[np.bool_]]]:
-        """For bytes declared as written, which of them belong to elements that the launch did not
-        write, as far as the two tell: an element that was the same before both may have been."""
+        """Tell which bytes declared as written belong to elements that the launch did not write. An
+        element with one value before both trials counts as written."""
         found = []
         for index, low, high in self.in_writes:
             first, second = one.values[index][low:high], other.values[index][low:high]
@@ -209,11 +208,11 @@ class Case:
     # ---- naming --------------------------------------------------------------------------------
 
     def undeclared(self) -> list[Spot]:
-        """The bytes that are not declared as read, those of arguments first."""
+        """Return the bytes that are not declared as read, the ones of arguments first."""
         return self._in_order(without(self.windows, self.reads))
 
     def unwritten_reads(self) -> list[Spot]:
-        """The bytes that are declared as read and that nobody wrote."""
+        """Return the bytes that are declared as read but were never written."""
         unwritten = [
             Interval(window.region, window.low + low, window.low + high)
             for window in self.windows
@@ -222,8 +221,8 @@ class Case:
         return self._in_order(common(self.reads, unwritten))
 
     def first_of(self, spots: Sequence[Spot], trial: Trial, real: Trial) -> Spot | None:
-        """The first element in `spots` whose value in `trial` matters; None where none of them do,
-        twice."""
+        """Return the first element in `spots` whose value in `trial` matters. None: no element
+        matters, in one of two runs."""
         pieces = [
             (index, low, high, word(self._kind(index, low, low))) for index, low, high in spots
         ]
@@ -258,8 +257,8 @@ class Case:
         raise AssertionError("the count of elements is that of the pieces")
 
     def first(self, spots: Sequence[Spot]) -> Spot:
-        """The first of some bytes, those of arguments before others; with the rest of its element
-        where that is not declared as written either."""
+        """Return the first of some bytes, bytes of arguments before others. It is extended to the
+        start of its element, if that is not declared as written either."""
         index, low, high = self._in_order(self.global_of(spots))[0]
         window = self.windows[index]
         part = window.region.part_at(window.low + low)
@@ -272,7 +271,7 @@ class Case:
         return index, low, high
 
     def global_of(self, spots: Sequence[Spot]) -> list[Interval]:
-        """The same bytes as intervals."""
+        """Convert spots to intervals."""
         return [
             Interval(self.windows[index].region, self.windows[index].low + low,
                      self.windows[index].low + high)
@@ -290,7 +289,7 @@ class Case:
         return found + self.spots(left)
 
     def _kind(self, index: int, low: int, high: int) -> str:
-        """What the elements there are, if bytes `low` to `high` are whole elements."""
+        """Return the kind of the elements, if bytes `low` to `high` are whole elements."""
         window = self.windows[index]
         part = window.region.part_at(window.low + low)
         if part is None:
@@ -312,7 +311,7 @@ class Case:
 def _windows(
     memory: Memory, arguments: Sequence[Argument], used: Sequence[Interval]
 ) -> list[Interval]:
-    """What to look at."""
+    """Return the bytes to compare."""
     regions = memory.regions
     near = {id(one.region) for one in arguments} | {id(one.region) for one in used}
     regions = [one for one in regions if id(one) in near or not _meets_any(one, regions, near)]
@@ -325,7 +324,7 @@ def _windows(
 
 
 def _meets_any(one: Region, regions: Sequence[Region], near: set[int]) -> bool:
-    """Whether a region shares bytes of the host with one that the launch uses."""
+    """Tell whether a region shares bytes of the host with a region that the launch uses."""
     return bool(one.address) and any(
         id(other) in near and other.address and other.address < one.address + one.size
         and one.address < other.address + other.size
@@ -334,6 +333,6 @@ def _meets_any(one: Region, regions: Sequence[Region], near: set[int]) -> bool:
 
 
 def _runs(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Where a mask is true, as (start, end)."""
+    """Return where a mask is true, as (start, end)."""
     edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

@@ -1,12 +1,11 @@
-"""The checker of one runtime: what happens around each of its launches.
+"""The checker of one runtime: it runs the checks around each launch.
 
-In: every launch, before the runtime numbers it; arrays as they come and go; the moments at which
-the program waits. Out: the runtime's own handles, or a `CheckError` in the call that was wrong.
+Input: every launch, before it has a number; arrays as they come and go; the moments at which the
+program waits. Output: the runtime's own handles, or a `CheckError` in the wrong call.
 
-A launch of a kernel is run alone: first with other values in bytes that should not matter, beside
-the backend, then for good, by the backend. What changed, and what came out, tells the rest. One
-that `passes` lets through runs as without checks, or watched by the device (`watch`).
-Invariants:
+A launch of a kernel is first run alone, with other values in bytes that should not matter, beside
+the backend. Then the backend runs it for good. Changed bytes and outcomes show the errors. A launch
+that `passes` lets through runs without trials, or watched by the device (`watch`). Invariants:
 - Launches of all threads go one after another here (`_lock`, taken before the runtime's).
 - After each launch, and after each error, memory is as the launch itself left it.
 """
@@ -59,23 +58,23 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
 
 QUARANTINE_BYTES = 16 << 20
-"""Memory that was given back is not given out again before so much more was."""
+"""Freed memory is used again only after this much more was freed."""
 
 MOST_PASSED = 4096
-"""Intervals that launches wrote which were let through, kept until somebody wants to know."""
+"""Most writes of launches that were let through, before the mirror has to take them over."""
 
 MOST_SAID = 100
-"""Texts of findings that are kept."""
+"""Most texts of findings that are kept."""
 
 ONCE = "map", "unmap"
-"""Commands of a queue that mean something else the second time."""
+"""Commands of a queue that do something else the second time."""
 
 THOROUGH = 2
-"""Launches of a kernel for which a second set of other values is tried."""
+"""The first launches of a kernel, which have a second trial with other values."""
 
 
 class Checker:
-    """Consulted where `Engine.checker` is set."""
+    """Checks the launches of a runtime. `Engine.checker` holds it."""
 
     def __init__(self, engine: Engine, modes: Modes) -> None:
         self.modes = modes
@@ -95,25 +94,25 @@ class Checker:
         self._quarantine: deque[tuple[int, Block, tuple[int, ...]]] = deque()
         self._quarantined = 0
         self._pending: list[Interval] = []
-        """What transfers wrote since the mirror was last made right."""
+        """Bytes that transfers wrote since the mirror was last brought up to date."""
         self._watch = None
         if judges and not modes.every:
             self._watch = Watch(engine.context, engine.device, self.memory)
         self._passes = Passes(self.memory, modes, self._watch)
         self._passed: set[Span] = set()
-        """What launches wrote that were let through since the mirror was last made right."""
+        """Writes of launches that were let through, since the mirror was last up to date."""
         self._stale = False
-        """Whether somebody may have written what the mirror does not know."""
+        """Whether memory may have been written without the mirror's knowledge."""
         self._shared = False
-        """Whether the program has the address of an array of the runtime's."""
+        """Whether the program has the address of an array of the runtime."""
         self._task: Access | None = None
         self._taken: tuple[int, str] | None = None
         self._nested: list[Access] = []
         self._given: tuple[Command, Command] | None = None
-        """The command that is looked at, and what the program gave."""
+        """The command under check, and the program's own command for it."""
         self._seen: Counter[int] = Counter()
         self._kernels: set[int] = set()
-        """Those of launches that were looked at."""
+        """The kernels of launches that were checked."""
         self._unsteady: set[str] = set()
         self._warned: set[str] = set()
         self._sites: dict[int, str] = {}
@@ -130,7 +129,7 @@ class Checker:
     # ---- what the runtime tells ----------------------------------------------------------------
 
     def allocated(self, base: Base, dtype: DType) -> None:
-        """A new array. Called under the runtime's lock."""
+        """Note a new array. Called under the runtime's lock."""
         site = caller()
         block = base.block.home
         self._notes.append(("new", base.number, block, base.nbytes, kind_of(dtype), site))
@@ -140,8 +139,9 @@ class Checker:
     def freed(
         self, number: int, block: Block, users: tuple[int, ...]
     ) -> list[tuple[Block, tuple[int, ...]]]:
-        """An array is gone. Blocks that may be given out again: older ones, so that whoever still
-        uses this one meets nobody else's bytes. Called under the runtime's lock."""
+        """Note that an array is gone. Return older blocks that may be used again: a launch that
+        wrongly uses this array then meets no other array's bytes. Called under the runtime's
+        lock."""
         self._notes.append(("gone", number))
         self._arrays.pop(number, None)
         self._quarantine.append((number, block, users))
@@ -155,7 +155,7 @@ class Checker:
         return released
 
     def data_taken(self, array: Array) -> None:
-        """The program has the address of an array, for commands that nobody sees."""
+        """Note that the program has the address of an array, for commands that no check sees."""
         self._shared = True
         task = self._task
         if task is None or not on_host_task():
@@ -165,8 +165,7 @@ class Checker:
             self._taken = array.base.number, caller()
 
     def takes(self, access: Access) -> bool:
-        """Whether a launch of this thread comes here first. Those of host tasks cannot be run
-        alone."""
+        """Tell whether a launch of this thread is checked. Host tasks cannot run alone."""
         if on_host_task():
             self._nested.append(access)
             self.unchecked["launched by a host task"] += 1
@@ -178,7 +177,7 @@ class Checker:
     # ---- launches ------------------------------------------------------------------------------
 
     def launch(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
-        """What `Engine.launch` does, and what a check does around it."""
+        """Do the work of `Engine.launch`, with the checks around it."""
         with self._lock:
             started, plain = perf_counter(), self._plain_s
             self._inside = get_ident()
@@ -240,14 +239,14 @@ class Checker:
         return handle
 
     def _runs_again(self, kernel: KernelCommand | None, command: Command, access: Access) -> bool:
-        """Whether a launch can be run once more when its batch ends: what it touches is known, so
-        that it can be put back, and it is not the program's, which goes on with it meanwhile."""
+        """Tell whether a launch can run again when its batch ends. Its bytes have to be known, to
+        put them back, and not the program's, which goes on with them meanwhile."""
         odd = [span for span in (*access.reads, *access.writes) if span.base <= 0]
         if not odd or isinstance(command, HostCommand):
             return True
         memory = self.memory
         if kernel is not None:
-            arguments_of(kernel, memory)  # which finds foreign ones
+            arguments_of(kernel, memory)  # this finds foreign ones
             odd = [span for span in odd if span.base not in (ADDRESS_SPACE, EVERYTHING)]
         elif command.name in ONCE:
             return False
@@ -258,7 +257,7 @@ class Checker:
         return all(memory.place(span) is not None for span in odd)
 
     def _plain(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
-        """Have the backend run it, on any device if it is what the program gave."""
+        """Have the backend run the launch. The program's own command may go to any device."""
         started = perf_counter()
         if self._given is not None and command is self._given[0]:
             command = self._given[1]
@@ -268,7 +267,7 @@ class Checker:
             self._plain_s += perf_counter() - started
 
     def _settled(self, number: int) -> None:
-        """Wait for a launch, and until what it wrote is where checks look."""
+        """Wait for a launch, and until its writes are where checks read them."""
         started = perf_counter()
         wait(self.engine, number)
         if self.engine.is_several and self.engine.table:
@@ -276,7 +275,7 @@ class Checker:
         self._plain_s += perf_counter() - started
 
     def _not_now(self, kernel: KernelCommand | None, access: Access, wait_for: Events) -> str:
-        """Why a launch cannot be run alone, or more than once, if it cannot."""
+        """Return why a launch cannot run alone, or not more than once. '': it can."""
         signature = None if kernel is None else signature_of(kernel)
         if signature is not None and signature.program_globals:
             return "uses variables of its program, which nobody can put back"
@@ -353,8 +352,8 @@ class Checker:
     def _look_at_bands(
         self, whole: Case, command: KernelCommand, parts: Sequence[BandPart], who: Who
     ) -> Finding | None:
-        """Run bands of a launch alone, from what was before it: each touches what was worked out
-        for it. What is wrong; memory is left as it comes."""
+        """Run bands of a launch alone, from the memory before it, and compare each with its access.
+        Return the error, if any. Memory is left as it comes."""
         memory = self.memory
         for part in parts:
             touched, begin, own = part.access, part.run, who._replace(part=part.name)
@@ -373,17 +372,17 @@ class Checker:
         return None
 
     def right(self, kernel: KernelCommand) -> None:
-        """A launch was looked at, and nothing is wrong with it."""
+        """Note that a launch was checked without an error."""
         if kernel.name not in self._unsteady:
             self._passes.right(kernel)
 
     def strayed(self) -> list[str]:
-        """The kernels of watched launches that touched what they do not declare. Nothing is in
+        """Return kernels of watched launches that touched undeclared bytes. Nothing is in
         flight."""
         return [] if self._watch is None else self._watch.strayed()
 
     def _trials(self, case: Case, kernel: KernelCommand) -> list[Trial]:
-        """Runs with other values; memory is as before afterwards."""
+        """Run trials with other values, and restore the memory."""
         several: list[list[Bytes]] = []
         if self.modes.access:
             several.append(case.other())
@@ -398,14 +397,15 @@ class Checker:
         try:
             for values in several:
                 trials.append(case.trial(values))
-        except (cl.Error, ValueError):  # what the driver refuses it will refuse again, for good
+        # the real launch would be refused, too
+        except (cl.Error, ValueError):
             trials = []
         if several:
             case.put(case.before)
         return trials
 
     def _run(self, command: Command) -> cl.Event:
-        """Begin it once more, beside the backend, with nothing of that under way; its event."""
+        """Start the command again, with none of the backend's in flight; return its event."""
         return self._begin(lambda queue: command.enqueue(queue, None))
 
     def _begin(self, run: Callable[[cl.CommandQueue], cl.Event]) -> cl.Event:
@@ -414,7 +414,7 @@ class Checker:
             return run(self.memory.queue)
 
     def _take_over(self, case: Case, real: Trial, everything: bool) -> None:
-        """The mirror becomes what the launch left."""
+        """Update the mirror with the bytes that the launch left."""
         if everything:
             self.memory.refresh()
             return
@@ -477,8 +477,7 @@ class Checker:
     # ---- moments -------------------------------------------------------------------------------
 
     def settle(self, booked: bool = True) -> None:
-        """Nothing is in flight, and the mirror is right, but for what was let through if that is
-        not `booked`."""
+        """Drain, and update the mirror. Launches that were let through count only if `booked`."""
         if self.engine.table:
             self.engine.drain()
         if self._passed and booked:
@@ -492,20 +491,20 @@ class Checker:
         self._pending.clear()
 
     def _settle_all(self) -> None:
-        """Nothing is in flight, the mirror is right, and no watched launch has left other bytes."""
+        """Drain, update the mirror, and check that no watched launch has left other bytes."""
         if self._batch is not None:
             self._batch.end_if_noted()
         self.settle()
 
     def _book(self) -> None:
-        """The mirror has what launches wrote that were let through. Nothing is in flight."""
+        """Update the mirror with writes of launches let through. Nothing is in flight."""
         self.memory.written(self.memory.intervals(self._passed))
         self._passed.clear()
         if self.engine.failures.any:
             self._stale = True
 
     def sync(self) -> None:
-        """The program is about to wait, or has reason to think that something is done."""
+        """Note that the program is about to wait, or may assume that a launch has ended."""
         if self._inside == get_ident() or on_host_task():
             return
         with self._lock:
@@ -525,7 +524,7 @@ class Checker:
                 self._total_s += perf_counter() - started
 
     def stale(self) -> None:
-        """Somebody may have written what the mirror does not know."""
+        """Note that memory may have been written without the mirror's knowledge."""
         self._stale = True
 
     def _spoil(self) -> None:
@@ -533,7 +532,7 @@ class Checker:
             self._batch.spoil()
 
     def _look_back(self) -> None:
-        """What the program did to memory that launches since the last wait may use."""
+        """Check what the program did to memory that launches since the last wait may use."""
         self.settle(booked=len(self._passed) > MOST_PASSED)
         self._foreign.waited()
         released, broken = self._foreign.released(), self._foreign.broken()
@@ -556,14 +555,14 @@ class Checker:
             ))  # fmt: skip
 
     def close(self) -> None:
-        """The runtime is about to close: nothing is in flight."""
+        """Note that the runtime is about to close, with nothing in flight."""
         if self.modes.leaks:
             text = leaks(self.engine, self._arrays, self._sites)
             if text:
                 warnings.warn(text, CheckWarning, stacklevel=2)
 
     def report(self) -> Report:
-        """What the checks did and cost, in plain values."""
+        """Return the work and cost of the checks, in plain values."""
         return {
             "modes": str(self.modes),
             "launches": self.launches,
@@ -603,7 +602,7 @@ class Checker:
                 memory.dropped(note[1])
 
     def _fill(self, part: Part) -> None:
-        """A new array has contents that are small and show up, not those of whoever had them."""
+        """Fill a new array with small, conspicuous values instead of an older array's bytes."""
         if self.engine.table:
             self.engine.drain()
         region, low, high = part.region, part.low, part.end
@@ -617,13 +616,13 @@ class Checker:
     # ---- findings ------------------------------------------------------------------------------
 
     def fail(self, found: Finding) -> None:
-        """Raise it."""
+        """Raise an error."""
         self.found += 1
         self.said.append(found.text)
         raise findings.error(found)
 
     def warn(self, text: str, site: str) -> None:
-        """Once for each text."""
+        """Warn, once for each text."""
         if text in self._warned:
             return
         self._warned.add(text)
@@ -632,7 +631,7 @@ class Checker:
         warnings.warn_explicit(text, CheckWarning, path or site, int(line or 0))
 
     def wrote(self, case: Case, spot: Spot, who: Who, access: Access) -> Finding:
-        """A launch writes what it does not declare."""
+        """Report a launch that writes undeclared bytes."""
         byte = self._where(case, spot)
         return finding(
             findings.WRITE, who, byte,
@@ -641,7 +640,7 @@ class Checker:
         )  # fmt: skip
 
     def read(self, case: Case, spot: Spot, who: Who, access: Access) -> Finding:
-        """A launch reads what it does not declare."""
+        """Report a launch that reads undeclared bytes."""
         byte = self._where(case, spot)
         return finding(
             findings.READ, who, byte,
@@ -650,7 +649,7 @@ class Checker:
         )  # fmt: skip
 
     def unsteady(self, who: Who, why: str) -> None:
-        """Nobody can tell what a kernel reads."""
+        """Warn that the reads of a kernel cannot be determined."""
         self._unsteady.add(who.name)
         text = f"{who}: its outcome is not the same each time from the same memory"
         if why:
@@ -658,7 +657,7 @@ class Checker:
         self.warn(f"{text}; so what it reads is not checked", who.site)
 
     def leave_open(self, first: Who, last: Who, kernels: Sequence[str]) -> None:
-        """Nobody can tell which launch it was, nor whether it matters."""
+        """Warn that neither the wrong launch nor its effect can be determined."""
         names = ", ".join(map(repr, kernels))
         self.warn(
             f"launches {first.launch} to {last.launch} (until {last.site}): kernel {names} touched "
@@ -695,7 +694,7 @@ class Checker:
     def _look_at_arguments(
         self, who: Who, kernel: KernelCommand, arguments: Sequence[Argument]
     ) -> None:
-        """None of them is memory that was given back."""
+        """Check that no argument is memory that was freed."""
         if not self.modes.access:
             return
         pointers = dict(zip(kernel.pointers[::2], kernel.pointers[1::2], strict=True))
@@ -709,7 +708,7 @@ class Checker:
             self._foreign.hold(one.region, pointers[one.number], who, one)
 
     def _look_at_aliases(self, who: Who, arguments: Sequence[Argument], access: Access) -> None:
-        """No bytes of another launch's by another object."""
+        """Check that no other launch uses the same bytes by another object."""
         used = [
             (one, writes, span.base == ADDRESS_SPACE)
             for spans, writes in ((access.reads, False), (access.writes, True))
@@ -756,5 +755,5 @@ def _list(spans: Sequence[object]) -> str:
 
 
 def _moves(command: Command, name: str) -> bool:
-    """Whether it is a transfer of this kind."""
+    """Tell whether a command is a transfer of this kind."""
     return isinstance(command, TransferCommand) and command.name == name

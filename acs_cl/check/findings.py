@@ -1,6 +1,6 @@
-"""Findings: what a check has to say, and how it is said.
+"""Findings: the errors that checks find, and their texts.
 
-In: a launch, and what was found. Out: a `Finding`, which `CheckError.finding` is.
+Input: a launch, and its error. Output: a `Finding`, which `CheckError.finding` is.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from ..errors import CheckError
 WRITE = "write"
 """A byte was written that is not declared as written."""
 READ = "read"
-"""What is written depends on a byte that is not declared as read."""
+"""The written values depend on a byte that is not declared as read."""
 ORDER = "order"
 """A legal order of launches gives other bytes than program order."""
 ALIAS = "alias"
 """Two foreign objects share bytes, and launches on them are not ordered."""
 FREED = "freed"
-"""Memory that was given back, or released, while a launch may use it."""
+"""Memory was freed or released while a launch may use it."""
 HOST = "host memory"
 """Host memory was changed before the transfer from it was known to be done."""
 
 
 class Who(NamedTuple):
-    """A launch, for people."""
+    """A launch, in words."""
 
     launch: int
     name: str
     site: str
     on_host: bool = False
     part: str = ""
-    """The band, where it is one of a launch."""
+    """The band, if it is a band of a launch."""
 
     def __str__(self) -> str:
         kind = "host task" if self.on_host else "kernel"
@@ -40,8 +40,8 @@ class Who(NamedTuple):
 
 
 class Where(NamedTuple):
-    """A byte, seen from a launch: `argument` is None where no argument is near it. `first_byte`
-    counts from the beginning of the argument, or else of the array."""
+    """A byte, seen from a launch. `argument`: None if no argument is near it. `first_byte` counts
+    from the beginning of the argument, or else of the array."""
 
     argument: int | None
     parameter: str
@@ -50,7 +50,7 @@ class Where(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What is wrong, where, and with which line of the program."""
+    """An error: its kind, its place, and the line of the program."""
 
     kind: str
     launch: int
@@ -66,11 +66,11 @@ class Finding(NamedTuple):
 
 
 def finding(kind: str, who: Who, where: Where | None, text: str) -> Finding:
-    """A finding about one launch."""
+    """Make a finding about one launch."""
     argument, parameter, first = (None, "", None) if where is None else where[:3]
     return Finding(kind, who.launch, who.name, argument, parameter, first, who.site, text)
 
 
 def error(found: Finding) -> CheckError:
-    """What to raise for it."""
+    """Return the exception for a finding."""
     return CheckError(found.text, found)

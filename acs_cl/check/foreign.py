@@ -1,8 +1,8 @@
-"""What the program must leave alone while launches may use it: foreign buffers, and host memory of
-transfers without a copy.
+"""Memory that the program must leave alone while launches may use it.
 
-In: launches, and the moments at which the program waits. Out: what it did too early. Two foreign
-objects for the same host memory are found by their addresses.
+That is foreign buffers, and host memory of transfers without a copy. Input: launches, and the
+moments at which the program waits. Output: changes that came too early. Two foreign objects for the
+same host memory are found by their addresses.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from .releases import listen
 
 
 class Use(NamedTuple):
-    """Bytes of something foreign that a launch used."""
+    """A use of foreign bytes by a launch."""
 
     who: Who
     interval: Interval
     writes: bool
     by_address: bool
-    """Whether hazards know it by its place in the host's memory, so that objects that share bytes
-    are ordered."""
+    """Whether hazards know the bytes by address, and so order objects that share them."""
 
 
 class Promise(NamedTuple):
-    """Host memory that a transfer reads, and its sum when it was launched."""
+    """Host memory that a transfer reads, and its checksum at the launch."""
 
     who: Who
     host: HostArray
@@ -46,7 +45,7 @@ class Held(NamedTuple):
 
 
 class Foreign:
-    """What was used since the program last waited."""
+    """The foreign memory used since the program last waited."""
 
     def __init__(self) -> None:
         self._uses: list[Use] = []
@@ -56,29 +55,29 @@ class Foreign:
         listen(self)
 
     def promise(self, who: Who, host: HostArray) -> None:
-        """A transfer from host memory was launched."""
+        """Note that a transfer from host memory was launched."""
         self._promises.append(Promise(who, host, zlib.crc32(host.data)))
 
     def broken(self) -> Who | None:
-        """The first transfer whose host memory has changed since; forgets all of them."""
+        """Return the first transfer whose host memory has changed since. Forget all transfers."""
         promises, self._promises = self._promises, []
         return next(
             (one.who for one in promises if zlib.crc32(one.host.data) != one.checksum), None
         )
 
     def hold(self, region: Region, memory: object, who: Who, argument: Argument) -> None:
-        """A launch uses a foreign buffer: the program may drop it, and may not release it."""
+        """Note that a launch uses a foreign buffer. The program may drop it, but not release it."""
         if isinstance(region, BufferRegion) and region.foreign:
             self._held.setdefault(id(memory), Held(memory, who, argument))
 
     def heard_of_release(self, memory: object) -> None:
-        """Note that the program has released a buffer, on whatever thread."""
+        """Note that the program has released a buffer, on any thread."""
         held = self._held.get(id(memory))
         if held is not None:
             self._released.append(held)
 
     def released(self) -> Held | None:
-        """Give the first launch whose buffer was released since, and forget all of them."""
+        """Return the first launch whose buffer was released since, and forget all of them."""
         self._held.clear()
         released, self._released = self._released, []
         return min(released, key=lambda held: held.who.launch, default=None)
@@ -86,8 +85,9 @@ class Foreign:
     def meet(
         self, who: Who, used: Sequence[tuple[Interval, bool, bool]]
     ) -> tuple[Interval, Use] | None:
-        """A launch uses these bytes (whether it writes them, whether by address): those that an
-        earlier one used by another object, where one of the two writes, and nothing orders them."""
+        """Note that a launch uses these bytes (with: is it a write, is it by address). Return bytes
+        that an earlier launch used by another object, if one of the two writes and nothing orders
+        them."""
         new = [Use(who, *one) for one in used if one[0].region.foreign and one[0].region.address]
         for one in new:
             for other in self._uses:
@@ -99,12 +99,12 @@ class Foreign:
         return None
 
     def waited(self) -> None:
-        """The program waited: what was launched before is done."""
+        """Note that the program waited: all earlier launches are done."""
         self._uses.clear()
 
 
 def _share(one: Interval, other: Interval) -> bool:
-    """Whether bytes of two different regions are the same bytes of the host."""
+    """Tell whether two regions share bytes of the host."""
     if one.region is other.region:
         return False
     first, second = one.region.address, other.region.address

@@ -1,7 +1,7 @@
 """The check `leaks`: arrays and handles that are alive when their runtime closes.
 
-In: a runtime, and where its arrays and launches were made. Out: a sentence, or nothing. What is
-alive is found by asking the collector, so that nothing is kept while the program runs.
+Input: a runtime, and the lines at which its arrays and launches were made. Output: a sentence, or
+nothing. The garbage collector is asked for live objects, so the running program keeps no list.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
 
 MOST = 10
-"""Lines of each kind."""
+"""Most lines of each kind."""
 
 
 def leaks(engine: Engine, arrays: Mapping[int, str], launches: Mapping[int, str]) -> str:
-    """What is alive. `arrays`: where bases were made, `launches`: where launches were."""
-    bases: dict[int, Array] = {}  # the largest view of each: the collector's order says nothing
+    """Describe the live objects. `arrays`, `launches`: the lines at which they were made."""
+    bases: dict[int, Array] = {}  # the largest view of each: the collector's order means nothing
     handles: list[Handle] = []
     for one in gc.get_objects():
         kind = type(one)

@@ -1,13 +1,12 @@
-"""Memory: every byte that a check looks at, and what it held after the launch before.
+"""Memory: every byte that a check compares, and its value after the previous launch.
 
-In: bases as they come and go, and memory that launches get as arguments. Out: `Region` objects, one
+Input: bases as they come and go, and memory arguments of launches. Output: `Region` objects, one
 for each allocation of the driver, and intervals of bytes in them for the spans of a launch.
 
-Arrays are followed by a guard of `GUARD` bytes, which belongs to nobody. A region's `mirror` is
-what its bytes should be now, `other` what stands for them where they should not matter.
-Transfers of several regions are begun one behind the other, on one queue that keeps their order,
-and waited for together.
-Invariant: nothing else is in flight while memory is loaded or stored.
+Behind each array is a guard of `GUARD` bytes, which no launch may touch. The `mirror` of a region
+has the expected bytes. Its `other` has replacements for bytes that should not matter. Transfers of
+several regions start one after another, on one in-order queue, and share one wait. Invariant:
+nothing else is in flight while memory is loaded or stored.
 """
 
 # Long because: own slabs, own buffers and foreign memory have to look the same from here on.
@@ -39,17 +38,17 @@ GUARD = 4096
 
 
 Underway = list[tuple[cl.Event, Bytes | None]]
-"""Events of what was begun on the queue of a `Memory`, in order, and the host's bytes that each
-needs. It is kept until all of it was waited for: PyOpenCL waits for an event that nobody keeps."""
+"""Events of commands on the queue of a `Memory`, in order, with the host's bytes that they need.
+The list lives until all are done: PyOpenCL waits when an event without an owner is dropped."""
 
 
 def wait_for_all(underway: Underway) -> None:
-    """All of it is done."""
+    """Wait until all of it is done."""
     driver.wait_for_events([event for event, _ in underway])
 
 
 class Part:
-    """An array's memory, or all of something foreign: bytes `low` to `high` of a region, and the
+    """An array's memory, or a whole foreign object: bytes `low` to `high` of a region, and the
     guard behind them up to `end`."""
 
     __slots__ = ("end", "high", "kind", "live", "low", "number", "region", "site")
@@ -85,7 +84,7 @@ class Region:
         self.queue = queue
         self.size = size
         self.address = address
-        """On the host, 0 where it has none."""
+        """Address on the host. 0: none."""
         self.foreign = foreign
         self.parts: list[Part] = []
         self.mirror: Bytes = np.empty(0, np.uint8)
@@ -94,27 +93,28 @@ class Region:
 
     @property
     def top(self) -> int:
-        """How many of its bytes are looked at."""
+        """Return how many of its bytes are compared."""
         return len(self.mirror)
 
     def begin_load(self, low: int, high: int, underway: Underway) -> Bytes:
-        """What these bytes are, once what is under way is done. May be the memory itself."""
+        """Start loading these bytes, behind commands under way. May return the memory itself."""
         raise NotImplementedError
 
     def begin_store(self, low: int, values: Bytes, underway: Underway) -> None:
-        """Overwrite them, behind what is under way. `values` stay as they are until then."""
+        """Start overwriting bytes, behind commands under way. `values` must not change till
+        then."""
         raise NotImplementedError
 
     def load(self, low: int, high: int) -> Bytes:
-        """What these bytes are. May be the memory itself: copy it to keep it."""
+        """Return these bytes. This may be the memory itself: copy it to keep it."""
         return load_all([Interval(self, low, high)])[0]
 
     def store(self, low: int, values: Bytes) -> None:
-        """Overwrite them."""
+        """Overwrite bytes."""
         store_all([(self, low, values)])
 
     def grow(self, top: int) -> None:
-        """Look at more of it."""
+        """Compare more of its bytes."""
         old = self.top
         if top > old:
             self.mirror = _longer(self.mirror, top, self.size)
@@ -125,14 +125,14 @@ class Region:
             self.unwritten[old:] = False
 
     def take_over(self, now: Bytes) -> None:
-        """Its bytes are these, since somebody else has written them."""
+        """Take these bytes over, after a write from outside the checks."""
         if not np.array_equal(now, self.mirror):
             changed = np.flatnonzero(now != self.mirror)
             self.mirror[:] = now
             self.changed(int(changed[0]), int(changed[-1]) + 1)
 
     def changed(self, low: int, high: int) -> None:
-        """The mirror has other bytes there."""
+        """Note that the mirror has changed there."""
         for part in self._parts_in(low, high):
             step = int(part.kind[1])
             first = max(low, part.low)
@@ -141,12 +141,12 @@ class Region:
             self.other[first:last] = swapped(self.mirror[first:last], part.kind)
 
     def retype(self, part: Part, kind: str) -> None:
-        """The elements of a part are something else."""
+        """Change the kind of a part's elements."""
         part.kind = kind
         self.other[part.low : part.end] = swapped(self.mirror[part.low : part.end], kind)
 
     def part_at(self, offset: int) -> Part | None:
-        """The part that a byte, or its guard, belongs to."""
+        """Return the part that a byte, or the guard around it, belongs to."""
         at = bisect_right(self.parts, offset, key=attrgetter("low")) - 1
         return self.parts[at] if at >= 0 and offset < self.parts[at].end else None
 
@@ -161,7 +161,7 @@ class Region:
         return found
 
     def add(self, part: Part) -> None:
-        """A part in place of those that were there."""
+        """Add a part, in place of earlier parts of these bytes."""
         over = self._parts_in(part.low, part.end)
         self.parts = sorted(
             [one for one in self.parts if one not in over] + [part], key=attrgetter("low")
@@ -169,7 +169,7 @@ class Region:
 
 
 class SvmRegion(Region):
-    """Shared virtual memory. A CPU's is the host's own, so that nothing has to be copied."""
+    """Shared virtual memory. On a CPU it is the host's own memory, so nothing is copied."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class SvmRegion(Region):
 
     def begin_store(self, low: int, values: Bytes, underway: Underway) -> None:
         if self._direct or not len(values):
-            if self.foreign:  # something under way may be for the same bytes, by another object
+            if self.foreign:  # a command under way may use the same bytes by another object
                 wait_for_all(underway)
             self._bytes[low : low + len(values)] = values
             return
@@ -206,7 +206,7 @@ class SvmRegion(Region):
 
 
 class BufferRegion(Region):
-    """A buffer. It is retained, so that it outlives what the program does to it."""
+    """A buffer. It is retained, so it stays valid whatever the program does to it."""
 
     def __init__(
         self, queue: cl.CommandQueue, buffer: cl.MemoryObjectHolder, size: int, foreign: bool
@@ -218,7 +218,7 @@ class BufferRegion(Region):
 
     @property
     def released(self) -> bool:
-        """Whether nobody else holds it."""
+        """Tell whether this region is its only owner."""
         return self.buffer.reference_count <= 1
 
     def begin_load(self, low: int, high: int, underway: Underway) -> Bytes:
@@ -244,8 +244,8 @@ class Interval(NamedTuple):
 
 
 def load_all(given: Sequence[Interval], underway: Underway | None = None) -> list[Bytes]:
-    """What these bytes are after what is under way, which is done then, too. May be the memory
-    itself: copy it to keep it."""
+    """Load these bytes after the commands under way, and wait for all of it. The result may be the
+    memory itself: copy it to keep it."""
     underway = [] if underway is None else underway
     found = [region.begin_load(low, high, underway) for region, low, high in given]
     wait_for_all(underway)
@@ -258,7 +258,7 @@ def store_all(given: Iterable[tuple[Region, int, Bytes]]) -> None:
 
 
 def begin_store_all(given: Iterable[tuple[Region, int, Bytes]]) -> Underway:
-    """The same, with the wait left to others."""
+    """Start `store_all`, without waiting."""
     underway: Underway = []
     for region, low, values in given:
         region.begin_store(low, values, underway)
@@ -272,24 +272,24 @@ class Memory:
         self.queue = queue
         self._direct = direct
         self.parts: dict[int, Part] = {}
-        """Live bases, and foreign ones by the numbers that spans have for them."""
+        """Live bases, and foreign memory by its number in spans."""
         self._svm: list[Region] = []
         self._buffers: dict[int, BufferRegion] = {}
         self.changes = 0
-        """Counts what is looked at for the first time."""
+        """Counts bytes that are compared for the first time."""
 
     @property
     def nbytes(self) -> int:
-        """Of all that is looked at."""
+        """Return the number of all compared bytes."""
         return sum(region.top for region in self.regions)
 
     @property
     def regions(self) -> list[Region]:
-        """Own and foreign ones."""
+        """Return own and foreign regions."""
         return [*self._svm, *self._buffers.values()]
 
     def allocated(self, number: int, block: Block, nbytes: int, kind: str, site: str) -> Part:
-        """A base of the runtime's own."""
+        """Add a base of the runtime's own."""
         if isinstance(block.memory, cl.Buffer):
             region: Region | None = self._buffers.get(block.memory.int_ptr)
             if region is None:
@@ -314,13 +314,13 @@ class Memory:
         return part
 
     def freed(self, number: int) -> None:
-        """A base is gone. Its bytes are nobody's until another one has them."""
+        """Note that a base is gone. Its bytes belong to no array until another one gets them."""
         part = self.parts.pop(number, None)
         if part is not None:
             part.live = False
 
     def dropped(self, block: Block) -> None:
-        """The driver may get the memory of a block that is gone back."""
+        """Note that the driver may free the memory of a block that is gone."""
         if isinstance(block.memory, cl.Buffer):
             self._buffers.pop(block.memory.int_ptr, None)
         elif block.alone:
@@ -328,14 +328,14 @@ class Memory:
             self._svm = [region for region in self._svm if region.address != start]
 
     def argument(self, memory: object, kind: str) -> tuple[Region, int] | None:
-        """Where an argument begins. Foreign memory is looked at from its first launch on."""
+        """Return where an argument begins. Foreign memory is compared from its first launch on."""
         if isinstance(memory, cl.SVMPointer):
             return self._svm_argument(memory, kind)
         if not isinstance(memory, cl.Buffer):
             return None
         try:
             parent = parent_of(memory)
-        except cl.Error:  # Intel's runtime, of a part of what the program has released
+        except cl.Error:  # Intel's driver, for a part of a buffer that the program has released
             return None
         start = memory.offset if parent is not None else 0
         buffer = memory if parent is None else parent
@@ -377,19 +377,19 @@ class Memory:
             self.parts[number] = part
 
     def forget_released(self) -> None:
-        """Buffers that nobody holds any more."""
+        """Forget buffers that have no other owner."""
         for handle, region in list(self._buffers.items()):
             if region.foreign and region.released:
                 del self._buffers[handle]
                 self.parts.pop(-handle, None)
 
     def read(self, access: Access) -> list[Interval]:
-        """What a launch may read: everything, if it may write everything."""
+        """Return the bytes that a launch may read: everything, if it may write everything."""
         anywhere = [span for span in access.writes if span.base == EVERYTHING]
         return self.intervals((*access.reads, *anywhere))
 
     def intervals(self, spans: Iterable[Span]) -> list[Interval]:
-        """The bytes of spans, in order and without overlaps; what is not known is left out."""
+        """Return the bytes of spans, in order and without overlaps. Unknown bytes are left out."""
         found: list[Interval] = []
         for span in spans:
             if span.base == EVERYTHING:
@@ -411,7 +411,7 @@ class Memory:
         return merged(found)
 
     def _at_address(self, low: int, high: int) -> list[Interval]:
-        """Bytes of the host's, which several foreign objects may stand for."""
+        """Return the regions of an address range on the host, which may be in several objects."""
         found = []
         for region in self.regions:
             start = region.address
@@ -421,7 +421,7 @@ class Memory:
         return found
 
     def place(self, span: Span) -> tuple[Region, int] | None:
-        """The region of a span, and where it begins there."""
+        """Return the region of a span, and the start of its base there."""
         found = self._place(span.base)
         return None if found is None else (found[0], span.start + found[1])
 
@@ -430,21 +430,21 @@ class Memory:
         return None if part is None else (part.region, part.low)
 
     def refresh(self, foreign_only: bool = False) -> None:
-        """Take over what was written past this runtime."""
+        """Take over writes from outside this runtime."""
         regions = [one for one in self.regions if one.foreign or not foreign_only]
         now = load_all([Interval(one, 0, one.top) for one in regions])
         for region, values in zip(regions, now, strict=True):
             region.take_over(values)
 
     def written(self, given: Sequence[Interval]) -> None:
-        """Take over what launches wrote there."""
+        """Take over the writes of launches."""
         for (region, low, high), values in zip(given, load_all(given), strict=True):
             region.mirror[low:high] = values
             region.changed(low, high)
 
 
 def merged(given: Sequence[Interval]) -> list[Interval]:
-    """The same bytes, each once."""
+    """Merge intervals, so that each byte is in one."""
     if len(given) < 2:
         return [one for one in given if one.low < one.high]
     found: list[Interval] = []
@@ -459,7 +459,7 @@ def merged(given: Sequence[Interval]) -> list[Interval]:
 
 
 def without(given: Sequence[Interval], taken: Sequence[Interval]) -> list[Interval]:
-    """The bytes of `given` that are not in `taken`; both are merged."""
+    """Return the bytes of `given` that are not in `taken`; both are merged."""
     found: list[Interval] = []
     for one in given:
         low = one.low
@@ -474,7 +474,7 @@ def without(given: Sequence[Interval], taken: Sequence[Interval]) -> list[Interv
 
 
 def common(given: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
-    """The bytes in both."""
+    """Return the bytes in both."""
     return without(given, without(given, others))
 
 

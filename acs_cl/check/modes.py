@@ -1,6 +1,6 @@
-"""Modes: which checks a runtime was asked for.
+"""Modes: the checks that a runtime was asked for.
 
-In: `check=`, a text such as "access,order=7" or a sequence of such words. Out: `Modes`. Pure.
+Input: `check=`, a text such as "access,order=7" or a sequence of such words. Output: `Modes`. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..records import CHECKS, Modes
 
 
 def modes(given: object, where: str = "check=") -> Modes:
-    """What was asked for; `where` it was said, for the error."""
+    """Return the checks asked for. `where`: the source of the text, for the error."""
     if given is None or given is False:
         return Modes()
     if isinstance(given, Modes):
@@ -42,7 +42,7 @@ def modes(given: object, where: str = "check=") -> Modes:
 
 
 def together(one: Modes, other: Modes) -> Modes:
-    """The checks of both; seed and share of the second where it has some."""
+    """Join two sets of checks. Seed and share come from the second one, if it has them."""
     return Modes(
         one.access or other.access,
         one.order or other.order,

@@ -1,6 +1,6 @@
-"""Names: from a command to its arguments, and from a byte to the argument it is near.
+"""Names: from a command to its arguments, and from a byte to the argument near it.
 
-In: commands, and bytes of regions. Out: `Argument` and `Where` records, and the sentences of
+Input: commands, and bytes of regions. Output: `Argument` and `Where` records, and the sentences of
 findings.
 """
 
@@ -24,14 +24,14 @@ _tokens = count(1)
 
 
 def plain_kernel(command: object) -> KernelCommand | None:
-    """The kernel that a command is, without a decision; None for what is no kernel."""
+    """Return the kernel of a command, without its decision. None: it is no kernel."""
     if type(command) is DecidedCommand:
         return command.plain
     return command if type(command) is KernelCommand else None
 
 
 def token_of(command: KernelCommand) -> int:
-    """What stands for its kernel, which keeps its arguments alive and is not to be kept."""
+    """Return a token for its kernel. It keeps its arguments alive, so do not store it."""
     kernel = command.kernel
     if getattr(kernel, "token", None) is None:
         kernel.token = next(_tokens)
@@ -40,12 +40,12 @@ def token_of(command: KernelCommand) -> int:
 
 
 def signature_of(command: KernelCommand) -> Signature | None:
-    """What is known of its kernel."""
+    """Return the signature of its kernel, if it is known."""
     return getattr(command.kernel, "signature", None)
 
 
 def arguments_of(command: KernelCommand, memory: Memory) -> list[Argument]:
-    """Its memory arguments."""
+    """Return its memory arguments."""
     signature = signature_of(command)
     parameters = signature.parameters if signature is not None else ()
     starts = _starts(command, parameters)
@@ -71,15 +71,15 @@ def arguments_of(command: KernelCommand, memory: Memory) -> list[Argument]:
 
 
 def place_of(given: object) -> object:
-    """Where an argument is. A view made anew has the address that it had before."""
+    """Return a key for an argument's place. A new view of the same memory has the same key."""
     if isinstance(given, cl.SVMPointer):
         return given.svm_ptr
     return given.int_ptr if isinstance(given, cl.Buffer) else given
 
 
 def _starts(command: KernelCommand, parameters: Sequence[Parameter]) -> dict[int, int]:
-    """Byte offsets that the kernel adds to its pointers: values behind its own parameters, one for
-    each pointer to global memory."""
+    """Return the byte offsets that the kernel adds to its pointers. They are values behind its own
+    parameters, one for each pointer to global memory."""
     given = dict(zip(command.values[::2], command.values[1::2], strict=True))
     pointers = [n for n, one in enumerate(parameters) if one.is_pointer and one.space == "global"]
     found = {}
@@ -91,7 +91,7 @@ def _starts(command: KernelCommand, parameters: Sequence[Parameter]) -> dict[int
 
 
 def where(arguments: Sequence[Argument], region: Region, offset: int) -> Where:
-    """A byte, as somebody sees it who knows the arguments of a launch."""
+    """Describe a byte by the arguments of a launch."""
     part = region.part_at(offset)
     nearest = _nearest(arguments, region, offset)
     if part is None:
@@ -119,7 +119,7 @@ def where(arguments: Sequence[Argument], region: Region, offset: int) -> Where:
 
 
 def _nearest(arguments: Sequence[Argument], region: Region, offset: int) -> Argument | None:
-    """The argument whose array it is, or that begins before it."""
+    """Return the argument whose array has the byte, or that begins before it."""
     here = [one for one in arguments if one.region is region]
     part = region.part_at(offset)
     own = [one for one in here if part is not None and part is region.part_at(one.offset)]

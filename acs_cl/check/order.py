@@ -1,17 +1,14 @@
-"""The check `order`: whichever legal order launches run in, the bytes are those of program order;
-and what was noted of watched launches, for which the same is kept.
+"""The check `order`: every legal order of launches gives the bytes of program order.
 
-In: the launches between two moments at which the program waits, with the memory before them. Out:
-what is wrong, if in one of the legal orders that are tried the memory comes out otherwise, or if
-one that was watched touched more than it declares: then each is looked at from that memory. The
-backend runs the launches as ever; the orders are run beside it, one launch after another, so that
-the same seed always finds the same.
+Input: the launches between two moments at which the program waits, and the memory before them.
+Output: an error, if a legal order gives other bytes. If a watched launch touched undeclared bytes,
+each launch is checked from that memory. The backend runs the launches as usual. The orders run
+beside it, one launch after another, so the same seed always finds the same error.
 
-An order is legal if launches that share a declared byte, one of them writing, keep their places.
-The first one tried runs the latest ready launch first; the others draw lots, and hold some launches
-back for as long as something else is ready.
-Invariant: memory is as the backend left it afterwards. Host tasks are run once, by the backend; an
-order stores what they stored.
+An order is legal if launches keep their places that share a declared byte, one of them writing. The
+first order runs the latest ready launch first. The others are random, and hold some launches back
+while others are ready. Invariant: afterwards memory is as the backend left it. The backend alone
+runs host tasks, once; an order stores the bytes that they stored.
 """
 
 # Long because: a batch is kept, run and blamed on one state.
@@ -48,17 +45,17 @@ ORDERS = 2
 """Orders tried for each batch."""
 
 MOST = 256
-"""Launches of a batch."""
+"""Most launches of a batch."""
 
 KEPT_BYTES = 16 << 20
-"""Up to so much memory is kept at the beginning of a batch that is there for watched launches."""
+"""Most memory that is kept at the start of a batch which exists for watched launches."""
 
 State = dict[int, Bytes]
 """{id of a region: its bytes}."""
 
 
 class Entry(NamedTuple):
-    """A launch of a batch, its bytes by regions."""
+    """A launch of a batch, with its bytes by regions."""
 
     who: Who
     command: Command
@@ -69,7 +66,7 @@ class Entry(NamedTuple):
 
 
 class Later(NamedTuple):
-    """A launch that does what it declares: its bytes are looked up when somebody asks."""
+    """A launch known to do what it declares. Its bytes are looked up only if needed."""
 
     who: Who
     command: Command
@@ -77,8 +74,8 @@ class Later(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What came of looking at each launch: what is wrong, or else those whose outcome is open, and
-    the bytes that may follow from theirs."""
+    """The result of checking each launch: an error, or else the launches without a clear outcome,
+    and the bytes that may depend on them."""
 
     found: Finding | None
     doubtful: list[tuple[Who, str]]
@@ -86,10 +83,10 @@ class Looked(NamedTuple):
 
 
 class Batch:
-    """Launches since the program last waited. Where all of them are known to do what they declare,
-    nothing is run again: orders that keep what they declare cannot differ. Where watched ones have
-    noted something, each launch is looked at. `ordered`: whether orders are wanted; else a batch is
-    there for watched launches, and begins with the first of them."""
+    """The launches since the program last waited. Nothing is run again if all of them are known to
+    do what they declare: legal orders cannot differ then. If watched launches noted something, each
+    launch is checked. `ordered`: orders are tried. Else the batch exists for watched launches, and
+    begins with the first one."""
 
     def __init__(self, checker: Any, seed: int, ordered: bool) -> None:
         self._checker = checker
@@ -97,27 +94,27 @@ class Batch:
         self._ordered = ordered
         self._entries: list[Entry | Later] = []
         self._doubtful = False
-        """Whether a launch is among them that may do what it does not declare."""
+        """Whether a launch in it may do something undeclared."""
         self._hosts: list[tuple[HostArray, int]] = []
-        """Host memory that was copied from, and its checksum then."""
+        """Host memory that was the source of a copy, and its checksum then."""
         self._start: State = {}
         self._regions: dict[int, Region] = {}
         self._spoiled = False
         self._watched = self._lost = False
-        """Whether watched launches are among them, and among those of a batch that was given up."""
+        """Whether it has watched launches, and whether an abandoned batch had some."""
         self._noted: list[str] = []
-        """Kernels of watched launches that touched what they do not declare."""
+        """Kernels of watched launches that touched undeclared bytes."""
         self._changes = 0
         self.orders = 0
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was launched since the program last waited that has to be judged."""
+        """Tell whether no launch has to be judged since the program last waited."""
         return not self._entries
 
     @property
     def takes_watched(self) -> bool:
-        """Whether a launch that notes something could be looked at again."""
+        """Tell whether a launch that notes something could be checked later."""
         checker = self._checker
         if checker.engine.failures.any:
             return False
@@ -126,8 +123,8 @@ class Batch:
         return self._ordered or checker.memory.nbytes <= KEPT_BYTES
 
     def before(self, command: Command, let: bool) -> None:
-        """A launch is about to be made: keep what memory it meets. `let`: it was let through, so
-        that none of that is foreign."""
+        """Keep the memory before a launch. `let`: it was let through, so it uses no foreign
+        memory."""
         memory = self._checker.memory
         if len(self._entries) >= MOST:
             self.end()
@@ -142,7 +139,7 @@ class Batch:
             self._spoiled = self._doubtful = False
         kernel = None if let else plain_kernel(command)
         if kernel is not None:
-            arguments_of(kernel, memory)  # which finds foreign ones
+            arguments_of(kernel, memory)  # this finds foreign ones
         for region in memory.regions:
             known = self._start.get(id(region))
             if known is None or len(known) < region.top:
@@ -153,7 +150,7 @@ class Batch:
                 self._regions[id(region)] = region
 
     def filled(self, region: Region, low: int, values: Bytes) -> None:
-        """A new array was given contents."""
+        """Note that a new array was filled."""
         known = self._start.get(id(region))
         if known is not None and low + len(values) <= len(known):
             known[low : low + len(values)] = values
@@ -161,7 +158,7 @@ class Batch:
     def add(
         self, number: int, command: Command, access: Access, site: str, let: bool, watched: bool
     ) -> None:
-        """It was made."""
+        """Add a launch that was made."""
         later = Later(Who(number, command.name, site, command.on_host), command, access)
         self._watched |= watched
         if let or self._is_plain_transfer(command):
@@ -171,7 +168,8 @@ class Batch:
             self._entries.append(self._entry(later))
 
     def _is_plain_transfer(self, command: Command) -> bool:
-        """Whether it does what it says whatever its order, if the host's memory stays as it is."""
+        """Tell whether a command's result does not depend on orders, if the host's memory stays the
+        same."""
         if self._checker.modes.every == 1:
             return False
         if self._ordered and isinstance(command, TransferCommand) and command.name == "write":
@@ -187,11 +185,11 @@ class Batch:
         return Entry(*one, memory.read(access), memory.intervals(access.writes), placed)
 
     def look_up(self) -> None:
-        """An array is about to go."""
+        """Look up all bytes, because an array is about to go."""
         self._entries = [self._entry(one) for one in self._entries]
 
     def spoil(self) -> None:
-        """Something runs that cannot be run again: this batch is not judged."""
+        """Note a launch that cannot run again: this batch is not judged."""
         self._spoiled = True
 
     def end(self) -> None:
@@ -200,8 +198,8 @@ class Batch:
             self._judge()
 
     def end_if_noted(self) -> None:
-        """Judge it at once if a watched launch has noted something: what comes next believes that
-        memory is as launches declared it."""
+        """Judge at once if a watched launch has noted something. Later steps assume that memory is
+        as launches declared it."""
         if self._watched and not self._checker.engine.gates:
             self._drain()
             self._noted += self._checker.strayed()
@@ -218,7 +216,7 @@ class Batch:
             return
         if not (doubtful or self._watched):
             return
-        self._drain()  # after which it is known whether host tasks have launched something
+        self._drain()  # now it is known whether host tasks have launched something
         strayed: list[str] = []
         lost = self._spoiled or engine.failures.any
         if self._watched:
@@ -240,7 +238,7 @@ class Batch:
             checker.fail(found)
 
     def _wrong_order(self, entries: Sequence[Entry], real: State) -> Finding | None:
-        """What is wrong, if an order gives other bytes."""
+        """Return the error, if an order gives other bytes."""
         upstream = _upstream(entries)
         orders = [legal(upstream, [float(-index) for index in range(len(entries))])]
         orders += [legal(upstream, lots(self._random, len(entries))) for _ in range(ORDERS - 1)]
@@ -262,7 +260,7 @@ class Batch:
         return None
 
     def _right(self, entries: Sequence[Entry]) -> None:
-        """Nothing is wrong with them, as far as orders tell."""
+        """Note that orders found no error in them."""
         for entry in entries:
             kernel = plain_kernel(entry.command)
             if kernel is not None and type(entry.command) is not DecidedCommand:
@@ -278,7 +276,8 @@ class Batch:
         return self._state()
 
     def _one(self, command: Command) -> Any:
-        """Behind all others; its event. A host task is what it stored."""
+        """Run a command behind all others; return its event. A host task is replaced by its
+        stores."""
         checker = self._checker
         checker.runs += 1
         queue = checker.memory.queue
@@ -307,8 +306,8 @@ class Batch:
     # ---- naming --------------------------------------------------------------------------------
 
     def _name(self, entries: Sequence[Entry], serial: State, wrong: State) -> Finding | None:
-        """Which launch is not what it declares. Nobody is accused of bytes that may follow from a
-        launch whose outcome is not the same each time."""
+        """Find the launch that does something undeclared. Bytes that may depend on an unsteady
+        launch accuse no other launch."""
         looked = self._looked_at(entries)
         if looked.found is not None:
             return looked.found
@@ -320,7 +319,7 @@ class Batch:
         return self._last_writer(entries, serial, wrong)
 
     def _looked_at(self, entries: Sequence[Entry]) -> Looked:
-        """Each launch is looked at as the check `access` does, in program order."""
+        """Check each launch as the check `access` does, in program order."""
         memory = self._checker.memory
         self._put(self._start)
         doubtful: list[tuple[Who, str]] = []
@@ -367,8 +366,8 @@ class Batch:
         return checker.read(case, matters.spot, entry.who, entry.access), False
 
     def _last_writer(self, entries: Sequence[Entry], serial: State, wrong: State) -> Finding | None:
-        """Nothing is wrong with any kernel by itself: name who should have written what came out
-        otherwise."""
+        """Name the launch that should have written the differing bytes. No kernel is wrong by
+        itself."""
         for key, region in self._regions.items():
             differs = (serial[key] != wrong[key]).nonzero()[0]
             for byte in differs[:1].tolist():
@@ -390,8 +389,8 @@ class Batch:
     # ---- orders --------------------------------------------------------------------------------
 
     def _placed(self, span: Span) -> Span:
-        """The span with its region's number in place of its base's, so that arrays that have the
-        same memory one after the other meet. Bytes by address meet by themselves."""
+        """Replace the base of a span by its region, so that arrays that used the same memory in
+        turn conflict. Bytes by address conflict without this."""
         if span.base in (EVERYTHING, ADDRESS_SPACE):
             return span
         found = self._checker.memory.place(span)
@@ -402,7 +401,7 @@ class Batch:
 
 
 def _upstream(entries: Sequence[Entry]) -> list[list[int]]:
-    """For each entry those that have to run before it."""
+    """Return the upstream of each entry."""
     hazards = core.native.Hazards()
     return [
         [other - 1 for other in hazards.enter(number, entry.placed.reads, entry.placed.writes)]

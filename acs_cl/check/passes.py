@@ -1,13 +1,14 @@
-"""Passes: launches that need not be looked at, since the answer is known, or since they were told
-to be left to chance.
+"""Passes: launches that go unchecked, because they are proven right or because chance decided so.
 
-In: commands with their accesses; those that were looked at and found right. Out: the command to
-launch in place of the next one, if that is let through. A launch is *proven* if the outline of its
-body, run with its sizes and numbers, reaches no byte beyond what the launch declares: then nothing
-in memory can make it touch any. One that is not proven may be *watched*: the device looks at each
-of its accesses. Both are our own work and may be wrong, so that the first launches of each kernel
-are looked at all the same. Invariant: what is let through uses memory of the runtime alone, and is
-proven or watched, or the program has asked for `every=N`.
+Input: commands with their accesses, and the launches that were checked without an error. Output:
+the command to launch instead, if it is let through. A launch is *proven* if the outline of its
+body, run with its sizes and numbers, reaches only declared bytes. Then no contents of memory can
+make it touch others. A launch that is not proven may be *watched*: the device compares each of its
+accesses. Both methods may have faults of ours, so the first launches of each kernel are always
+checked.
+
+Invariant: a launch that is let through uses only memory of the runtime. It is proven or watched, or
+the program asked for `every=N`.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ from .naming import arguments_of, place_of, signature_of, token_of
 from .watch import Watch
 
 FIRST = 4
-"""Launches of each kernel that are looked at in any case."""
+"""Launches of each kernel that are always checked."""
 
 MOST_ROWS = 1024
-"""Rows of a rectangle that are looked for one by one."""
+"""Most rows of a rectangle that are looked up one by one."""
 
 MOST_KEPT = 1 << 16
 
 
 class Passes:
-    """What one checker lets through."""
+    """Decides which launches of a checker are let through."""
 
     def __init__(self, memory: Memory, modes: Modes, watch: Watch | None) -> None:
         self._memory = memory
         self._any_body = modes.uninitialised and not (modes.access or modes.order)
-        """Whether it does not matter what a launch touches besides what it declares."""
+        """Whether undeclared accesses do not matter."""
         self._watch = watch
         self._every = modes.every
         self._random = Random(modes.seed)
@@ -54,14 +55,14 @@ class Passes:
         self._own: set[Access] = set()
         self._binders: dict[int, tuple[Signature, core.native.Binder]] = {}
         self._batches = True
-        """Whether the next batch of orders is one that is judged."""
+        """Whether the next batch of orders is judged."""
         self.passed = self.watched = 0
 
     def lets(
         self, command: KernelCommand, kernel: KernelCommand, access: Access, watches: bool
     ) -> tuple[KernelCommand, bool] | None:
-        """What to launch instead of looking, and whether it is watched; None if a launch has to be
-        looked at. `watches`: what is noted of a watched one would be of use."""
+        """Return the command to launch unchecked, and whether it is watched. None: check the
+        launch. `watches`: notes of a watched launch would be of use."""
         every = self._every
         if every == 1:
             return None
@@ -87,22 +88,22 @@ class Passes:
         return watched, True
 
     def judged(self, kernel: KernelCommand) -> bool:
-        """Whether the batch of orders that a launch would begin is one that is judged."""
+        """Tell whether a batch of orders that begins with this launch is judged."""
         return self._batches or self._every < 2 or self._seen[_kind(kernel)] < FIRST
 
     def batch_ended(self) -> None:
-        """Draw for the next one."""
+        """Decide by chance about the next batch."""
         if self._every > 1:
             self._batches = self._random.random() * self._every < 1
 
     def right(self, kernel: KernelCommand) -> None:
-        """A launch was looked at, and nothing is wrong with it."""
+        """Note that a launch was checked without an error."""
         if self._every != 1:
             self._seen[_kind(kernel)] += 1
 
     def _is_own(self, access: Access) -> bool:
-        """Whether all that a launch touches is arrays of the runtime, and nothing of it unwritten
-        where somebody wants to know of that. What is so once stays so."""
+        """Tell whether a launch touches only arrays of the runtime, and no unwritten bytes if that
+        check is on. A positive answer stays valid."""
         if access in self._own:
             return True
         spans = (*access.reads, *access.writes)
@@ -120,8 +121,8 @@ class Passes:
         return True
 
     def _is_proven(self, kernel: KernelCommand, access: Access) -> bool | None:
-        """None where it cannot be let through: too few launches of its kernel were looked at, or
-        it touches what is not the runtime's own."""
+        """Tell whether a launch is proven. None: too few launches of its kernel were checked, or it
+        touches memory that is not the runtime's."""
         key = _key(kernel, access)
         known = self._proven.get(key)
         if known is None and self._seen[_kind(kernel)] >= FIRST and self._is_own(access):
@@ -173,7 +174,7 @@ def _kind(kernel: KernelCommand) -> tuple[object, ...]:
 
 
 def _key(kernel: KernelCommand, access: Access) -> tuple[object, ...]:
-    """What the proof of a launch rests on."""
+    """Return a key of everything that the proof of a launch depends on."""
     return (
         token_of(kernel),
         *kernel[2:4],
@@ -184,7 +185,7 @@ def _key(kernel: KernelCommand, access: Access) -> tuple[object, ...]:
 
 
 def _inside(place: Argument, span: Span, declared: Sequence[Interval]) -> bool:
-    """Whether bytes counted from an argument are declared."""
+    """Tell whether bytes counted from an argument are declared."""
     region, start = place.region, place.offset
     if not without([Interval(region, start + span.start, start + span.end)], declared):
         return True

@@ -1,10 +1,10 @@
 """Patterns: other values for bytes whose values should not matter.
 
-In: bytes, and what they are elements of ('f4', 'i8', …). Out: as many bytes. Pure.
+Input: bytes, and the kind of their elements ('f4', 'i8', …). Output: as many bytes. Pure.
 
-A kernel that wrongly reads such a byte may take it for an index, a length or a pointer's offset, so
-other values are small, or values that the same memory had elsewhere.
-Invariant: no element of `swapped` or `marked` equals the one it stands for.
+A kernel that wrongly reads such a byte may use it as an index, a length or an offset. So other
+values are small, or come from elsewhere in the same memory. Invariant: no element of `swapped` or
+`marked` equals the one it replaces.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ONES = {"f2": 0x3C00, "f4": 0x3F800000, "f8": 0x3FF0000000000000}
 """The bits of 1.0."""
 
 MARKS = 7
-"""`marked` counts from 2, and so far."""
+"""`marked` uses this many values, from 2 on."""
 
 
 def kind_of(dtype: DType) -> str:
-    """What the elements of a dtype are, for these functions."""
+    """Return the kind of a dtype's elements, for these functions."""
     size = dtype.itemsize
     if dtype.kind == "c":
         return f"f{size // 2}"
@@ -36,7 +36,7 @@ def kind_of(dtype: DType) -> str:
 
 
 def kind_of_element(element: str, nbytes: int) -> str:
-    """The same for an OpenCL type, such as 'float4'."""
+    """Return the kind of an OpenCL type, such as 'float4'."""
     scalar = element.split()[-1].rstrip("0123456789") if element else ""
     sizes = {"float": "f4", "double": "f8", "half": "f2", "char": "i1", "uchar": "i1",
              "bool": "i1", "short": "i2", "ushort": "i2", "long": "i8", "ulong": "i8",
@@ -45,12 +45,12 @@ def kind_of_element(element: str, nbytes: int) -> str:
 
 
 def word(kind: str) -> int:
-    """Bytes of an element."""
+    """Return the bytes of an element."""
     return int(kind[1])
 
 
 def _split(values: Bytes, kind: str) -> tuple[npt.NDArray[Any], Bytes]:
-    """The whole elements as unsigned numbers, and the bytes after them."""
+    """Return the whole elements as unsigned numbers, and the bytes after them."""
     size = word(kind)
     whole = len(values) // size * size
     return values[:whole].view(f"u{size}"), values[whole:]
@@ -62,14 +62,14 @@ def _joined(words: npt.NDArray[Any], rest: Bytes) -> Bytes:
 
 
 def swapped(values: Bytes, kind: str) -> Bytes:
-    """Zero for what is not zero, one for what is."""
+    """Replace zeros by ones, and all other elements by zero."""
     words, rest = _split(values, kind)
     one = words.dtype.type(ONES.get(kind, 1))
     return _joined((words == 0) * one, (rest == 0).astype(np.uint8))
 
 
 def marked(values: Bytes, kind: str) -> Bytes:
-    """Two, three, four, … by place: nothing that was copied from elsewhere looks like it."""
+    """Number the elements two, three, four, … by place, so that they look like no copy."""
     words, rest = _split(values, kind)
     size = word(kind)
     numbers = 2 + np.arange(len(words)) % MARKS
@@ -86,7 +86,7 @@ def marked(values: Bytes, kind: str) -> Bytes:
 
 
 def rolled(values: Bytes, kind: str) -> Bytes:
-    """The element before; something else near where that is the same."""
+    """Replace each element by the previous one, or by one nearby that differs."""
     words, rest = _split(values, kind)
     new = np.roll(words, 1)
     same = new == words
@@ -96,7 +96,7 @@ def rolled(values: Bytes, kind: str) -> Bytes:
 
 
 def nudged(values: Bytes, kind: str) -> Bytes:
-    """One more for floating point, the lowest bit turned for integers."""
+    """Add one to floating point, and flip the lowest bit of integers."""
     words, rest = _split(values, kind)
     if kind in ONES:
         with np.errstate(all="ignore"):

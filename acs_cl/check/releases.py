@@ -1,7 +1,7 @@
-"""Releases: which memory objects the program has released by PyOpenCL's own method.
+"""Releases: memory objects that the program has released by PyOpenCL's own method.
 
-In: calls of `MemoryObject.release` while somebody listens. Out: the objects, to each listener.
-The driver's count of references cannot tell. A thread of the driver drops its own references to a
+Input: calls of `MemoryObject.release` while a listener lives. Output: the objects, to each
+listener. The driver's reference count cannot tell: a thread of the driver drops its references to a
 command's memory a moment after the command is seen to have ended.
 
 Invariant: PyOpenCL's method is replaced only while a listener lives.
@@ -17,10 +17,10 @@ import pyopencl as cl
 
 
 class Listener(Protocol):
-    """Who wants to know."""
+    """Is told of released objects."""
 
     def heard_of_release(self, memory: object) -> None:
-        """The program has released this object."""
+        """Note that the program has released this object."""
 
 
 _lock = threading.RLock()
@@ -50,7 +50,7 @@ _release.__doc__ = _original.__doc__
 
 
 def _let_go() -> None:
-    """Put PyOpenCL's method back once nobody listens, unless somebody else has replaced it."""
+    """Restore PyOpenCL's method after the last listener, unless other code has replaced it."""
     with _lock:
         if not list(_listeners) and cl.MemoryObject.release is _release:
             cl.MemoryObject.release = _original  # type: ignore[method-assign]

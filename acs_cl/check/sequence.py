@@ -1,6 +1,6 @@
-"""Sequences: orders of launches in which each comes after those it has to wait for.
+"""Sequences: orders of launches in which each one comes after its upstream.
 
-In: for each launch those before it, and lots. Out: an order. Pure: the same lots give the same.
+Input: the upstream of each launch, and lots (random numbers). Output: an order. Pure.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from heapq import heappop, heappush
 from random import Random
 
 HELD_BACK = 0.2
-"""How many launches are held back for as long as something else is ready."""
+"""Share of launches that are held back while others are ready."""
 
 
 def lots(random: Random, count: int) -> list[float]:
-    """A lot for each launch."""
+    """Draw a lot for each launch."""
     return [random.random() + (count if random.random() < HELD_BACK else 0) for _ in range(count)]
 
 
 def legal(upstream: Sequence[Sequence[int]], lots: Sequence[float]) -> list[int]:
-    """An order in which each comes after its upstream, and the lowest lot first."""
+    """Return an order in which each launch comes after its upstream, the lowest lot first."""
     left = [len(some) for some in upstream]
     after: list[list[int]] = [[] for _ in upstream]
     for index, some in enumerate(upstream):

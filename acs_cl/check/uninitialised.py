@@ -1,8 +1,8 @@
-"""The check `uninitialised`: nobody reads a byte that nobody wrote.
+"""The check `uninitialised`: launches read only bytes that were written before.
 
-In: what launches read and write. Out: the first unwritten byte that a transfer reads, and the books
-on which bytes were written. A kernel is judged by trials, like its declarations: an array of which
-it does not read the unwritten part is no concern.
+Input: the bytes that launches read and write. Output: the first unwritten byte that a transfer
+reads, and the record of written bytes. A kernel is judged by trials, as its declarations are. It
+may have an array with unwritten bytes if it does not read these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .memory import Interval, Region
 
 
 def first_unwritten(reads: Sequence[Interval]) -> tuple[Region, int] | None:
-    """The first byte in `reads` that nobody wrote."""
+    """Return the first byte in `reads` that was never written."""
     for region, low, high in reads:
         unwritten = region.unwritten[low:high]
         if unwritten.any():
@@ -25,7 +25,7 @@ def first_unwritten(reads: Sequence[Interval]) -> tuple[Region, int] | None:
 
 
 def note_written(case: Case, real: Trial, trials: Sequence[Trial]) -> None:
-    """A kernel has run: what it declares as written is, but for bytes that it left alone."""
+    """Mark a kernel's declared writes as written, except the bytes that it left alone."""
     if trials:
         for (index, low, high), alone in case.left_alone(real, trials[0]):
             window = case.windows[index]

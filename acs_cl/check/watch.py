@@ -1,12 +1,12 @@
-"""Watched launches: those that the device itself looks at, while they run.
+"""Watched launches: the device itself checks them while they run.
 
-In: a launch of a kernel whose body shows each access (`opencl_c.variants.watched`), and what it
-declares. Out: the same launch of a variant of the kernel that notes an access to anything else, and
-whether one was noted since somebody last asked. That costs next to nothing, and holds whatever
-values are in memory: an index that is read there is compared with what is declared when it is used.
+Input: a launch of a kernel whose body shows each access (`opencl_c.variants.watched`), and its
+declarations. Output: a launch of a variant of the kernel, which notes any other access, and whether
+one was noted since the last question. This costs very little and holds for all contents of memory:
+an index read from memory is checked when it is used.
 
-A note says that a kernel touched more than it declares, not that it matters, nor which launch it
-was: whoever asks runs the launches again. Invariant: a variant does what its kernel does.
+A note says that a kernel touched undeclared bytes. It does not say which launch did, nor whether it
+matters: for that the launches run again. Invariant: a variant does the work of its kernel.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from .memory import Memory
 from .naming import arguments_of, place_of, signature_of, token_of
 
 KERNELS = 256
-"""Kernels that can be watched at a time."""
+"""Most kernels that can be watched at a time."""
 
 MOST_KEPT = 1 << 14
-"""Launches whose limits are kept for the next one like them."""
+"""Launches whose limits are kept for the next equal launch."""
 
 _new = tuple.__new__
 
 
 class _Variant(NamedTuple):
-    """What stands for a kernel: its number of parameters, and those that have limits."""
+    """The watched variant of a kernel: its number of parameters, and the ones with limits."""
 
     kernel: OwnKernel
     parameters: int
@@ -50,7 +50,7 @@ class _Variant(NamedTuple):
 
 
 class Watch:
-    """The watched kernels of a runtime. Nothing is watched before `of` is asked."""
+    """The watched kernels of a runtime. Nothing is watched before `of` is called."""
 
     def __init__(self, context: cl.Context, device: cl.Device, memory: Memory) -> None:
         self._context, self._device, self._memory = context, device, memory
@@ -60,8 +60,8 @@ class Watch:
         self._strays: cl.Buffer | None = None
 
     def of(self, command: KernelCommand, access: Access) -> KernelCommand | None:
-        """A launch that is watched in place of this one; None if there is none. All that it touches
-        is arrays of the runtime."""
+        """Return a watched launch in place of this one, which touches only arrays of the runtime.
+        None: it cannot be watched."""
         name, _, global_size, local_size, pointers, values, offset, *_ = command
         token = token_of(command)
         try:
@@ -95,8 +95,8 @@ class Watch:
         return made
 
     def strayed(self) -> list[str]:
-        """The kernels that touched what they do not declare, since this was last asked; they are
-        not watched any more. Nothing is in flight."""
+        """Return the kernels that touched undeclared bytes since the last call, and stop watching
+        them. Nothing is in flight."""
         if not self._names:
             return []
         notes = np.empty(len(self._names), np.int32)
@@ -117,7 +117,7 @@ class Watch:
         wait_for_event(write(self._memory.queue, whole, nothing, None))
 
     def _variant(self, command: KernelCommand) -> _Variant | None:
-        """Build it, if the kernel's accesses can all be seen."""
+        """Build the variant, if all accesses of the kernel can be seen."""
         origin, signature = command.kernel.origin, signature_of(command)
         if origin is None or signature is None or len(self._names) >= KERNELS:
             return None
@@ -143,7 +143,7 @@ class Watch:
     def _limited(
         self, variant: _Variant, command: KernelCommand, access: Access
     ) -> tuple[int | bytes, ...]:
-        """More values for the variant: what each pointer may touch, and its slot."""
+        """Return the variant's extra values: the limits of each pointer, and its slot."""
         places = {one.number: one for one in arguments_of(command, self._memory)}
         values: list[int | bytes] = []
         extra = variant.parameters
@@ -155,8 +155,8 @@ class Watch:
 
 
 def _limit(place: Argument | None, declared: Sequence[Span]) -> bytes:
-    """What is declared of an argument's array, counted from the argument: the span that it begins
-    in, or else the largest one. What is declared besides may be another argument's."""
+    """Return the declared bytes of an argument's array, counted from the argument: the span that it
+    begins in, or else the largest. Other declared spans may be another argument's."""
     part = place.region.part_at(place.offset) if place is not None else None
     if place is None or part is None:
         return bytes(4 * struct.calcsize("q"))
