@@ -397,8 +397,7 @@ class Checker:
         try:
             for values in several:
                 trials.append(case.trial(values))
-        # the real launch would be refused, too
-        except (cl.Error, ValueError):
+        except (cl.Error, ValueError):  # the real launch would be refused, too
             trials = []
         if several:
             case.put(case.before)

@@ -1,5 +1,5 @@
-"""Reading and rewriting OpenCL C: parse, infer what a kernel may touch, make source variants.
+"""Read and rewrite OpenCL C: parse it, infer what a kernel may touch, and make source variants.
 
-Nothing here needs a device at hand; `acs_cl.access.signature` is the way in for the rest of the
-library. Invariant: importing this package loads neither libclang nor pcpp; the first parse does.
+Nothing here needs a device. The rest of the library enters through `acs_cl.access.signature`.
+Invariant: importing this package loads neither libclang nor pcpp; the first parse does.
 """

@@ -1,9 +1,9 @@
-"""Signatures on disk, so that a program started again does not parse its sources again.
+"""Signatures on disk, so that a program does not parse its sources again at the next start.
 
-In: a key made of everything that a signature follows from, and a record of plain data; the kernels
-of one program have a file together. Out: the record, or None. Invariant: a file that is missing,
-damaged or somebody else's (`own_files`) is the same as no file; nothing here raises, and nobody but
-the user can read what is kept.
+Input: a key of everything that a signature depends on, and a record of plain data. The kernels of
+one program share a file. Output: the record, or None. Invariant: a file that is missing, damaged or
+another user's (`own_files`) counts as no file. Nothing here raises, and only the user can read the
+files.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _FORMAT = 11  # raise it when the analysis or the record changes
 _KIND = "signatures"
 
 Record: TypeAlias = dict[str, Any]
-"""Plain data, as JSON has it. Who reads one looks at what is in it."""
+"""Plain data, as JSON has it. The reader of a record checks its contents."""
 
 ENTRIES_MAX = 2000
-_stores_until_trim = 1  # the first one of a process looks
+_stores_until_trim = 1  # the first store of a process trims
 
 
 def folder() -> Path | None:
-    """Where signatures are kept, None if they are not."""
+    """Return the folder of signatures. None: they are not kept."""
     return files.folder(_KIND)
 
 
 def key(source: str, what: str, options: Sequence[str], facts: DeviceFacts) -> str:
-    """The name of an entry: a hash of all that it depends on."""
+    """Return the name of an entry: a hash of everything that it depends on."""
     facts_text = [sorted(value) if isinstance(value, frozenset) else value for value in facts]
     parts = [_FORMAT, __version__, source, what, options, facts_text]
     return digest(json.dumps(parts))
 
 
 def load(name: str) -> Record | None:
-    """The record kept under a key, None if there is none that is whole."""
+    """Return the record kept under a key. None: there is no complete one."""
     whole = files.read(_KIND, f"{name}.json")
     if whole is None:
         return None
@@ -54,7 +54,7 @@ def load(name: str) -> Record | None:
 
 
 def load_lines(name: str) -> dict[str, str]:
-    """What `add_line` kept under a key: for each name the record, as text."""
+    """Return the records that `add_line` kept under a key, as texts by name."""
     lines = (files.read(_KIND, f"{name}.lines") or "").split("\n")
     found = {}
     for line in lines:
@@ -66,17 +66,16 @@ def load_lines(name: str) -> dict[str, str]:
 
 
 def add_line(name: str, one: str, record: Record) -> None:
-    """Keep a record under a key and a name without spaces, beside the others of the key. A process
-    that adds to the same file at the same time, or that ends while it does, may lose a line: then
-    it does not fit its check."""
+    """Add a record under a key and a name without spaces. If two processes add to one file at once,
+    or one ends early, a line may be lost: its check then fails."""
     rest = f"{one} {json.dumps(record)}"
-    # the first end of line is that of a line before that has none
+    # the first end of line completes an earlier line that has none
     if files.append(_KIND, f"{name}.lines", f"\n{_check(rest)} {rest}\n"):
         _trim_sometimes()
 
 
 def store(name: str, record: Record) -> None:
-    """Keep a record; other processes see the old file or the new one, never a part."""
+    """Keep a record. Other processes see the old file or the new one, never a part."""
     text = json.dumps(record)
     if files.replace(_KIND, f"{name}.json", f"{_check(text)}\n{text}"):
         _trim_sometimes()

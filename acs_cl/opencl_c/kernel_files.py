@@ -1,7 +1,7 @@
 """The OpenCL C sources that come with the library, by name.
 
-In: the name of a file in `kernels_cl`. Out: its text. In a wheel that folder is inside the package,
-in the sources it is beside it, as a top folder of its own; the first that is there is taken.
+Input: the name of a file in `kernels_cl`. Output: its text. A wheel has that folder inside the
+package; a source tree has it beside the package. The first one found is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FOLDERS = (_PACKAGE / "kernels_cl", _PACKAGE.parent / "kernels_cl")
 
 
 def kernel_source(name: str) -> str:
-    """The text of the file `name`, such as 'demo.cl'. The package may be in an archive."""
+    """Return the text of a file, such as 'demo.cl'. The package may be in an archive."""
     for folder in FOLDERS:
         try:
             return bytes(_LOADER.get_data(str(folder / name))).decode()
@@ -34,8 +34,8 @@ def kernel_source(name: str) -> str:
 
 
 def with_spawn_header(source: str) -> str:
-    """Put the macro of `acs_spawn.h` in the place of its #include, so that the program needs no
-    folder of headers. It is one line for one line: places in messages stay right."""
+    """Replace the #include of `acs_spawn.h` by its macro, so that the program needs no folder of
+    headers. One line replaces one line, so line numbers in messages stay right."""
     if _SPAWN_HEADER not in source:
         return source
     header = kernel_source(_SPAWN_HEADER)

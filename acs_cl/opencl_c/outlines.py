@@ -1,7 +1,7 @@
-"""Outlines of kernels as data: what `modes.outline` makes and the core runs.
+"""Outlines of kernels as data: `modes.outline` makes them and the core runs them.
 
-An operation is a list: its name, and what that name says of the rest. Records on disk hold them, so
-they are plain data: numbers, strings, None, and lists of these.
+An operation is a list: its name, and values whose meaning depends on the name. Records on disk hold
+outlines, so they are plain data: numbers, strings, None, and lists of these.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 Operation: TypeAlias = Sequence[Any]
-"""One operation. What stands behind its name depends on the name."""
+"""One operation. The meaning of the values behind its name depends on the name."""
 
 OutlinedFunction: TypeAlias = Sequence[Any]
-"""Slots of the parameters, operations of the body, whether it touches memory, slots of its own."""
+"""Slots of the parameters, operations of the body, whether it touches memory, own slots."""
 
 Outline: TypeAlias = Mapping[str, Sequence[OutlinedFunction]]
 """The functions of a kernel, the kernel first, under the one name `functions`."""

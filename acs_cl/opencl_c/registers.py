@@ -1,9 +1,9 @@
-"""Registers: how many a work-item of each kernel has, as NVIDIA's compiler tells in its log.
+"""Registers of a work-item in each kernel, from the log of NVIDIA's compiler.
 
-In: what a program is built from. Out: the program, and registers by kernel. A driver that has the
-program in a cache of its own says nothing: what it said once is remembered, and if it never did, it
-has to compile again. It knows a program by its instructions, so that another kernel is put into it:
-a comment changes nothing. Other drivers tell of no register.
+Input: the source and options of a program. Output: the program, and registers by kernel. If the
+driver has the program in its own cache, it logs nothing. So a logged answer is remembered, and
+without one the driver has to compile again. It knows a program by its instructions, not its
+comments, so another kernel is added to it. Other drivers log no registers.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _TOLD = re.compile(r"Compiling entry function '(\w+)'|Used (\d+) registers")
 def of_program(
     context: cl.Context, device: cl.Device, source: str, options: Sequence[str]
 ) -> dict[str, int]:
-    """Ask the compiler; nothing where it does not tell. A program that was built is built anew."""
+    """Ask the compiler. Empty: it does not tell. A program that was built is built again."""
     if "cl_nv_compiler_options" not in device.extensions or not source:
         return {}
     try:
         return build_told(context, device, source, (*options, VERBOSE))[1]
-    except AcsError:  # the driver's objection to building it once more
+    except AcsError:  # the driver refuses to build it once more
         return {}
 
 
 def build_told(
     context: cl.Context, device: cl.Device, source: str, words: Sequence[str]
 ) -> tuple[cl.Program, dict[str, int]]:
-    """Build a program with `VERBOSE` among its options; the registers of its kernels, in the
-    order of the log, under an empty name where that has none."""
-    from secrets import token_hex  # which takes long to load, for what is rare
+    """Build a program with `VERBOSE` among its options. Return it and the registers of its kernels,
+    in the order of the log. A kernel without a name in the log has an empty name."""
+    from secrets import token_hex  # it takes long to load, and is rarely needed
 
     program = build(context, device, source, words)
     found = _told(program, device)

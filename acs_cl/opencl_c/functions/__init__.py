@@ -1,1 +1,1 @@
-"""Kernels rewritten as functions, for a scheduler on the device to call."""
+"""Kernels rewritten as functions, which a scheduler on the device calls."""

@@ -1,9 +1,9 @@
-"""The arguments of a kernel, packed into bytes: where each lies, and how a function reads it.
+"""The arguments of a kernel, packed into bytes (a blob), and how a function reads them.
 
-In: a kernel's declaration and the prefix of its program's names. Out: fields, and the text of an
-entry that reads them and calls the translated kernel. Invariant: fields stand in the order of the
-arguments, each at a multiple of its type's alignment or of 16, whichever is less; a blob that
-starts at a multiple of 16 is read with no access that its address does not allow.
+Input: a kernel's declaration and the prefix of its program's names. Output: fields, and the text of
+an entry that reads them and calls the translated kernel. Invariant: fields are in the order of the
+arguments. Each is at a multiple of its type's alignment, or of 16 if that is less. So all reads of
+a blob are aligned if it starts at a multiple of 16.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.tree import Cursor, Type
 
-_ALIGNMENT = 16  # that blobs have
+_ALIGNMENT = 16  # of blobs
 _QUALIFIERS = re.compile(r"\b(__private|const|volatile)\b")
 _VECTORS = (113, 176)
 _NAMES = {
@@ -47,15 +47,13 @@ class Blob(NamedTuple):
     fields: tuple[Field, ...]
     bytes: int
     constants: bool  # some are `__constant` pointers, read as `__global` ones
-    lines: tuple[str, ...]  # statements that stand before the call
+    lines: tuple[str, ...]  # statements before the call
     arguments: tuple[str, ...]  # expressions, one for each parameter
 
 
 def blob_of(kernel: Cursor, prefix: str, names: set[str], constants: bool) -> Blob:
-    """How the arguments of a kernel are packed, `__constant` pointers too if `constants` says so.
-
-    Raises `CannotTranslate`.
-    """
+    """Return how the arguments of a kernel are packed, with `constants` also `__constant` pointers.
+    Raises `CannotTranslate`."""
     fields: list[Field] = []
     lines: list[str] = []
     arguments: list[str] = []
@@ -88,13 +86,13 @@ def blob_of(kernel: Cursor, prefix: str, names: set[str], constants: bool) -> Bl
 
 
 def measure(cursor: Cursor) -> tuple[str, int, int]:
-    """Kind, size and alignment of a parameter's field."""
+    """Return kind, size and alignment of a parameter's field."""
     name = cursor.spelling or "without a name"
     canonical = cursor.type.get_canonical()
     shape = n.shape_of(canonical)
     if is_opaque(cursor.type):
         raise CannotTranslate(f"argument {name} is an image, a sampler, a pipe or a queue")
-    if shape in (n.POINTER, n.ARRAY):  # a parameter that is written as an array is a pointer
+    if shape in (n.POINTER, n.ARRAY):  # a parameter written as an array is a pointer
         target = canonical.get_array_element_type() if shape == n.ARRAY else canonical.get_pointee()
         space = target.get_address_space() or canonical.get_address_space()
         if space == n.CONSTANT:
@@ -115,7 +113,7 @@ def measure(cursor: Cursor) -> tuple[str, int, int]:
 def _value(
     cursor: Cursor, place: str, variable: str, prefix: str, names: set[str]
 ) -> tuple[list[str], str]:
-    """Statements and the expression that read a value."""
+    """Return the statements and the expression that read a value."""
     canonical = cursor.type.get_canonical()
     spelled = type_name(canonical, prefix, names)
     if canonical.get_align() <= _ALIGNMENT:
@@ -148,10 +146,8 @@ def type_name(canonical: Type, prefix: str, names: set[str]) -> str:
 
 
 def entry(symbol: str, kernel: str, blob: Blob, context: str) -> str:
-    """The function that reads a blob and calls the translated kernel.
-
-    `context` is what is handed on before the arguments.
-    """
+    """Return the text of the function that reads a blob and calls the translated kernel. `context`:
+    words to pass before the arguments."""
     arguments = ", ".join(filter(None, [context, *blob.arguments]))
     body = "".join(f"    {line}\n" for line in (*blob.lines, f"{kernel}({arguments});"))
     return (

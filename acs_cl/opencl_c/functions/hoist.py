@@ -1,11 +1,11 @@
-"""Variables of a kernel's own that may only stand in a kernel: they leave its body.
+"""Move variables out of a kernel that are only allowed in kernels, so that it can be a function.
 
-In: tokens, and what is known of one kernel. Out: edits, and what has to stand before the function.
-`__local` variables move into an arena that the caller brings: the name becomes a pointer to the
-variable's type, set to a place in the arena, and every use dereferences it, so that `sizeof`, `&`
-and arrays of arrays mean what they meant. `__constant` variables move out to the program.
-Invariant: no two variables of a kernel share a byte of the arena, and neither do those of a kernel
-and of one that it calls.
+Input: tokens, and the survey of one kernel. Output: edits, and the text to put before the function.
+`__local` variables move into an arena that the caller brings. The name becomes a pointer to the
+variable's type, set to a place in the arena, and every use dereferences it. So `sizeof`, `&` and
+arrays of arrays keep their meaning. `__constant` variables move out to the program. Invariant: no
+two variables of a kernel share a byte of the arena, nor do those of a kernel and of one that it
+calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALIGNED = re.compile(r"^\d+$")
 
 
 def hoist_locals(tokens: Tokens, about: About, start: int) -> int:
-    """Move the `__local` variables into the arena, from byte `start` on; where they end."""
+    """Move the `__local` variables into the arena, from byte `start` on; return their end."""
     end = start
     for variable in about.locals.values():
         position = tokens.index[variable.at]
@@ -37,7 +37,7 @@ def hoist_locals(tokens: Tokens, about: About, start: int) -> int:
 
 
 def _end_of_declarator(tokens: Tokens, position: int) -> int:
-    """The position of the last token that belongs to a declared name."""
+    """Return the position of the last token of a declarator."""
     at = position
     while not (tokens.is_at(at + 1, ",") or tokens.is_at(at + 1, ";")):
         at += 1
@@ -47,13 +47,13 @@ def _end_of_declarator(tokens: Tokens, position: int) -> int:
 
 
 def _statement(tokens: Tokens, variable: Variable) -> tuple[int, int]:
-    """The first position of the declaration of a variable, and the one behind its end."""
+    """Return the first position of a variable's declaration, and the one behind its end."""
     begin, end = variable.statement
     return tokens.index[begin], tokens.index[end - 1] + 1
 
 
 def _asked_alignment(tokens: Tokens, variable: Variable) -> int:
-    """The alignment that attributes of the declaration ask for."""
+    """Return the alignment that attributes of the declaration ask for."""
     asked = 1
     for at in range(*_statement(tokens, variable)):
         if tokens.all[at].text in ("aligned", "__aligned__"):
@@ -63,7 +63,7 @@ def _asked_alignment(tokens: Tokens, variable: Variable) -> int:
 
 
 def hoist_constants(tokens: Tokens, about: About, prefix: str) -> str:
-    """Move the `__constant` variables out; the text that has to stand before the function."""
+    """Move the `__constant` variables out; return the text to put before the function."""
     moved: set[tuple[int, int]] = set()
     for variable in about.constants.values():
         name = f"{prefix}acs_c_{about.name}_{variable.name}"

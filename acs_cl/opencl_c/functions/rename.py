@@ -1,9 +1,9 @@
-"""Names of a program get a prefix, calls get a context, words of kernels go: edits by token.
+"""Edits by token: names of a program get a prefix, calls get a context, words of kernels go.
 
-In: the tokens and the survey of a source. Out: edits in the tokens. Invariant: a name of the
-program reads the same everywhere, also where an inner declaration hides it, so what it means stays
-as it was; only names behind `.` and `->`, names of fields, names of attributes and built-in
-functions keep their spelling.
+Input: the tokens and the survey of a source. Output: edits in the tokens. Invariant: a name of the
+program is the same everywhere, even where an inner declaration hides it, so meanings do not change.
+Only names behind `.` and `->`, names of fields, names of attributes and built-in functions keep
+their spelling.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _RESTRICT = ("restrict", "__restrict", "__restrict__")
 
 def rename(tokens: Tokens, survey: Survey, prefix: str) -> None:
     """Put the prefix before every name of the program; leave out `restrict`."""
-    # A pointer that is const and restrict may be read through caches that do not see what another
-    # task of the same launch wrote.
+    # A const restrict pointer may be read through caches, which do not see the writes of other
+    # tasks of the same launch.
     kept = survey.fields | survey.foreign
     attributes = _attribute_names(tokens)
     for position, token in enumerate(tokens.all):
@@ -58,7 +58,7 @@ def _is_member(tokens: Tokens, position: int) -> bool:
 
 
 def give_context(tokens: Tokens, survey: Survey, context: set[str], arena: set[str]) -> None:
-    """Declarations and calls of the functions in `context` and `arena` get what these need."""
+    """Add context and arena to declarations and calls of the functions that need them."""
     for position, token in enumerate(tokens.all):
         if token.kind != "name" or _is_member(tokens, position) or token.at in survey.fields:
             continue
@@ -78,7 +78,7 @@ def give_context(tokens: Tokens, survey: Survey, context: set[str], arena: set[s
 
 
 def words_for(name: str, context: set[str], arena: set[str], declared: bool) -> str:
-    """What a function is given before its own arguments, as parameters or as arguments."""
+    """Return the words before a function's own arguments, as parameters or as arguments."""
     first = "ACS_CONTEXT" if declared else "ACS_PASS"
     second = "__local uchar *acs_arena" if declared else "acs_arena"
     return ", ".join(
@@ -91,7 +91,7 @@ def _add_first(tokens: Tokens, bracket: int, words: str) -> None:
 
 
 def chunks(tokens: Tokens, ends: set[int]) -> Iterator[tuple[int, int]]:
-    """The declarations at the top of the text; `ends` are the offsets where functions end."""
+    """Return the declarations at the top of the text. `ends`: the offsets where functions end."""
     begin = at = 0
     while at < len(tokens):
         token = tokens.all[at]
@@ -112,10 +112,8 @@ def chunks(tokens: Tokens, ends: set[int]) -> Iterator[tuple[int, int]]:
 
 
 def read_globally(tokens: Tokens, begin: int, end: int, kept: list[tuple[int, int]]) -> None:
-    """Pointers to `__constant` memory in a function become pointers to `const __global` memory.
-
-    `kept` are the declarations of variables that lie in constant memory themselves, in bytes.
-    """
+    """Turn pointers to `__constant` memory in a function into pointers to `const __global` memory.
+    `kept`: byte ranges of declarations of variables that are in constant memory themselves."""
     for position in range(begin, end):
         token = tokens.all[position]
         if token.text in ("constant", "__constant") and not any(
@@ -125,7 +123,7 @@ def read_globally(tokens: Tokens, begin: int, end: int, kept: list[tuple[int, in
 
 
 def make_function(tokens: Tokens, begin: int, end: int, kernel: bool) -> str:
-    """The words before a function that others in the text may call; a kernel becomes one, too."""
+    """Return the words before a function that other code may call. A kernel becomes one, too."""
     words = "static "
     for position in tokens.outer(begin, end):
         text = tokens.all[position].text

@@ -1,12 +1,12 @@
-"""Spawned items: where a program gives work away, and the functions that take it.
+"""Spawned items: the places where a program spawns, and the functions that run the items.
 
-In: tokens and the survey of a preprocessed source, in which `ACS_SPAWN` is the loop that it stands
-for. Out: that loop with its bound given to a function that may offer the items to the scheduler,
-and says how many are left for the loop: none, or all. Invariant: what an item gets is what the loop
-would give it; where that cannot be said, the loop stays as it is, and there is a reason.
+Input: tokens and the survey of a preprocessed source, in which `ACS_SPAWN` has become its loop.
+Output: that loop, whose bound goes through a function. This may offer the items to the scheduler,
+and returns how many are left for the loop: none, or all. Invariant: an item gets what the loop
+would give it. If that cannot be shown, the loop stays as it is, with a reason.
 
-`<symbol>_number` is a macro: the number of the function in the scheduler. Where it is not defined
-nothing is offered.
+`<symbol>_number` is a macro: the number of the function in the scheduler. Nothing is offered where
+it is not defined.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.tokens import Tokens
 
 MOST_BYTES = 48
-"""Of the arguments of a child."""
+"""Most bytes of a child's arguments."""
 
 _BEHIND_N = [";", "acs_child", "<", "acs_children", ";", "+", "+", "acs_child", ")"]
 _PLAIN = frozenset("().+-*/%&|^~<>!?:,")
@@ -31,26 +31,26 @@ _SYNCHRONISES = re.compile(r"barrier$|(async_)?work_group_|wait_group_events$")
 
 
 class Site(NamedTuple):
-    """A place where items are spawned: positions of tokens."""
+    """A place where items are spawned, as positions of tokens."""
 
     function: str
     bound: tuple[int, int]
     """The brackets round the number of items."""
     arguments: tuple[tuple[int, int], ...]
-    """Where each argument behind the item begins and ends."""
+    """Beginning and end of each argument behind the item."""
 
 
 class Child(NamedTuple):
     """A function whose items are spawned."""
 
     offer: str
-    """The text of the function that offers them."""
+    """The text of the function that offers the items."""
     entry: str
-    """The text of the function that runs those of a lane."""
+    """The text of the function that runs the items of a lane."""
 
 
 def sites(tokens: Tokens) -> list[Site]:
-    """All places where a source spawns items."""
+    """Return all places where a source spawns items."""
     found = []
     for position, token in enumerate(tokens.all):
         if token.text != "acs_children" or not tokens.is_at(position + 1, "="):
@@ -73,8 +73,8 @@ def sites(tokens: Tokens) -> list[Site]:
 def children(
     tokens: Tokens, survey: Survey, reached: dict[str, set[str]], prefix: str
 ) -> tuple[dict[str, Child], list[Site], dict[str, str]]:
-    """The functions whose items can be spawned, the places where they are, and why the others are
-    loops."""
+    """Return the functions whose items can be spawned, the places of their spawns, and the reasons
+    why the other functions are loops."""
     found: dict[str, Child] = {}
     kept: list[Site] = []
     reasons: dict[str, str] = {}
@@ -97,7 +97,7 @@ def children(
 
 
 def offer(tokens: Tokens, site: Site, prefix: str) -> None:
-    """Give the number of items to the function that offers them. Last of all edits."""
+    """Pass the number of items through the function that offers them. This is the last edit."""
     begin, end = site.bound
     pointers = [tokens.render(*argument) for argument in site.arguments]
     symbol = f"{prefix}acs_offer_{site.function}"
@@ -106,7 +106,7 @@ def offer(tokens: Tokens, site: Site, prefix: str) -> None:
 
 
 def symbol_of(function: str, prefix: str) -> str:
-    """The name of the entry that runs an item."""
+    """Return the name of the entry that runs an item."""
     return f"{prefix}acs_child_{function}"
 
 
@@ -127,7 +127,7 @@ def _check(survey: Survey, reached: dict[str, set[str]], name: str) -> None:
 
 
 def _child(survey: Survey, name: str, prefix: str) -> Child:
-    """How the arguments of a function are kept until its items run."""
+    """Return how the arguments of a function are kept until its items run."""
     parameters = [
         cursor
         for cursor in clang.library().collect(survey.functions[name].definition)
@@ -175,7 +175,7 @@ def _offer_text(name: str, given: Sequence[str], puts: Sequence[str], prefix: st
 
 
 def _entry_text(name: str, gets: Sequence[str], prefix: str) -> str:
-    # {handed}: what the function itself is given before its own arguments, once that is known
+    # {handed}: words before the function's own arguments, filled in once they are known
     lines = "\n".join(f"    {line}" for line in gets)
     arguments = ", ".join(f"a{number}" for number in range(len(gets)))
     return (
@@ -187,7 +187,7 @@ def _entry_text(name: str, gets: Sequence[str], prefix: str) -> str:
 
 
 def _check_argument(tokens: Tokens, begin: int, end: int) -> None:
-    """An argument is the same whenever it is evaluated: names, numbers, and what they add up to."""
+    """Check that an argument keeps its value: it is made of names, numbers, and sums of these."""
     before = ""
     for position in range(begin, end):
         kind, text = tokens.all[position].kind, tokens.all[position].text

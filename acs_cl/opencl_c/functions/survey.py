@@ -1,9 +1,9 @@
-"""What stands in a preprocessed source, as far as its translation into functions asks.
+"""Survey of a preprocessed source, for its translation into functions.
 
-In: a parsed unit. Out: a `Survey`: the names of the program, its functions with what they call and
-why one of them cannot be translated, and byte offsets of the places that a token alone does not
-tell apart. Invariant: an offset is that of a name in the text, also inside the arguments of the
-macros that only the device's compiler knows.
+Input: a parsed unit. Output: a `Survey`. It has the names of the program, and its functions with
+their calls and, if one cannot be translated, the reason. It also has byte offsets of places that a
+token alone does not tell apart. Invariant: an offset is that of a name in the text, also inside
+arguments of macros that only the device's compiler knows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FIELD_DECL, _ENUM_CONSTANT_DECL = 6, 7
 _RECORDS = (n.STRUCT_DECL, n.UNION_DECL, n.ENUM_DECL)
 _IMAGES, _PIPE, _SAMPLER, _QUEUES = range(121, 157), 120, 157, (159, 160)
 
-# What a call of a built-in function says about its kernel; the first that fits.
+# What a call of a built-in function means for its kernel; the first match counts.
 _REFUSED = [
     (re.compile(r"(intel_)?sub_group_|get_(enqueued_)?(max_|num_)?sub_group"), "uses sub-groups"),
     (re.compile(r"enqueue_|get_default_queue|ndrange_|get_kernel_"), "enqueues kernels itself"),
@@ -32,7 +32,7 @@ _REFUSED = [
 
 
 class Variable(NamedTuple):
-    """A variable of a kernel's own that is not private: where it is declared and used."""
+    """A variable of a kernel that is not private: its declaration and its uses."""
 
     name: str
     at: int
@@ -43,7 +43,7 @@ class Variable(NamedTuple):
 
 
 class About:
-    """What is known of the functions of one name."""
+    """Facts about the functions of one name."""
 
     def __init__(self, definition: Cursor) -> None:
         self.name = definition.spelling
@@ -56,20 +56,20 @@ class About:
         self.constants: dict[int, Variable] = {}
 
     def refuse(self, reason: str) -> None:
-        """It cannot be translated; the first reason counts."""
+        """Note why it cannot be translated; the first reason counts."""
         self.reason = self.reason or reason
 
 
 class Survey:
-    """What stands in a source."""
+    """Facts about a source."""
 
     def __init__(self, unit: clang.Unit) -> None:
-        self.names: set[str] = set()  # what the program declares at its top
+        self.names: set[str] = set()  # declared at the top of the program
         self.functions: dict[str, About] = {}
-        self.declared: dict[int, str] = {}  # where functions are declared, and which
+        self.declared: dict[int, str] = {}  # where functions are declared, and their names
         self.ends: set[int] = set()  # where their bodies end
         self.fields: set[int] = set()  # where fields are declared
-        self.foreign: set[int] = set()  # names of the program's that mean a built-in function here
+        self.foreign: set[int] = set()  # names of the program that mean a built-in function here
         self.unsuitable: set[int] = set()  # variables of the program that no function can use
         self._statement = (0, 0)  # the declaration that the walk is in
         self._collect = clang.library().collect
@@ -112,7 +112,7 @@ class Survey:
                 self._types(child)
 
     def _record(self, cursor: Cursor) -> None:
-        """A structure, union or enumeration of the program, with all that is declared in it."""
+        """Note a structure, union or enumeration of the program, with its members."""
         if cursor.spelling.isidentifier():
             self.names.add(cursor.spelling)
         for child in self._collect(cursor):
@@ -198,12 +198,12 @@ def _is_of_source(cursor: Cursor) -> bool:
 
 
 def _is_undeclared(function: Cursor) -> bool:
-    """Whether a function is only declared because the source calls it."""
+    """Tell whether a function has no declaration, only calls."""
     return function.location.file is not None and not _is_of_source(function)
 
 
 def is_opaque(spelled: Type) -> bool:
-    """Whether values of a type are handles: images, samplers, pipes, queues."""
+    """Tell whether values of a type are handles: images, samplers, pipes, queues."""
     canonical = spelled.get_canonical()
     while canonical._kind_id in (112, 113, 114, 115):
         canonical = canonical.get_array_element_type().get_canonical()
@@ -212,7 +212,7 @@ def is_opaque(spelled: Type) -> bool:
 
 
 def _is_fixed(spelled: Type) -> bool:
-    """Whether a program's variable of this type keeps its value."""
+    """Tell whether a program's variable of this type keeps its value."""
     canonical = spelled.get_canonical()
     if canonical.get_address_space() == n.CONSTANT:
         return True
@@ -222,9 +222,9 @@ def _is_fixed(spelled: Type) -> bool:
 
 
 def _offset_reader() -> Callable[[Cursor], int]:
-    """A function that gives the offset of a cursor's name in the file."""
+    """Return a function that gives the offset of a cursor's name in the file."""
     cindex = clang.library().cindex
-    # The bindings ask for the place where a macro is used, which is one for all its arguments.
+    # The bindings ask for the place of a macro's use, which is the same for all its arguments.
     locate = cindex.conf.lib["clang_getFileLocation"]
     number = ctypes.POINTER(ctypes.c_uint)
     locate.argtypes = [cindex.SourceLocation, ctypes.c_void_p, number, number, number]

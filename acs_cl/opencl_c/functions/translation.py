@@ -1,15 +1,15 @@
-"""Kernels as functions that another kernel calls: what a scheduler on the device is made of.
+"""Kernels as functions that another kernel calls: the parts of a scheduler on the device.
 
-In: the source of one program, its build options, a device, a prefix for all its names. Out:
-`Functions`: one text, and for each kernel the entry to call, how its arguments are packed and what
-it needs; for kernels that cannot become functions a reason. Invariant: an entry that is called for
-every item of a launch, with the item's identity in the context, computes what the kernel computes,
-bit for bit. Nothing in the text has a name that another program's text could have.
+Input: the source of one program, its build options, a device, a prefix for all its names. Output:
+`Functions`: one text, and for each kernel the entry to call, the packing of its arguments and its
+needs. Kernels that cannot become functions have a reason. Invariant: an entry is called for every
+item of a launch, with the item's identity in the context. It computes the same bits as the kernel.
+The text shares no name with another program's text.
 
-What is kept on disk does not know the prefix; it is put in at the end.
+Texts on disk do not have the prefix; it is put in at the end.
 """
 
-# Long because: what makes a function of a kernel is one sequence of steps.
+# Long because: the steps that turn a kernel into a function are one sequence.
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Function(NamedTuple):
     symbol: str  # of the entry to call
     fields: tuple[Field, ...]
     blob_bytes: int
-    local_bytes: int  # of the arena, for its `__local` variables; `__local` arguments come behind
+    local_bytes: int  # of the arena, for its `__local` variables; `__local` arguments follow
     barriers: bool  # it may wait for the other items of its group
     group_size: tuple[int, int, int] | None  # reqd_work_group_size
-    tiled: bool  # any cut of its items into groups is right
+    tiled: bool  # any division of its items into groups is right
     children: tuple[str, ...] = ()  # entries of functions whose items it may spawn
-    loops: tuple[str, ...] = ()  # of functions whose items it runs in a loop, and why
+    loops: tuple[str, ...] = ()  # functions whose items run in a loop, and why
 
 
 class Functions(NamedTuple):
@@ -63,12 +63,12 @@ class Functions(NamedTuple):
 
     text: str
     functions: dict[str, Function]
-    reasons: dict[str, str]  # why the other kernels cannot, by their names
+    reasons: dict[str, str]  # by name: why the other kernels cannot be called
     options: tuple[str, ...]  # those that matter for code generation
 
 
 def is_kept(source: str, options: BuildOptions, device: cl.Device | None) -> bool:
-    """Whether a translation is on disk, or could not be kept there."""
+    """Tell whether a translation is on disk, or could not be kept there."""
     if cache.folder() is None:
         return True
     words = clang.split_options(options)
@@ -79,13 +79,11 @@ def is_kept(source: str, options: BuildOptions, device: cl.Device | None) -> boo
 def translate(
     source: str, options: BuildOptions, device: cl.Device | None, prefix: str
 ) -> Functions:
-    """The kernels of a source as functions. `prefix` is an identifier.
-
-    Raises `CannotParse` or `CannotTranslate` where nothing can be said of the source.
-    """
+    """Translate the kernels of a source into functions. `prefix` is an identifier. Raises
+    `CannotParse` or `CannotTranslate` for the source as a whole."""
     words = clang.split_options(options)
     key = cache.key(source, f"functions {_FORMAT}", words, clang.facts_of(device))
-    # What a source includes is not part of the key, so such a translation is not kept.
+    # Included files are not part of the key, so such a translation is not kept.
     keep = not may_include(source, words)
     record = cache.load(key) if keep else None
     found = _from_record(record) if record is not None else None
@@ -111,8 +109,8 @@ def _translate(source: str, words: list[str], device: cl.Device | None) -> Funct
 
 
 def _edit(text: str, options: list[str], device: cl.Device | None, constants: bool) -> Functions:
-    """The functions of a preprocessed text. With `constants`, `__constant` arguments are read as
-    `__global` ones, which may leave a text that does not parse."""
+    """Translate a preprocessed text. With `constants`, `__constant` arguments are read as
+    `__global` ones, which may make a text that does not parse."""
     unit = clang.parse(text, options, device)
     tokens, survey = Tokens(text), Survey(unit)
     reserved = {token.text for token in tokens.all if _RESERVED.match(token.text)}
@@ -155,7 +153,7 @@ def _edit(text: str, options: list[str], device: cl.Device | None, constants: bo
 
 
 def _reach(survey: Survey, name: str) -> set[str]:
-    """All functions that one may call, itself included."""
+    """Return all functions that one may call, itself included."""
     found, new = {name}, [name]
     while new:
         for other in survey.functions[new.pop()].calls - found:
@@ -167,7 +165,7 @@ def _reach(survey: Survey, name: str) -> set[str]:
 def _sort_out(
     survey: Survey, reached: dict[str, set[str]], constants: bool
 ) -> tuple[dict[str, Blob], dict[str, str]]:
-    """How arguments are packed, for the kernels that can be called; reasons for the others."""
+    """Return the packed arguments of kernels that can be called, and reasons for the others."""
     blobs: dict[str, Blob] = {}
     reasons: dict[str, str] = {}
     recursive = {n for n, about in survey.functions.items() if any(
@@ -191,7 +189,7 @@ def _sort_out(
 
 
 def _spawning(tokens: Tokens, survey: Survey, sites: list[spawns.Site]) -> set[str]:
-    """The functions that spawn items."""
+    """Return the functions that spawn items."""
     places = [tokens.all[site.bound[0]].at for site in sites]
     return {
         name
@@ -204,7 +202,7 @@ def _spawning(tokens: Tokens, survey: Survey, sites: list[spawns.Site]) -> set[s
 def _needs(
     survey: Survey, reached: dict[str, set[str]], spawning: set[str]
 ) -> tuple[set[str], set[str]]:
-    """The functions that need the context, and those that need the arena."""
+    """Return the functions that need the context, and the ones that need the arena."""
     asks = {n for n, about in survey.functions.items() if about.builtins & rename.IDENTITY}
     asks |= spawning
     keeps = {n for n, about in survey.functions.items() if about.locals}
@@ -220,10 +218,10 @@ def _needs(
 def _hoist(
     tokens: Tokens, survey: Survey, reached: dict[str, set[str]], wanted: set[str]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Where the arena of each function ends, and what has to stand before each."""
+    """Return the end of each function's arena, and the text to put before each function."""
     ends: dict[str, int] = {}
     before: dict[str, str] = {}
-    # Who is called comes first: its variables lie below those of its callers.
+    # Called functions come first: their variables are below those of their callers.
     for name in sorted(wanted, key=lambda name: (len(reached[name]), name)):
         about = survey.functions[name]
         start = max((ends[other] for other in reached[name] - {name}), default=0)
@@ -235,11 +233,11 @@ def _hoist(
 def _text(
     tokens: Tokens, survey: Survey, wanted: set[str], hoisted: dict[str, str], globally: set[str]
 ) -> str:
-    """The declarations that the wanted functions need, edited."""
+    """Return the edited declarations that the wanted functions need."""
     pieces = []
     used = wanted.union(*(survey.functions[name].builtins for name in wanted))
     for begin, end in rename.chunks(tokens, survey.ends):
-        if _DISABLES.match(tokens.all[begin].text):  # as would hold for the next program
+        if _DISABLES.match(tokens.all[begin].text):  # it would also apply to the next program
             continue
         offsets = [token.at for token in tokens.all[begin:end]]
         names = {survey.declared[at] for at in offsets if at in survey.declared}
@@ -267,7 +265,7 @@ def _constants(survey: Survey, names: set[str]) -> list[tuple[int, int]]:
 
 
 def _restore_pragmas(text: str) -> str:
-    """What a program says to the compiler must not reach into the next one."""
+    """Restore pragmas at the end, so that they do not apply to the next program."""
     if "FP_CONTRACT" in text:
         text += "#pragma OPENCL FP_CONTRACT DEFAULT\n"
     if re.search(r"#\s*pragma\s+pack", text):

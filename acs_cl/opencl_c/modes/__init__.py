@@ -1,1 +1,1 @@
-"""What a kernel's body may do to the memory behind its pointers."""
+"""The effects of a kernel's body on the memory behind its pointers."""

@@ -1,17 +1,20 @@
-"""What a kernel may do to the memory behind each of its pointer arguments, read from its body.
+"""Modes: how a kernel may use the memory behind each pointer argument, read from its body.
 
-In: a kernel of a parsed unit. Out: a mode ('', 'r', 'w', 'rw') and a reason for each parameter,
-and whether memory is touched that no argument names. Invariant: soundness. The walk knows which
-expressions read, write or only pass on an address; anything it does not know counts as read and
-written, and as a pointer that may point anywhere.
+Input: a kernel of a parsed unit. Output: a mode ('', 'r', 'w', 'rw') and a reason for each
+parameter, and whether memory is touched that no argument names. Invariant: soundness. The walk
+knows which expressions read, write or only pass on an address. Anything it does not know counts as
+read and written, and as a pointer to anywhere.
 
-The analysis follows pointers through variables, helpers and casts without regard to the order of
-statements: every variable has one set of places that it may point to (Andersen's analysis, fields
-and calls not told apart), and the functions that the kernel reaches are walked until no set grows.
-A place is a tuple: ("argument", i) the memory behind parameter i; ("variable", key) a variable's
-own memory, whose contents are tracked; ("program", 0) program-scope memory; ("constant", 0) memory
-nobody can write; ("far", 0) and ("near", 0) memory that a pointer of unknown origin points to,
-global or the work-item's and group's own.
+The analysis follows pointers through variables, helpers and casts, without regard to the order of
+statements. Every variable has one set of places that it may point to (Andersen's analysis; fields
+and calls are not distinguished). The functions that the kernel reaches are walked until no set
+grows. A place is a tuple:
+- ("argument", i): the memory behind parameter i;
+- ("variable", key): a variable's own memory, whose contents are tracked;
+- ("program", 0): program-scope memory;
+- ("constant", 0): memory that is never written;
+- ("far", 0) and ("near", 0): the target of a pointer of unknown origin, in global memory or in the
+  work-item's and group's own.
 """
 
 # Long because: the rules of one walk belong on one page.
@@ -37,7 +40,7 @@ _CONSTANT: Place = ("constant", 0)
 
 
 class Bodies(NamedTuple):
-    """What the body of a kernel may do."""
+    """The effects of a kernel's body."""
 
     modes: tuple[tuple[str, str], ...]  # mode and reason for each parameter, in order
     anywhere: str
@@ -56,7 +59,7 @@ class Function(NamedTuple):
 
 
 def analyse(unit: clang.Unit, kernel: Cursor) -> Bodies:
-    """The modes of all parameters of `kernel`, a definition in `unit`."""
+    """Return the modes of all parameters of `kernel`, a definition in `unit`."""
     with clang.LOCK:
         walk = _Walk(kernel, unit.has_unions)
         walk.run()
@@ -65,7 +68,7 @@ def analyse(unit: clang.Unit, kernel: Cursor) -> Bodies:
 
 class _Walk:
     def __init__(self, kernel: Cursor, puns: bool) -> None:
-        self.puns = puns  # a union lets a number be read where a pointer was written, or back
+        self.puns = puns  # a union may be written as a pointer and read as a number, or the reverse
         self.functions: dict[int, Function] = {}
         self.contents: dict[Place, Places] = {}
         self.escaped: set[Place] = set()
@@ -165,7 +168,7 @@ class _Walk:
                 self._escape(value, "its address is stored")
 
     def _escape(self, value: Places, why: str, flags: str = "rw") -> None:
-        """Somebody unknown has these addresses from now on."""
+        """Note that unknown code has these addresses from now on."""
         for place in value:
             if place[0] == "argument":
                 for flag in flags:
@@ -250,7 +253,7 @@ class _Walk:
         return kind in (n.ARRAY_SUBSCRIPT_EXPR, n.STRING_LITERAL, n.COMPOUND_LITERAL)
 
     def _place(self, node: Node) -> Places:
-        """The places that an lvalue may be; anything else gets a place of its own."""
+        """Return the places that an lvalue may be. Any other expression gets a new place."""
         kind = node.kind
         if kind == n.DECL_REF_EXPR and self._is_lvalue(node):
             return frozenset({self._variable(node)})
@@ -329,7 +332,7 @@ class _Walk:
             return second
         if node.operator in n.COMPARISONS:
             return _NOWHERE
-        if node.shape == n.POINTER:  # pointer plus number: the number leads nowhere
+        if node.shape == n.POINTER:  # pointer plus number: the number is no address
             return (first if left.shape == n.POINTER else _NOWHERE) | (
                 second if right.shape == n.POINTER else _NOWHERE
             )
@@ -377,7 +380,8 @@ class _Walk:
         return value
 
     def _reinterpret(self, value: Places, node: Node, child: Node) -> None:
-        """Variables seen through a pointer of another type: a number may become a pointer there."""
+        """Note that a pointer of another type sees a variable, whose number may become a
+        pointer."""
         if {node.pointee, child.pointee} <= {n.NUMBER, n.VECTOR, n.BOOL}:
             return
         for place in value:
@@ -435,7 +439,7 @@ class _Walk:
         effects = builtins.effects(name, len(values))
         if effects is None:
             for argument, value in zip(arguments, values, strict=True):
-                # Nobody takes a const away again behind a declaration that cannot be seen.
+                # Code behind an invisible declaration does not cast const away again.
                 flags = "r" if argument.pointee_const else "rw"
                 self._escape(value, f"passed to unknown function {name}", flags)
                 if argument.shape == n.POINTER and _FAR in value:
@@ -447,7 +451,8 @@ class _Walk:
     def _apply(
         self, name: str, arguments: list[Node], values: list[Places], effects: tuple[str, ...]
     ) -> Places:
-        """A built-in of known effects: what it reads may come out of it, or go where it writes."""
+        """Apply a built-in of known effects. Values that it reads may go where it writes, or come
+        out."""
         carried: set[Place] = set()
         for argument, value, flags in zip(arguments, values, effects, strict=True):
             if argument.shape != n.POINTER:
@@ -489,13 +494,13 @@ _RULES: dict[int, Callable[[_Walk, Node], Places]] = {
 
 
 def _unknown(node: Node) -> Place:
-    """The place that a pointer of unknown origin points to."""
+    """Return the place that a pointer of unknown origin points to."""
     near = node.shape == n.POINTER and node.pointee_space in (n.LOCAL, n.PRIVATE)
     return _NEAR if near else _FAR
 
 
 def is_arrow(node: Node) -> bool:
-    """Whether this is `p->xy` on a pointer to a vector, which the tree shows without a name."""
+    """Tell whether this is `p->xy` on a vector's pointer, which the tree shows without a name."""
     if node.kind != n.UNEXPOSED_EXPR or len(node.children) != 1:
         return False
     child = node.children[0]
@@ -507,7 +512,7 @@ def is_arrow(node: Node) -> bool:
 
 
 def called(callee: Node) -> Cursor | None:
-    """The function that a call names, or None."""
+    """Return the function that a call names, or None."""
     while callee.kind in (n.UNEXPOSED_EXPR, n.PAREN_EXPR) and len(callee.children) == 1:
         callee = callee.children[0]
     return callee.reference if callee.kind == n.DECL_REF_EXPR else None

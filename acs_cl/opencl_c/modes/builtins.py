@@ -1,8 +1,8 @@
-"""What the built-in functions of OpenCL C do to the memory that their pointer arguments point to.
+"""Effects of OpenCL C's built-in functions on the memory of their pointer arguments.
 
-In: a function's name and the number of its arguments. Out: one of '', 'r', 'w', 'rw' for each
-argument, or None for a function that is not in the tables. Invariant: a name is only in a table
-if the specification says so; everything else is for the caller to treat as read and written.
+Input: a function's name and the number of its arguments. Output: one of '', 'r', 'w', 'rw' for each
+argument, or None for a function that is not in the tables. Invariant: the tables only have facts of
+the specification. The caller treats any other function as reading and writing everything.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 
 _LOADS = re.compile(r"vloada?(_half)?\d*$|prefetch$|wait_group_events$|printf$|get_fence$"
                     r"|(intel_)?sub_group_block_read\w*$")  # fmt: skip
-# The value that is stored comes first and is no pointer; the rest of these write what they are
-# given to put a second result in.
+# The stored value comes first and is no pointer. The other arguments are pointers that get a second
+# result.
 _STORES = re.compile(
     r"vstorea?(_half)?\d*(_rt[ezpn])?$|(intel_)?sub_group_block_write\w*$"
     r"|(native_|half_)?sincos$|fract$|modf$|frexp$|remquo$|lgamma_r$"
@@ -30,7 +30,7 @@ _ATOMIC_LOADS = re.compile(r"atomic_load(_explicit)?$")
 
 
 def effects(name: str, count: int) -> tuple[str, ...] | None:
-    """What a built-in does to each of its `count` arguments' memory, None if it is not known."""
+    """Return the effects on each of the `count` arguments' memory. None: not known."""
     if _LOADS.match(name) or _ATOMIC_LOADS.match(name):
         return ("r",) * count
     if _STORES.match(name):
@@ -45,10 +45,10 @@ def effects(name: str, count: int) -> tuple[str, ...] | None:
 
 
 def returns_its_argument(name: str) -> bool:
-    """Whether a built-in only converts a pointer."""
+    """Tell whether a built-in only converts a pointer."""
     return name in _SAME_POINTER
 
 
 def copies(name: str) -> bool:
-    """Whether a built-in copies memory as it is, with whatever addresses are in it."""
+    """Tell whether a built-in copies memory as it is, including addresses in it."""
     return bool(_COPIES.match(name) or _TILE_COPIES.match(name))

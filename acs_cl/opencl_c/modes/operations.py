@@ -1,12 +1,12 @@
-"""How many operations of arithmetic a work-item of a kernel does, counted in its parsed body.
+"""Count the arithmetic operations of a kernel's work-item, in its parsed body.
 
-In: the functions of `bodies.analyse`, numbers for the kernel's parameters, sizes. Out: a number. A
-work-item in the middle of the launch is followed, with what it knows of whole numbers. Loops count
-as often as their bounds say.
+Input: the functions of `bodies.analyse`, numbers for the kernel's parameters, sizes. Output: a
+number. The walk follows a work-item in the middle of the launch, with the whole numbers it knows.
+Loops count as often as their bounds say.
 
-It is an estimate, to tell kernels that compute from those that wait for memory. A bound that is not
-known counts as `TURNS` turns, an unknown condition as the longer of its branches. Computing where
-an element is counts as nothing: it is part of the access.
+It is an estimate, which separates kernels that compute from kernels that wait for memory. An
+unknown bound counts as `TURNS` turns, an unknown condition as its longer branch. Computing the
+address of an element counts as nothing: it is part of the access.
 """
 
 # Long because: one walk follows all statements and expressions of one language.
@@ -27,12 +27,12 @@ TURNS = 8
 """Turns of a loop whose bounds are not known."""
 MOST_TURNS = 1 << 24
 DEEPEST = 16
-"""Calls inside of calls: OpenCL C has no recursion, a parser may be shown one."""
+"""Most nested calls. OpenCL C has no recursion, but a source may contain it."""
 
 WIDTH = 4
-"""Elements of a vector: most have so many."""
+"""Elements of a vector: the most common number."""
 LONG, LONGEST = 8, 16
-"""Operations of a function that is computed by a series; of those of two arguments."""
+"""Operations of a function computed by a series, with one and with two arguments."""
 QUOTIENT = 4
 """Operations of a division."""
 _LONG = re.compile(
@@ -50,7 +50,7 @@ _LESS, _MORE = frozenset({11, 13}), frozenset({12, 14})
 
 
 class Sizes(NamedTuple):
-    """Of a launch, in each of its dimensions."""
+    """Sizes of a launch, in each dimension."""
 
     items: Sequence[int]
     group: Sequence[int]
@@ -59,8 +59,8 @@ class Sizes(NamedTuple):
 def operations(
     functions: Mapping[int, bodies.Function], scalars: Mapping[int, int], sizes: Sizes
 ) -> int:
-    """Operations of one work-item. `functions`: the kernel, then those that it calls; `scalars`:
-    whole numbers by the position of their parameter."""
+    """Return the operations of one work-item. `functions`: the kernel, then the functions that it
+    calls. `scalars`: whole numbers by the position of their parameter."""
     kernel = next(iter(functions.values()))
     count = _Count(functions, sizes)
     for position, number in scalars.items():
@@ -69,7 +69,7 @@ def operations(
 
 
 class _Count:
-    """A walk along the body. `known` holds variables whose value is a known whole number."""
+    """A walk along the body. `known`: variables whose value is a known whole number."""
 
     def __init__(self, functions: Mapping[int, bodies.Function], sizes: Sizes) -> None:
         self.functions = functions
@@ -150,7 +150,7 @@ class _Count:
         return count
 
     def _turns(self, condition: Node, step: Node) -> tuple[float, int, float | None]:
-        """How often a loop turns, the key of its counter, and what that is in the middle."""
+        """Return the turns of a loop, the key of its counter, and the counter's middle value."""
         test, counted = _bare(condition), _bare(step)
         place = _bare(counted.children[0]) if counted.children else None
         if test.kind != n.BINARY_OPERATOR or place is None or place.kind != n.DECL_REF_EXPR:
@@ -166,7 +166,7 @@ class _Count:
         return min(max(turns, 0), MOST_TURNS), place.key, (start + end) // 2
 
     def _steps(self, step: Node, start: float, end: float) -> float | None:
-        """Steps from one number to another."""
+        """Return the steps from one number to another."""
         if step.kind == n.UNARY_OPERATOR and step.operator in n.INCREMENTS:
             return abs(end - start)
         if step.kind != n.COMPOUND_ASSIGNMENT:
@@ -185,11 +185,11 @@ class _Count:
     # ---- expressions ----
 
     def expression_of_step(self, step: Node) -> float:
-        """What a step costs: counting up is part of the loop."""
+        """Return the cost of a step. Counting up is part of the loop."""
         return 0 if _bare(step).kind == n.UNARY_OPERATOR else self.expression(step)
 
     def expression(self, node: Node) -> float:
-        """Operations of an expression, whose assignments are followed."""
+        """Return the operations of an expression, and follow its assignments."""
         kind = node.kind
         if kind == n.ARRAY_SUBSCRIPT_EXPR or node.literal is not None:
             return sum(self._calls(child) for child in node.children)
@@ -211,7 +211,7 @@ class _Count:
         return count
 
     def _calls(self, node: Node) -> float:
-        """Of functions that are called to say where something is."""
+        """Return the operations of functions that are called to compute an address."""
         if node.kind == n.CALL_EXPR:
             return self._call(node)
         return sum(self._calls(child) for child in node.children)
@@ -241,7 +241,7 @@ class _Count:
     # ---- whole numbers ----
 
     def value(self, node: Node) -> float | None:
-        """A whole number, if it is known."""
+        """Return a whole number, if it is known."""
         node = _bare(node)
         if node.literal is not None:
             return node.literal
@@ -291,7 +291,7 @@ class _Count:
             self.known[key] = value
 
     def _forget(self, nodes: Sequence[Node]) -> None:
-        """What is assigned below these is not known any more."""
+        """Forget the values of variables that are assigned below these nodes."""
         for node in nodes:
             counted = node.kind == n.UNARY_OPERATOR and node.operator in n.INCREMENTS
             assigned = node.kind == n.BINARY_OPERATOR and node.operator == n.ASSIGN
@@ -301,7 +301,7 @@ class _Count:
 
 
 def _bare(node: Node) -> Node:
-    """An expression without brackets and conversions."""
+    """Return an expression without brackets and conversions."""
     inside = (n.PAREN_EXPR, n.UNEXPOSED_EXPR, n.CAST_EXPR)
     while node.kind in inside and len(node.children) == 1 and node.literal is None:
         node = node.children[0]

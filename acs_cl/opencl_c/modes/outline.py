@@ -1,11 +1,11 @@
-"""What of a kernel decides where it touches its arguments: its integers, pointers and branches.
+"""Outline: the part of a kernel that decides where it touches its arguments.
 
-In: the functions of a kernel as nodes. Out: an outline, a program of nested lists that `reach` runs
-for the sizes and numbers of a launch, or the reason why there is none. Invariant: every access of a
-global argument is in it: a pointer is followed from variable to variable and into helpers, and
-where it goes to anything that is not followed (memory, a structure, an unknown function) the
-outline says `esc`, which stands for any access through it. Values that are no integers and no
-pointers are left out, with what only they need.
+That is its integers, pointers and branches. Input: the functions of a kernel as nodes. Output: an
+outline, a program of nested lists that `reach` runs for the sizes and numbers of a launch, or the
+reason why there is none. Invariant: it has every access of a global argument. A pointer is followed
+from variable to variable and into helpers. If it goes to anything else (memory, a structure, an
+unknown function), the outline says `esc`, which stands for any access through it. Values that are
+neither integers nor pointers are left out, with all that only they need.
 
 An operation is a list that begins with its name:
 k value · s slot · ? type · c type value · b sign type x y · cmp operator x y · neg/~ type x · ! x
@@ -32,7 +32,7 @@ from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
 
 Operation = list[Any]
-"""An operation while it is made; `outlines` says what it is to others."""
+"""An operation under construction; `outlines` defines its meaning."""
 
 LABEL, COMPOUND, CASE, DEFAULT, IF, SWITCH, WHILE, DO, FOR = range(201, 210)
 GOTO, INDIRECT_GOTO, CONTINUE, BREAK = 210, 211, 212, 213
@@ -59,7 +59,7 @@ class Unclear(Exception):  # noqa: N818  (an answer to the caller, not an error 
 
 
 class _Memory(NamedTuple):
-    """An lvalue in memory: somewhere in `bytes` from the pointer on; at it if `exact`."""
+    """An lvalue in memory: somewhere in `bytes` from the pointer on; if `exact`, at the pointer."""
 
     pointer: Operation
     bytes: int
@@ -67,14 +67,14 @@ class _Memory(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """An lvalue that is a variable of the work-item's own."""
+    """An lvalue that is a variable of the work-item."""
 
     number: int
     type: int  # 0 for pointers
 
 
 class _Other(NamedTuple):
-    """An lvalue that is not followed; `before` happens when it is looked at."""
+    """An lvalue that is not followed. `before`: operations of its evaluation."""
 
     before: Operation
 
@@ -83,7 +83,7 @@ _Place = _Memory | _Slot | _Other
 
 
 def outline(found: bodies.Bodies) -> Outline:
-    """The outline of a kernel: its functions, the kernel first. Raises `Unclear`."""
+    """Return the outline of a kernel: its functions, the kernel first. Raises `Unclear`."""
     walk = _Walk(found.functions)
     keys = list(found.functions)
     walk.function(keys[0], True)
@@ -91,7 +91,7 @@ def outline(found: bodies.Bodies) -> Outline:
 
 
 def has_effect(operation: object) -> bool:
-    """Whether an operation does more than to give a value."""
+    """Tell whether an operation does more than return a value."""
     if not isinstance(operation, list):
         return False
     if operation and isinstance(operation[0], str) and operation[0] in _EFFECTS:
@@ -243,7 +243,7 @@ class _Walk:
             return [",", first, loop]
         if len(parts) == 3 and parts[0].kind == n.DECL_STMT:
             return [",", self._statement(parts[0]), self._freely(parts[1:])]
-        return self._freely(parts)  # which part is missing, the tree does not tell
+        return self._freely(parts)  # the tree does not tell which part is missing
 
     def _loop(self, condition: Node, body: Node, step: Node | None) -> Operation:
         self.assigned.append(set())
@@ -256,8 +256,8 @@ class _Walk:
         return ["loop", self._list(slots), test, inside, after, induction]
 
     def _induction(self, step: Node | None, elsewhere: set[int]) -> Operation | None:
-        """[slot, type, distance, sign] of a counter that only the step changes, by a value that the
-        loop does not change."""
+        """Return [slot, type, distance, sign] of a counter that only the step changes, by a
+        constant."""
         while step is not None and step.kind == n.PAREN_EXPR:
             step = step.children[0]
         if step is None or not step.children:
@@ -275,7 +275,7 @@ class _Walk:
         return None
 
     def _freely(self, parts: list[Node]) -> Operation:
-        """Parts that run any number of times in any state."""
+        """Return an operation for parts that run any number of times in any state."""
         self.assigned.append(set())
         inside = [self._several([part]) for part in parts]
         slots = self._list(self._within())
@@ -380,7 +380,7 @@ class _Walk:
     # ---- values ----
 
     def _number(self, node: Node) -> Operation:
-        """The value of an integer; any integer where it is none that is followed."""
+        """Return the value of an integer. Any integer stands for values that are not followed."""
         value = self._value(node)
         return value if node.number else [",", value, ["?", 64]]
 
@@ -427,7 +427,7 @@ class _Walk:
         return self._perhaps(node, node.children, "used in an expression that is not understood")
 
     def _perhaps(self, node: Node, children: list[Node], why: str) -> Operation:
-        """The value of something that may evaluate these parts or not."""
+        """Return the value of an expression that may or may not evaluate these parts."""
         self.assigned.append(set())
         parts: list[Operation] = [
             self._given_away(child, why) if n.is_expression(child.kind) else self._statement(child)
@@ -545,7 +545,7 @@ class _Walk:
         elif not right.number or operator not in _SIGNS:
             more = [",", value, ["?", place.type]]
         else:
-            # the right side is already of the type that both are computed in, but for shifts
+            # the right side already has the type of the computation, except in shifts
             wide = place.type if abs(place.type) >= 32 else 32
             kind = wide if operator in (8, 9) else right.number
             old = ["c", kind, ["s", place.number]]
@@ -661,9 +661,9 @@ class _Walk:
 
 
 def _addresses_taken(node: Node, found: set[int]) -> None:
-    """Variables whose address is taken below a node."""
+    """Collect the variables whose address is taken below a node."""
     if node.kind == n.UNARY_OPERATOR and node.operator == n.ADDRESS_OF:
-        below = node.children[0]  # an element or a member is never of a variable that is followed
+        below = node.children[0]  # no part of a variable that is followed
         while (
             below.children
             and below.kind not in (n.ARRAY_SUBSCRIPT_EXPR, n.MEMBER_REF_EXPR)
@@ -677,7 +677,7 @@ def _addresses_taken(node: Node, found: set[int]) -> None:
 
 
 def _reads(operation: object) -> set[int]:
-    """The slots that an operation looks at."""
+    """Return the slots that an operation reads."""
     if not isinstance(operation, list):
         return set()
     if len(operation) == 2 and operation[0] == "s":
@@ -686,7 +686,7 @@ def _reads(operation: object) -> set[int]:
 
 
 def _declared(operation: object) -> set[int]:
-    """The slots of variables that are declared in it."""
+    """Return the slots of variables that are declared in it."""
     if not isinstance(operation, list):
         return set()
     found: set[int] = {operation[1]} if operation and operation[0] == "new" else set()
@@ -694,7 +694,7 @@ def _declared(operation: object) -> set[int]:
 
 
 def _touches(operation: object, functions: list[Operation]) -> bool:
-    """Whether arguments' memory may be touched, or their addresses go anywhere."""
+    """Tell whether arguments' memory may be touched, or their addresses passed on."""
     if not isinstance(operation, list):
         return False
     if operation and operation[0] in ("r", "w", "rng", "esc"):

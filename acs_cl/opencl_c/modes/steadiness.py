@@ -1,9 +1,8 @@
-"""Whether launches of a kernel may end otherwise from the same memory, by the order in which their
-work-items come to their atomics.
+"""Steadiness: whether the order of work-items at their atomics can change a kernel's result.
 
-In: the functions of a kernel as plain nodes. Out: '' or the reason. Invariant: '' only if there are
-no atomics, or all that are aimed at one variable commute, are of integers, and give nothing back
-that is used. What reads such memory by other means, beside them, is a race of the program's own.
+Input: the functions of a kernel as plain nodes. Output: '' or the reason. Invariant: '' only if
+there are no atomics, or all atomics on one variable commute, are of integers, and return no value
+that is used. Other reads of such memory at the same time are a race of the program itself.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _COMPOUND, _IF, _WHILE, _DO, _FOR, _CASES = 202, 205, 207, 208, 209, (203, 204)
 
 
 def unsteady(functions: Mapping[int, bodies.Function]) -> str:
-    """Why launches may differ, '' if they cannot by their atomics. The kernel comes first."""
+    """Return why launches may differ by their atomics. '': they cannot. The kernel comes first."""
     aimed: dict[int, set[str]] = {}
     own = {p.key for p in next(iter(functions.values())).parameters}
     for function in functions.values():
@@ -43,12 +42,12 @@ def unsteady(functions: Mapping[int, bodies.Function]) -> str:
     everywhere = set().union(*aimed.values(), set())
     several = next((one for one in aimed.values() if len(one) > 1), set())
     if not several and not aimed.keys() <= own and len(everywhere) > 1:
-        several = everywhere  # it is not known which of them meet
+        several = everywhere  # it is not known which of them use the same memory
     return f"its atomic {' and '.join(sorted(several))} may meet" if several else ""
 
 
 def _atomics(body: Iterable[Node]) -> list[tuple[Node, bool]]:
-    """The calls of atomics, and whether what they give back is used."""
+    """Return the calls of atomics, and whether their results are used."""
     found: list[tuple[Node, bool]] = []
     left = [(statement, False) for statement in body]
     while left:
@@ -61,7 +60,7 @@ def _atomics(body: Iterable[Node]) -> list[tuple[Node, bool]]:
 
 
 def _is_used(parent: Node, at: int) -> bool:
-    """Whether the value of a child is looked at."""
+    """Tell whether the value of a child is used."""
     kind, last = parent.kind, len(parent.children) - 1
     if kind == _COMPOUND:
         return False
@@ -75,13 +74,13 @@ def _is_used(parent: Node, at: int) -> bool:
 
 
 def _name(call: Node) -> str:
-    """Of a built-in function; '' for those with a body, which are walked themselves."""
+    """Return the name of a built-in function. '': it has a body, which is walked itself."""
     target = bodies.called(call.children[0]) if call.children else None
     return "" if target is None or target.is_definition() else target.spelling
 
 
 def _variable(node: Node) -> int:
-    """The variable that a pointer is made from, 0 if that is not plain."""
+    """Return the variable that a pointer is made from. 0: not simple enough."""
     while node.kind != n.DECL_REF_EXPR:
         if not node.children:
             return 0

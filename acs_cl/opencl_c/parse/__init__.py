@@ -1,1 +1,1 @@
-"""OpenCL C text to a syntax tree, as the device's own compiler would read it."""
+"""Parse OpenCL C into a syntax tree, as the device's own compiler would read it."""

@@ -1,13 +1,13 @@
-"""libclang, loaded at the first parse: OpenCL C text in, a syntax tree without errors out.
+"""libclang, loaded at the first parse: from OpenCL C text to a syntax tree without errors.
 
-In: source, build options as PyOpenCL reports them, the facts of a device. Out: a `Unit`, whose
-functions and kernels are found by name. Invariant: a unit has no error in it, and reads as the
-device's compiler reads it; where that cannot be said, `CannotParse` says why. A function that
-nobody declares is not such a case: it stands in the tree as a call of something unknown.
-Everything here and every walk over a unit runs under `LOCK`, because the tree is not safe to share.
+Input: source, build options as PyOpenCL reports them, the facts of a device. Output: a `Unit`,
+whose functions and kernels are found by name. Invariant: a unit has no error, and is read as the
+device's compiler reads it. If that is not certain, `CannotParse` says why. A function without a
+declaration is allowed: the tree has it as a call of an unknown function. Everything here, and every
+walk over a unit, runs under `LOCK`, because the tree is not safe to share.
 """
 
-# Long because: what libclang needs before it parses OpenCL C is one list of measures.
+# Long because: the preparations of libclang for OpenCL C are one list.
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PRELUDE_PATH = "/acs_cl_prelude.h"
 _STRING_LITERAL = 109
 
 _HARMLESS = re.compile(r"-(cl-|nv-|ffast-math$|W(?!p,)|w$|O|g|s$|v$)")
-"""Options that change how code is made, not how the source reads."""
+"""Options that change the generated code, not the reading of the source."""
 
 _UNDECLARED = re.compile(
     r"use of undeclared identifier '(\w+)'|implicit declaration of function '(\w+)'"
@@ -60,22 +60,22 @@ class Unit:
 
     @cached_property
     def data(self) -> bytes:
-        """The source as bytes, which is what offsets count."""
+        """Return the source as bytes, in which offsets count."""
         return self.source.encode("utf-8")
 
     @cached_property
     def ends(self) -> list[int]:
-        """Where the declarations at the top of the source end, in order."""
+        """Return the ends of the declarations at the top of the source, in order."""
         extents = (cursor.extent for cursor in self.top)
         return sorted(one.end.offset for one in extents if str(one.end.file) == SOURCE_PATH)
 
 
 class _Complaints(NamedTuple):
-    """What the parser does not understand."""
+    """Complaints of the parser about a source."""
 
     errors: list[tuple[int, str]]
     undeclared: frozenset[str]
-    undefined: frozenset[str]  # names that a condition takes for 0
+    undefined: frozenset[str]  # names that a condition reads as 0
 
 
 class _Library(NamedTuple):
@@ -89,7 +89,7 @@ _predefined: dict[tuple[str, ...], frozenset[str]] = {}
 
 
 def library() -> _Library:
-    """The bindings, what parses, and a function that lists a cursor's children."""
+    """Return the bindings, the parser, and a function that lists a cursor's children."""
     global _library
     with LOCK:
         if _library is None:
@@ -125,15 +125,16 @@ def library() -> _Library:
 
 
 def _leave_quietly(cindex: ModuleType) -> None:
-    # Trees that live to the end of the process would be freed after the bindings' own globals are
-    # gone, and complain. The process is ending: nothing has to be freed.
+    # Trees that live to the end of the process would be freed after the globals of the bindings,
+    # and complain. The process is ending, so nothing has to be freed.
     for kind in (cindex.TranslationUnit, cindex.Index):
         if "__del__" in vars(kind):
             del kind.__del__
 
 
 def _child_collector(cindex: ModuleType) -> Collect:
-    # cindex's own get_children makes a new C callback a call; one for all is three times as fast.
+    # cindex's own get_children makes a C callback for each call; one for all is three times as
+    # fast.
     found: list[Cursor] = []
 
     def visit(child: Cursor, parent: Cursor, data: object) -> int:
@@ -142,7 +143,8 @@ def _child_collector(cindex: ModuleType) -> Collect:
 
     prototype = ctypes.CFUNCTYPE(ctypes.c_int, cindex.Cursor, cindex.Cursor, ctypes.py_object)
     callback = prototype(visit)
-    # By item, not by attribute: a function object of our own, so that cindex's types stay as set.
+    # Look up by item, not by attribute: this makes a new function object, and leaves cindex's types
+    # as they are.
     visit_children = cindex.conf.lib["clang_visitChildren"]
     visit_children.argtypes = [cindex.Cursor, prototype, ctypes.py_object]
 
@@ -158,7 +160,7 @@ def _child_collector(cindex: ModuleType) -> Collect:
 
 
 def parser_options(options: BuildOptions) -> list[str]:
-    """Those of the build options that change how the text reads, as the parser spells them."""
+    """Return the build options that change the reading of the text, in the parser's spelling."""
     words = split_options(options)
     out = [files.HERE]
     i = 0
@@ -214,7 +216,7 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
         if environment.stringizes:
             made = names.words_of(_made_strings(tree.cursor, "\n".join(texts)))
             strange |= {name for name in made if name.startswith(macros.UNKNOWN)}
-            # also the text of constants, which OpenCL leaves to the driver
+            # with the text of constants, which OpenCL leaves to the driver
             constants = prelude.macros(prelude.text(environment.facts, frozenset()))
             made |= {name for name in constants if name[0].isupper()}
             if environment.ask(names.Asked(named=frozenset(made))):
@@ -231,7 +233,7 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
         undeclared = tuple(sorted(calls.union(undeclared)))
     files.refuse_ambiguous(included, words)
     if any("typeof" in text for text in texts):
-        # The tree shows the type of an array parameter as an array, which it is not.
+        # The tree shows the type of an array parameter as an array, but it is a pointer.
         raise CannotParse("the source uses typeof")
     has_unions = any(re.search(r"\bunion\b", text) for text in texts)
     functions, kernels = {}, {}
@@ -245,7 +247,7 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
 
 
 def _made_strings(cursor: Cursor, text: str) -> Iterator[str]:
-    """The strings below a cursor that macros made: a text does not have them."""
+    """Return the strings below a cursor that macros made: the text does not have them."""
     for child in library().collect(cursor):
         if child._kind_id == _STRING_LITERAL and child.spelling not in text:
             yield child.spelling
@@ -256,7 +258,7 @@ def _tree(
     environment: Environment, source: str, words: list[str], standard: str,
     undeclared: tuple[str, ...],
 ) -> tuple[Tree, _Complaints]:  # fmt: skip
-    """A tree, and what is wrong in it. `undeclared` are functions that the header declares."""
+    """Return a tree and its errors. `undeclared`: functions that the header declares."""
     cindex, index, _ = library()
     facts = environment.facts
     target = f"spir{'64' if facts.address_bits == 64 else ''}-unknown-unknown"
@@ -295,7 +297,7 @@ def _tree(
 def _predefined_macros(
     cindex: ModuleType, index: Index, standard: str, target: str
 ) -> frozenset[str]:
-    """The macros that the parser defines by itself."""
+    """Return the macros that the parser defines by itself."""
     key = (standard, target)
     if key not in _predefined:
         tree = index.parse(
@@ -311,18 +313,18 @@ def _predefined_macros(
 
 
 def is_kernel(cursor: Cursor) -> bool:
-    """Whether a function definition is a kernel."""
-    # Attributes are opaque in this tree; the printed declaration shows them with macros expanded.
+    """Tell whether a function definition is a kernel."""
+    # Attributes are opaque in this tree. The printed declaration shows them with macros expanded.
     return re.search(r"\b(__)?kernel\b", declaration_text(cursor)) is not None
 
 
 def declaration_text(cursor: Cursor) -> str:
-    """A function's declaration with its attributes, without its body, macros expanded."""
+    """Return a function's declaration with attributes, without body, macros expanded."""
     return printed(cursor, whole=False)
 
 
 def printed(cursor: Cursor, whole: bool = True) -> str:
-    """A declaration as the parser prints it, macros expanded."""
+    """Return a declaration as the parser prints it, macros expanded."""
     cindex = library().cindex
     lib = cindex.conf.lib
     policy = lib.clang_getCursorPrintingPolicy(cursor)
@@ -334,6 +336,6 @@ def printed(cursor: Cursor, whole: bool = True) -> str:
 
 
 def is_of_prelude(cursor: Cursor) -> bool:
-    """Whether a declaration is the header's that is put before every source."""
+    """Tell whether a declaration comes from the header before every source."""
     where = cursor.location.file
     return where is None or where.name == _PRELUDE_PATH

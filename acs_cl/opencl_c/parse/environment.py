@@ -1,10 +1,10 @@
-"""What a source is read with besides its own text: the macros of its compiler.
+"""Environment: the macros of the device's compiler, with which a source is read.
 
-In: a device, build options, and bit by bit what a source leaves to its compiler. Out: for each name
-what it stands for, as lines that are put before the source, and the standard to read it by.
-Invariant: a name of unknown value stands for an identifier that nobody declares, so that the source
-is refused exactly where it uses it; the rest is what the compiler said. Without a device, and where
-a driver does not tell, only what OpenCL promises counts.
+Input: a device, build options, and step by step the names that a source leaves to its compiler.
+Output: definitions for these names, as lines to put before the source, and the language standard.
+Invariant: a name of unknown value becomes an identifier without a declaration. So the source is
+refused exactly where it uses the name. All other values are the compiler's. Without a device, and
+if a driver does not tell, only the promises of OpenCL count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ANSWER, _OF = "acs_answer_", "_acs_of_"
 
 
 class Environment:
-    """What the compiler of a device was found to say, for one source."""
+    """The answers of a device's compiler for one source."""
 
     def __init__(self, device: cl.Device | None, options: BuildOptions) -> None:
         self.facts = facts_of(device)
@@ -34,11 +34,11 @@ class Environment:
         self._device = device
         self._words = split_options(options)
         self._constants: set[str] = set()
-        """Those of OpenCL that are no macros there, and are here."""
+        """Constants of OpenCL that are macros here and not there."""
         self.stringizes = False
 
     def ask(self, asked: Asked) -> bool:
-        """Have answered what a text leaves to its compiler; whether anything is new."""
+        """Ask about names that a text leaves to its compiler; return whether anything is new."""
         if asked.unclear:
             raise CannotParse(asked.unclear)
         self.stringizes |= asked.stringizes
@@ -48,7 +48,7 @@ class Environment:
             self._answer(new | {_VERSION} - set(self.macros), asked.tested | asked.questions)
         if ELIFDEF in asked.questions and self.macros[ELIFDEF] is None:
             raise CannotParse("the compiler may not know #elifdef and #elifndef")
-        # A test finds out that they are no macros, so they cannot be macros here.
+        # A test shows that they are no macros, so they cannot be macros here.
         tested = asked.tested & self._constants
         self._constants -= tested
         self.macros.update(dict.fromkeys(tested))
@@ -65,7 +65,7 @@ class Environment:
                     if name in tested:
                         raise depends_on(name)
                     told[name] = macros.UNKNOWN + name
-                # A constant that is no macro there keeps the value that the header here gives it.
+                # A constant that is no macro there keeps its value from the header here.
                 self._constants |= {
                     n for n, text in told.items() if text is None and n[:4] == "CLK_"
                 }
@@ -78,13 +78,13 @@ class Environment:
             self.macros[name] = text
 
     def meet(self, names: Iterable[str]) -> bool:
-        """The parser met names that nothing declares: have answered what they are to the compiler;
-        whether anything is new. Raises `CannotParse` if nobody knows what one stands for, or if
-        only its compiler has the text of a macro."""
+        """Ask about names without a declaration that the parser met; return whether anything is
+        new. Raises `CannotParse` if a name's value is not known, or if only the compiler has the
+        text of a macro."""
         found = set(names)
         questions = {name for name in found if name.startswith(_ANSWER)}
         for name in sorted(questions):
-            if name.endswith(_OF):  # not of a name
+            if name.endswith(_OF):  # not about a name
                 raise depends_on(name[len(_ANSWER) : -len(_OF)])
         if self.ask(
             Asked(tested=frozenset(found - questions), questions=frozenset(map(_asks, questions)))
@@ -98,8 +98,8 @@ class Environment:
         return False
 
     def give_back(self, undeclared: Iterable[str]) -> bool:
-        """Macros whose text has a name that the parser does not know stand for themselves; whether
-        there are any."""
+        """Let macros stand for themselves if their text has an unknown name; return whether there
+        are any."""
         strange = set(undeclared)
         found = [
             name for name, text in self.macros.items()
@@ -110,16 +110,17 @@ class Environment:
         return bool(found)
 
     def standards(self, given: list[str]) -> list[str]:
-        """The standards to try, as options."""
+        """Return the standards to try, as options."""
         if given:
             return given[-1:]
         version = self.macros.get(_VERSION) or ""
         told = [f"-cl-std=CL{version[0]}.{version[1]}"] if re.match(r"\d\d0$", version) else []
-        # Without the option the language is OpenCL C 1.2, but some drivers take their newest.
+        # Without the option the language is OpenCL C 1.2, but some drivers use their newest.
         return list(dict.fromkeys([*told, "-cl-std=CL1.2", "-cl-std=CL3.0"]))
 
     def definitions(self, there: Iterable[str] = ()) -> list[str]:
-        """Lines that define what the compiler does. `there` are the macros that the reader has."""
+        """Return lines that define the compiler's macros. `there`: macros that the reader has
+        already."""
         lines = []
         known = set(there)
         for name, text in self.macros.items():
@@ -138,11 +139,11 @@ class Environment:
 
 
 def depends_on(name: str) -> CannotParse:
-    """The refusal of a source for a macro."""
+    """Return the refusal of a source because of a macro."""
     return CannotParse(f"the source depends on the compiler's macro {name}")
 
 
 def _asks(name: str) -> str:
-    """The question that a name was made for; any other name as it is."""
+    """Return the question that a name was made for, or the name itself."""
     question, separator, what = name.removeprefix(_ANSWER).partition(_OF)
     return f"{question}({what})" if separator else name

@@ -1,7 +1,7 @@
-"""Files that a source includes: read, refused where it is unclear which are meant, and told apart.
+"""Files that a source includes: read, compared, and refused if it is unclear which are meant.
 
-In: their names as the parser met them, and the words of the options. Out: texts, or a digest that
-is another one as soon as the parser might read something else.
+Input: their names from the parser, and the words of the options. Output: texts, or a digest that
+changes as soon as the parser might read something else.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from acs_cl.devices.facts import CannotParse
 from acs_cl.host.digest import digest
 
 HERE = "-I."
-"""Some drivers look for files that a source includes in the current folder first."""
+"""Some drivers look for included files in the current folder first."""
 
 
 def read(paths: Sequence[str]) -> list[str]:
-    """The texts of files."""
+    """Return the texts of files."""
     texts = []
     for path in paths:
         try:
@@ -32,8 +32,8 @@ def read(paths: Sequence[str]) -> list[str]:
 
 
 def refuse_ambiguous(paths: Sequence[str], words: Sequence[str]) -> None:
-    """Refuse a file that another one could stand for: in which order folders are looked through is
-    the driver's business."""
+    """Refuse a file if another one could be meant: each driver searches folders in its own
+    order."""
     folders = _folders(words)
     for path in paths:
         for folder in folders:
@@ -47,11 +47,9 @@ def refuse_ambiguous(paths: Sequence[str], words: Sequence[str]) -> None:
 
 
 def digest_of(paths: Sequence[str], words: Sequence[str]) -> str | None:
-    """Tell what is included now from what was; None: that cannot be said.
-
-    A file may also get in front of another one. Among the folders of the options that is refused.
-    Beside a file that includes others, the time of its folder tells.
-    """
+    """Return a digest of the included files, which changes with them. None: not known. Another file
+    may also take the place of an included one. In folders of the options that is refused. In the
+    folder of a file with includes, the folder's time shows it."""
     try:
         refuse_ambiguous(paths, [HERE, *words])
         texts = read(paths)
@@ -64,6 +62,6 @@ def digest_of(paths: Sequence[str], words: Sequence[str]) -> str | None:
 
 
 def _folders(words: Sequence[str]) -> list[str]:
-    """Those that included files are looked for in."""
+    """Return the folders that are searched for included files."""
     folders = [word[2:] for word in words if word.startswith("-I") and len(word) > 2]
     return folders + [folder for word, folder in itertools.pairwise(words) if word == "-I"]

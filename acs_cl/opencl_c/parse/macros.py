@@ -1,12 +1,12 @@
-"""What the compiler of a device makes of names and questions, asked of that compiler.
+"""Macros of a device's compiler, asked of that compiler.
 
-The macros of a compiler decide what a source is, and nothing lists them. So each name that a source
-leaves to its compiler is put into a program that the driver builds: whether it is a macro decides
-which kernels that program has, and the text of a macro stands in the types of their parameters.
+The macros decide how a source is read, and no interface lists them. So the driver builds a program
+with each name that a source leaves to its compiler. Whether the name is a macro decides which
+kernels that program has. The text of a macro shows in the types of their parameters.
 
-In: a device, build options, names and questions. Out: for each what the source is to be read with.
-Invariant: nothing runs on the device, and nothing is guessed: where a driver does not tell, the
-answer says that it is unknown. An answer is kept in memory and on disk, by driver and options.
+Input: a device, build options, names and questions. Output: for each its meaning in the source.
+Invariant: nothing runs on the device, and nothing is guessed: if a driver does not tell, the answer
+is 'unknown'. An answer is kept in memory and on disk, by driver and options.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse.names import ELIFDEF, TRIGRAPHS
 
 Answer = str | None
-"""The text that a macro stands for, which is its own name where that is the driver's business; None
-for what is no macro. A question is answered "0" or "1"."""
+"""The text of a macro, which is its own name if only the driver uses it. None: no macro. A question
+is answered "0" or "1"."""
 
 UNKNOWN = "acs_unknown_"
-"""Begins the answer for a macro of which nobody can say what it stands for."""
+"""Begins the answer for a macro whose text cannot be found out."""
 
 _FORMAT = 1  # raise it when the questions or the record change
 _FIRST_CHUNKS, _CHUNKS_MAX, _CHUNK = 4, 100, 3  # characters of a text go three in a parameter
 _TRIES = 24
-"""Programs with a part of the names, where one with all of them does not build."""
+"""Tries with a part of the names, if a program with all of them does not build."""
 _HEAD = r"""
 #define ACS_QUOTED(...) #__VA_ARGS__
 #define ACS_TEXT(...) ACS_QUOTED(__VA_ARGS__)
@@ -49,7 +49,7 @@ _VARIES = re.compile(
     r"__has_\w+$|__(FILE|DATE|TIME|TIMESTAMP|COUNTER|BASE_FILE|FILE_NAME|INCLUDE_LEVEL)__$"
     r"|__is_\w+$|__building_module$|__MODULE__$"
 )
-"""Macros that stand for something else in each program, or that must not stand alone."""
+"""Macros with another meaning in each program, or that must not stand alone."""
 
 _COMMON = """
 __OPENCL_C_VERSION__ __OPENCL_VERSION__ __IMAGE_SUPPORT__ __ENDIAN_LITTLE__ __FAST_RELAXED_MATH__
@@ -63,21 +63,21 @@ cl_khr_local_int32_base_atomics cl_khr_byte_addressable_store cl_khr_subgroups c
 __opencl_c_fp64 __opencl_c_images
 __opencl_c_generic_address_space __opencl_c_subgroups M_PI M_PI_F NAN INFINITY
 """
-"""Names that many sources test: the first question of a device asks for them too."""
+"""Names that many sources test, so the first question to a device includes them."""
 
 _OPENED = {TRIGRAPHS: ("#if 1",), ELIFDEF: ("#if 0", f"{ELIFDEF} __OPENCL_VERSION__")}
-"""Lines that open the question for what is no name."""
+"""Lines that open a question that is not about a name."""
 
 _known: dict[str, dict[str, Answer]] = {}
 _untold: dict[str, set[str]] = {}
-"""Names of which the compiler tells nothing, by what it was asked with."""
+"""Names about which the compiler tells nothing, by the options of the question."""
 
 
 def answers(
     device: cl.Device, options: BuildOptions, names: Iterable[str]
 ) -> dict[str, Answer] | None:
-    """What the compiler of `device` makes of each name and question under these build options, as
-    far as it tells; None if it tells nothing at all."""
+    """Return the compiler's answers to names and questions under these build options. None: it
+    tells nothing at all."""
     words = options_for_code(options)
     key = cache.key("", f"macros {_FORMAT}", words, facts_of(device))
     known = _known.get(key)
@@ -103,7 +103,7 @@ def _from_text(line: str) -> dict[str, Answer]:
         found = json.loads(line)
         return {str(n): None if text is None else str(text) for n, text in found.items()}
     except (ValueError, AttributeError, RecursionError):
-        return {}  # written by something else: ask again
+        return {}  # written by other code: ask again
 
 
 class _Macro(NamedTuple):
@@ -116,7 +116,8 @@ class _Macro(NamedTuple):
 def _ask(
     device: cl.Device, words: list[str], wanted: list[str], common: list[str]
 ) -> dict[str, Answer]:
-    """What the driver says of the wanted names, and of common ones as far as that costs nothing."""
+    """Return the driver's answers for the wanted names, and for common ones if these cost
+    nothing."""
     more = [name for name in common if name not in wanted]
     told = _together(device, words, [*wanted, *more])
     if told is None:
@@ -142,8 +143,8 @@ def _ask(
 def _together(
     device: cl.Device, words: list[str], names: list[str]
 ) -> dict[str, _Macro | None] | None:
-    """Answers for these names; None if a program with all of them does not build."""
-    for count in (_FIRST_CHUNKS, 0):  # if a text cannot be had that way: whether there is one
+    """Return answers for these names. None: a program with all of them does not build."""
+    for count in (_FIRST_CHUNKS, 0):  # if a text cannot be found that way: whether there is one
         told = _build(device, words, dict.fromkeys(names, count))
         if told is not None:
             return told
@@ -151,8 +152,8 @@ def _together(
 
 
 def _apart(device: cl.Device, words: list[str], names: list[str]) -> dict[str, _Macro | None]:
-    """Answers for some of these names. One that a program cannot be built with does not keep the
-    others from theirs, as long as not too many are like that: a build may take a second."""
+    """Return answers for some of these names, although others prevent a program from building. It
+    gives up after too many of these, because a build may take a second."""
     found: dict[str, _Macro | None] = {}
     if _build(device, words, {}) is None:
         return found  # nothing builds with these options
@@ -172,8 +173,8 @@ def _apart(device: cl.Device, words: list[str], names: list[str]) -> dict[str, _
 def _build(
     device: cl.Device, words: list[str], chunks: dict[str, int]
 ) -> dict[str, _Macro | None] | None:
-    """Build a program that says of each name whether it is a macro, and what it stands for as far
-    as so many chunks go; None if it does not build."""
+    """Build a program that tells of each name whether it is a macro, and so many chunks of its
+    text. None: it does not build."""
     lines = _HEAD.splitlines()
     stands: dict[str, int] = {}
     for at, (name, count) in enumerate(chunks.items()):
@@ -198,7 +199,7 @@ def _build(
 
 
 def _question(at: int, name: str, chunks: int) -> list[str]:
-    """The lines of the program that ask for one name; the last but one is a kernel."""
+    """Return the lines of the program that ask about one name; the last but one is a kernel."""
     if "(" in name:
         lines, chunks = [f"#if defined({name.partition('(')[0]})", f"#if {name}"], 0
     else:
@@ -215,7 +216,7 @@ def _question(at: int, name: str, chunks: int) -> list[str]:
 
 
 def _macro(kernel: cl.Kernel) -> _Macro:
-    """What the parameters of a kernel say of a macro."""
+    """Read a macro from the parameters of a kernel."""
     if kernel.num_args == 1:
         return _Macro("", -1)
     *values, size = (

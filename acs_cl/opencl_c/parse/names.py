@@ -1,9 +1,9 @@
-"""The names in a source that its compiler, and nobody else, may have given a meaning.
+"""Names in a source that only its compiler may have defined.
 
-In: texts, build options. Out: `Asked`: which names decide what is compiled, which reserved names
-stand anywhere, which questions (`__has_builtin(x)`) are put. Pure: a scan of the text, after what
-the language does to it first (trigraphs, continued lines, comments). Invariant: too many names may
-be found, never too few, but for those that `##` makes; the parser reports these when it meets them.
+Input: texts, build options. Output: `Asked`: names that decide what is compiled, reserved names
+anywhere else, and questions (`__has_builtin(x)`). Pure: a scan of the text, after the first steps
+of the language (trigraphs, continued lines, comments). Invariant: it may find too many names, never
+too few, except names that `##` makes. The parser reports these when it meets them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from acs_cl.devices.source_text import TRIGRAPH, bare, without_trigraphs
 
 TRIGRAPHS, ELIFDEF = "??=", "#elifdef"
-"""Questions that are not of a name: whether trigraphs count, and whether `#elifdef` is known."""
+"""Questions that are not about a name: whether trigraphs count, and whether `#elifdef` is known."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = re.compile(r"(?<![\w.])(?:_[_A-Z]|CLK_(?!\w*_MEM_FENCE\b))\w*")  # and of OpenCL
@@ -34,26 +34,25 @@ _LANGUAGE = """
     __work_group_size_hint__ __vec_type_hint__ __overloadable__ __may_alias__ __unused__
 """
 _KEYWORDS = frozenset(_LANGUAGE.split())
-"""Reserved names that the language itself gives a meaning."""
+"""Reserved names that the language itself defines."""
 
 
 class Asked(NamedTuple):
-    """What of a text is for its compiler to say."""
+    """The names and questions that a text leaves to its compiler."""
 
     tested: frozenset[str] = frozenset()
-    """Names of which it matters whether they are macros at all."""
+    """Names that are tested for being macros."""
     named: frozenset[str] = frozenset()
-    """Reserved names that stand anywhere else."""
+    """Reserved names anywhere else."""
     questions: frozenset[str] = frozenset()
-    """`__has_builtin(x)` and the like; `??=`, where trigraphs stand; and `#elifdef`, where that or
-    `#elifndef` does."""
+    """`__has_builtin(x)` and the like; `??=` for trigraphs; `#elifdef` for that and `#elifndef`."""
     unclear: str = ""
-    """Why a condition cannot be followed, '' if all can."""
+    """Why a condition cannot be followed. '': all can."""
     stringizes: bool = False
-    """A macro makes strings of what it is given."""
+    """A macro makes strings of its arguments."""
 
     def joined(self, other: Asked) -> Asked:
-        """What both are asked."""
+        """Join the questions of both."""
         return Asked(
             self.tested | other.tested, self.named | other.named,
             self.questions | other.questions, self.unclear or other.unclear,
@@ -62,7 +61,7 @@ class Asked(NamedTuple):
 
 
 def asked(texts: Iterable[str], words: Sequence[str] = ()) -> Asked:
-    """What some texts, and the `-D` and `-U` among the options, leave to their compiler."""
+    """Return the names that some texts, and the options `-D` and `-U`, leave to their compiler."""
     lines, given = _options(words)
     found = _Found(given)
     for text in ("\n".join(lines), *texts):
@@ -75,12 +74,12 @@ def asked(texts: Iterable[str], words: Sequence[str] = ()) -> Asked:
 
 
 def words_of(texts: Iterable[str]) -> set[str]:
-    """The names that stand anywhere in texts, the language's own left out."""
+    """Return the names in texts, without the words of the language."""
     return set(_WORD.findall(" ".join(texts))) - _KEYWORDS
 
 
 def _options(words: Sequence[str]) -> tuple[list[str], set[str]]:
-    """The definitions among options as lines of a source, and the names that they settle."""
+    """Return the definitions among options as lines of a source, and the names that they settle."""
     lines, given = [], set()
     joined = [
         word + words[at + 1] if word in ("-D", "-U") and at + 1 < len(words) else word
@@ -96,13 +95,13 @@ def _options(words: Sequence[str]) -> tuple[list[str], set[str]]:
 
 
 class _Found:
-    """What is found in texts, one after the other."""
+    """The names found in texts, one text after the other."""
 
     def __init__(self, given: set[str]) -> None:
         self.questions: set[str] = set()
         self._given = given
         self._tested: set[str] = set()
-        self._valued: set[str] = set()  # those of them whose value a condition asks for
+        self._valued: set[str] = set()  # names in `tested` whose value a condition needs
         self._named: set[str] = set()
         self._made: set[str] = set()
         self._bodies: dict[str, set[str]] = {}
@@ -110,8 +109,8 @@ class _Found:
         self._stringizes = False
 
     def look(self, text: str) -> None:
-        """Look at a text that is bare."""
-        settled: set[str] = set()  # defined here whatever the conditions are, before any test
+        """Scan a text without comments."""
+        settled: set[str] = set()  # defined here under all conditions, before any test
         tested: set[str] = set()
         valued: set[str] = set()
         depth = 0
@@ -150,7 +149,7 @@ class _Found:
                 self._unclear = "a condition asks for a name that a macro puts together"
 
     def asked(self) -> Asked:
-        """All of it."""
+        """Return all names and questions."""
         inside = {question.partition("(")[2][:-1] for question in self.questions}
         tested, reached = set(self._tested), set(self._valued)
         new = list(reached)

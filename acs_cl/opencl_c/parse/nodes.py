@@ -1,9 +1,9 @@
-"""The syntax tree as plain Python objects, with only what the analysis of bodies looks at.
+"""The syntax tree as plain Python objects, reduced to what the analysis of bodies needs.
 
-In: a cursor of libclang. Out: `Node`s. Invariant: every child expression of the source is a child
-here, in order; what cannot be named keeps its kind, so that a reader can treat it as unknown.
-A conversion asks the C library some ten questions a node; walking the result asks none, which is
-what makes a fixed point over several functions cheap.
+Input: a cursor of libclang. Output: `Node`s. Invariant: every child expression of the source is a
+child here, in order. Unknown nodes keep their kind, so that a reader can treat them as unknown.
+Converting a node calls the C library about ten times; walking the result does not call it. That
+makes a fixed point over several functions cheap.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ ENUM_CONSTANT = 7
 CHARACTER_LITERAL, PAREN_EXPR, UNARY_OPERATOR, ARRAY_SUBSCRIPT_EXPR = 110, 111, 112, 113
 BINARY_OPERATOR, COMPOUND_ASSIGNMENT, CONDITIONAL, CAST_EXPR = 114, 115, 116, 117
 COMPOUND_LITERAL, INIT_LIST, STATEMENT_EXPRESSION, SIZEOF_EXPR = 118, 119, 121, 136
-OFFSET_EXPR = 199  # ours: the parser shows `offsetof(t, m[i])` as it shows a conversion of `i`
+OFFSET_EXPR = 199  # ours: the parser shows `offsetof(t, m[i])` as a conversion of `i`
 RETURN_STMT, GCC_ASM_STMT, MS_ASM_STMT, DECL_STMT = 214, 215, 229, 231
 
-# What a type is, as far as pointers go.
+# Shape of a type, as far as pointers go.
 NUMBER, VECTOR, POINTER, ARRAY, RECORD, BOOL, VOID, OTHER = range(8)
 _VOID = 2
 _CLASSES = {_VOID: VOID, 3: BOOL, 101: POINTER, 105: RECORD, 112: ARRAY, 114: ARRAY, 113: VECTOR}
 _CLASSES |= {115: ARRAY, 176: VECTOR, 106: NUMBER, 177: NUMBER}
 _CLASSES |= dict.fromkeys((*range(4, 24), 30, 31, 32, 39), NUMBER)
 
-# Integers by their bits, negative where unsigned, on a target whose long has 64 of them.
+# Integers by their bits, negative if unsigned, on a target whose long has 64 bits.
 _INTEGERS = {3: -1, 4: -8, 5: -8, 8: -16, 9: -32, 10: -64, 11: -64}
 _INTEGERS |= {13: 8, 14: 8, 16: 16, 17: 32, 18: 64, 19: 64}
 
@@ -44,7 +44,7 @@ ASSIGN, COMMA = 22, 33
 COMPARISONS = frozenset(range(10, 17)) | {20, 21}
 INCREMENTS, ADDRESS_OF, DEREFERENCE, LOGICAL_NOT = frozenset({1, 2, 3, 4}), 5, 6, 10
 
-# Expressions whose value is never an array: what looks like one is a parameter, or made from one.
+# Expressions whose value is never an array. If it looks like one, it comes from a parameter.
 _DECAYED = frozenset(
     {PARM_DECL, UNEXPOSED_EXPR, CALL_EXPR, BINARY_OPERATOR, COMPOUND_ASSIGNMENT, CONDITIONAL,
      CAST_EXPR, STATEMENT_EXPRESSION}
@@ -66,15 +66,15 @@ class Node:
     kind: int
     shape: int  # NUMBER, POINTER, ...
     space: int  # of the object, for variables and lvalues
-    number: int  # an integer's bits, negative where unsigned; 0 for all else
+    number: int  # an integer's bits, negative if unsigned; 0: no integer
     literal: int | None  # the value of an integer constant
     pointee: int  # shape of what a pointer points to
-    pointee_bytes: int  # its size; 0 where it has none or the parser does not know it
+    pointee_bytes: int  # its size; 0: it has none, or the parser does not know it
     pointee_space: int
     pointee_const: bool
     children: list[Node]
-    sizeless: bool  # an array or a structure of no bytes, or of no known number of them
-    key: int  # identity of the declaration that this is, or refers to
+    sizeless: bool  # an array or a structure of no bytes, or of unknown size
+    key: int  # identity of the declaration itself, or of the one it refers to
     name: str
     reference: Cursor | None  # cursor of the function that a reference names
     operator: int
@@ -82,28 +82,29 @@ class Node:
 
 
 def is_expression(kind: int) -> bool:
-    """Whether a cursor kind is an expression."""
+    """Tell whether a cursor kind is an expression."""
     return 100 <= kind < 200
 
 
 def identity(cursor: Cursor) -> int:
-    """The address of a declaration in the parser, the same for every cursor on it."""
+    """Return the address of a declaration in the parser, the same for every cursor on it."""
     return int(cursor.data[0] or 0)
 
 
 def shape_of(kind_type: Type) -> int:
-    """What a type is, as far as pointers go."""
+    """Return the shape of a type, as far as pointers go."""
     return _CLASSES.get(kind_type.get_canonical()._kind_id, OTHER)
 
 
 def convert(cursor: Cursor) -> Node:
-    """The tree below a cursor."""
+    """Convert the tree below a cursor."""
     library = clang.library()
     return _Converter(library.cindex.conf.lib, library.collect).node(cursor)
 
 
 def _size(canonical: Type) -> int:
-    """The bytes of a type; 0 where the parser gives no size, but an error code below zero."""
+    """Return the bytes of a type. 0: the parser gives an error code below zero instead of a
+    size."""
     if canonical._kind_id == _VOID:
         return 1  # as clang counts in arithmetic on pointers to it
     return max(int(canonical.get_size()), 0)
@@ -147,7 +148,8 @@ class _Converter:
 
     @staticmethod
     def _is_offset(node: Node, cursor: Cursor, below: list[Cursor]) -> bool:
-        """Whether what looks like a conversion to `size_t` begins before what it converts."""
+        """Tell whether an apparent conversion to `size_t` begins before the expression it
+        converts."""
         if node.kind != UNEXPOSED_EXPR or node.number != -64 or len(below) != 1:
             return False
         if not node.children[0].number:
@@ -184,8 +186,8 @@ class _Converter:
 
     @staticmethod
     def _decay(node: Node, spelled: Type) -> None:
-        # An array parameter is a pointer, but the tree shows what was written, also as the type of
-        # expressions made from it.
+        # An array parameter is a pointer, but the tree shows the written type, also in expressions
+        # made from it.
         element = spelled.get_canonical().get_array_element_type()
         node.shape = POINTER
         node.space = PRIVATE
@@ -203,7 +205,7 @@ class _Converter:
             node.reference = target.get_definition() or target
             node.key = identity(node.reference)
         elif target._kind_id in (VAR_DECL, PARM_DECL):
-            # A redeclared program-scope variable has several cursors; the first stands for all.
+            # A redeclared program-scope variable has several cursors; the first one counts for all.
             node.key = identity(target.canonical)
             if target._kind_id == PARM_DECL and node.shape == ARRAY:
                 self._decay(node, target.type)

@@ -1,9 +1,9 @@
 """The declarations that OpenCL C promises and that the parser's own headers would bring.
 
-In: what is known of the device. Out: text of a header that is put before every source, and what
-OpenCL promises of macros, for where no compiler can be asked. The wheel of libclang has no OpenCL
-headers, but it knows the built-in functions by itself; types, constants and `as_type` are ours.
-Invariant: what the parser's own compiler would define, and the device's may not, is undefined here.
+Input: the facts of the device. Output: text of a header that is put before every source, and
+OpenCL's promises about macros, if no compiler can be asked. The wheel of libclang has no OpenCL
+headers, but it knows the built-in functions by itself. Types, constants and `as_type` are ours.
+Invariant: a macro of the parser's own compiler is undefined here if the device's may not have it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __has_builtin __has_feature __has_extension __has_attribute __has_c_attribute __
 __has_declspec_attribute __has_warning __is_identifier __FILE__ __DATE__ __TIME__ __TIMESTAMP__
 __COUNTER__ __BASE_FILE__ __FILE_NAME__ __INCLUDE_LEVEL__
 """
-"""Macros of every compiler of this kind that stand for something else in each."""
+"""Macros of every such compiler, with another meaning in each."""
 
 _CONSTANTS = """
 typedef __SIZE_TYPE__ size_t;
@@ -130,8 +130,8 @@ _MATH = {
 
 @lru_cache(maxsize=16)
 def text(facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, ...] = ()) -> str:
-    """The header for a device. `predefined` are the macros that the parser defines by itself;
-    `undeclared` are functions that a source calls and nobody declares."""
+    """Return the header for a device. `predefined`: macros that the parser defines by itself.
+    `undeclared`: functions that a source calls without a declaration."""
     scalars = dict(_SCALARS)
     if "cl_khr_fp64" in facts.extensions or "__opencl_c_fp64" in (facts.features or ()):
         scalars["double"] = "double"
@@ -152,8 +152,8 @@ def text(facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, 
     lines += [f"#define CLK_{name} {0x10D0 + i}" for i, name in enumerate(_CHANNEL_TYPES.split())]
     for name, value in _MATH.items():
         lines.append(f"#define M_{name} {value!r}\n#define M_{name}_F {value!r}f")
-    # The parser's compiler is another than the device's: but for what turns built-in functions on,
-    # which the device decides, none of its macros stay.
+    # The device has another compiler than the parser. So none of the parser's macros stay, except
+    # those that turn built-in functions on, which the device decides.
     lines += [f"#undef {name}" for name in _HIDDEN.split()]
     lines += [f"#undef {name}" for name in predefined if not _has(facts, name)]
     lines += [f"#define {name} 1" for name in facts.extensions - predefined if name.isidentifier()]
@@ -163,7 +163,7 @@ def text(facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, 
 
 @lru_cache(maxsize=16)
 def macros(header: str) -> frozenset[str]:
-    """The names that a header defines as macros."""
+    """Return the names that a header defines as macros."""
     return frozenset(re.findall(r"^#define (\w+)", header, re.MULTILINE))
 
 
@@ -176,11 +176,11 @@ def _has(facts: DeviceFacts, name: str) -> bool:
 
 
 def promised(facts: DeviceFacts, options: Sequence[str], name: str) -> tuple[bool, str | None]:
-    """Whether OpenCL says what a name stands for in the program of a device, and what: None for
-    what is no macro, the name itself for what the header here defines."""
+    """Tell whether OpenCL defines a name in the program of a device, and its text. None: no macro.
+    The name itself: the header here defines it."""
     standard = next((word for word in reversed(options) if word.startswith("-cl-std=")), "")
     if name.startswith(_BY_STANDARD) and not standard and facts != DeviceFacts():
-        return False, None  # which language a driver takes without the option is its own business
+        return False, None  # each driver has its own default language
     version = int("".join(re.findall(r"\d", standard)) or "12") * 10
     numbers = {
         "__OPENCL_VERSION__": facts.version, "__OPENCL_C_VERSION__": version,
@@ -206,8 +206,8 @@ def promised(facts: DeviceFacts, options: Sequence[str], name: str) -> tuple[boo
     return not reserved or name in KNOWN_ABSENT or name.startswith(absent), None
 
 
-# Macros that other languages' compilers define, or those of the vendor named. What else begins
-# with two underscores and is tested by a source may or may not be defined by the device.
+# Macros that compilers of other languages or of the named vendors define. Any other tested name
+# with two underscores may or may not be defined by the device.
 KNOWN_ABSENT = frozenset(
     {
         "__cplusplus", "__OPENCL_CPP_VERSION__", "__CUDACC__", "__CUDA_ARCH__", "__CUDACC_RTC__",

@@ -1,9 +1,10 @@
-"""Macros and conditions of a source are worked off, so that byte offsets are those of the text.
+"""Preprocess a source: expand its macros and conditions, so that byte offsets are those of the
+text.
 
-In: a source, its build options, a device. Out: the same program without directives but pragmas, as
-a parsed unit. Invariant: the text means what the source means, declaration by declaration; where
-the parser sees a difference, the source is refused. What only the device's compiler can expand (its
-constants, `as_type`) stays as it is written, and stands for the same in both.
+Input: a source, its build options, a device. Output: the same program as a parsed unit, without
+directives except pragmas. Invariant: the text means the same as the source, declaration by
+declaration. If the parser sees a difference, the source is refused. Macros that only the device's
+compiler can expand (its constants, `as_type`) stay as they are written.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _OWN_NAME = re.compile(r"\b__(?:func|FUNCTION|PRETTY_FUNCTION)__\b")
 _CONTINUED_LINES = re.compile(r"(?:[^\n]*\\[ \t\v\f]*\r?\n)+[^\n]*")
 _DIGRAPHS = re.compile(r"^[ \t]*(?:#|%:).*", re.MULTILINE)
-_OTHER_SPACES = str.maketrans("\f\v", "  ")  # which the preprocessor does not know
+_OTHER_SPACES = str.maketrans("\f\v", "  ")  # the preprocessor does not know them
 _JOINED_TOKENS = frozenset({"++", "--", "&&", "/*", "//"})
 _PLACE = re.compile(r" at [^()]*:\d+:\d+\)")
 
@@ -42,7 +43,7 @@ class _Token(Protocol):
 
 
 class _Reader(Protocol):
-    """A preprocessor that is given macros."""
+    """A preprocessor that gets macros."""
 
     def define(self, tokens: str) -> None: ...
     def undef(self, tokens: str) -> None: ...
@@ -52,9 +53,9 @@ class _Reader(Protocol):
 class Plain(NamedTuple):
     """A source without directives."""
 
-    unit: clang.Unit  # undefines what the options define at its top
+    unit: clang.Unit  # its top undefines the macros of the options
     text: str
-    words: Counter[str]  # how often each name stands in it
+    words: Counter[str]  # count of each name in it
     included: tuple[str, ...]
 
 
@@ -64,9 +65,9 @@ _plain: OrderedDict[tuple[object, ...], Plain] = OrderedDict()
 def unit_with(
     source: str, options: BuildOptions, device: cl.Device | None, kernel: str
 ) -> clang.Unit:
-    """The preprocessed source, parsed, as text that a variant of `kernel` may stand behind and that
-    is built with the same options; other kernels are not in it, which would take the device's
-    compiler its time again. Raises `CannotParse`, also where it has no such kernel."""
+    """Return the preprocessed source, parsed, behind which a variant of `kernel` may stand. It is
+    built with the same options. Other kernels are left out, because compiling them again takes
+    time. Raises `CannotParse`, also if there is no such kernel."""
     plain = plain_of(source, options, device)
     if kernel not in plain.unit.kernels:
         raise CannotParse(f"the source has no kernel {kernel}")
@@ -75,10 +76,10 @@ def unit_with(
 
 
 def plain_of(source: str, options: BuildOptions, device: cl.Device | None) -> Plain:
-    """The same as `plain_unit`; the last ones are kept."""
+    """Do the work of `plain_unit`, and keep the last results."""
     key = (source, tuple(clang.split_options(options)), device)
     plain = _plain.pop(key, None) or plain_unit(source, options, device)
-    if not plain.included:  # which may change
+    if not plain.included:  # included files may change
         _plain[key] = plain
         if len(_plain) > _PLAIN_KEPT:
             _plain.popitem(last=False)
@@ -86,7 +87,7 @@ def plain_of(source: str, options: BuildOptions, device: cl.Device | None) -> Pl
 
 
 def plain_unit(source: str, options: BuildOptions, device: cl.Device | None) -> Plain:
-    """A source with its macros and conditions worked off. Raises `CannotParse`."""
+    """Expand the macros and conditions of a source. Raises `CannotParse`."""
     original = clang.parse(source, options, device)
     text, defined, made = preprocess(source, options, original.environment)
     found = _OWN_NAME.search(text)
@@ -94,7 +95,7 @@ def plain_unit(source: str, options: BuildOptions, device: cl.Device | None) -> 
         raise CannotParse(f"the source uses {found[0]}, and a variant has another name")
     words = Counter(_WORD.findall(text))
     _refuse_meant_otherwise(original.environment, made, words)
-    # what the options define is already worked off
+    # the definitions of the options are expanded already
     unit = clang.parse("".join(f"#undef {n}\n" for n in defined) + text, options, device)
     if _declared(unit) != _declared(original):
         raise CannotParse("preprocessing makes another program of the source")
@@ -102,8 +103,8 @@ def plain_unit(source: str, options: BuildOptions, device: cl.Device | None) -> 
 
 
 def _refuse_meant_otherwise(environment: Environment, made: set[str], words: Counter[str]) -> None:
-    """Refuse a source that gives names of the compiler's macros another meaning: in the text they
-    would have the compiler's."""
+    """Refuse a source that redefines names of the compiler's macros: in the text they would have
+    the compiler's meaning."""
     made = made.intersection(words)
     if made:
         environment.ask(names.Asked(tested=frozenset(made)))
@@ -113,13 +114,14 @@ def _refuse_meant_otherwise(environment: Environment, made: set[str], words: Cou
 
 
 def _declared(unit: clang.Unit) -> list[str]:
-    """All that a unit declares, as the parser prints it, but for where it stands."""
+    """Return all declarations of a unit, as the parser prints them, without their places."""
     own = (cursor for cursor in unit.top if not clang.is_of_prelude(cursor))
     return [_PLACE.sub(")", clang.printed(cursor)) for cursor in own]
 
 
 def _without_other_kernels(plain: Plain, kernel: str) -> str:
-    """Its text but for kernels that nothing in it names. Directives between them stay."""
+    """Return its text without the kernels that nothing in it names. Directives between them
+    stay."""
     unit = plain.unit
     pieces: list[bytes] = []
     at = 0
@@ -136,9 +138,9 @@ def _without_other_kernels(plain: Plain, kernel: str) -> str:
 
 
 def start_of(unit: clang.Unit, kernel: Cursor) -> int:
-    """Where the text of a kernel begins, attributes in front of it included."""
-    # The position of a declaration may leave out what stands before it; the end of the one before
-    # does not.
+    """Return where the text of a kernel begins, with attributes in front of it."""
+    # The position of a declaration may leave out words before it; the end of the previous one does
+    # not.
     before = bisect_right(unit.ends, kernel.extent.start.offset)
     start = unit.ends[before - 1] if before else 0
     while unit.data[start : start + 1] in (b";", b" ", b"\n", b"\t", b"\r"):
@@ -149,11 +151,9 @@ def start_of(unit: clang.Unit, kernel: Cursor) -> int:
 def preprocess(
     source: str, options: BuildOptions, environment: Environment
 ) -> tuple[str, list[str], set[str]]:
-    """The source after its own macros and conditions, the names of the options' macros, and those
-    of its own.
-
-    Whoever builds the text with the same options undefines those names at its top.
-    """
+    """Return the source after its own macros and conditions, the names of the options' macros,
+    and its own macros' names. Text built with the same options has to undefine these names at its
+    top."""
     from pcpp import Preprocessor
 
     class Reader(Preprocessor):  # type: ignore[misc]  # pcpp has no types
@@ -198,14 +198,14 @@ def preprocess(
     out = [""]
     while (token := reader.token()) is not None:
         if out[-1][-1:] + token.value[:1] in _JOINED_TOKENS:
-            out.append(" ")  # what a macro put side by side are two tokens still
+            out.append(" ")  # tokens that a macro put side by side remain two
         out.append(token.value)
     return "".join(out), defined, made
 
 
 def _joined(text: str) -> str:
-    """The text with continued lines made one, as comments and directives take them, and the
-    directives that are written with digraphs as others are."""
+    """Join continued lines, as comments and directives need. Rewrite directives with digraphs as
+    others."""
     text = _CONTINUED_LINES.sub(_one_line, text.translate(_OTHER_SPACES))
     return _DIGRAPHS.sub(lambda line: line[0].replace("%:", "#"), text)
 
@@ -215,7 +215,7 @@ def _one_line(lines: re.Match[str]) -> str:
 
 
 def _numbered(lines: Iterator[list[_Token]]) -> Iterator[list[_Token]]:
-    """The lines of tokens, with the numbers that `#line` gives them."""
+    """Return the lines of tokens, with the numbers of `#line`."""
     beyond = 0
     for line in lines:
         for token in line:
@@ -229,7 +229,7 @@ def _numbered(lines: Iterator[list[_Token]]) -> Iterator[list[_Token]]:
 
 
 def _define(reader: _Reader, options: BuildOptions) -> list[str]:
-    """Give the preprocessor the macros and folders of the options; the names that these define."""
+    """Give the preprocessor the macros and folders of the options; return the macros' names."""
     words = clang.parser_options(options)
     defined = []
     at = 0

@@ -1,8 +1,8 @@
-"""The tokens of a preprocessed text, and a text made from them with some changed.
+"""The tokens of a preprocessed text, and the text with some of them edited.
 
-In: OpenCL C without directives but pragmas. Out: tokens with their offsets, and from a set of
-edits the edited text. Invariant: a token without an edit, and all space between tokens, comes out
-as it stood; edits are kept by token, so that two of them at one place cannot cut each other.
+Input: OpenCL C without directives except pragmas. Output: tokens with their offsets, and the edited
+text. Invariant: tokens without an edit, and all space between tokens, stay the same. Edits are kept
+by token, so two edits at one place cannot cut each other.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Token(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """Write a text in ASCII, so that bytes are characters. A letter beyond it becomes the escapes
-    of its bytes, which mean the same in strings, and nothing in comments."""
+    """Return a text in ASCII, so that bytes are characters. Another letter becomes the escapes of
+    its bytes, which mean the same in strings, and nothing in comments."""
     return _BEYOND_ASCII.sub(_escapes, text)
 
 
@@ -60,11 +60,11 @@ class Tokens:
         return len(self.all)
 
     def is_at(self, position: int, text: str) -> bool:
-        """Whether the token there exists and reads so."""
+        """Tell whether the token at a position exists and has this text."""
         return 0 <= position < len(self.all) and self.all[position].text == text
 
     def closing(self, position: int) -> int:
-        """The position of the bracket that closes the one at `position`."""
+        """Return the position of the bracket that closes the one at `position`."""
         depth = 0
         for at in range(position, len(self.all)):
             sign = self.all[at].text
@@ -77,7 +77,7 @@ class Tokens:
         return len(self.all) - 1
 
     def outer(self, begin: int, end: int) -> list[int]:
-        """The positions from `begin` to `end` that no bracket encloses, brackets left out."""
+        """Return the positions from `begin` to `end` outside of brackets, without the brackets."""
         found, at = [], begin
         while at < end:
             if self.all[at].text in _OPEN:
@@ -88,7 +88,7 @@ class Tokens:
         return found
 
     def insert(self, position: int, text: str) -> None:
-        """Put `text` behind the token at `position`, and behind what was inserted there before."""
+        """Insert `text` behind the token at `position`, and behind earlier insertions there."""
         self.behind[position] = self.behind.get(position, "") + text
 
     def drop(self, begin: int, end: int) -> None:
@@ -98,7 +98,7 @@ class Tokens:
             self.behind.pop(position, None)
 
     def render(self, begin: int, end: int) -> str:
-        """The edited text of the tokens from `begin` up to `end`, with the space between them."""
+        """Return the edited text from `begin` up to `end`, with the space between tokens."""
         out = []
         for position in range(begin, end):
             token = self.all[position]

@@ -1,4 +1,4 @@
-"""What the library uses of libclang's cursors, whose bindings have no types."""
+"""Types for libclang's cursors, whose bindings have none."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Protocol
 
 
 class File(Protocol):
-    """A file that something stands in."""
+    """A file that contains a node."""
 
     name: str
 
 
 class Location(Protocol):
-    """A place in a file; None where it is in none."""
+    """A place in a file. None: it is in no file."""
 
     file: File | None
     line: int
@@ -21,14 +21,14 @@ class Location(Protocol):
 
 
 class Extent(Protocol):
-    """Where a cursor begins and ends."""
+    """Beginning and end of a cursor."""
 
     start: Location
     end: Location
 
 
 class Type(Protocol):
-    """The type of an expression or a variable. `_kind_id`: as libclang numbers kinds of types."""
+    """The type of an expression or a variable. `_kind_id`: libclang's number for its kind."""
 
     _kind_id: int
     spelling: str
@@ -47,7 +47,7 @@ class Type(Protocol):
 
 
 class Cursor(Protocol):
-    """A node of the tree. `_kind_id`: as libclang numbers kinds of cursors; `_tu`: its tree."""
+    """A node of the tree. `_kind_id`: libclang's number for its kind; `_tu`: its tree."""
 
     _kind_id: int
     _tu: object
@@ -68,7 +68,7 @@ class Cursor(Protocol):
 
 
 class Diagnostic(Protocol):
-    """Something that the parser says of a source."""
+    """A message of the parser about a source."""
 
     severity: int
     spelling: str
@@ -91,7 +91,7 @@ class Tree(Protocol):
 
 
 class Index(Protocol):
-    """What parses sources."""
+    """Parses sources."""
 
     def parse(
         self,

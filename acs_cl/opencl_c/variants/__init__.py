@@ -1,1 +1,1 @@
-"""Rewritten kernels: with offsets, with a condition, or watching what they touch."""
+"""Rewritten kernels: with offsets, with a condition, or with a check of each access."""

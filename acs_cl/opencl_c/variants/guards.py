@@ -1,17 +1,17 @@
-"""A variant of one kernel that looks into device memory whether, and for how many, it runs.
+"""A variant of one kernel that reads from device memory whether it runs, and for how many items.
 
-In: a program's source and options, a kernel, whether it has a condition (`when`) and whether its
-global size is counted. Out: a source and the name of the kernel to use in it. The new kernel takes
-more parameters (`WHEN`, `COUNTED`) and leaves at its top, before any barrier, so `__local`
-variables and barriers stay where they may stand. It is behind the untouched (but preprocessed)
-text; or, with a condition alone, in place of the old one, as all kernels of its source are.
+Input: a program's source and options, a kernel, whether it has a condition (`when`) and whether its
+global size is counted. Output: a source and the name of the kernel to use in it. The new kernel
+takes more parameters (`WHEN`, `COUNTED`). It returns at its top, before any barrier, so `__local`
+variables and barriers stay legal. It stands behind the preprocessed text. With only a condition, it
+replaces the old kernel, and so do the variants of all kernels of the source.
 
-Invariants: the condition and the count are the same for all work-items, so where the group size
-divides the count only whole groups leave. What the kernel and its helpers learn of the global size
-is the counted one: helpers that ask for it get a copy that takes the count.
+Invariants: the condition and the count are the same for all work-items. So only whole groups return
+if the group size divides the count. The kernel and its helpers see the count as global size:
+helpers that ask for it get a copy that takes the count.
 """
 
-# Long because: what is written into a kernel, and how variants are kept, belong together.
+# Long because: the text added to a kernel, and how variants are kept, belong together.
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from acs_cl.opencl_c.parse.tree import Cursor
 from acs_cl.opencl_c.variants.offsets import closing
 
 WHEN = "__global const uint *acs_when, ulong acs_when_at"
-"""Memory, and a byte offset into it: zero there means that nothing runs."""
+"""Memory, and a byte offset into it. Zero there: nothing runs."""
 
 COUNTED = (
     "__global const uint *acs_count, ulong acs_count_at, uint acs_upto, uint acs_group, "
     "__global uint *acs_fault"
 )
-"""Memory and byte offset of the count, its bound, what it is a multiple of, and where a count that
-breaks these rules is put."""
+"""Memory and byte offset of the count, its limit, its divisor, and where a count that breaks these
+rules is stored."""
 
 _WHEN = "if (!*(__global const uint *)((__global const char *)acs_when + acs_when_at)) return;"
 
@@ -71,17 +71,18 @@ _ASKING = frozenset(re.findall(r"size_t acs_(\w+)", _ANSWERS))
 _COLLECTIVE = re.compile(
     r"barrier$|work_group_\w+|(intel_)?sub_group_\w+|async_work_group_\w+|wait_group_events$"
 )
-"""Built-ins that all work-items of a group reach, or none."""
+"""Built-ins that either all work-items of a group call, or none."""
 
 MOST_TOGETHER = 32
-"""Kernels of a source whose variants are built at once."""
+"""Most kernels of a source whose variants are built at once."""
 
 Edits = list[tuple[int, int, str]]
 """(from, to, new text), in bytes."""
 
 
 class Guarded(NamedTuple):
-    """`collective`: a call that all work-items of a group have to reach together, '' if none."""
+    """A variant. `collective`: a call that all work-items of a group have to make together, or
+    ''."""
 
     source: str
     kernel: str
@@ -100,7 +101,7 @@ class _Asked(NamedTuple):
 
 
 class _Variants(NamedTuple):
-    """A source with variants, and what each of their kernels has for `collective`."""
+    """A source with variants, and `collective` of each of their kernels."""
 
     source: str
     collective: dict[str, str]
@@ -108,7 +109,7 @@ class _Variants(NamedTuple):
 
 class _Function(NamedTuple):
     cursor: Cursor
-    calls: tuple[tuple[str, int], ...]  # name and where in the text
+    calls: tuple[tuple[str, int], ...]  # name and position in the text
 
 
 def with_guards(
@@ -119,12 +120,10 @@ def with_guards(
     when: bool,
     counted: bool,
 ) -> Guarded:
-    """A variant of `kernel` whose parameters go on with those of `WHEN`, then those of `COUNTED`.
-    Those with a condition alone are in one source for all kernels, which is built once. What was
-    made is kept on disk, since other processes ask for the same.
-
-    Raises `CannotParse` where the source, or a helper that asks for sizes, cannot be rewritten.
-    """
+    """Make a variant of `kernel` with further parameters: those of `WHEN`, then those of `COUNTED`.
+    Variants with only a condition are in one source for all kernels, which is built once. Results
+    are kept on disk, because other processes ask for the same. Raises `CannotParse` if the source,
+    or a helper that asks for sizes, cannot be rewritten."""
     asked = _Asked(source, tuple(options), device, kernel, when, counted)
     made = None if counted else _kept(asked._replace(kernel="", when=True))
     if made is None or kernel not in made.collective:
@@ -137,11 +136,11 @@ def _name(kernel: str, when: bool, counted: bool) -> str:
 
 
 def _kept(asked: _Asked) -> _Variants:
-    """From disk, or made."""
+    """Return variants from disk, or make them."""
     source, options, device, kernel, when, counted = asked
     words = clang.split_options(options)
     key = cache.key(source, f"guards of {kernel} {when} {counted}", words, clang.facts_of(device))
-    # What a source includes is not part of the key, so such a variant is not kept.
+    # Included files are not part of the key, so such a variant is not kept.
     keep = not may_include(source, words)
     found = _from_record(cache.load(key)) if keep else None
     if found is None:
@@ -152,7 +151,7 @@ def _kept(asked: _Asked) -> _Variants:
 
 
 def _from_record(record: cache.Record | None) -> _Variants | None:
-    """What was kept; None where it is something else."""
+    """Return the variants of a record. None: it is something else."""
     if record is None or record.keys() != set(_Variants._fields):
         return None
     source, collective = record["source"], record["collective"]
@@ -163,7 +162,8 @@ def _from_record(record: cache.Record | None) -> _Variants | None:
 
 @lru_cache(maxsize=128)
 def _write(asked: _Asked) -> _Variants:
-    """Remembered, since runtimes to come ask for the same, also where nothing is on disk."""
+    """Make variants. The result is remembered, because later runtimes ask for the same, also
+    without a disk."""
     source, options, device, kernel, when, counted = asked
     with clang.LOCK:
         if kernel:
@@ -179,7 +179,7 @@ def _write(asked: _Asked) -> _Variants:
 
 
 def _one(unit: clang.Unit, kernel: str, when: bool, counted: bool) -> _Variants:
-    """The variant of one kernel behind the others."""
+    """Make the variant of one kernel behind the others."""
     functions = reached(unit, kernel)
     extra = [part for part, wanted in ((WHEN, when), (COUNTED, counted)) if wanted]
     lines = [part for part, wanted in ((_WHEN, when), (_COUNTED, counted)) if wanted]
@@ -195,8 +195,8 @@ def _one(unit: clang.Unit, kernel: str, when: bool, counted: bool) -> _Variants:
 
 
 def _all(plain: Plain) -> _Variants:
-    """Variants with a condition in place of all kernels but those that are named elsewhere; none
-    where they are many, of which most would be built for nothing."""
+    """Make variants with a condition in place of all kernels, except kernels that are named
+    elsewhere. None if there are many, because most would be built in vain."""
     unit, edits = plain.unit, []
     kernels = [name for name in unit.kernels if plain.words[name] == 1]
     if len(kernels) > MOST_TOGETHER:
@@ -213,7 +213,7 @@ def _collective(functions: dict[str, _Function]) -> str:
 
 
 def reached(unit: clang.Unit, kernel: str) -> dict[str, _Function]:
-    """The kernel and the functions it may call, those first that others call."""
+    """Return the kernel and the functions it may call, called ones first."""
     found: dict[str, _Function] = {}
     visited: set[str] = set()
 
@@ -231,7 +231,7 @@ def reached(unit: clang.Unit, kernel: str) -> dict[str, _Function]:
 
 
 def _references(cursor: Cursor) -> list[tuple[str, int]]:
-    """Every function named below a cursor, and where."""
+    """Return every function named below a cursor, and where."""
     found = []
     below = [cursor]
     while below:
@@ -245,7 +245,7 @@ def _references(cursor: Cursor) -> list[tuple[str, int]]:
 
 
 def _asking(functions: dict[str, _Function]) -> set[str]:
-    """Those that ask for a size that is counted, or call one that does."""
+    """Return the functions that ask for a counted size, or call one that does."""
     asking = set(_ASKING)
     for name, function in functions.items():
         if any(called in asking for called, _ in function.calls):
@@ -256,7 +256,7 @@ def _asking(functions: dict[str, _Function]) -> set[str]:
 
 
 def _calls(unit: clang.Unit, function: _Function, asking: set[str]) -> Edits:
-    """Each call of a function that asks goes to its copy, with the count as first argument."""
+    """Redirect each call of a function that asks to its copy, with the count as first argument."""
     data = unit.source.encode("utf-8")
     edits: Edits = []
     for name, place in function.calls:
@@ -273,7 +273,8 @@ def _calls(unit: clang.Unit, function: _Function, asking: set[str]) -> Edits:
 
 
 def _parameters(unit: clang.Unit, cursor: Cursor) -> tuple[int, int, bool]:
-    """Where the parameter list of a function begins and ends, and whether there is any in it."""
+    """Return where the parameter list of a function begins and ends, and whether it is not
+    empty."""
     data = unit.source.encode("utf-8")
     opening = data.index(b"(", cursor.location.offset + len(cursor.spelling.encode())) + 1
     children = clang.library().collect(cursor)
@@ -282,7 +283,7 @@ def _parameters(unit: clang.Unit, cursor: Cursor) -> tuple[int, int, bool]:
 
 
 def _head(unit: clang.Unit, kernel: Cursor, name: str, extra: str, lines: str) -> Edits:
-    """The kernel's new name, its further parameters, and what it does first."""
+    """Return edits for the kernel's new name, its further parameters, and its first lines."""
     place = kernel.location.offset
     begin, end, some = _parameters(unit, kernel)
     body = next(c for c in clang.library().collect(kernel) if 200 <= c._kind_id < 300)
@@ -295,7 +296,7 @@ def _head(unit: clang.Unit, kernel: Cursor, name: str, extra: str, lines: str) -
 
 
 def _copy(unit: clang.Unit, function: _Function, asking: set[str]) -> str:
-    """A helper that takes the count and passes it on."""
+    """Return a copy of a helper that takes the count and passes it on."""
     cursor = function.cursor
     place = cursor.location.offset
     begin, end, some = _parameters(unit, cursor)

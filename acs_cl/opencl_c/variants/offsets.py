@@ -1,10 +1,10 @@
 """A variant of one kernel whose pointers take a byte offset each.
 
-In: a program's source and options, a kernel, indices of pointer parameters. Out: a source and the
-name of the kernel to use in it. The new kernel stands behind the untouched (but preprocessed)
-text, takes one `ulong` more for each index, in the order given, and starts by adding them up; so
-it needs no call of the old one, and `__local` variables and barriers stay where they may stand.
-Invariant: apart from where those pointers start, the variant computes what the kernel computes.
+Input: a program's source and options, a kernel, indices of pointer parameters. Output: a source and
+the name of the kernel to use in it. The new kernel stands behind the preprocessed text. It takes
+one more `ulong` for each index, in the given order, and starts by adding them to the pointers. It
+does not call the old kernel, so `__local` variables and barriers stay legal. Invariant: except for
+the start of these pointers, the variant computes the same as the kernel.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ def with_byte_offsets(
     kernel: str,
     parameters: tuple[int, ...],
 ) -> tuple[str, str]:
-    """Source and kernel name of a variant that adds byte offsets to `parameters`.
-
-    Raises `CannotParse` where the source, or one of these parameters, does not let itself be read.
-    """
+    """Return source and kernel name of a variant that adds byte offsets to `parameters`. Raises
+    `CannotParse` if the source, or one of these parameters, cannot be read."""
     with clang.LOCK:
         unit = unit_with(source, options, device, kernel)
         name = f"{kernel}__acs_offset_{'_'.join(map(str, parameters))}"
@@ -43,7 +41,7 @@ def with_byte_offsets(
 
 
 def _variant(unit: clang.Unit, kernel: Cursor, name: str, parameters: tuple[int, ...]) -> str:
-    """The text of the kernel with its name, parameter list and first lines changed."""
+    """Return the text of the kernel with its name, parameter list and first lines changed."""
     collect = clang.library().collect
     data = unit.source.encode("utf-8")
     children = collect(kernel)
@@ -78,7 +76,7 @@ def _variant(unit: clang.Unit, kernel: Cursor, name: str, parameters: tuple[int,
 
 
 def _adjusted(cursor: Cursor) -> str:
-    """The line that gives a parameter's name to the pointer plus its offset."""
+    """Return the line that sets a parameter to the pointer plus its offset."""
     name = cursor.spelling
     shape = n.shape_of(cursor.type)
     canonical = cursor.type.get_canonical()
@@ -100,7 +98,7 @@ def _adjusted(cursor: Cursor) -> str:
 
 
 def closing(data: bytes, at: int) -> int:
-    """The offset of the parenthesis that closes the parameter list."""
+    """Return the offset of the parenthesis that closes the parameter list."""
     depth = 0
     while at < len(data):
         sign = data[at : at + 1]

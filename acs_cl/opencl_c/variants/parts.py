@@ -1,10 +1,11 @@
 """A variant of one kernel for a part of a launch, which is launched with a global offset.
 
-In: a program's source and options, and a kernel. Out: what the kernel is launched from, or why it
-has to be launched whole. OpenCL's ids of work-items count from the offset on, and ids of groups do
-not. So a kernel that asks for the latter gets them from a function that adds the groups before.
+Input: a program's source and options, and a kernel. Output: the source of the parts, or why the
+kernel has to be launched whole. OpenCL's ids of work-items count from the offset on, but ids of
+groups do not. So a kernel that asks for group ids gets them from a function that adds the groups
+before.
 
-Invariant: what a kernel learns in a part of a launch is what it learns in the launch.
+Invariant: a kernel sees the same ids and sizes in a part as in the whole launch.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ size_t acs_group_id(uint d) { return get_group_id(d) + get_global_offset(d) / ge
 #define get_group_id acs_group_id
 """
 _CHANGED = re.compile(r"get_(num_groups|global_size|global_offset|\w+_linear_id)$")
-"""What a part has another one of, and nothing brings back."""
+"""Values that differ in a part of a launch and cannot be corrected."""
 _GROUPED = re.compile(
     r"get_(group|local|enqueued|sub_group|num_sub)\w+|work_group_\w+|(intel_)?sub_group_\w+|barrier"
 )
-"""What depends on how large groups are."""
+"""Values that depend on the group size."""
 
 
 class OfParts(NamedTuple):
     """How parts of a launch are launched."""
 
     source: str
-    """From what, if not from the kernel itself."""
+    """Their source, if not the kernel's own."""
     reason: str
-    """Why they cannot be."""
+    """Why there cannot be parts."""
     groups: str
-    """What they ask for that depends on how large groups are."""
+    """Values in them that depend on the group size."""
 
 
 def of_parts(source: str, options: Sequence[str], device: cl.Device | None, kernel: str) -> OfParts:
-    """Find out whether parts of a launch know what the whole would."""
+    """Find out whether parts of a launch see the same values as the whole."""
     try:
         with clang.LOCK:
             unit = unit_with(source, options, device, kernel)

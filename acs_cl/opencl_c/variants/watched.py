@@ -1,19 +1,18 @@
-"""A variant of one kernel that notes where it touches what it was not to touch.
+"""A variant of one kernel that notes accesses outside of the allowed bytes.
 
-In: a program's source and options, a kernel. Out: a source, the name of the kernel to use in it,
-and the parameters that say what may be touched: all pointers to global and constant memory. The new
-kernel stands behind the untouched (but preprocessed) text, with its own versions of the helpers
-that get such pointers. For each of the parameters it takes two `long4` more, rectangles of bytes
-from where the pointer points (start, pitch, rows, width) that may be read and written; then an
-array of `int`, and the place in it that becomes one where anything else is touched.
-Invariants:
-- Apart from that the variant does what the kernel does, also to bytes that it may not touch.
-- Every read and write of global memory by way of a pointer is looked at, wherever the pointer comes
-  from. Where one cannot be seen in the text (generic pointers, built-in functions that copy), there
-  is no variant.
+Input: a program's source and options, a kernel. Output: a source, the name of the kernel to use in
+it, and the parameters with limits: all pointers to global and constant memory. The new kernel
+stands behind the preprocessed text, with its own versions of the helpers that get such pointers.
+For each of the parameters it takes two more `long4`. These are rectangles of bytes from the pointer
+on (start, pitch, rows, width) that may be read and written. Then come an array of `int`, and the
+place in it that becomes one after any other access. Invariants:
+- Apart from that the variant does the same as the kernel, also to bytes outside of the limits.
+- Every read and write of global memory by a pointer is checked, wherever the pointer comes from. If
+  one cannot be seen in the text (generic pointers, built-in functions that copy), there is no
+  variant.
 """
 
-# Long because: one walk over every way to touch memory, and the text that looks at it.
+# Long because: one walk over every kind of access, and the text that checks it.
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ _SEARCH = """
 def watching(
     source: str, options: BuildOptions, device: cl.Device | None, kernel: str
 ) -> tuple[str, str, list[int]]:
-    """Source, kernel name and parameters of the variant. Raises `CannotParse` where there is
+    """Return source, kernel name and parameters of the variant. Raises `CannotParse` if there is
     none."""
     with clang.LOCK:
         unit = unit_with(source, options, device, kernel)
@@ -87,17 +86,17 @@ def watching(
 
 
 class _Pointer(NamedTuple):
-    """What a pointer points to."""
+    """The target of a pointer."""
 
     space: int
     bytes: int
     written: str
-    """Its type, as a cast has it."""
+    """Its type in a cast."""
 
 
 class _Watch:
-    """One walk over a kernel and its helpers. For an expression it is known what becomes of its
-    place: it is read, written, or both ('r' 'w' 'rw'), or only its address is taken ('')."""
+    """One walk over a kernel and its helpers. It knows how the place of each expression is used:
+    read, written, or both ('r' 'w' 'rw'), or only its address is taken ('')."""
 
     def __init__(self, unit: clang.Unit) -> None:
         self._unit = unit
@@ -105,17 +104,17 @@ class _Watch:
         self._collect = clang.library().collect
         self._lib = clang.library().cindex.conf.lib
         self._edits: list[tuple[int, int, str]] = []
-        """(from, to, new text). Of those at one place the outer comes first where both begin there,
-        the inner where both end there: as they are added."""
+        """(from, to, new text), in the order of their adding. At one place, the outer edit comes
+        first if both begin there, the inner one if both end there."""
         self._numbers: dict[str, int] = {}
         self._likeliest = 0
         self._given = self._more = ""
         self._known: set[int] = set()
         self._helpers: list[str] = []
-        """The versions of helpers here, each behind those that it calls."""
+        """Versions of helpers here, each behind the ones that it calls."""
 
     def kernel(self, kernel: Cursor) -> tuple[str, list[int]]:
-        """The text of the variant with its helpers, and the parameters that have limits."""
+        """Return the text of the variant with its helpers, and the parameters that have limits."""
         declared = [c for c in self._collect(kernel) if c._kind_id == n.PARM_DECL]
         watched = []
         for index, cursor in enumerate(declared):
@@ -149,7 +148,7 @@ class _Watch:
         return "\n".join([head, *self._helpers, text]), watched
 
     def _function(self, function: Cursor, extra: str, first: str) -> str:
-        """The text of a function with its name, parameters and accesses changed."""
+        """Return the text of a function with its name, parameters and accesses changed."""
         before, self._edits = self._edits, []
         children = self._collect(function)
         body = next(c for c in children if 200 <= c._kind_id < 300)
@@ -234,7 +233,7 @@ class _Watch:
         self._pointed(children[0], cursor, how if is_place else "")
 
     def _pointed(self, child: Cursor, parent: Cursor, how: str) -> None:
-        """What a pointer points to is used."""
+        """Note how the target of a pointer is used."""
         pointer = _pointer(child.type)
         if pointer is None or not how or not self._is_watched(pointer):
             self._look(child, "r")
@@ -315,7 +314,7 @@ class _Watch:
             raise CannotParse(f"a pointer goes to {name}")
 
     def _vector(self, match: re.Match[str], arguments: list[Cursor]) -> None:
-        """`vload4(index, pointer)`: several elements, at a multiple of as many."""
+        """Rewrite `vload4(index, pointer)`: several elements, at a multiple of their number."""
         *data, index, pointer = arguments
         for argument in data:
             self._look(argument, "r")
@@ -337,14 +336,14 @@ class _Watch:
     # ---- the text ----
 
     def _rest(self, pointer: Cursor, how: str) -> str:
-        """What `acs__at` takes besides address and size."""
+        """Return the arguments of `acs__at` besides address and size."""
         one = self._likely(pointer)
         number = self._likeliest if one is None else one
         limits = f"acs__base_{number}, acs__read_{number}, acs__written_{number}"
         return f"{_WAYS[how]}, {limits}{self._given}"
 
     def _likely(self, pointer: Cursor) -> int | None:
-        """The first parameter that a pointer names."""
+        """Return the first parameter that a pointer names."""
         if pointer._kind_id == n.DECL_REF_EXPR:
             return self._numbers.get(pointer.spelling)
         for one in self._collect(pointer):
@@ -372,7 +371,7 @@ class _Watch:
 
 
 def _pointer(spelled: Type) -> _Pointer | None:
-    """None for what is no pointer; an array's name is one, where it stands for a parameter."""
+    """Return the target of a pointer, or of an array's name for a parameter. None: no pointer."""
     canonical = spelled.get_canonical()
     shape = n.shape_of(canonical)
     if shape == n.ARRAY:
@@ -389,7 +388,7 @@ def _pointer(spelled: Type) -> _Pointer | None:
 
 
 def _is_arrow(cursor: Cursor, below: list[Cursor]) -> bool:
-    """Whether this is a component of what a pointer points to (`p->x` of a vector)."""
+    """Tell whether this is a component of a pointer's target (`p->x` of a vector)."""
     if cursor._kind_id != n.UNEXPOSED_EXPR or len(below) != 1:
         return False
     pointer = below[0].type.get_canonical()
@@ -401,7 +400,7 @@ def _is_arrow(cursor: Cursor, below: list[Cursor]) -> bool:
 
 
 def _is_steady(cursor: Cursor) -> bool:
-    """Whether an expression may be evaluated twice."""
+    """Tell whether an expression may be evaluated twice."""
     library = clang.library()
     kind = cursor._kind_id
     if kind in (n.CALL_EXPR, n.COMPOUND_ASSIGNMENT, n.STATEMENT_EXPRESSION):
