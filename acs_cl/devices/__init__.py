@@ -1,10 +1,10 @@
-"""Devices: what there is, which one to take, and how to make it usable.
+"""Devices: list them, choose one, and make it usable.
 
-In: nothing, a device, an index, a name, or ``PYOPENCL_CTX`` from the environment.
-Out: a ``pyopencl.Device`` that can build programs, and sentences for people.
+Input: nothing, a device, an index, a name, or ``PYOPENCL_CTX`` from the environment. Output: a
+``pyopencl.Device`` that can build programs, and descriptions.
 
-Invariant: a choice is never a guess.  A name that fits several devices, or none, is a
-``UsageError`` that lists what there is.  No device is looked at when this module is imported.
+Invariant: a choice is never a guess. A name that fits several devices, or none, is a ``UsageError``
+that lists all devices. Importing this module touches no device.
 """
 
 from __future__ import annotations
@@ -38,18 +38,17 @@ Spec = Union[None, "cl.Device", int, str]
 
 
 def devices() -> list[cl.Device]:
-    """Every device of every platform, in the order of the driver; empty where there is none."""
+    """Return every device of every platform, in the order of the driver. Empty: there is none."""
     return [device for platform in _platforms() for device in platform.get_devices()]
 
 
 def choose(spec: Spec = None) -> cl.Device:
-    """The device meant by *spec*, ready to build programs.
+    """Return the device meant by *spec*, ready to build programs.
 
-    ``None`` takes ``PYOPENCL_CTX`` if that is set, else a GPU if there is one, else PoCL, else
-    whatever comes first.  An ``int`` is an index into :func:`devices`.  A string is a part of
-    ``"platform name / device name"`` in any case; the full text wins over parts of others.  A
-    string of digits that is an index means that, as it does to PyOpenCL: command lines have no
-    other way to say it.
+    ``None`` takes ``PYOPENCL_CTX`` if that is set, else a GPU, else PoCL, else the first device. An
+    ``int`` is an index into :func:`devices`. A string is a part of ``"platform name / device
+    name"`` in any case; the full text wins over parts of others. A string of digits that is an
+    index counts as that index, as in PyOpenCL, because command lines have only strings.
     """
     device = _find(spec)
     repair(device)
@@ -57,12 +56,12 @@ def choose(spec: Spec = None) -> cl.Device:
 
 
 def full_name(device: cl.Device) -> str:
-    """``platform name / device name``: what a string given to :func:`choose` is part of."""
+    """Return ``platform name / device name``, which the strings of :func:`choose` are parts of."""
     return f"{device.platform.name.strip()} / {device.name.strip()}"
 
 
 def describe(device: cl.Device) -> str:
-    """One line for people: names, kind, compute units, memory, driver."""
+    """Describe a device in one line: names, kind, compute units, memory, driver."""
     mebibytes = device.global_mem_size // 2**20
     memory = f"{mebibytes / 1024:.1f} GiB" if mebibytes >= 1024 else f"{mebibytes} MiB"
     units = device.max_compute_units
@@ -73,7 +72,7 @@ def describe(device: cl.Device) -> str:
 
 
 def kind(device: cl.Device) -> str:
-    """``"GPU"``, ``"CPU"``, ``"accelerator"`` or ``"other"``."""
+    """Return ``"GPU"``, ``"CPU"``, ``"accelerator"`` or ``"other"``."""
     for flag, name in (
         (cl.device_type.GPU, "GPU"),
         (cl.device_type.CPU, "CPU"),
@@ -85,9 +84,9 @@ def kind(device: cl.Device) -> str:
 
 
 def key(device: cl.Device) -> str:
-    """What a measurement of this device is filed under: changes with hardware, driver or acs_cl.
+    """Return the key of this device's measurements. It changes with hardware, driver or acs_cl.
 
-    The number of compute units belongs to it because drivers for CPUs let the environment set it.
+    It includes the number of compute units, because environment variables of CPU drivers set it.
     """
     return " | ".join(
         str(part).strip()
@@ -163,10 +162,11 @@ def _by_name(name: str, there: list[cl.Device]) -> cl.Device:
 
 
 def _from_environment(wish: str, there: list[cl.Device]) -> cl.Device:
-    """PyOpenCL's ``platform:device``, each an index or part of a name, the device 0 if left out.
+    """Choose by PyOpenCL's ``platform:device``, each an index or part of a name; the device is 0 by
+    default.
 
-    Two departures, both in place of a silent choice: a part that fits different names is an
-    error, and so is a list of several devices, since a runtime has one.
+    There are two differences, both instead of a silent choice. A part that fits different names is
+    an error. So is a list of several devices, since a runtime has one.
     """
     platform_part, _, device_part = wish.partition(":")
     platforms = _platforms()

@@ -1,4 +1,4 @@
-"""Building programs: source and options in, a program or a `BuildError` with the log out."""
+"""Build programs. Input: source and options. Output: a program, or a `BuildError` with the log."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .facts import may_include
 
 
 def words_of(options: Sequence[str]) -> list[str]:
-    """Options one by one; who writes them as one text has them cut at blanks."""
+    """Return options one by one. One text with several options is cut at blanks."""
     return options.split() if isinstance(options, str) else list(options)
 
 
 def driver_options(context: cl.Context, options: Sequence[str]) -> tuple[str, ...]:
-    """The options as the driver gets them, cut at blanks. PyOpenCL adds the folder of its own
-    headers, what it defines for a platform, and PYOPENCL_BUILD_OPTIONS."""
+    """Return the options as the driver gets them, cut at blanks. PyOpenCL adds the folder of its
+    own headers, definitions for a platform, and PYOPENCL_BUILD_OPTIONS."""
     words, _ = cl.Program._process_build_options(context, list(options))
     return cut_at_blanks(words.decode())
 
 
 def asked_options(context: cl.Context, words: Sequence[str]) -> tuple[str, ...]:
-    """What a program asked for, of options as the driver gets them: those that PyOpenCL adds are
-    of this machine."""
+    """Return the options that a program asked for, out of those that the driver gets. The ones that
+    PyOpenCL adds belong to this machine."""
     added = driver_options(context, [])
     own = len(words) - len(added)
     if added and tuple(words[own:]) == added:
@@ -38,18 +38,19 @@ def asked_options(context: cl.Context, words: Sequence[str]) -> tuple[str, ...]:
 
 
 def cut_at_blanks(options: str) -> tuple[str, ...]:
-    """The text of options in parts; blanks between them give it back as it was."""
+    """Return the text of options in parts. Joining them with blanks restores the text."""
     return tuple(options.split(" "))
 
 
 def build(
     context: cl.Context, device: cl.Device, source: str, options: Sequence[str]
 ) -> cl.Program:
-    """Build a program on one device, with argument information; in a shared context one that was
-    built there before is taken. Options are those of `driver_options`, or none.
+    """Build a program on one device, with argument information. In a shared context, use the
+    program if it was built there before. Options are those of `driver_options`, or none.
 
-    By PyOpenCL's inner program: the outer one warns of whatever a compiler says, some of which talk
-    when nothing is wrong, and warnings cannot be caught in several threads at once.
+    This uses PyOpenCL's inner program. The outer one warns about every text of the compiler, and
+    some compilers write texts without a reason. Warnings cannot be caught in several threads at
+    once.
     """
     words = " ".join([*options, "-cl-kernel-arg-info"]).encode()
     # the files that a source includes may have changed
@@ -64,7 +65,7 @@ def build(
         except cl.Error:
             if core.native.signals() == signals:
                 raise
-            # at a signal, compilers of LLVM remove the files that they are at
+            # on a signal, compilers of LLVM remove the files that they are writing
             program = _cl._Program(context, source)
             program._build(words, [device])
         if kept is not None:
@@ -82,7 +83,7 @@ def build(
 
 
 def _first_error_line(log: str) -> int | None:
-    """The line of the first error: compilers write `file:line:column:` before or after the word."""
+    """Return the line of the first error. Compilers write `file:line:column:` beside the word."""
     for text in log.splitlines():
         found = re.search(r":(\d+):\d+:", text)
         if found and "error" in text:
@@ -98,7 +99,7 @@ def _build_log(program: _cl._Program, device: cl.Device) -> str:
 
 
 def read_source(source: str | Path) -> str:
-    """Source text as it is; a path (a `Path`, or a string of one line that ends in .cl) is read."""
+    """Return source text as it is, or of a path (a `Path`, or a line that ends in .cl)."""
     if not isinstance(source, (str, Path)):
         raise UsageError(f"build takes OpenCL C as text, or a path; got {type(source).__name__}")
     if isinstance(source, Path) or ("\n" not in source and source.endswith(".cl")):
@@ -113,7 +114,7 @@ def read_source(source: str | Path) -> str:
 
 
 def macro_options(macros: Mapping[str, object] | None) -> list[str]:
-    """`{"N": 4, "FAST": None}` as compiler options."""
+    """Return `{"N": 4, "FAST": None}` as compiler options."""
     if not isinstance(macros, Mapping | None):
         raise UsageError(f"macros={macros!r}: expected a mapping, such as {{'N': 4}}")
     return [

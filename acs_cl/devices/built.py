@@ -1,11 +1,11 @@
 """Built: programs that PyOpenCL built while there was an `acs.Queue`, and their sources.
 
-In: each program, as PyOpenCL's `Program.build` has built it. Out: its source, by the handle of the
-program. Intel's CPU runtime forgets the program of a kernel once its owner has released it, and
-drivers forget the source of a program that came from PyOpenCL's cache of binaries. Without the
-source every argument of a kernel counts as read and written.
+Input: each program, after PyOpenCL's `Program.build`. Output: its source, by the handle of the
+program. Without the source every argument of a kernel counts as read and written. Intel's CPU
+runtime forgets the program of a kernel after its owner has released it. Drivers forget the source
+of a program from PyOpenCL's cache of binaries.
 
-Invariant: a program that is noted is alive, so that its handle is not another's.
+Invariant: a noted program stays alive, so no other program gets its handle.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def note(program: Any) -> None:
 
 
 def forget() -> None:
-    """Let all of them go."""
+    """Release all of them."""
     with _lock:
         _programs.clear()
 
 
 def source_of(handle: int) -> str:
-    """Give the source of the program with this handle, empty if it was not noted."""
+    """Return the source of the program with this handle. Empty: it was not noted."""
     source = getattr(_programs.get(handle), "_source", "")
     return source.decode(errors="replace") if isinstance(source, bytes) else source

@@ -1,9 +1,9 @@
-"""The contexts that runtimes share, and what was built in them.
+"""The contexts that runtimes share, and the programs built in them.
 
 Runtimes made without a context share one for each device, as long as the process lives: drivers
-have room for few, and take long to make one. Programs built there are kept, the last few dozens of
-them: a program that comes again, in another runtime, is not compiled again. (PoCL takes 16 ms for
-the smallest one, though it has it on the disk.)
+have room for few, and take long to make one. The last few dozens of programs built there are kept,
+so another runtime does not compile them again. (PoCL takes 16 ms for the smallest one, even from
+its cache on disk.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEPT = 64
 
 
 class Shared:
-    """One shared context and its programs. Any thread may ask."""
+    """One shared context and its programs. Any thread may use it."""
 
     def __init__(self, device: cl.Device) -> None:
         self.context = cl.Context([device])
@@ -37,7 +37,7 @@ class Shared:
         self._lock = threading.Lock()
 
     def find(self, key: Hashable) -> _cl._Program | None:
-        """What was kept under `key`, or None."""
+        """Return the program kept under `key`, or None."""
         with self._lock:
             found = self._programs.get(key)
             if found is not None:
@@ -45,7 +45,7 @@ class Shared:
             return found
 
     def keep(self, key: Hashable, program: _cl._Program) -> None:
-        """Keep it, and let go of the one that was not asked for the longest."""
+        """Keep a program, and drop the one that was unused for the longest time."""
         with self._lock:
             self._programs[key] = program
             if len(self._programs) > KEPT:
@@ -53,14 +53,14 @@ class Shared:
 
 
 _shared: dict[tuple[int, int], Shared] = {}
-"""{device, and which of its contexts: what its runtimes share}."""
+"""{device, and the number of its context: the shared context}."""
 
 _lock = threading.Lock()
 
 
 def context_for(device: devices.Spec, context: cl.Context | None) -> tuple[cl.Context, cl.Device]:
-    """The context and device to use: the shared one of a device, or of a context given its only
-    device or the one named."""
+    """Return the context and device to use. Without a context: the shared one of a device. With
+    one: its only device, or the named one."""
     if _inherited:
         raise UsageError(FORKED)
     if context is None:
@@ -83,8 +83,8 @@ def context_for(device: devices.Spec, context: cl.Context | None) -> tuple[cl.Co
 
 
 def context_to_ask(device: cl.Device) -> cl.Context:
-    """A context in which to ask a device's compiler: the shared one if there is one, else one that
-    nobody keeps, since a context takes memory of a GPU."""
+    """Return a context in which to ask a device's compiler. It is the shared one, if there is one.
+    Else it is temporary, since a context takes memory of a GPU."""
     devices.repair(device)
     with _lock:
         one = _shared.get((device.int_ptr, 0))
@@ -92,21 +92,21 @@ def context_to_ask(device: cl.Device) -> cl.Context:
 
 
 def shared(context: cl.Context) -> Shared | None:
-    """What is shared in this context, if it is one of those."""
+    """Return the shared state of this context. None: it is not a shared one."""
     with _lock:
         return next((one for one in _shared.values() if one.context == context), None)
 
 
 def forget_context(context: cl.Context) -> None:
-    """A command failed on the device, which may have ended its context: runtimes to come share a
-    new one."""
+    """Stop sharing a context after a command failed on the device, which may have broken it."""
     with _lock:
         for key in [key for key, one in _shared.items() if one.context == context]:
             del _shared[key]
 
 
 def shared_context(device: cl.Device, copy: int = 0) -> cl.Context:
-    """The shared context of a device; of several, for who takes one device for several."""
+    """Return the shared context of a device. `copy`: its number, if one device stands for
+    several."""
     with _lock:
         one = _shared.get((device.int_ptr, copy))
         if one is None:
@@ -115,7 +115,7 @@ def shared_context(device: cl.Device, copy: int = 0) -> cl.Context:
 
 
 def _after_fork() -> None:
-    """The driver's objects are the parent's: never used here, never let go of here."""
+    """Mark the driver's objects as the parent's: this process never uses or releases them."""
     global _shared, _lock
     if _shared:
         _inherited.append(_shared)
@@ -123,7 +123,7 @@ def _after_fork() -> None:
 
 
 def inherit(objects: object) -> None:
-    """Keep what a forked process has of the driver's, and refuse to use the driver there."""
+    """Keep the driver's objects of a forked process, and refuse to use the driver there."""
     _inherited.append(objects)
 
 

@@ -1,12 +1,12 @@
-"""The few verbs of PyOpenCL that the hot path speaks, in one place.
+"""The few functions of PyOpenCL that the hot path uses, in one place.
 
-In: PyOpenCL objects. Out: PyOpenCL events. PyOpenCL's public entry points (`Kernel.__call__`,
-`enqueue_copy`) convert and dispatch on every call, which costs more than the driver does; the
-functions below are what they end in. They have kept their names since PyOpenCL 2022 and are used
-here only.
+Input: PyOpenCL objects. Output: PyOpenCL events. PyOpenCL's public entry points (`Kernel.__call__`,
+`enqueue_copy`) convert and dispatch on every call, which costs more than the driver does. The
+functions below are the ones that they end in. They have kept their names since PyOpenCL 2022 and
+are used here only.
 
-A **place** is memory as the driver takes it: an `SVMPointer`, or a `Buffer` with a byte offset.
-Invariant: nothing here blocks, except where its name begins with `wait_`.
+A **place** is memory in the driver's form: an `SVMPointer`, or a `Buffer` with a byte offset.
+Invariant: nothing here blocks, except functions whose names begin with `wait_`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STATUS = cl.event_info.COMMAND_EXECUTION_STATUS
 enqueue_kernel: Callable[..., cl.Event] = _cl.enqueue_nd_range_kernel
 """(queue, kernel, global size, local size, offset, wait for, False, False), by position only."""
 
-# PyOpenCL's own, also while `interception` has put something else in their place
+# PyOpenCL's own functions, even while `interception` has replaced them
 CommandQueue = _cl.CommandQueue
 _read = _cl._enqueue_read_buffer
 _write = _cl._enqueue_write_buffer
@@ -53,13 +53,11 @@ _svm_fill = _cl._enqueue_svm_memfill
 class OwnKernel(cl.Kernel):
     """A kernel that keeps its current arguments alive until it has new ones.
 
-    OpenCL does not retain what a kernel's arguments refer to. NVIDIA's driver (seen with 580) takes
-    a new sub-buffer that got the handle of a released one for the argument already set, and runs on
-    the old memory. `origin`: source, options and name, where they are known; `offers`: by
-    sizes, the scheduler on the device that runs it, and its body there, once there is one.
-    `queued`: the native core's own kernel for it, once it was launched there; `signature`: its
-    signature, once that is known. `token`: what stands for it in the books of checks, which are not
-    to keep it alive.
+    OpenCL does not retain a kernel's arguments. NVIDIA's driver (seen with 580) may confuse a new
+    sub-buffer with a released one that had the same handle, and run on the old memory. `origin`:
+    source, options and name, if known. `offers`: by sizes, the scheduler that runs it and its body
+    there. `queued`: the core's own kernel for it, once it was launched there. `signature`: its
+    signature, once known. `token`: its key in the books of checks, which must not keep it alive.
     """
 
     __slots__ = (
@@ -67,7 +65,7 @@ class OwnKernel(cl.Kernel):
         "token",
     )  # fmt: skip
 
-    # as they are now: `interception` puts others in their place, for kernels of the program
+    # the originals: `interception` replaces them for kernels of the program
     _set_arg_multi: Callable[[Sequence[object]], None] = vars(cl.Kernel)["_set_arg_multi"]
     _set_arg_buf_multi: Callable[[Sequence[object]], None] = vars(cl.Kernel)["_set_arg_buf_multi"]
 
@@ -78,10 +76,11 @@ class OwnKernel(cl.Kernel):
 
     def _begin(self) -> None:
         self.launched = 0
-        """How often since the scheduler was last thought of, and why it does not have it."""
+        """Launches since the scheduler was last considered; `reason`: why it does not have the
+        kernel."""
         self.reason = "its kernel was not launched often yet"
         self.stays = 32
-        """For how many launches that is believed the next time."""
+        """For how many launches that answer is used next time."""
         self.offers: dict[tuple[object, ...], Any] = {}
         self.origin: Origin | None = None
         self.queued: object = None
@@ -89,12 +88,12 @@ class OwnKernel(cl.Kernel):
         self.token: int | None = None
 
     current: Sequence[object]
-    """The arguments that it has now."""
+    """Its current arguments."""
 
 
 def own_clone(kernel: cl.Kernel) -> Any:
-    """Make a kernel of ours from one whose program nobody knows. PyOpenCL makes an `OwnKernel` from
-    a program only, so that this is a plain kernel with the same attributes."""
+    """Make a kernel of ours from one whose program is not known. PyOpenCL makes an `OwnKernel` only
+    from a program, so this is a plain kernel with the same attributes."""
     clone: Any = kernel.clone()
     OwnKernel._begin(clone)
     for name in ("_set_arg_multi", "_set_arg_buf_multi"):
@@ -104,10 +103,10 @@ def own_clone(kernel: cl.Kernel) -> Any:
 
 @contextlib.contextmanager
 def _invokers_later() -> Iterator[None]:
-    """PyOpenCL makes two functions for every kernel, for calls of the kernel and of `set_args`,
-    which takes longer than all the rest of making one. Ours are launched by other ways: kernels
-    that this thread makes meanwhile get their functions when somebody calls them."""
-    if not _making.acquire(blocking=False):  # another thread is at it, or was when we were forked
+    """Delay the two functions that PyOpenCL makes for every kernel, for calls of it and of
+    `set_args`. They take longer than the rest of making a kernel, and ours do not use them. Kernels
+    that this thread makes in the block get their functions at the first call."""
+    if not _making.acquire(blocking=False):  # another thread is doing this, or was at a fork
         yield
         return
     before, mine = _invoker.generate_enqueue_and_set_args, get_ident()
@@ -137,7 +136,7 @@ _making = threading.Lock()
 
 
 def set_arguments(kernel: OwnKernel, pointers: Sequence[object], values: Sequence[object]) -> None:
-    """Set arguments: memory, then values as bytes; index and argument in turns in both."""
+    """Set arguments: memory, then values as bytes. Both lists alternate index and argument."""
     kernel._set_arg_multi(pointers)
     kernel.current = pointers
     kernel._set_arg_buf_multi(values)
@@ -154,8 +153,8 @@ FUNCTIONS = (
 
 
 def functions() -> list[int]:
-    """Where the loader has what the native core calls, in its order. PyOpenCL's extension module is
-    linked with the loader, so these are the functions that PyOpenCL calls itself."""
+    """Return the addresses of the functions that the core calls, in its order. PyOpenCL's extension
+    module is linked with the loader, so these are PyOpenCL's own functions."""
     loader = ctypes.CDLL(_cl.__file__)
     return [ctypes.cast(loader[name], ctypes.c_void_p).value or 0 for name in FUNCTIONS]
 
@@ -164,8 +163,8 @@ core.native.open_driver(functions())
 
 
 def declare_svm(kernel: cl.Kernel, addresses: Sequence[int]) -> None:
-    """Tell the driver which allocations a kernel may reach by pointers in memory, all of them at
-    once. PyOpenCL has no such call."""
+    """Tell the driver which allocations a kernel may reach by pointers in memory, all at once.
+    PyOpenCL has no such call."""
     status = core.native.declare_memory(kernel.int_ptr, addresses)
     if status:
         raise cl.RuntimeError(f"clSetKernelExecInfo failed with {status}")
@@ -180,26 +179,26 @@ class Place(NamedTuple):
 
 
 def is_svm(memory: object) -> bool:
-    """Whether the driver takes it as an SVM pointer."""
+    """Tell whether the driver takes it as an SVM pointer."""
     return isinstance(memory, cl.SVMPointer)
 
 
 def read(queue: cl.CommandQueue, host: HostArray, place: Place, wait_for: Events) -> cl.Event:
-    """Device to host; `host` is contiguous and stays alive until the event."""
+    """Copy from device to host. `host` is contiguous and stays alive until the event."""
     if is_svm(place.memory):
         return _svm_copy(queue, False, cl.SVM(host), place.memory, wait_for)
     return _read(queue, place.memory, host, place.offset, wait_for, False)
 
 
 def write(queue: cl.CommandQueue, place: Place, host: HostArray, wait_for: Events) -> cl.Event:
-    """Host to device; `host` is contiguous and stays as it is until the event."""
+    """Copy from host to device. `host` is contiguous and does not change until the event."""
     if is_svm(place.memory):
         return _svm_copy(queue, False, place.memory, cl.SVM(host), wait_for)
     return _write(queue, place.memory, host, place.offset, wait_for, False)
 
 
 def copy(queue: cl.CommandQueue, target: Place, source: Place, wait_for: Events) -> cl.Event:
-    """Device to device, `source.nbytes` bytes; the two do not overlap."""
+    """Copy `source.nbytes` bytes on the device; the two do not overlap."""
     if is_svm(target.memory) and is_svm(source.memory):
         return _svm_copy(queue, False, target.memory, source.memory, wait_for)
     return _copy(
@@ -215,11 +214,13 @@ def fill(queue: cl.CommandQueue, place: Place, pattern: HostArray, wait_for: Eve
 
 
 def wait_for_pinned(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: DType) -> HostArray:
-    """Host memory that the driver allocated for fast transfers, mapped while the array lives.
+    """Return host memory that the driver allocated for fast transfers, mapped while the array
+    lives.
 
-    The array is unmapped when it is dropped, maybe behind the last use of everything else, so that
-    it has a queue of its own, in order: Intel's CPU runtime waits for ever where a queue without
-    order is released while a command on it runs."""
+    Dropping the array unmaps it, maybe after the last use of everything else. So it has an in-order
+    queue of its own. Intel's CPU runtime waits for ever if an out-of-order queue is released while
+    a command on it runs.
+    """
     queue = CommandQueue(queue.context, queue.device)
     flags = cl.mem_flags.ALLOC_HOST_PTR | cl.mem_flags.READ_WRITE
     buffer = cl.Buffer(queue.context, flags, prod(shape) * dtype.itemsize)
@@ -230,7 +231,7 @@ def wait_for_pinned(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: DType
 
 
 def pinned_pieces(queue: cl.CommandQueue, many: int, nbytes: int) -> list[HostArray]:
-    """Pieces of such memory, in one allocation; none where the driver refuses."""
+    """Return pieces of such memory, in one allocation. Empty: the driver refuses."""
     try:
         return list(wait_for_pinned(queue, (many, nbytes), np.dtype(np.uint8)))
     except (cl.Error, MemoryError):
@@ -238,20 +239,19 @@ def pinned_pieces(queue: cl.CommandQueue, many: int, nbytes: int) -> list[HostAr
 
 
 def status(event: cl.Event) -> int:
-    """0 when complete, negative when failed, positive while under way."""
+    """Return 0 when complete, a negative number when failed, a positive one while under way."""
     return event.get_info(STATUS)  # type: ignore[return-value]
 
 
 def wait_for_event(event: cl.Event) -> int:
-    """Block until the event ended (other threads run meanwhile, and signals are handled); its
-    status. What it belongs to was flushed."""
+    """Block until the event ended; return its status. Other threads run meanwhile, and signals are
+    handled. Its commands were flushed."""
     core.native.wait_for_event(event.int_ptr)
     return status(event)
 
 
 def wait_for_events(events: Sequence[cl.Event]) -> None:
-    """Block until all of them ended. PoCL gives back what a command holds a moment after the next
-    one may begin; who waits for each of them meets that less than who waits for the last one
-    alone."""
+    """Block until all of them ended. PoCL frees a command's resources a moment after the next one
+    may begin. Waiting for each event meets that less often than waiting for the last one alone."""
     for event in events:
         wait_for_event(event)

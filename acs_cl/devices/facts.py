@@ -1,7 +1,7 @@
-"""What a source is read with: the facts of a device, and build options as words.
+"""Facts that decide how a source is read: of the device, and build options as words.
 
-In: a device, options as PyOpenCL reports them. Out: `DeviceFacts` and words, which is all that has
-to be known of both before anything is parsed; `CannotParse`, for where that fails.
+Input: a device, options as PyOpenCL reports them. Output: `DeviceFacts` and words, which the parser
+needs before it starts; `CannotParse`, if it fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _facts: dict[int, DeviceFacts] = {}
 
 
 class CannotParse(Exception):  # noqa: N818  (an answer to the callers here, not an error of the user)
-    """The source cannot be read the way the device's compiler reads it; `reason` says why."""
+    """The source cannot be read as the device's compiler reads it; `reason` says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -30,7 +30,7 @@ class CannotParse(Exception):  # noqa: N818  (an answer to the callers here, not
 
 
 class DeviceFacts(NamedTuple):
-    """What of a device decides how a source reads."""
+    """Facts of a device that decide how a source is read."""
 
     name: str = "any"
     vendor: str = ""
@@ -38,14 +38,14 @@ class DeviceFacts(NamedTuple):
     version: int = 120  # 300 for OpenCL 3.0
     address_bits: int = 64
     extensions: frozenset[str] = frozenset({"cl_khr_fp64", "cl_khr_byte_addressable_store"})
-    features: frozenset[str] | None = None  # of OpenCL C 3.0; None: not said
+    features: frozenset[str] | None = None  # of OpenCL C 3.0; None: not known
     images: bool = True
     little_endian: bool = True
-    platform: str = ""  # its version: some name the compiler in it
+    platform: str = ""  # its version: sometimes it names the compiler
 
     @classmethod
     def of(cls, device: cl.Device | None) -> DeviceFacts:
-        """The facts of `device`; those of a plain 64-bit device if there is none."""
+        """Return the facts of `device`. None: those of a plain 64-bit device."""
         if device is None:
             return cls()
         import pyopencl as cl
@@ -66,7 +66,7 @@ class DeviceFacts(NamedTuple):
 
 
 def facts_of(device: cl.Device | None) -> DeviceFacts:
-    """The facts of a device, asked for once."""
+    """Return the facts of a device, which is asked once."""
     if device is None:
         return DeviceFacts()
     key = device.int_ptr
@@ -76,15 +76,15 @@ def facts_of(device: cl.Device | None) -> DeviceFacts:
 
 
 def may_include(source: str, options: Sequence[str]) -> bool:
-    """Whether a program may read files beside its source, which change without it. A word in a
-    comment reads none."""
+    """Tell whether a program may read other files, which change without it. Comments do not
+    count."""
     if "-include" in options or "include" not in source.replace("\\\n", ""):
         return "-include" in options
     return any("include" in bare(text) for text in (source, without_trigraphs(source)))
 
 
 def split_options(options: BuildOptions) -> list[str]:
-    """Build options as a list of words."""
+    """Return build options as a list of words."""
     if options is None:
         return []
     text = options if isinstance(options, str) else " ".join(options)
@@ -107,7 +107,7 @@ _NOT_FOR_CODE = re.compile(r"-(D|I|U|W|w$|g$|s$|include$|cl-kernel-arg-info|cl-n
 
 
 def options_for_code(options: BuildOptions) -> list[str]:
-    """The options that matter once macros and includes are worked off."""
+    """Return the options that still matter after macros and includes are expanded."""
     kept: list[str] = []
     skip = False
     for word in split_options(options):

@@ -1,10 +1,10 @@
-"""PoCL's faults: a CPU that its compiler does not know, where help is asked for, and offsets.
+"""PoCL's faults: a CPU that its compiler does not know, and offsets.
 
-In: a device.  Out: a sentence that says what was done, or an empty one; whether a fault is there.
+Input: a device. Output: a sentence about the repair, or an empty one; whether a fault is there.
 
-Invariant: nothing is done unless ``ACS_CL_POCL_CPU`` asks for it.  Memory is written only where the
-one thing that is looked for was found, and a failure leaves the driver as it was: this is a help,
-never the reason that a program fails.
+Invariant: the CPU is repaired only if ``ACS_CL_POCL_CPU`` asks for it. Memory is written only if
+exactly the expected contents are found. A failure leaves the driver as it was, so the repair never
+makes a program fail.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..host.environment import variable
 
 POCL_PLATFORM = "Portable Computing Language"
 
-_STRUCT_BYTES = 4096  # of PoCL's device record, and then some: the name stands in its first part
+_STRUCT_BYTES = 4096  # more than PoCL's device record: the name is in its first part
 _GENERIC = b"generic\0"
 _HASWELL_FLAGS = {"avx2", "bmi2", "fma", "f16c", "movbe", "abm"}
 
-# What `repair` did, by address of the driver's device record: the second call repeats the sentence.
+# Results of `repair`, by address of the driver's device record: a second call repeats the sentence.
 _repaired: dict[int, str] = {}
 
 
 def mixes_offsets(device: cl.Device) -> bool:
-    """Whether the driver may unload a kernel's machine code while launches of it wait, where some
-    of them have a global offset and others have none.
+    """Tell whether the driver may unload a kernel's machine code while launches of it wait. Needs
+    launches with and without a global offset.
 
-    PoCL compiles a kernel for both, and keeps a number of such pieces loaded. Before 6.0 it does
-    not tell the two apart when a launch has ended, so that the wrong one seems to be free.
+    PoCL compiles a kernel for both, and keeps a number of such pieces loaded. Before 6.0 it
+    confuses the two when a launch ends, so that the wrong one seems to be free.
     """
     if device.platform.name.strip() != POCL_PLATFORM:
         return False
@@ -43,22 +43,23 @@ def mixes_offsets(device: cl.Device) -> bool:
 
 
 def repair(device: cl.Device) -> str:
-    """Make PoCL usable where it does not know this machine's CPU; says what was done, or ``""``.
+    """Make PoCL usable if it does not know this machine's CPU; return a sentence about it, or
+    ``""``.
 
-    PoCL asks its LLVM for the name of the CPU.  A CPU newer than that LLVM is called "generic",
-    which the compiler then refuses as a target on x86-64, so that no program builds at all
-    (PoCL issue 1049).  PoCL 5.0 and later take the name from ``POCL_LLVM_CPU_NAME``.  No setting of
-    an older one reaches it, that of the wheel included: the name goes from the driver's device
-    record into the compiler, behind all options.  So it is overwritten where the driver keeps it: a
-    string on the heap that the device record points to.
+    PoCL asks its LLVM for the name of the CPU. A CPU newer than that LLVM is called "generic". On
+    x86-64 the compiler refuses that target, so no program builds at all (PoCL issue 1049). PoCL 5.0
+    and later take the name from ``POCL_LLVM_CPU_NAME``. Older ones, the wheel's included, have no
+    such setting: the name goes from the driver's device record into the compiler, behind all
+    options. So it is overwritten in the driver's memory: a string on the heap that the device
+    record points to.
 
-    Writing to memory that belongs to a driver is not for a library to decide.
-    ``ACS_CL_POCL_CPU=auto`` asks for it; another value, but ``off``, asks for it and is the name to
-    put in (7 characters at most, the room there is).
+    A library must not write to a driver's memory unasked. ``ACS_CL_POCL_CPU=auto`` asks for it. Any
+    other value except ``off`` also asks for it, and is the new name (at most 7 characters, the room
+    there is).
 
-    Only done where every one of these holds, too: Linux on x86-64, PoCL's platform, a version
-    string that ends in ``-generic``, and in the record pointers to exactly one writable string
-    ``generic``.  A second call does nothing more and says the same; it never raises.
+    All of these have to hold, too: Linux on x86-64, PoCL's platform, a version string that ends in
+    ``-generic``, and in the record pointers to exactly one writable string ``generic``. A second
+    call only repeats the sentence; it never raises.
     """
     try:
         if sys.platform != "linux" or host_platform.machine() not in ("x86_64", "AMD64"):
@@ -75,7 +76,7 @@ def repair(device: cl.Device) -> str:
         if not _overwrite(address, _record_bytes(device, address), name):
             return ""
     except (AttributeError, OSError, ValueError, cl.Error):
-        # A work-around must not be the reason that a program fails; the driver speaks for itself.
+        # A repair must not make a program fail. The driver's own error is clear.
         return ""
     _repaired[address] = (
         f"PoCL's compiler does not know this CPU; programs are built for {name!r} instead{remark}"
@@ -84,7 +85,7 @@ def repair(device: cl.Device) -> str:
 
 
 def advice(log: str) -> str:
-    """What to say behind a compiler's log that refuses the CPU, or ``""``."""
+    """Return a hint to add to a compiler's log that refuses the CPU, or ``""``."""
     if "unknown target CPU" not in log:
         return ""
     return (
@@ -95,7 +96,7 @@ def advice(log: str) -> str:
 
 
 def _cpu_name(wish: str) -> tuple[str, str]:
-    """The name to put in, and what to remark on it."""
+    """Return the new name, and a remark on it."""
     if 0 < len(wish) < len(_GENERIC) and wish.isascii() and wish.replace("-", "").isalnum():
         return wish, " (ACS_CL_POCL_CPU)"
     remark = f" (ACS_CL_POCL_CPU={wish!r} is no name of 1 to 7 characters)" if wish else ""
@@ -108,13 +109,13 @@ def _cpu_name(wish: str) -> tuple[str, str]:
 
 
 def _record_bytes(device: cl.Device, address: int) -> int:
-    """How much to look at: PoCL keeps its devices in one array, so the next one is the end."""
+    """Return how much to search: PoCL's devices are one array, so the next one is the end."""
     others = [other.int_ptr for other in device.platform.get_devices()]
     return min([_STRUCT_BYTES, *(other - address for other in others if other > address)])
 
 
 def _overwrite(address: int, size: int, name: str) -> bool:
-    # Through the kernel's view of our own memory: a wrong address is an OSError there, where a
+    # Through the kernel's view of our own memory: there a wrong address is an OSError, while a
     # plain dereference would end the process.
     memory = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -130,7 +131,7 @@ def _overwrite(address: int, size: int, name: str) -> bool:
         if len(found) != 1:
             return False
         target = found.pop()
-        # This road could write through read-only pages: a library's constants stay as they are.
+        # This write could reach read-only pages: a library's constants must not change.
         if not _writable(target):
             return False
         os.pwrite(memory, name.encode("ascii") + b"\0", target)

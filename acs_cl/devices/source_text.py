@@ -1,6 +1,6 @@
-"""The text of a source as the language sees it: continued lines, trigraphs, digraphs, comments.
+"""The text of a source without continued lines, trigraphs, digraphs and comments.
 
-In: text. Out: text to search. Pure. Invariant: a directive of the source is one of the result.
+Input: text. Output: text to search. Pure. Invariant: each directive of the source is in the result.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _LEFT_OUT = re.compile(
 
 
 def without_trigraphs(text: str) -> str:
-    """Replace each trigraph by what it means."""
+    """Replace each trigraph by its character."""
     return TRIGRAPH.sub(lambda match: _MEANT[match[0][2]], text) if "??" in text else text
 
 
 def bare(text: str) -> str:
-    """Join continued lines, and leave out comments, what is in strings, and digraphs."""
+    """Join continued lines, and leave out comments, contents of strings, and digraphs."""
     text = CONTINUED.sub("", text)
     text = _LEFT_OUT.sub(lambda match: '""' if match[0][0] in "\"'" else " ", text)
     return text.replace("%:", "#")

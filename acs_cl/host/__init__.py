@@ -1,1 +1,1 @@
-"""What the process and its machine offer: files, digests, threads, processes, times."""
+"""The process and its machine: files, digests, threads, processes, times."""

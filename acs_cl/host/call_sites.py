@@ -1,4 +1,4 @@
-"""Where in the user's program a call comes from: the first frame outside this package."""
+"""Call sites: the line of the user's program that a call comes from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _HERE = str(Path(__file__).parent.parent)  # the package
 
 
 def caller() -> str:
-    """`file:line` of the innermost frame that is not ours."""
+    """Return `file:line` of the innermost frame outside this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back

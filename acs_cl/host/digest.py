@@ -1,7 +1,7 @@
-"""Digests: the names of what is kept on disk.
+"""Digests: the names of entries on disk.
 
-In: text. Out: a digest in hexadecimal digits. `hashlib` loads OpenSSL, which takes longer than all
-else that the start of a program asks of us; the module below it that has this one digest does not.
+Input: text. Output: a digest in hexadecimal digits. `hashlib` loads OpenSSL, which takes longer
+than the rest of the library's start. The module below it that has this one digest does not.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ except ImportError:  # another interpreter
 
 
 def digest(text: str, length: int = 64) -> str:
-    """The first `length` digits of the digest of a text."""
+    """Return the first `length` digits of the digest of a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()[:length]

@@ -1,7 +1,7 @@
 """Read the environment of the process, for the whole library.
 
-In: the name of a variable of the table below. Out: its text. Nothing else in acs_cl reads the
-environment, so that one table tells all that can change a program from outside.
+Input: the name of a variable in the table below. Output: its text. Nothing else in acs_cl reads the
+environment, so one table has everything that can change a program from outside.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ VARIABLES = (
     Variable("XDG_CACHE_HOME", "`~/.cache`", "the user's cache folder, on Linux"),
     Variable("HOME", "what the system says", "the user's folder, for the cache folder"),
 )
-"""All that the library reads, in the order of the reference."""
+"""All variables that the library reads, in the order of the reference."""
 
 PREFIX = "ACS_CL_"
 
 ALIKE = 0.8
-"""How near a name has to come to be taken for another one, from 0 to 1."""
+"""Least similarity of a name that counts as misspelt, from 0 to 1."""
 
 _NAMES = frozenset(variable.name for variable in VARIABLES)
 
@@ -82,12 +82,12 @@ def variable(name: str) -> str:
 
 
 def nearest(name: str, names: Iterable[str], alike: float = 0.6) -> str:
-    """Find which of some names was meant; nothing if none is that near."""
+    """Return the most similar of some names. Empty: none is similar enough."""
     return next(iter(get_close_matches(name, list(names), 1, alike)), "")
 
 
 def misspelt() -> list[str]:
-    """Say which variables nearly have a name of the table, and which name that is."""
+    """Say which variables have almost a name of the table, and which name that is."""
     known = [name.removeprefix(PREFIX) for name in _NAMES if name.startswith(PREFIX)]
     ours = [name for name in os.environ.keys() - _NAMES if name.startswith(PREFIX)]
     return [
@@ -99,7 +99,7 @@ def misspelt() -> list[str]:
 
 @contextlib.contextmanager
 def changed(values: Mapping[str, str]) -> Iterator[None]:
-    """Let variables have these values in the block, also for processes that are started there."""
+    """Set variables for the block, also for processes started there."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -1,20 +1,18 @@
-"""Files that outlive a process, in the user's cache folder: nobody else's are believed.
+"""Files in the user's cache folder that outlive a process. Files of other users are not believed.
 
-What is kept decides what is launched when, and holds texts that drivers compile. An entry that
-somebody else planted would run with the user's rights. So a folder, and a file in it, counts only
-if it belongs to the user (or to root) and nobody else may write to it. `ssh` asks the same of its
-keys. Both are asked once they are open: nothing can be put in their place between the question and
-the reading.
+The files decide when launches start, and hold texts that drivers compile. An entry from another
+user would run with this user's rights. So a folder, and a file in it, counts only if it belongs to
+the user (or to root) and no other user may write to it. `ssh` has the same rule for its keys. Both
+are tested after they were opened, so nothing can replace them between test and reading.
 
-The folders above are not asked. Whoever may write there can put another folder in place of ours,
-but no folder of the user's; and all that is read of it has to be the user's, too. A symbolic link
-counts as what it leads to. Where there are no owners to ask for (Windows), the folder of the user's
-profile is the protection.
+The folders above are not tested. A user who may write there can replace our folder, but not by a
+folder that belongs to this user. A symbolic link counts as its target. On Windows there are no such
+owners; there the folder of the user's profile is the protection.
 
-In: the name of a folder, of a file, and text. Out: the text, or None. Invariant: what is missing,
-unreadable or refused is the same as nothing, and nothing here raises. A refusal is said once for
-each folder, by `logging`. `ACS_CL_CACHE=off` turns everything off, any other value is the folder to
-use.
+Input: the name of a folder, of a file, and text. Output: the text, or None. Invariant: a file that
+is missing, unreadable or refused counts as no file, and nothing here raises. A refusal is logged
+once for each folder, by `logging`. `ACS_CL_CACHE=off` turns everything off; any other value is the
+folder to use.
 """
 
 from __future__ import annotations
@@ -28,17 +26,17 @@ from pathlib import Path
 
 from .environment import variable
 
-_ENVIRONMENT = ("ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME")  # what the folder follows from
+_ENVIRONMENT = ("ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME")  # the variables that decide the folder
 _POSIX = os.name == "posix"
 _told: set[str] = set()
 
 
 class RefusedError(OSError):
-    """A folder or a file that somebody else could have written."""
+    """A folder or a file that another user could have written."""
 
 
 def folder(kind: str) -> Path | None:
-    """Where files of a kind are kept, None if they are not."""
+    """Return the folder for files of a kind. None: they are not kept."""
     where = _path(kind)
     return None if where is None else Path(where)
 
@@ -49,21 +47,21 @@ def _path(kind: str) -> str | None:
 
 @memo
 def _folder(kind: str, wished: str, *_: str) -> str | None:
-    """The folder as text: entries are asked for by the hundred when a program starts."""
+    """Return the folder as text, because a starting program asks for entries by the hundred."""
     if wished.lower() == "off":
         return None
     if not wished:
-        import platformdirs  # here, because a program that never asks should not pay for it
+        import platformdirs  # here, because a program that never asks should not load it
 
         wished = platformdirs.user_cache_dir("acs_cl", appauthor=False)
     return os.path.join(os.path.expanduser(wished), kind)
 
 
 def read(kind: str, name: str) -> str | None:
-    """The text of a file, None if there is none that can be believed."""
+    """Return the text of a file. None: there is no file, or it is not believed."""
     try:
         with _opened(kind) as (prefix, at):
-            # without waiting: what is no regular file is refused below
+            # without waiting: anything but a regular file is refused below
             flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
             handle = os.open(prefix + name, flags, dir_fd=at)
             with open(handle, encoding="utf-8") as file:
@@ -74,8 +72,8 @@ def read(kind: str, name: str) -> str | None:
 
 
 def replace(kind: str, name: str, text: str) -> bool:
-    """Keep a text under a name; whether that worked. Other processes see the old file or the new
-    one, never a part."""
+    """Keep a text under a name; return whether that worked. Other processes see the old file or the
+    new one, never a part."""
     scratch = f".{os.getpid()}-{os.urandom(8).hex()}.part"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
@@ -95,7 +93,7 @@ def replace(kind: str, name: str, text: str) -> bool:
 
 
 def append(kind: str, name: str, text: str) -> bool:
-    """Add a text to a file, in one write; whether that worked."""
+    """Add a text to a file, in one write; return whether that worked."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
     try:
         with _opened(kind, make=True) as (prefix, at):
@@ -111,7 +109,7 @@ def append(kind: str, name: str, text: str) -> bool:
 
 
 def trim(kind: str, most: int) -> None:
-    """Drop the oldest files above a bound."""
+    """Delete the oldest files above a limit."""
     entries = []
     with contextlib.suppress(OSError), _opened(kind) as (prefix, at):
         with os.scandir(prefix if at is None else at) as listing:
@@ -126,7 +124,8 @@ def trim(kind: str, most: int) -> None:
 
 @contextlib.contextmanager
 def _opened(kind: str, make: bool = False) -> Iterator[tuple[str, int | None]]:
-    """A folder that can be believed: what to put before names, and where they count from."""
+    """Open a folder that is believed. Give a prefix for names, and the handle that they are
+    relative to."""
     where = _path(kind)
     if where is None:
         raise FileNotFoundError(kind)
@@ -144,7 +143,7 @@ def _opened(kind: str, make: bool = False) -> Iterator[tuple[str, int | None]]:
 
 
 def _ask(handle: int, kind: str, name: str = "") -> None:
-    """Refuse what is open if somebody else could have written it."""
+    """Refuse an open file or folder if another user could have written it."""
     found = os.fstat(handle)
     expected = stat.S_ISREG if name else stat.S_ISDIR
     if not expected(found.st_mode):

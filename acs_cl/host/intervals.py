@@ -1,6 +1,6 @@
 """Intervals of time: how many are open, and rows in which none covers another.
 
-In: starts and ends, of one clock. Out: numbers and lists. Pure.
+Input: starts and ends, of one clock. Output: numbers and lists. Pure.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ Intervals = Sequence[tuple[int, int]]
 
 
 def in_flight(intervals: Intervals) -> float:
-    """How many of the intervals are open on average, over the time in which any is: summed
-    durations over their union."""
+    """Return how many intervals are open on average while any is: summed durations over their
+    union."""
     covered = length(union(intervals))
     return length(intervals) / covered if covered else 0.0
 
 
 def packed(ordered: Iterable[T], interval: Callable[[T], tuple[int, int]]) -> list[list[T]]:
-    """Items by row, as few rows as keep them from covering one another. They come in the order of
-    their starts."""
+    """Pack items into the fewest rows in which none covers another. They come in the order of their
+    starts."""
     rows: list[list[T]] = []
     ends: list[int] = []
     for item in ordered:
@@ -39,7 +39,7 @@ def packed(ordered: Iterable[T], interval: Callable[[T], tuple[int, int]]) -> li
 
 
 def union(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same time, in intervals that are apart and in order.
+    """Join intervals that touch, in order.
 
     >>> union([(5, 7), (0, 3), (2, 4), (6, 6)])
     [(0, 4), (5, 7)]
@@ -55,7 +55,7 @@ def union(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def single(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """When exactly one of the intervals is open.
+    """Return when exactly one of the intervals is open.
 
     >>> single([(0, 5), (3, 8), (10, 12)])
     [(0, 3), (5, 8), (10, 12)]
@@ -73,7 +73,7 @@ def single(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def minus(ours: Intervals, others: Intervals) -> list[tuple[int, int]]:
-    """What of our time is not theirs. Both are unions.
+    """Return our time without the others' time. Both are unions.
 
     >>> minus([(0, 10)], [(2, 3), (5, 20)])
     [(0, 2), (3, 5)]
@@ -95,7 +95,7 @@ def minus(ours: Intervals, others: Intervals) -> list[tuple[int, int]]:
 
 
 def within(ours: Intervals, others: Intervals) -> list[tuple[int, int]]:
-    """What of our time is theirs, too. Both are unions.
+    """Return the time in both. Both are unions.
 
     >>> within([(0, 10)], [(2, 3), (5, 20)])
     [(2, 3), (5, 10)]
@@ -104,5 +104,5 @@ def within(ours: Intervals, others: Intervals) -> list[tuple[int, int]]:
 
 
 def length(intervals: Intervals) -> int:
-    """How long they are together."""
+    """Return the total length."""
     return sum(end - start for start, end in intervals)

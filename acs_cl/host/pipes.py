@@ -1,10 +1,9 @@
 """Readers that leave early: ``acs-cl emu … | head``.
 
-In: what a command does. Out: its exit code, or the one that shells give a program whose reader
-left.
+Input: the work of a command. Output: its exit code, or the one that shells give a program whose
+reader left.
 
-Invariant: nothing is said of a broken pipe if that is stdout's or stderr's; any other is an error
-like others.
+Invariant: a broken pipe of stdout or stderr is no error; any other one is.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ LEFT = 128 + 13
 
 
 def quietly(command: Callable[[], int]) -> int:
-    """Run a command until it ends or nobody reads any more; the exit code."""
+    """Run a command until it ends or its reader leaves; return the exit code."""
     try:
         try:
             return command()
-        finally:  # also where the parser leaves, after its help
+        finally:  # also if the parser leaves, after its help
             for stream in _streams():
                 stream.flush()
     except BrokenPipeError:
@@ -34,8 +33,7 @@ def quietly(command: Callable[[], int]) -> int:
 
 
 def nobody_reads() -> bool:
-    """Whether the reader of stdout or stderr has left. If so, what is still to be written goes
-    nowhere."""
+    """Tell whether the reader of stdout or stderr has left. If so, drop the remaining output."""
     broken = [stream for stream in _streams() if _is_broken(stream)]
     for stream in broken:
         nowhere = os.open(os.devnull, os.O_WRONLY)

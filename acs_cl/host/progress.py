@@ -1,8 +1,7 @@
-"""Progress: how far something long has come, and how long the rest will take.
+"""Progress: how far a long activity has come, and how long the rest will take.
 
-In: what is done now, and which share of the whole is behind. Out: a bar with the time left where
-somebody looks (tqdm), else a line for each step. Everything goes to stderr, since stdout is for
-results.
+Input: the present step, and the share that is done. Output: on a terminal a bar with the time left
+(tqdm), else a line for each step. Everything goes to stderr, since stdout is for results.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ if TYPE_CHECKING:
 BAR = "{percentage:3.0f}%|{bar:24}| {elapsed}<{remaining} {desc}"
 
 LEAST_SHARE = 0.01
-"""Below this nobody knows how long the rest will take."""
+"""The time left is not estimated below this share."""
 
 
 class Progress:
-    """Tells of one thing at a time. An empty text ends it, and leaves the line of a bar empty."""
+    """Shows one activity at a time. An empty text ends it, and clears the bar."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
@@ -29,7 +28,7 @@ class Progress:
         self._bar: tqdm[object] | None = None
 
     def __call__(self, text: str, share: float) -> None:
-        """`text` begins now, and this share of the whole is done."""
+        """Begin the step `text`; this share of the whole is done."""
         if not text:
             self.end()
             return
@@ -42,10 +41,10 @@ class Progress:
             print(f"[{share:4.0%}{rest}] {text}", file=stream, flush=True)
 
     def _draws(self, stream: TextIO, text: str, share: float) -> bool:
-        """Move the bar; False where nothing draws one, as in a program that is no installation."""
+        """Move the bar. False: there is none, as in a program without an installation."""
         if self._bar is None:
             try:
-                from tqdm import tqdm  # where nobody looks it is not needed
+                from tqdm import tqdm  # not needed without a terminal
             except ImportError:
                 return False
             self._bar = tqdm(
@@ -56,24 +55,24 @@ class Progress:
         return True
 
     def hide(self) -> None:
-        """Something else is printed now; what is told next draws the bar anew."""
+        """Clear the bar before other output; the next step draws it again."""
         if self._bar is not None:
             self._bar.clear()
 
     def end(self) -> None:
-        """Nothing is under way any more."""
+        """End the activity."""
         if self._bar is not None:
             self._bar.close()
         self._bar = self._began = None
 
 
 def left_s(took_s: float, share: float) -> float | None:
-    """How long the rest takes if all of it goes as this share went; None: nobody knows."""
+    """Return the time left if the rest goes as the share so far. None: not known."""
     return took_s * (1 - share) / share if LEAST_SHARE <= share <= 1 else None
 
 
 def duration(seconds: float) -> str:
-    """A time for people: '5 s', '3:20', '1:02:00'."""
+    """Format a time: '5 s', '3:20', '1:02:00'."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

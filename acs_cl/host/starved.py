@@ -1,7 +1,6 @@
-"""How long threads of this process had to wait for a processor, while others had them all.
+"""How long threads of this process waited for a processor while others had them all.
 
-In: what the kernel of Linux counts for each thread. Out: seconds. Elsewhere nobody tells, and 0 is
-the answer.
+Input: the counts of Linux for each thread. Output: seconds. On other systems the answer is 0.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ THREADS = Path("/proc/self/task")
 
 
 def waited_s() -> dict[str, float]:
-    """How long each thread has waited so far."""
+    """Return how long each thread has waited so far."""
     found = {}
     with contextlib.suppress(OSError):
         for thread in THREADS.iterdir():
@@ -25,6 +24,6 @@ def waited_s() -> dict[str, float]:
 
 
 def starved_s(before: Mapping[str, float]) -> float:
-    """How long the thread has waited that waited longest, since `waited_s` told this."""
+    """Return the longest wait of any thread since `waited_s` returned `before`."""
     now = waited_s()
     return max((now[one] - before.get(one, 0.0) for one in now), default=0.0)

@@ -1,12 +1,12 @@
-"""Threads: one that moves held launches along, a few that run host tasks, and one that looks on.
+"""Threads: one moves held launches along, a few run host tasks, and one is a clock.
 
-In: `Engine.pump` (still needed? moved anything?), called under the runtime's lock. Out: nothing;
-these exist only while there is something for them to do, so a program without host tasks, foreign
-events, `ready_first` or a full window never has a thread of ours. They keep the runtime alive while
-they work, and only then. A `Clock` is for a watchdog, where the program asks for one.
+Input: `Engine.pump` (still needed? moved anything?), called under the runtime's lock. Output:
+nothing. Threads exist only while they have work. So a program without host tasks, foreign events,
+`ready_first` or a full window has no thread of ours. They keep the runtime alive only while they
+work. A `Clock` is for a watchdog, if the program asks for one.
 
-Every thread of ours begins by `start`, so that the end of the program ends them all: one that the
-interpreter ends inside the core, or inside a compiler, takes the process with it.
+Every thread of ours begins by `start`, so that the end of the program ends them all. If the
+interpreter ends one inside the core, or inside a compiler, the process crashes.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ from .. import core
 SHORTEST_SLEEP_S = 50e-6
 LONGEST_SLEEP_S = 2e-3
 IDLE_S = 0.2
-"""How long a thread without work stays, so that a stream of short tasks does not start one each."""
+"""How long a thread stays without work, so that short tasks do not start a thread each."""
 
 HOST_THREADS = 4
 
 LAST_S = 1.0
-"""How long a program that ends waits for each thread, and the interpreter for one in a compiler."""
+"""How long an ending program waits for each thread, and the interpreter for one in a compiler."""
 
 TICK_S = 0.1
-"""How long a wait for a thread goes without looking whether that is too late."""
+"""How long a join lasts before it tests again whether it is too late."""
 
 FAILED = 1
 """Exit status of a program that has to be ended by force."""
 
 _leaves = threading.Event()
-"""The program ends, and no thread is needed any more."""
+"""The program ends, and needs no more threads."""
 
 
 class Worker(Protocol):
-    """Whose thread has to end by itself, since it may be anywhere."""
+    """Owns threads that must end by themselves, because they may be in any code."""
 
     def close(self) -> None:
-        """Have its threads end soon."""
+        """Ask its threads to end soon."""
 
     @property
     def is_late(self) -> bool:
-        """Whether nobody should wait for them any more."""
+        """Tell whether waiting for them should stop."""
 
 
 _threads: dict[threading.Thread, Worker | None] = {}
 
 
 def start(work: Callable[[], object], name: str, worker: Worker | None = None) -> threading.Thread:
-    """Have a thread do some work. The end of the program waits a moment for it, and for that of a
-    worker until it is late. Where a worker's has not ended then, drivers do nothing at exit."""
+    """Run some work in a thread. An ending program waits a moment for it; for a worker's thread it
+    waits until `is_late`. If a worker's thread has not ended then, drivers do nothing at exit."""
 
     def run() -> None:
         try:
@@ -80,7 +80,7 @@ def _end_threads() -> None:
     threads = list(_threads.items())
     for one in {worker for _, worker in threads if worker is not None}:
         one.close()
-    with contextlib.suppress(KeyboardInterrupt):  # who is interrupted waits no longer
+    with contextlib.suppress(KeyboardInterrupt):  # an interrupted user waits no longer
         for thread, worker in threads:
             thread.join(LAST_S)
             while worker is not None and thread.is_alive() and not worker.is_late:
@@ -90,13 +90,13 @@ def _end_threads() -> None:
 
 
 def on_host_task() -> bool:
-    """Whether the calling thread runs a host task: it must not wait for launches."""
+    """Tell whether the calling thread runs a host task: it must not wait for launches."""
     return core.native.on_host_task()
 
 
 class Progress:
-    """Polls while launches are held that no API call may come along to dispatch. `goes_on`: whether
-    the program has launched since it was asked last and so looks by itself."""
+    """Polls while launches are held, since there may be no API call to dispatch them. `goes_on`:
+    whether the program has launched since the last question, and so polls by itself."""
 
     def __init__(
         self,
@@ -108,15 +108,15 @@ class Progress:
         self._goes_on = weakref.WeakMethod(goes_on)
         self._lock = lock
         self._running = False
-        # weak, so that a runtime nobody uses goes at once; the thread holds it while it works
+        # weak, so that an unused runtime goes at once; the thread holds it while it works
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a thread at the moment."""
+        """Tell whether there is a thread at the moment."""
         return self._running
 
     def start(self) -> None:
-        """Have the thread running. Called under the lock."""
+        """Start the thread, if there is none. Called under the lock."""
         if not self._running:
             self._running = True
             pump, goes_on = self._pump(), self._goes_on()
@@ -128,7 +128,7 @@ class Progress:
         pause = SHORTEST_SLEEP_S
         idle_since = None
         while not _leaves.is_set():
-            if not goes_on():  # else a look would only hold the program up
+            if not goes_on():  # else a poll would only delay the program
                 with self._lock:
                     needed, moved = pump()
                     if moved:
@@ -145,7 +145,7 @@ class Progress:
 
 
 class Clock:
-    """Calls something every so many seconds, until it returns False or nobody has it any more."""
+    """Calls a method every so many seconds, until it returns False or its object is gone."""
 
     def __init__(self, name: str, seconds: float, call: Callable[[], bool]) -> None:
         self._name = name
@@ -153,7 +153,7 @@ class Clock:
         self._call = weakref.WeakMethod(call)
 
     def start(self) -> None:
-        """Have it called from now on."""
+        """Start the calls."""
         start(self._run, self._name)
 
     def _run(self) -> None:
@@ -165,7 +165,7 @@ class Clock:
 
 
 class HostTasks:
-    """Up to `HOST_THREADS` threads that run what they are given, in order of arrival."""
+    """Up to `HOST_THREADS` threads that run tasks in order of arrival."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -175,7 +175,7 @@ class HostTasks:
 
     @property
     def busy(self) -> bool:
-        """Whether any task is running, or about to."""
+        """Tell whether any task is running or waiting."""
         return self._busy > 0
 
     def run(self, task: Callable[[], None]) -> None:
@@ -188,13 +188,13 @@ class HostTasks:
                 start(self._work, "acs_cl host task", self)
 
     def close(self) -> None:
-        """Let threads without a task go."""
+        """End threads without a task."""
         for _ in range(HOST_THREADS):
             self._queue.put(None)
 
     @property
     def is_late(self) -> bool:
-        """Whether nobody should wait for a task: runtimes have waited for theirs."""
+        """Do not wait for tasks: runtimes have waited for theirs."""
         return True
 
     def _work(self) -> None:

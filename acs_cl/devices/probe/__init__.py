@@ -1,18 +1,18 @@
-"""Probe: what a device does with concurrent launches, measured once, and what follows from it.
+"""Probe: measure once how a device runs concurrent launches, and choose settings by that.
 
-In: a ``pyopencl.Device``.  Out: a frozen :class:`Probe` with figures, a choice of backend, lanes
-and memory, and a sentence that gives the reasons.
+Input: a ``pyopencl.Device``. Output: a frozen :class:`Probe` with figures, a choice of backend,
+lanes and memory, and a sentence that gives the reasons.
 
 Invariant: a probe that says ``measured`` was measured on this device with this driver, this acs_cl
-and this PyOpenCL; one that does not holds no figure.  ``quick`` and ``assume`` run nothing on the
-device, so that the default backend never costs a program its start-up.
+and this PyOpenCL. Any other probe has no figure. ``quick`` and ``assume`` run nothing on the
+device, so the default backend does not slow down the start of a program.
 
     record   the frozen record, to and from JSON
-    facts    what the driver declares, and test compiles
+    facts    declarations of the driver, and test compiles
     bench    kernels of a known length, queues, a clock
     overlap  what runs together, on which queues and memory
-    policies which policy of lanes suits it
-    cost     what a launch and a read take
+    policies the best policy of lanes
+    cost     times of a launch and a read
     choice   figures to backend, lanes, memory and the sentence; pure
     store    the files in the user's cache folder
 """
@@ -36,19 +36,19 @@ __all__ = ["Gain", "Probe", "about_policy", "assume", "measure", "probe", "quick
 
 
 Say = Callable[[str, float], None]
-"""Hears what is measured now, and which share is behind."""
+"""Gets the present step, and the share that is done."""
 
 
 def _silent(what: str, share: float) -> None:
-    """Nobody wants to know."""
+    """Ignore progress."""
 
 
 def probe(
     device: cl.Device, *, fresh: bool = False, budget_s: float = 10.0, say: Say = _silent
 ) -> Probe:
-    """The cached probe of *device*; without one, or if *fresh*, a new measurement.
+    """Return the cached probe of *device*. If there is none, or if *fresh*, measure.
 
-    That is cached, unless other programs disturbed it so much that the result is doubtful.
+    A new measurement is cached, unless other programs disturbed it too much.
     """
     cached = None if fresh else quick(device)
     if cached is not None:
@@ -60,21 +60,21 @@ def probe(
 
 
 def quick(device: cl.Device) -> Probe | None:
-    """The cached probe, or ``None``; never measures."""
+    """Return the cached probe, or ``None``; never measure."""
     return store.load(key(device))
 
 
 def assume(device: cl.Device) -> Probe:
-    """What is known of such drivers in general, without measuring: see :func:`choice.guess`."""
+    """Return general knowledge about such drivers, without measuring: see :func:`choice.guess`."""
     return choice.guess(_declared(device))
 
 
 def measure(device: cl.Device, *, budget_s: float = 10.0, say: Say = _silent) -> Probe:
-    """Measure *device* now, in one to three seconds as a rule.
+    """Measure *device* now, usually in one to three seconds.
 
-    What *budget_s* leaves no time for is left out, and ``notes`` says so.
+    Steps that do not fit into *budget_s* are left out, and ``notes`` says so.
     """
-    # Here, because most programs find a cached probe and should not load the instruments.
+    # Here, because most programs find a cached probe and should not load these modules.
     from acs_cl.devices.probe.bench import Bench
     from acs_cl.devices.probe.cost import measure_cost
     from acs_cl.devices.probe.overlap import measure_overlap

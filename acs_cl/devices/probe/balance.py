@@ -1,10 +1,10 @@
-"""How much arithmetic and how much memory a device does in a microsecond, at best.
+"""Measure how much arithmetic and how much memory traffic a device does in a microsecond.
 
-In: a device and a context. Out: a `Balance`, kept beside the probes. It tells kernels that compute
-from those that wait for memory: which of the two would take longer at these rates.
+Input: a device and a context. Output: a `Balance`, kept beside the probes. It separates kernels
+that compute from kernels that wait for memory: which would take longer at these rates.
 
-Invariant: every loop has a bound. The arithmetic is multiply-adds in single precision, of which
-each item has several under way; the memory is a copy of more than caches hold.
+Invariant: every loop is bounded. The arithmetic is multiply-adds in single precision, several under
+way in each item. The memory is a copy larger than the caches.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Balance(NamedTuple):
 
 
 def balance(device: cl.Device, context: cl.Context) -> Balance:
-    """Give what was kept of the device, else measure it now, in some tens of milliseconds."""
+    """Return the kept rates of the device, or measure them now, in some tens of milliseconds."""
     found = kept(device)
     if found is None:
         found = measure(device, context)
@@ -67,7 +67,7 @@ def balance(device: cl.Device, context: cl.Context) -> Balance:
 
 
 def kept(device: cl.Device) -> Balance | None:
-    """Give what was kept, if it can be believed."""
+    """Return the kept rates, if they can be believed."""
     text = files.read(_KIND, _name(device))
     if text is None:
         return None
@@ -102,7 +102,7 @@ def measure(device: cl.Device, context: cl.Context) -> Balance:
 
 def _shortest_us(queue: cl.CommandQueue, kernel: cl.Kernel, items: int) -> float:
     found = []
-    for _ in range(RUNS + 1):  # the first finishes the compilation
+    for _ in range(RUNS + 1):  # the first run includes the end of the compilation
         event = cl.enqueue_nd_range_kernel(queue, kernel, (items,), (GROUP,))
         queue.flush()
         wait_for_event(event)

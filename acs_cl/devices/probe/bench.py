@@ -1,11 +1,11 @@
 """The bench on which a device is measured: kernels of a known length, queues, a clock.
 
-In: a device and a context.  Out: kernels that are ready to be enqueued, and how long a burst of
-them takes.
+Input: a device and a context. Output: kernels ready to be enqueued, and the time of a burst of
+them.
 
-Invariant: every loop has a bound, and nothing that waits for another command waits in a loop.  The
-kernels do integer work in one group, so that more than one of them fits on anything with more than
-one compute unit, and each writes memory of its own, so that nothing but the driver orders them.
+Invariant: every loop is bounded, and no loop waits for another command. The kernels do integer work
+in one group, so several fit on a device with several compute units. Each writes memory of its own,
+so only the driver orders them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from acs_cl.devices.probe.facts import build
 KERNELS = 32  # in a burst
 ITEMS = 32  # in a group: one warp of the narrowest GPUs, a short loop on a CPU
 PART_BYTES = 1024  # of memory, for each kernel
-_LENGTH_US = {True: 200.0, False: 50.0}  # by "is a CPU": launches must not be what is measured
+_LENGTH_US = {True: 200.0, False: 50.0}  # by "is a CPU": long against the launch itself
 _MOST_ROUNDS = 1 << 24
 
 _SOURCE = """
@@ -56,7 +56,7 @@ class Bench:
         return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, PART_BYTES)
 
     def out_of_order(self, *, profiled: bool = False) -> cl.CommandQueue | None:
-        """An out-of-order queue, or ``None`` where the driver refuses one."""
+        """Return an out-of-order queue. ``None``: the driver refuses one."""
         wish = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
         try:
             if not self.device.queue_properties & wish:
@@ -74,7 +74,7 @@ class Bench:
         return CommandQueue(self.context, self.device, properties)
 
     def work(self, places: Sequence[Any]) -> list[cl.Kernel]:
-        """One kernel for each place, its arguments set: enqueueing is all that is left to do."""
+        """Return one kernel for each place, with its arguments set, ready to be enqueued."""
         kernels = []
         for place in places:
             kernel = cl.Kernel(self.program, "acs_probe_work")
@@ -83,16 +83,16 @@ class Bench:
         return kernels
 
     def calibrate(self, until: float) -> float:
-        """Find the rounds for a kernel of the wanted length; its length in microseconds."""
+        """Find the rounds for a kernel of the wanted length; return its length in microseconds."""
         wanted_us = _LENGTH_US[self.cpu]
-        self._length_us()  # the first launch finishes the compilation
+        self._length_us()  # the first launch includes the end of the compilation
         length_us = self._length_us()
         for _ in range(16):
             if length_us >= 0.8 * wanted_us or self.rounds >= _MOST_ROUNDS:
                 break
             if time.monotonic() > until:
                 break
-            # Short kernels are mostly launch, so that their length says little: small steps.
+            # Short kernels are mostly launch costs, so their length means little: small steps.
             factor = min(4.0, max(1.5, wanted_us / length_us))
             self.rounds = min(_MOST_ROUNDS, int(self.rounds * factor))
             length_us = self._length_us()
@@ -104,7 +104,8 @@ class Bench:
 
 
 def burst_us(kernels: Sequence[cl.Kernel], queues: Sequence[cl.CommandQueue]) -> float:
-    """Host time from the first enqueue to the end of the last kernel, dealt out to the queues."""
+    """Return the host time from the first enqueue to the last end. The queues get kernels in
+    turns."""
     start = time.perf_counter()
     deal(kernels, queues)
     return (time.perf_counter() - start) * 1e6

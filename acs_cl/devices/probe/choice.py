@@ -1,7 +1,7 @@
-"""From figures to a choice: which backend, how many lanes, which memory, and why.
+"""Choose backend, lanes and memory by figures, and say why.
 
-In: a probe without a choice.  Out: the same with ``backend``, ``lanes``, ``memory`` and
-``sentence`` filled in.  Invariant: pure; equal figures give equal choices and equal sentences.
+Input: a probe without a choice. Output: the same with ``backend``, ``lanes``, ``memory`` and
+``sentence`` filled in. Invariant: pure; equal figures give equal choices and equal sentences.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from acs_cl.devices.probe.facts import AMD, NVIDIA
 from acs_cl.devices.probe.record import Gain, Probe
 from acs_cl.records import Placing
 
-# One queue is the simplest road, but only worth it where it overlaps clearly and loses nothing
-# against lanes; lanes are worth their events a little earlier than that.
+# One queue is the simplest, but only good if it overlaps clearly and is as fast as lanes. Lanes are
+# worth their events at a slightly lower gain.
 OUT_OF_ORDER_GAIN = 1.3
 OUT_OF_ORDER_OF_LANES = 0.95
 LANES_GAIN = 1.15
 ENOUGH = 0.95  # of the best number of lanes: fewer queues cost less
-SLABS_OF_BUFFERS = 0.9  # slabs make views cheap, and may cost that much of the overlap
+SLABS_OF_BUFFERS = 0.9  # slabs make views cheap, and may cost this much of the overlap
 ASSUMED_LANES = 8
-POLICY_GAIN = 1.05  # one of another policy of lanes: below, machines differ more from run to run
+POLICY_GAIN = 1.05  # least gain of another policy of lanes: below, runs differ more by chance
 
 
 def decide(probe: Probe) -> Probe:
-    """The choice for measured figures."""
+    """Choose by measured figures."""
     best = enough(probe.lane_gains)
     lanes_gain = best.gain if best else 0.0
     single_gain = probe.out_of_order_gain or 0.0
@@ -54,7 +54,7 @@ def decide(probe: Probe) -> Probe:
 
 
 def about_policy(probe: Probe) -> str:
-    """Why lanes are taken as they are."""
+    """Explain the policy of lanes."""
     how = f"lanes are taken by {probe.lane_after!r}, {probe.lane_new!r}"
     if not probe.lane_policies:
         return f"{how}, since no others were measured"
@@ -63,11 +63,11 @@ def about_policy(probe: Probe) -> str:
 
 
 def guess(probe: Probe) -> Probe:
-    """The choice where nothing was measured, from what is known of the drivers in general.
+    """Choose without measurements, by general knowledge of the drivers.
 
     PoCL and Intel's CPU runtime overlap kernels in one out-of-order queue, given two compute units
-    or more.  NVIDIA's driver accepts such a queue and does not overlap in it, AMD's refuses it:
-    both overlap several in-order queues.  An unknown driver gets one in-order queue.
+    or more. NVIDIA's driver accepts such a queue but does not overlap in it, and AMD's refuses it.
+    Both overlap several in-order queues. An unknown driver gets one in-order queue.
     """
     platform = probe.device.split(" / ")[0]
     cpu = probe.kind == "CPU" and (platform == POCL_PLATFORM or platform.startswith("Intel"))
@@ -90,7 +90,7 @@ def guess(probe: Probe) -> Probe:
 
 
 def enough(gains: Sequence[Gain]) -> Gain | None:
-    """The smallest number of lanes that comes within 5 % of the best."""
+    """Return the smallest number of lanes that comes within 5 % of the best."""
     if not gains:
         return None
     bar = ENOUGH * max(gain.gain for gain in gains)

@@ -1,9 +1,10 @@
-"""What a launch costs the host, and how long a launch and a small read take.
+"""Measure the host's cost of a launch, and the time of a launch and a small read.
 
-In: a bench, and the time by which to be done.  Out: the cost fields of a probe, in microseconds.
+Input: a bench, and a time limit. Output: the cost fields of a probe, in microseconds.
 
-Invariant: typed calls, as the library makes them; launch costs are the best of a few batches, since
-other programs only ever add time; the read is a median and a 99th percentile, since those are felt.
+Invariant: the calls are typed, as the library makes them. Launch costs are the best of a few
+batches, since other programs only add time. The read has a median and a 99th percentile, because
+users notice those.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _READS = 200
 
 
 def measure_cost(bench: Bench, *, until: float, notes: list[str]) -> Report:
-    """Launches in order, with an event of another queue, out of order; launch and blocking read."""
+    """Measure launches in order, behind events, out of order; a launch and a blocking read."""
     source, target = bench.buffer(), bench.buffer()
     kernel = cl.Kernel(bench.program, "acs_probe_tiny")
     kernel.set_scalar_arg_dtypes([None, None, np.uint32])
@@ -42,7 +43,7 @@ def measure_cost(bench: Bench, *, until: float, notes: list[str]) -> Report:
 
     def chain() -> None:
         event = launch(first)
-        for i in range(_LAUNCHES - 1):  # from one queue to the other and back: no wait is void
+        for i in range(_LAUNCHES - 1):  # alternate between the queues: no wait is void
             event = launch(first if i % 2 else other, [event])
 
     figures: Report = {
@@ -69,7 +70,7 @@ def measure_cost(bench: Bench, *, until: float, notes: list[str]) -> Report:
 
 
 def _best_us(batch: Callable[[], None], queues: list[cl.CommandQueue], until: float) -> float:
-    """Host time per launch of the best batch; what the device still has to do is not counted."""
+    """Return the host time per launch of the best batch, without remaining work of the device."""
     times = []
     for _ in range(_BATCHES):
         start = time.perf_counter()

@@ -1,8 +1,8 @@
-"""What a driver declares, and what a test compile shows.
+"""Declarations of a driver, and results of test compiles.
 
-In: a device, and a context on it where something is compiled.  Out: plain values.
-Invariant: nothing is run on the device here, and a question that a driver does not understand is
-answered with the weakest value, never an exception.
+Input: a device, and a context on it for compiling. Output: plain values. Invariant: nothing runs on
+the device here. If a driver does not understand a question, the answer is the weakest value, never
+an exception.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ kernel void acs_probe_fence(global atomic_uint *flag) {
     atomic_store_explicit(flag, 1u, memory_order_release, memory_scope_device);
 }
 """
-# Outside the letter of OpenCL C: NVIDIA's compiler takes inline PTX, and has no other fence that
-# reaches across work-groups.
+# Not standard OpenCL C: NVIDIA's compiler takes inline PTX, and has no other fence that reaches
+# across work-groups.
 _FENCE_PTX = """
 kernel void acs_probe_fence(global uint *flag) {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -36,8 +36,8 @@ def build(
 ) -> cl._cl._Program:
     """Build past PyOpenCL's binary cache.
 
-    On some drivers that cache loses the argument info on the second build, and a failed build
-    leaves its source behind in a file, which a test compile must not do.
+    On some drivers that cache loses the argument info on the second build. A failed build leaves
+    its source behind in a file, which a test compile must not do.
     """
     program = cl._cl._Program(context, source)
     program.build(options, [device])
@@ -45,7 +45,7 @@ def build(
 
 
 def memory_model(device: cl.Device, context: cl.Context) -> str:
-    """The device-wide order to be had, proved by compiling: ``c11``, ``ptx`` or ``none``."""
+    """Return the device-wide memory order, proved by compiling: ``c11``, ``ptx`` or ``none``."""
     declared = declared_memory_model(device)
     if declared == "c11" and any(
         _builds(device, context, _FENCE_C11, b"-cl-std=" + standard)
@@ -58,7 +58,7 @@ def memory_model(device: cl.Device, context: cl.Context) -> str:
 
 
 def declared_memory_model(device: cl.Device) -> str:
-    """The same, as far as it is known without compiling."""
+    """Return the memory order, as far as it is known without compiling."""
     scope = cl.device_atomic_capabilities.SCOPE_DEVICE
     order = cl.device_atomic_capabilities.ORDER_ACQ_REL
     try:
@@ -72,7 +72,7 @@ def declared_memory_model(device: cl.Device) -> str:
 
 
 def argument_info(device: cl.Device, context: cl.Context) -> bool:
-    """Whether kernels tell their arguments' names and qualifiers when asked to keep them."""
+    """Tell whether kernels have their arguments' names and qualifiers when asked to keep them."""
     try:
         program = build(device, context, _ARGUMENT, b"-cl-kernel-arg-info")
         kernel = cl.Kernel(program, "acs_probe_argument")
@@ -82,9 +82,9 @@ def argument_info(device: cl.Device, context: cl.Context) -> bool:
 
 
 def may_poll(device: cl.Device) -> tuple[bool, str]:
-    """Whether a resident work-group may wait for another one's memory, and how that is known."""
+    """Tell whether a resident work-group may wait for another one's memory, and why."""
     if device.type & cl.device_type.CPU:
-        # A polling group keeps a thread of the driver from everything else, copies included.
+        # A polling group blocks a thread of the driver for all other work, copies included.
         return False, "not tried on CPU devices"
     if device.type & cl.device_type.GPU:
         return True, "by its kind: groups of a GPU are resident side by side"
@@ -92,7 +92,7 @@ def may_poll(device: cl.Device) -> tuple[bool, str]:
 
 
 def svm(device: cl.Device) -> str:
-    """The strongest kind of shared virtual memory: ``none``, ``coarse``, ``fine`` or ``system``."""
+    """Return the strongest shared virtual memory: ``none``, ``coarse``, ``fine`` or ``system``."""
     try:
         have = cast(int, device.get_info(cl.device_info.SVM_CAPABILITIES))
     except cl.Error:

@@ -1,9 +1,9 @@
-"""Do kernels overlap: in one out-of-order queue, on several in-order queues, in parts of a slab?
+"""Measure whether kernels overlap: in an out-of-order queue, on several in-order queues, in a slab.
 
-In: a bench, and the time by which to be done.  Out: the overlap fields of a probe.
+Input: a bench, and a time limit. Output: the overlap fields of a probe.
 
-Invariant: gains compare the best bursts of a few turns, in which every setup has its go: other
-programs only ever add time.  A result that other programs may have made is not called settled.
+Invariant: gains compare the best bursts of interleaved turns, since other programs only add time. A
+result that other programs may have caused does not count as settled.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _TURNS = 4  # at least
 _MOST_TURNS = 100
 _DOUBT_S = 1.5  # how long a surprising result is measured again
 _CLEAR_GAIN = 1.5
-_BUSY = 0.2  # of the processors, used by others: from there on a surprise may be their doing
+_BUSY = 0.2  # share of the processors used by others, above which they may cause a surprise
 
 _Setup = tuple[str, int]  # kind of memory; in-order queues, or 0 for the out-of-order one
 _BASE: _Setup = ("buffers", 1)
 
 
 def measure_overlap(bench: Bench, *, svm: bool, until: float, notes: list[str]) -> Report:
-    """How much faster than one in-order queue the same kernels run on others."""
+    """Measure how much faster than on one in-order queue the same kernels run on others."""
     single = bench.out_of_order()
     lanes = {count: bench.lanes(count) for count in LANES}
     setups: dict[_Setup, tuple[list[cl.Kernel], list[cl.CommandQueue]]] = {}
@@ -64,7 +64,7 @@ def measure_overlap(bench: Bench, *, svm: bool, until: float, notes: list[str]) 
 
 
 def expected(best: dict[_Setup, float], units: int) -> bool:
-    """Whether the times are those of a device whose queues all overlap, or of one that cannot."""
+    """Tell whether the times fit a device whose queues all overlap, or one that cannot overlap."""
     several = [took for (_, lanes), took in best.items() if lanes != 1]
     if not several:
         return True
@@ -79,11 +79,11 @@ def _take_turns(
     until: float,
     notes: list[str],
 ) -> tuple[dict[_Setup, float], bool]:
-    """The best time of each setup, and whether they can be relied on.
+    """Return the best time of each setup, and whether they can be relied on.
 
-    Another program that takes a core for a moment makes concurrent queues look like one.  So a
-    result that fits the expectation is believed after a few turns, any other only after many, and
-    on a CPU only if nobody else was using it.
+    Another program that takes a core for a moment makes concurrent queues look like one. So an
+    expected result is believed after a few turns. Any other result needs many turns, and on a CPU
+    no other programs.
     """
     best: dict[_Setup, float] = {}
     units = bench.device.max_compute_units
@@ -125,7 +125,7 @@ def _clock() -> tuple[float, float, float] | None:
 
 
 def _others(before: tuple[float, float, float] | None) -> float:
-    """The share of all processors that other programs used since then; 0 where nobody can tell."""
+    """Return the share of all processors that other programs used since then. 0: not known."""
     after = _clock()
     if before is None or after is None:
         return 0.0
@@ -134,7 +134,7 @@ def _others(before: tuple[float, float, float] | None) -> float:
 
 
 def _slab(bench: Bench, notes: list[str]) -> list[cl.SVM[HostArray]]:
-    """Parts of one SVM allocation, one for each kernel."""
+    """Return parts of one SVM allocation, one for each kernel."""
     try:
         # Alignment 0 is the driver's own; PoCL refuses large ones.
         whole = cl.SVMAllocation(bench.context, KERNELS * PART_BYTES, 0, 0)
@@ -150,7 +150,7 @@ def _slab(bench: Bench, notes: list[str]) -> list[cl.SVM[HostArray]]:
 
 
 def _profiled(bench: Bench, gains: Sequence[Gain], notes: list[str]) -> Report:
-    """Kernels in flight by the device's own clock: the median of a few bursts."""
+    """Return the kernels in flight by the device's own clock: the median of a few bursts."""
     kernels = bench.work(bench.buffers)
     figures: Report = {}
     best = enough(gains)

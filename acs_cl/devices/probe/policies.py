@@ -1,10 +1,10 @@
-"""Which policy of lanes suits a device: branches that part and meet, placed by each of them.
+"""Measure which policy of lanes suits a device: branches that part and meet, placed by each policy.
 
-In: a bench, and how many lanes.  Out: how many times faster than by the default the same launches
-ran by each policy.
+Input: a bench, and the number of lanes. Output: by policy, how many times faster than by the
+default the same launches ran.
 
-Invariant: `lanes_of` gives the lanes that the core gives while no launch has ended, so that what is
-measured is what a program gets that launches ahead of the device.
+Invariant: `lanes_of` returns the lanes that the core chooses while no launch has ended. So the
+measured case is a program that launches ahead of the device.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from acs_cl.devices.probe.record import Suited
 from acs_cl.records import Placing
 
 POLICIES = (("disjoint", "reuse"), ("disjoint", "always"), ("same", "reuse"))
-"""Beside the default: Opara's allocation, with lanes that are idle or with the next one, and
-GrCUDA's `same-as-parent`."""
+"""Besides the default: Opara's allocation, with idle lanes or with the next one, and GrCUDA's
+`same-as-parent`."""
 
 BRANCHES = (1, 2, 2, 2)
-"""Launches in a row of each branch between two that meet all: a module of GoogLeNet."""
+"""Launches in a row of each branch between two that join all branches: a module of GoogLeNet."""
 
 _TURNS = 8
 Policy = tuple[str, str]
 
 
 def branching(kernels: int = KERNELS) -> list[tuple[int, ...]]:
-    """The upstream of each launch: modules of branches, and a launch behind all branches."""
+    """Return the upstream of each launch: modules of branches, and a launch behind all branches."""
     found: list[tuple[int, ...]] = []
     start: tuple[int, ...] = ()
     while len(found) + sum(BRANCHES) < kernels:
@@ -47,7 +47,7 @@ def branching(kernels: int = KERNELS) -> list[tuple[int, ...]]:
 
 
 def lanes_of(upstream: Sequence[Sequence[int]], lanes: int, policy: Policy) -> list[int]:
-    """The lane of each launch, none of which has ended."""
+    """Return the lane of each launch, while none has ended."""
     after, new = policy
     chosen: list[int] = []
     queued: list[list[int]] = [[] for _ in range(lanes)]
@@ -77,7 +77,7 @@ def lanes_of(upstream: Sequence[Sequence[int]], lanes: int, policy: Policy) -> l
 def measure_policies(
     bench: Bench, lanes: int, until: float, notes: list[str]
 ) -> tuple[Suited, ...]:
-    """How much faster than by the default each policy was, by the best of some turns."""
+    """Measure how much faster than by the default each policy was, by the best of some turns."""
     default: Policy = Placing()[:2]
     upstream, queues = branching(), bench.lanes(lanes)
     kernels = bench.work(bench.buffers[: len(upstream)])
@@ -98,7 +98,7 @@ def _burst_us(
     upstream: Sequence[Sequence[int]],
     lanes: Sequence[int],
 ) -> float:
-    """Host time until all have ended. Events are waited for across lanes only."""
+    """Return the host time until all have ended. Events are waited for across lanes only."""
     events: list[cl.Event] = []
     start = time.perf_counter()
     for kernel, above, lane in zip(kernels, upstream, lanes, strict=True):

@@ -1,6 +1,6 @@
-"""The record of a probe, and its way to JSON and back.
+"""The record of a probe, and its conversion to JSON and back.
 
-In and out: values only.  Invariant: ``from_json(to_json(p)) == p``, and a document with a missing,
+Input and output: values only. Invariant: ``from_json(to_json(p)) == p``. A document with a missing,
 unknown or mistyped field is a ``ValueError``, never a half-filled probe.
 """
 
@@ -28,10 +28,10 @@ class Suited(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """What a device declares, what was measured on it, and what ``auto`` makes of it.
+    """Declarations and measurements of a device, and the choice of ``auto``.
 
-    Figures are ``None`` where nothing was measured.  All clocks are the host's, except
-    ``*_overlap``: kernels in flight on average, from the device's profiling intervals.
+    Figures are ``None`` if they were not measured. All clocks are the host's, except ``*_overlap``:
+    kernels in flight on average, by the device's profiling intervals.
     """
 
     device: str
@@ -66,7 +66,7 @@ class Probe(NamedTuple):
     read_us: float | None = None
     read_p99_us: float | None = None
     notes: tuple[str, ...] = ()
-    # what follows
+    # the choice
     backend: str = "serial"  # "serial" | "out_of_order" | "lanes"
     lanes: int = 1
     lane_after: str = "tail"
@@ -75,7 +75,7 @@ class Probe(NamedTuple):
     sentence: str = ""
 
     def to_json(self) -> Report:
-        """Plain values, one for each field."""
+        """Return plain values, one for each field."""
         document = self._asdict()
         for name in _LISTS:
             document[name] = [entry._asdict() for entry in document[name]]
@@ -84,7 +84,7 @@ class Probe(NamedTuple):
 
     @classmethod
     def from_json(cls, document: object) -> Probe:
-        """The probe that :meth:`to_json` wrote; ``ValueError`` for anything else."""
+        """Return the probe that :meth:`to_json` wrote; ``ValueError`` for anything else."""
         if not isinstance(document, dict) or set(document) != set(cls._fields):
             raise ValueError("not the fields of a probe")
         values = dict(document)
@@ -129,7 +129,7 @@ def _entry(kind: type[Gain | Suited], entry: object) -> Gain | Suited:
 
 
 def _check(name: str, value: object, hint: Any) -> None:
-    # A bool is an int in Python; a count that says `true` is still a broken document.
+    # A bool is an int in Python, but `true` as a count means a broken document.
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is int):
         raise ValueError(f"{name}: expected {hint}, got {type(value).__name__}")
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,10 +1,10 @@
 """Probes on disk, in the user's cache folder.
 
-In: a device's key and a probe.  Out: the same probe, or ``None``.
+Input: a device's key and a probe. Output: the same probe, or ``None``.
 
-Invariant: a file is believed only if nobody but the user can have written it (`own_files`), and if
-it is of this format, of this PyOpenCL and of the very device asked for.  Everything else counts as
-"not cached", and a folder that cannot be written only means that the next program measures again.
+Invariant: a file is believed only if no other user can have written it (`own_files`), and if
+format, PyOpenCL and device match. Any other file counts as "not cached". If the folder cannot be
+written, the next program measures again.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from acs_cl.devices.probe.record import Probe
 from acs_cl.host import files
 from acs_cl.host.digest import digest
 
-FORMAT = 1  # of the file, and of the way in which things are measured
+FORMAT = 1  # of the file, and of the measurements
 _KIND = "probe"
 
 
 def load(key: str) -> Probe | None:
-    """What was saved for this key, if it can be believed."""
+    """Return the probe saved for this key, if it can be believed."""
     text = files.read(_KIND, _name(key))
     if text is None:
         return None
@@ -37,7 +37,7 @@ def load(key: str) -> Probe | None:
 
 
 def save(key: str, probe: Probe) -> bool:
-    """Keep the probe; whether that worked."""
+    """Keep the probe; return whether that worked."""
     document = {"format": FORMAT, "key": _identity(key), "probe": probe.to_json()}
     try:
         text = json.dumps(document, indent=1, allow_nan=False)
@@ -47,7 +47,7 @@ def save(key: str, probe: Probe) -> bool:
 
 
 def _name(key: str) -> str:
-    """The file of one device."""
+    """Return the file name of one device."""
     return digest(_identity(key), 32) + ".json"
 
 
