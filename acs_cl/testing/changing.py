@@ -1,4 +1,4 @@
-"""Replace an attribute for a while. Everything else here is said in terms of the library."""
+"""Replace an attribute for a while. All other modules here use the library's own terms."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is under way in a runtime, by which route it went, and a gate that holds launches back.
+"""Launches of a runtime under way, their routes, and a gate that holds launches back.
 
-In: a runtime, or what was made by one. Out: plain values.
+Input: a runtime, or an object made by one. Output: plain values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def runtime_of(owner: Program | Queue) -> Runtime:
 
 
 def span_of(array: Array) -> Span:
-    """Return the bytes that an array covers, as the accesses of launches name them."""
+    """Return the bytes that an array covers, as in the accesses of launches."""
     if array.span is None:
         raise UsageError(f"no one span of bytes covers {array}")
     return array.span
@@ -52,19 +52,19 @@ def launched(runtime: Runtime) -> int:
 
 
 def in_flight(runtime: Runtime) -> int:
-    """Return how many launches were made whose end the runtime has not taken note of."""
+    """Return how many launches were made whose end the runtime has not noted yet."""
     stats = runtime.stats()
     return int(stats["launches"] - stats["retired"])
 
 
 def is_in_flight(runtime: Runtime, launch: Handle | cl.Event) -> bool:
-    """Return whether one launch is, by its handle or by the event that a queue gave for it."""
+    """Return whether one launch is in flight, by its handle or by its event from a queue."""
     number = launch.number if isinstance(launch, Handle) else getattr(launch, "acs_number", 0)
     return number in runtime.engine.table
 
 
 def made_by_core(runtime: Runtime) -> int:
-    """Return how many launches the core has made so far, from what it knew of earlier ones."""
+    """Return how many launches the core has made so far, from its plans of earlier ones."""
     return runtime.engine.table.by_core
 
 
@@ -94,25 +94,26 @@ def planned_by_python(runtime: Runtime) -> Iterator[None]:
 
 
 def is_at_rest(runtime: Runtime) -> bool:
-    """Return whether nothing is kept for any launch: none is live, ordered, or in the window."""
+    """Return whether the runtime keeps nothing for any launch: none live, ordered or in the
+    window."""
     with runtime.engine.lock:
         return len(runtime.engine.table) == runtime.engine.hazards.live == 0
 
 
 def seen_complete(queue: Queue) -> int:
-    """Return up to which launch a queue knows that all have ended."""
+    """Return the last launch for which a queue knows that it and all earlier ones have ended."""
     return int(queue.complete)
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Ask again and again until something holds; an `AssertionError` if it never does."""
+    """Ask again and again until a condition holds; raise `AssertionError` if it never does."""
     until = perf_counter() + seconds
     while not condition():
         assert perf_counter() < until, f"{condition} did not hold within {seconds:g} s"
 
 
 class Routes(NamedTuple):
-    """How many launches took which route."""
+    """Number of launches by route."""
 
     scheduler: int
     lanes: int
@@ -120,25 +121,25 @@ class Routes(NamedTuple):
 
 
 def routes(runtime: Runtime) -> Routes:
-    """Count the launches of a runtime by where they went."""
+    """Count the launches of a runtime by route."""
     stats = runtime.stats()
     inside = stats.get("scheduler", {}).get("tasks", 0)
     return Routes(inside, sum(stats["lanes"].values()), stats["straight"])
 
 
 class Gate:
-    """Holds launches back that name its event in `wait_for`."""
+    """Holds back launches that name its event in `wait_for`."""
 
     def __init__(self, context: cl.Context) -> None:
         self.event = cl.UserEvent(context)
         self.is_open = False
 
     def open(self) -> None:
-        """Let them run."""
+        """Let the launches run."""
         self._end(cl.command_execution_status.COMPLETE)
 
     def fail(self, status: int = -5) -> None:
-        """End the event with an error, which those launches then share."""
+        """End the event with an error, which its launches share."""
         self._end(status)
 
     def _end(self, status: int) -> None:
@@ -159,7 +160,7 @@ def hold(runtime: Runtime) -> Iterator[Gate]:
 
 @contextmanager
 def scarce_memory(runtime: Runtime, refusals: int = 2) -> Iterator[None]:
-    """Make the device refuse more memory, the first times that the runtime asks for it."""
+    """Make the device refuse the first allocations of the runtime."""
     reserve = runtime.engine.store.reserve
     refused: list[int] = []
 
@@ -221,7 +222,7 @@ def launched_without_events(runtime: Runtime) -> int:
 
 
 def expect_no_events(runtime: Runtime) -> None:
-    """Make the core launch without events from now on, as if nobody had asked for one lately."""
+    """Make the core launch without events from now on, as if none had been needed lately."""
     queues = runtime.engine.backend.core_queues
     if queues is not None:
         queues.unasked_enough = 0
@@ -229,7 +230,7 @@ def expect_no_events(runtime: Runtime) -> None:
 
 @contextmanager
 def untold_programs(arguments: bool = False) -> Iterator[None]:
-    """Make the driver tell no program of a kernel, and not even its arguments, if that is asked."""
+    """Make the driver hide the program of each kernel, and also its arguments, if asked."""
     with ExitStack() as changes:
         changes.enter_context(changed(programs, "_program_of", lambda kernel: None))
         if arguments:

@@ -1,6 +1,6 @@
-"""Whether queues bypass the runtime, and whether Python or the core plans their commands.
+"""Control whether queues bypass the runtime, and whether Python or the core plans their commands.
 
-In: what is wanted for a while. Out: `with` blocks, and what queues do at the moment.
+Input: the wanted state of a block. Output: `with` blocks, and the present state of queues.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ..runtime import Runtime
 from .changing import changed
 
 TRANSFERS = ("_enqueue_read_buffer", "_enqueue_write_buffer")
-"""Functions of PyOpenCL whose calls the core makes by itself once it knows them."""
+"""Functions of PyOpenCL whose calls the core makes by itself once it has their plans."""
 
 ALWAYS = 1e9
-"""A bound for the overlap of launches that no program exceeds."""
+"""A limit for the overlap of launches that no program exceeds."""
 
 
 @contextmanager
 def bypass(always: bool, short: bool = True, again: bool = False) -> Iterator[None]:
     """Make queues send commands to the driver as they are after each sample of overlap, or never.
 
-    `short`: a sample is three launches. `again`: a queue comes back for another one all the time.
+    `short`: a sample is three launches. `again`: a queue takes another sample all the time.
     """
     values: dict[str, float] = {"ENOUGH": ALWAYS * always}
     if always and short:
@@ -42,9 +42,10 @@ def bypass(always: bool, short: bool = True, again: bool = False) -> Iterator[No
 
 @contextmanager
 def trials_say(verdict: Callable[[bool], bool | None]) -> Iterator[None]:
-    """Make queues change the way of their commands as `verdict` says at each wait for results.
+    """Make queues choose bypass or tracking by `verdict` at each wait for results.
 
-    It is told whether they bypass the runtime now: True for bypass, False for none, None as it is.
+    It gets whether they bypass now, and returns True for bypass, False for tracking, None for no
+    change.
     """
 
     def stretch(_: object, bypassed: bool, __: int, ___: float) -> bool | None:
@@ -77,13 +78,13 @@ def has_open_bypass(runtime: Runtime) -> bool:
 
 
 def plan_every_command(queue: Queue) -> Queue:
-    """Make Python plan each command of a queue anew, which the core remembers otherwise."""
+    """Make Python plan each command of a queue anew; usually the core remembers plans."""
     queue.joining = None
     return queue
 
 
 class Planned(NamedTuple):
-    """What Python planned, by the names of kernels and of PyOpenCL's functions."""
+    """Commands planned by Python, by the names of kernels and of PyOpenCL's functions."""
 
     kernels: list[str]
     transfers: list[str]

@@ -1,6 +1,6 @@
-"""The scheduler on the device: its epochs held open, its settings made extreme, what it was given.
+"""The scheduler on the device: hold its epochs open, set extreme values, and see its tasks.
 
-In: a runtime on backend 'device', or on 'auto' where that has a scheduler. Out: a `Scheduler`.
+Input: a runtime on backend 'device', or on 'auto' if that has a scheduler. Output: a `Scheduler`.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ NEVER_S = 1e9
 
 @contextmanager
 def open_epochs(seconds: float = NEVER_S, tasks: int = 1 << 30) -> Iterator[None]:
-    """Keep epochs of runtimes open for so long, or until something asks for what is in them.
+    """Keep epochs of runtimes open for this time, or until their results are needed.
 
-    They are sent to an idle device when they have so many tasks.
+    They are sent to an idle device when they have this many tasks.
 
-    A runtime that has sent epochs before is told so by `Scheduler.keep_open`.
+    If a runtime has sent epochs before, call `Scheduler.keep_open`, too.
     """
     with (
         changed(scheduler_backend, "OPEN_S", seconds),
@@ -63,14 +63,14 @@ def open_epochs(seconds: float = NEVER_S, tasks: int = 1 << 30) -> Iterator[None
 
 @contextmanager
 def compared_by(gain: Callable[[Replayed, Replayed], Gain]) -> Iterator[None]:
-    """Have tuning take what a function says of two graphs, and measure nothing."""
+    """Have tuning compare two graphs by this function, and measure nothing."""
     with changed(tuning, "compared", gain):
         yield
 
 
 @contextmanager
 def launching(made: Callable[[Callable[..., int]], Callable[..., int]]) -> Iterator[None]:
-    """Have the core launch kernels in the block by what is made of the driver's function."""
+    """Have the core launch kernels by `made(function)` instead of the driver's function."""
     functions, place = driver.functions(), driver.FUNCTIONS.index("clEnqueueNDRangeKernel")
     kept = LAUNCH(made(LAUNCH(functions[place])))
     functions[place] = ctypes.cast(kept, ctypes.c_void_p).value or 0
@@ -83,7 +83,7 @@ def launching(made: Callable[[Callable[..., int]], Callable[..., int]]) -> Itera
 
 @contextmanager
 def marked(mark: Callable[[layout.Image], None], seen: list[layout.Image]) -> Iterator[None]:
-    """Have a function change the words of each segment that is made meanwhile; they are noted."""
+    """Have a function change the words of each segment that is made in the block; collect these."""
 
     def noting(image: Callable[P, layout.Image]) -> Callable[P, layout.Image]:
         def made(*args: P.args, **options: P.kwargs) -> layout.Image:
@@ -100,7 +100,7 @@ def marked(mark: Callable[[layout.Image], None], seen: list[layout.Image]) -> It
 
 @contextmanager
 def bands_touch(told: Callable[[int, Access], Access]) -> Iterator[None]:
-    """Have bands touch what `told` makes of their numbers and of what was worked out."""
+    """Have bands touch `told(number, access)` instead of the inferred access."""
 
     def bands(*args: Any) -> tuple[Band, ...]:
         found = bands_of(*args)
@@ -117,7 +117,7 @@ def bands_touch(told: Callable[[int, Access], Access]) -> Iterator[None]:
 
 @contextmanager
 def long_launch(microseconds: float) -> Iterator[None]:
-    """Make `backend='auto'` take launches for long, above which lanes are better, from this on."""
+    """Make `backend='auto'` count launches as long, and so better on lanes, from this length on."""
     with changed(choice, "LONG_US", microseconds):
         yield
 
@@ -143,7 +143,7 @@ def build_step(
 
 
 class Scheduler:
-    """The scheduler of a runtime on backend 'device', or of 'auto' where it has one."""
+    """The scheduler of a runtime on backend 'device', or of 'auto' if it has one."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -163,7 +163,7 @@ class Scheduler:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Return why launches went to lanes, and how many."""
+        """Return the reasons why launches went to lanes, with counts."""
         return self.backend.reasons
 
     @property
@@ -180,7 +180,7 @@ class Scheduler:
 
     @property
     def builds(self) -> Schedulers:
-        """Return what builds schedulers, and what it has built."""
+        """Return the object that builds schedulers, with the ones built."""
         return self.backend.schedulers
 
     @property
@@ -195,27 +195,26 @@ class Scheduler:
 
     @property
     def policy(self) -> choice.Choice | None:
-        """Return the rule by which launches go to it; None where all go that can."""
+        """Return the rule that selects launches for it. None: all possible launches."""
         return self.backend.choice
 
     @property
     def sender(self) -> Sender:
-        """Return who sends its epochs."""
+        """Return the object that sends its epochs."""
         return self.backend.sender
 
     @property
     def pinned_places(self) -> tuple[int, int]:
-        """Return how many arrays in pinned memory epochs have for their status, and how many are
-        free."""
+        """Return the number of pinned arrays for status of epochs, and of the free ones."""
         return self.sender.places
 
     def land_in_pinned_memory(self) -> None:
-        """Land there as on a GPU, with all places free."""
+        """Put status buffers in pinned memory, as on a GPU, with all places free."""
         self.sender.use_pinned()
 
     def change_words(self, change: Callable[[layout.Image], object] | None) -> None:
-        """Have a function change the words of each epoch that is collected, before it is sent;
-        None ends that."""
+        """Have a function change each collected epoch's words before it is sent. None: stop
+        that."""
 
         def seen(words: memoryview, placed: core.native.Placed) -> None:
             assert change is not None
@@ -229,14 +228,14 @@ class Scheduler:
         return {facts.group: set(facts.kernels) for facts in self.builds.facts()}
 
     def allow_footprints(self, ns: int) -> None:
-        """Let the footprint of an epoch that was foreseen take so long for each of its launches.
+        """Set the time per launch that the footprint of a foreseen epoch may take.
 
-        Less than nothing: every footprint is taken for slow.
+        Less than zero: every footprint counts as slow.
         """
         self.runtime.engine.table.allow_footprints(ns)
 
     def keep_open(self) -> None:
-        """Let the next epoch grow as `open_epochs` says, whatever the ones before it held."""
+        """Let the next epoch grow as `open_epochs` says, whatever the earlier ones held."""
         self.backend.keep_open()
 
     def set(self, **settings: Any) -> None:
@@ -244,13 +243,13 @@ class Scheduler:
         self.backend.settings = self.backend.settings._replace(**settings)
 
     def set_groups(self, groups: int = 0, times: int = 0) -> None:
-        """Run each built scheduler by so many groups, or by so many times as many as there are."""
+        """Run each built scheduler by this many groups, or by this many times its own number."""
         for one in self.built:
             one.limits = one.limits._replace(groups=groups or times * one.limits.groups)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Put settings and groups back at the end of the block."""
+        """Restore settings and groups at the end of the block."""
         settings, limits = self.backend.settings, [(one, one.limits) for one in self.built]
         try:
             yield
@@ -261,8 +260,8 @@ class Scheduler:
 
     @contextmanager
     def refusing(self, after: int = 0) -> Iterator[list[cl.Event]]:
-        """Make the driver refuse launches on the scheduler's queue in the block, but for the first
-        so many; give the events of those."""
+        """Make the driver refuse launches on the scheduler's queue in the block, except the first
+        `after`, whose events are collected."""
         own, events = self.backend.queues[0].int_ptr, list[cl.Event]()
 
         def made(real: Callable[..., int]) -> Callable[..., int]:
@@ -285,8 +284,8 @@ class Scheduler:
 
     @contextmanager
     def cut_short(self, turns: int, company: int) -> Iterator[None]:
-        """Have replays run by one group for so many tiles, and no more, as if `company` groups ran
-        beside each other."""
+        """Have replays run by one group for at most `turns` tiles, as if `company` groups ran,
+        too."""
 
         enqueue: Callable[..., None] = self.sender.enqueue
 

@@ -1,11 +1,11 @@
-"""The command ``acs-cl``: options in, an exit code out.
+"""The command ``acs-cl``. Input: options. Output: an exit code.
 
-Sub-commands stand in one table.  Each brings its options and a function; the module that does the
-work is imported when its command runs, so that ``acs-cl --version`` touches no device and no plots.
+One table has the sub-commands. Each brings its options and a function. A command's module is
+imported when the command runs, so ``acs-cl --version`` touches no device and no plots.
 
-Invariant: what goes wrong by the user's or the device's fault is one message on stderr and exit
-code 1, without a traceback; a bug of this library shows its traceback. Where nobody reads what a
-command prints, it ends in silence.
+Invariant: an error of the user or the device is one message on stderr and exit code 1, without a
+traceback. A bug of this library shows its traceback. If the reader of a command's output leaves,
+the command ends silently.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from acs_cl.host.pipes import quietly
 
 
 class Command(NamedTuple):
-    """A sub-command: a line of help, its options, and what it runs, which returns the exit code."""
+    """A sub-command: a line of help, its options, and its function, which returns the exit code."""
 
     help: str
     options: Callable[[argparse.ArgumentParser], None]
@@ -30,7 +30,7 @@ class Command(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line; return the exit code."""
     return quietly(lambda: _run(sys.argv[1:] if argv is None else list(argv)))
 
 
@@ -46,14 +46,14 @@ def _run(words: Sequence[str]) -> int:
         return 1
     except KeyboardInterrupt:
         print(f"acs-cl {args.command}: interrupted", file=sys.stderr)
-        from .. import at_exit  # which who only asks for help need not load
+        from .. import at_exit  # not needed for help
 
         at_exit.interrupted = True
         return 130
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser. Only commands that are named have their options, some of which are a load."""
+    """Make the parser. Only named commands get their options, because some are slow to load."""
     parser = argparse.ArgumentParser(
         prog="acs-cl",
         description="Launch OpenCL kernels in program order; the independent ones run together.",
@@ -134,7 +134,7 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _runs(module: str) -> Callable[[argparse.Namespace], int]:
-    """The ``main(args)`` of a module that is imported only when it is needed."""
+    """Return the ``main(args)`` of a module, which is imported only when it is called."""
 
     def run(args: argparse.Namespace) -> int:
         code: int = importlib.import_module(module).main(args)
@@ -144,7 +144,7 @@ def _runs(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _has(module: str) -> Callable[[argparse.ArgumentParser], None]:
-    """The ``options(parser)`` of a module, in the same way."""
+    """Return the ``options(parser)`` of a module in the same way."""
 
     def options(parser: argparse.ArgumentParser) -> None:
         importlib.import_module(module).options(parser)

@@ -1,10 +1,10 @@
 """``acs-cl demo``: a filter whose launches depend on the picture, serial and concurrent.
 
-In: the options ``device``, ``backend``, ``out`` and ``quick``. Out: a table on stdout, a PNG with
-the timelines of both, and the exit code: 1 if a result differs from NumPy's.
+Input: the options ``device``, ``backend``, ``out`` and ``quick``. Output: a table on stdout, a PNG
+with both timelines, and the exit code: 1 if a result differs from NumPy's.
 
-Invariant: every result is compared. Times come from runs that take turns; timelines, and what the
-table says of edges and overlap, from runs of their own, since tracing costs time.
+Invariant: every result is compared. Times come from interleaved runs. Timelines, edges and overlap
+come from separate runs, because tracing costs time.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ FULL, QUICK = Size(8, 9), Size(5, 5)
 
 
 class WrongResultError(AcsError):
-    """What the device computed is not what NumPy computes."""
+    """The device's result differs from NumPy's."""
 
 
 class Side(NamedTuple):
-    """One of the two that are compared: a filter for times and one for timelines."""
+    """One of the two compared: a filter for times and one for timelines."""
 
     name: str
     timed: Filter
     traced: Filter
     runtime: Runtime
-    """The one that traces."""
+    """The runtime that traces."""
 
 
 class Outcome(NamedTuple):
-    """What one side did with one picture."""
+    """The results of one side with one picture."""
 
     side: str
     launches: int
@@ -73,7 +73,7 @@ class Outcome(NamedTuple):
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the demo; the exit code."""
+    """Run the demo; return the exit code."""
     if variable("ACS_CL_BACKEND"):
         raise UsageError("the demo compares backends: unset ACS_CL_BACKEND, use --backend NAME")
     out = Path(args.out or PICTURE)
@@ -118,7 +118,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def busy(load: float, processors: int) -> str:
-    """Say what else runs, since a speed-up on processors that others use says little."""
+    """Say what else runs, since a speed-up on busy processors means little."""
     if load < processors / 2:
         return ""
     return (
@@ -128,11 +128,11 @@ def busy(load: float, processors: int) -> str:
 
 
 Step = Callable[[str], None]
-"""Tells what begins."""
+"""Gets the name of the next step."""
 
 
 def _steps(stack: ExitStack, total: int) -> Step:
-    """Draw a bar until the stack closes, if somebody looks: a demo is over soon."""
+    """Draw a bar until the stack closes, on a terminal."""
     say, done = Progress(), count()
     stack.callback(say.end)
     return lambda what: say(what, next(done) / total) if sys.stderr.isatty() else None
@@ -156,7 +156,7 @@ def _compare(
         result, _ = work.run(picture)
         took_s = time.perf_counter() - start
         worst = float(np.abs(result - expected).max())
-        if not worst <= TOLERANCE:  # also for what is not a number
+        if not worst <= TOLERANCE:  # also if it is not a number
             raise WrongResultError(
                 f"{name} on {side.name} is {worst:.3g} grey levels off NumPy's result"
             )

@@ -1,14 +1,14 @@
-"""The pipeline of the demo: an adaptive image filter, on a runtime and, the same, in NumPy.
+"""The pipeline of the demo: an adaptive image filter, on a runtime and also in NumPy.
 
-In: a picture of whole grey levels. Out: the filtered picture, and what was done to which tile.
+Input: a picture of whole grey levels. Output: the filtered picture, and the treatment of each tile.
 
-Every tile is measured, the measure comes back to the host, and the host decides which kernels run
-on the tile: a calm one gets one blur, a noisy one up to three passes of an average that keeps
-edges, one with edges is sharpened in the end. Where neighbours were treated differently their seam
-is blended. So the graph of launches follows from the picture. Tiles are views of shared arrays, and
-nothing here says which launches are independent.
+Every tile is measured on the device, and the host decides by the measure which kernels run on the
+tile. A calm tile gets one blur, a noisy one up to three passes of an average that keeps edges. A
+tile with edges is sharpened in the end. A seam between neighbours with different treatments is
+blended. So the graph of launches depends on the picture. Tiles are views of shared arrays, and the
+program does not say which launches are independent.
 
-Invariant: measures are sums of whole numbers, so that every device decides as NumPy does.
+Invariant: measures are sums of whole numbers, so every device decides as NumPy does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..records import HostArray
 
 TILE = 96
 GROUP = 64
-"""Work-items in a group. One group does one tile: alone, such a kernel fills one compute unit."""
+"""Work-items in a group. One group does one tile, so such a kernel fills one compute unit."""
 REACH = 8
 """Pixels on either side of a seam that blending may change."""
 ROUNDS = 40
@@ -36,9 +36,9 @@ BORDER = 3 * MARGIN["denoise"] + MARGIN["sharpen"]
 WIDE = TILE + 2 * BORDER
 
 NOISY = (3.0, 8.0, 14.0)
-"""Standard deviations, in grey levels, from which on a tile gets one pass more."""
+"""Standard deviations, in grey levels, from which a tile gets one more pass."""
 CRISP = 2.0
-"""Gradient, in grey levels beyond what the noise makes, from which on a tile is sharpened."""
+"""Gradient, in grey levels beyond the noise's own, from which a tile is sharpened."""
 
 Pixels = HostArray
 Treatment = tuple[str, ...]
@@ -84,7 +84,7 @@ SCENES: dict[str, Callable[[int], Pixels]] = {"sky": sky, "city": city}
 
 
 def decide(rough: int, steep: int) -> Treatment:
-    """The kernels for a tile, from its two sums."""
+    """Return the kernels for a tile, from its two sums."""
     pixels = TILE * TILE
     deviation = sqrt(pi / 2) / (6 * pixels) * rough  # Immerkaer's estimate
     passes = sum(deviation > limit for limit in NOISY)
@@ -95,12 +95,13 @@ def decide(rough: int, steep: int) -> Treatment:
 
 
 def tiles(count: int) -> Iterator[tuple[int, int]]:
-    """Rows and columns of tiles, in reading order."""
+    """Return rows and columns of tiles, in reading order."""
     return ((row, column) for row in range(count) for column in range(count))
 
 
 def seams(count: int, done: Treatments) -> Iterator[tuple[slice, slice, int]]:
-    """Where neighbours differ: rows and columns of the strip, and the axis across the seam."""
+    """Return the places where neighbours differ: rows and columns of the strip, axis across the
+    seam."""
     for row, column in tiles(count):
         along_y = slice(row * TILE, (row + 1) * TILE)
         along_x = slice(column * TILE, (column + 1) * TILE)
@@ -114,8 +115,7 @@ def seams(count: int, done: Treatments) -> Iterator[tuple[slice, slice, int]]:
 
 
 class Filter:
-    """The filter on one runtime, for square pictures of one size. Its arrays are used again and
-    again."""
+    """The filter on one runtime, for square pictures of one size. It reuses its arrays."""
 
     def __init__(self, runtime: Runtime, side: int) -> None:
         count = self.count = side // TILE
@@ -127,11 +127,11 @@ class Filter:
         self.scratch = runtime.empty((2, count, count, WIDE, WIDE))
         self.result = runtime.empty((side, side))
         self.launched: list[str] = []
-        """Kernels and where they worked, in program order: the nodes of the graph."""
+        """Kernels and their places, in program order: the nodes of the graph."""
         self._views: dict[tuple[int, ...], Array] = {}
 
     def run(self, picture: Pixels) -> tuple[Pixels, Treatments]:
-        """Filter a picture. The host waits for measures, a row of tiles at a time, and for the
+        """Filter a picture. The host waits for the measures of a row of tiles, and for the
         result."""
         self.launched.clear()
         self.picture.set(np.pad(picture, BORDER, mode="edge").astype(np.float32))
@@ -150,7 +150,7 @@ class Filter:
         return self.result.get(), done
 
     def _measure(self, row: int) -> Handle:
-        """Measure a row of tiles: what will be read back."""
+        """Measure a row of tiles, for reading back."""
         y, width = row * TILE + BORDER, self.count * TILE
         band = self.picture[y - 1 : y + TILE + 1, BORDER - 1 : BORDER + width + 1]
         self._launch("measure", row, 0, band, _pitch(band), self.measures[row], width, TILE)
@@ -158,7 +158,7 @@ class Filter:
         return coming
 
     def _treat(self, row: int, column: int, treatment: Treatment) -> None:
-        """A chain of kernels from the picture to the result; what lies between goes to scratch."""
+        """Launch the kernels from the picture to the result; intermediate results go to scratch."""
         margin = sum(MARGIN[name] for name in treatment)
         source = self._around(row, column, margin)
         for step, name in enumerate(treatment):
@@ -175,12 +175,12 @@ class Filter:
             source = target
 
     def _around(self, row: int, column: int, margin: int) -> Array:
-        """A tile of the picture, with a margin."""
+        """Return a tile of the picture, with a margin."""
         y, x = row * TILE + BORDER - margin, column * TILE + BORDER - margin
         return self._square(self.picture, (), y, x, TILE + 2 * margin)
 
     def _square(self, array: Array, place: tuple[int, ...], y: int, x: int, size: int) -> Array:
-        """Pixels of an array: a view, made once and kept."""
+        """Return pixels of an array: a view, made once and kept."""
         key = (id(array), *place, y, x, size)
         if key not in self._views:
             index = (*place, slice(y, y + size), slice(x, x + size))
@@ -200,7 +200,7 @@ def _pitch(view: Array) -> int:
 
 
 def reference(picture: Pixels) -> tuple[Pixels, Treatments]:
-    """What `Filter.run` computes, in NumPy and double precision."""
+    """Do the work of `Filter.run` in NumPy and double precision."""
     count = len(picture) // TILE
     padded = np.pad(picture, BORDER, mode="edge")
     result = np.empty(picture.shape)
@@ -265,7 +265,7 @@ def _sharpen(pixels: Pixels) -> Pixels:
 
 
 def _blend(strip: Pixels) -> None:
-    """In place; lines are rows."""
+    """Blend in place; lines are rows."""
     for _ in range(ROUNDS):
         before = strip[:, 0].copy()
         for i in range(1, 2 * REACH - 1):

@@ -1,10 +1,10 @@
-"""``acs-cl doctor``: every device, what was measured on it, and what ``auto`` makes of it.
+"""``acs-cl doctor``: every device, its measurements, and the choice of ``auto`` for it.
 
-In: the options ``device``, ``json`` and ``fresh``.  Out: text or one JSON document on stdout, and
-the exit code: 0 if there is a device that works, 1 if not.
+Input: the options ``device``, ``json`` and ``fresh``. Output: text or one JSON document on stdout,
+and the exit code: 0 if a device works, else 1.
 
-Invariant: the text and the document are made of the same report, and a device that cannot be
-measured is reported with its error beside the others, not in place of them.
+Invariant: text and document come from the same report. A device that cannot be measured is listed
+with its error beside the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from acs_cl.tools import links
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the report; the exit code."""
+    """Print the report; return the exit code."""
     say = Progress()
     try:
         report = examine(args.device, fresh=args.fresh, say=say)
@@ -43,8 +43,8 @@ def examine(
     fresh: bool = False,
     say: Callable[[str, float], None] = lambda text, share: None,
 ) -> dict[str, Any]:
-    """The report as plain values: every device, or the one that *spec* names. `say` hears what is
-    measured."""
+    """Return the report as plain values: every device, or the one that *spec* names. `say` gets the
+    progress."""
     there = devices.devices()
     report: Report = {
         "acs_cl": __version__,
@@ -87,7 +87,7 @@ def examine(
 
 
 def _links(there: list[cl.Device], fresh: bool, say: Callable[[str, float], None]) -> list[Report]:
-    """What copies between devices of one platform cost."""
+    """Return the costs of copies between devices of one platform."""
     found: list[Report] = []
     for platform in dict.fromkeys(device.platform for device in there):
         several = [device for device in there if device.platform == platform]
@@ -111,7 +111,7 @@ def _links(there: list[cl.Device], fresh: bool, say: Callable[[str, float], None
 
 
 def text(report: Report) -> str:
-    """The report for people."""
+    """Return the report as text."""
     from tabulate import tabulate  # only this command draws tables
 
     parts = [

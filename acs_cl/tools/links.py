@@ -1,6 +1,7 @@
-"""Links for `acs-cl doctor`: what copies between the devices of a platform cost.
+"""Links for `acs-cl doctor`: the costs of copies between the devices of a platform.
 
-In: the devices. Out: a link for each pair, from the cache or measured by a runtime of all of them.
+Input: the devices. Output: a link for each pair, from the cache or measured by a runtime of all of
+them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..several.placement import ASSUMED, Link
 def between(
     devices: Sequence[cl.Device], fresh: bool, say: Callable[[float], None] = lambda share: None
 ) -> dict[tuple[int, int], Link]:
-    """Give the links between all pairs, and keep them. `fresh`: measure in any case."""
+    """Return the links between all pairs, and keep them. `fresh`: measure in any case."""
     known = links_of(devices)
     pairs = [(i, j) for i in range(len(devices)) for j in range(len(devices)) if i != j]
     if not fresh and all(known[i][j] is not ASSUMED for i, j in pairs):

@@ -1,13 +1,12 @@
-"""A pytest plugin: one test over backends, issue policies and orders, under checks; and suites of
-PyOpenCL's on our queues.
+"""A pytest plugin: run one test on several backends, and suites of PyOpenCL on our queues.
 
-In: tests that use the fixture `acs_runtime`, and the options `--acs-cl-backends` and
-`--acs-cl-check`. Out: such a test runs once for each backend, issue policy and seed, with runtimes
-that check what its kernels declare. PyTest finds this by an entry point and loads it in every run,
-so nothing is imported here before a test asks for the fixture.
+Input: tests that use the fixture `acs_runtime`, and the options `--acs-cl-backends` and
+`--acs-cl-check`. Output: such a test runs once for each backend, issue policy and seed, with
+runtimes that check the declarations of its kernels. PyTest finds this by an entry point and loads
+it in every run. So nothing is imported here before a test asks for the fixture.
 
-With ``--acs`` every `pyopencl.CommandQueue` of a suite is an `acs_cl.Queue`, under checks, and the
-end of the run tells what the queues gained and what was checked.
+With ``--acs`` every `pyopencl.CommandQueue` of a suite is an `acs_cl.Queue`, under checks. The end
+of the run tells what the queues gained and what was checked.
 
     def test_step(acs_runtime):
         rt = acs_runtime()
@@ -26,7 +25,7 @@ import pytest
 
 
 class Suite(NamedTuple):
-    """A run with `--acs`: what puts everything back, and what there is to say."""
+    """A run with `--acs`: how to restore everything, and the report."""
 
     ends: ExitStack
     report: Callable[[], str]
@@ -36,17 +35,17 @@ SUITE = pytest.StashKey[Suite]()
 
 BACKENDS = ("serial", "out_of_order", "lanes", "device")
 OTHERS = ("auto", "emulated")
-"""Those that run where they are named."""
+"""Backends that run only if they are named."""
 POLICIES = ("eager", "ready_first")
 CHECKS = "access,order"
 QUEUE_CHECKS = "access"
-"""Those of `--acs`, where nothing else is said."""
+"""The default checks of `--acs`."""
 SEEDS = 2
 """Seeds of orders for each backend and policy."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What can be said on the command line."""
+    """Add the options of the command line."""
     group = parser.getgroup("acs_cl", "kernels launched by acs_cl")
     group.addoption(
         "--acs", action="store_true", default=False,
@@ -71,7 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """With `--acs` queues are ours before anything of the suite is imported."""
+    """With `--acs`, replace queues before anything of the suite is imported."""
     said = early_config.known_args_namespace
     if not getattr(said, "acs", False):
         return
@@ -97,7 +96,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """What the queues of a suite gained, and what was checked."""
+    """Report what the queues of a suite gained, and what was checked."""
     suite = config.stash.get(SUITE, None)
     if suite is not None:
         text = suite.report().partition("\n  --compare")[0].removeprefix("acs-cl run: ")
@@ -106,14 +105,14 @@ def pytest_terminal_summary(
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Queues are PyOpenCL's again."""
+    """Restore PyOpenCL's queues."""
     suite = config.stash.get(SUITE, None)
     if suite is not None:
         suite.ends.close()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One run for each configuration and seed."""
+    """Make one run for each configuration and seed."""
     if "acs_runtime" not in metafunc.fixturenames:
         return
     config = metafunc.config
@@ -132,7 +131,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def configurations(given: str | None) -> list[tuple[str, str]]:
-    """Backends and policies: 'lanes' stands for it with each policy that makes a difference."""
+    """Return backends and policies. 'lanes' alone stands for it with each policy that differs
+    there."""
     if given is None:
         given = ",".join(BACKENDS)
     found = []
@@ -150,9 +150,9 @@ def configurations(given: str | None) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def acs_runtime(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """Makes a runtime: `acs_runtime(…)` takes the options of `acs_cl.Runtime` but for `backend`,
-    `issue` and `check`, which are those of this run. Runtimes are closed when the test is over, and
-    what a check finds then fails it."""
+    """Give a function that makes runtimes. It takes the options of `acs_cl.Runtime` except
+    `backend`, `issue` and `check`, which come from this run. Runtimes are closed after the test,
+    and an error found by a check then fails it."""
     import acs_cl as acs  # not before: it loads the OpenCL driver
 
     backend, issue, check = request.param

@@ -1,6 +1,6 @@
-"""``acs-cl report``: a page of a timeline that a program has saved.
+"""``acs-cl report``: a page about a timeline that a program has saved.
 
-In: what `rt.measure().save`, `rt.trace.save` or ``ACS_CL_TRACE`` wrote. Out: an HTML file that
+Input: a file of `rt.measure().save`, `rt.trace.save` or ``ACS_CL_TRACE``. Output: an HTML file that
 needs no network; its path on stdout.
 """
 
@@ -14,7 +14,7 @@ from ..observe.report.page import write
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the page; the exit code."""
+    """Write the page; return the exit code."""
     timeline = Path(args.timeline)
     record = load(timeline)
     if args.title:

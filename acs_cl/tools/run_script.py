@@ -1,13 +1,13 @@
-"""``acs-cl run``: a program of PyOpenCL's, from outside, on our queues.
+"""``acs-cl run``: run an unchanged program of PyOpenCL on our queues.
 
-In: a script, or a module with ``-m``, and its arguments. Out: its exit code, and on stderr what the
-queues gained, and what they could not see. While it runs, ``pyopencl.CommandQueue`` is `acs.Queue`.
+Input: a script, or a module with ``-m``, and its arguments. Output: its exit code, and on stderr
+what the queues gained, and what they could not see. While it runs, ``pyopencl.CommandQueue`` is
+`acs.Queue`.
 
-``--compare`` says what was gained in time (`turns`).
+``--compare`` tells the gain in time (`turns`).
 
-Invariant: the program is run as Python itself would run it (``__main__``, ``sys.argv``,
-``sys.path``), and whatever it raises or exits with is its own; if nobody reads what it prints, that
-ends it in silence.
+Invariant: the program runs as under Python itself (``__main__``, ``sys.argv``, ``sys.path``), and
+its exceptions and exits are its own. If the reader of its output leaves, it ends silently.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from . import turns
 
 HOW_TO_COMPARE = "  --compare says what that gained in time\n"
 CHECKED = "launches", "kernels", "runs", "passed", "found"
-"""What is said of checks."""
+"""Counts of checks in the report."""
 
 
 class Seen:
-    """What is kept of a runtime: what it said when it was asked last."""
+    """The last answers of a runtime."""
 
     def __init__(self) -> None:
         self.stats: Report = {}
@@ -54,18 +54,18 @@ class Seen:
 
 
 class Account:
-    """What the queues of a program did, also those that are gone."""
+    """The work of a program's queues, including the ones that are gone."""
 
     def __init__(self) -> None:
         self.queues = 0
         self.not_understood: Counter[str] = Counter()
         self.keeps = False
-        """Whether a page is wanted, and with it what runtimes traced."""
+        """Whether a page is wanted, which needs the traces of runtimes."""
         self._runtimes: weakref.WeakKeyDictionary[Runtime, Seen] = weakref.WeakKeyDictionary()
         self._seen: list[Seen] = []
 
     def opens(self, opened: Queue) -> None:
-        """A queue was made."""
+        """Note a new queue."""
         self.queues += 1
         runtime = opened.runtime
         if runtime not in self._runtimes:
@@ -83,21 +83,21 @@ class Account:
             seen.traced = traced(runtime.engine)
 
     def stats(self) -> list[Report]:
-        """Of each runtime there was."""
+        """Return the statistics of each runtime, including the ones that are gone."""
         for runtime, seen in list(self._runtimes.items()):
             self._look(runtime, seen)
         return [seen.stats for seen in self._seen if seen.stats]
 
     def records(self) -> list[Record]:
-        """What each runtime traced, most launches first. Asked after `stats`."""
+        """Return the trace of each runtime, most launches first. Call `stats` before."""
         found = [record("", *seen.traced) for seen in self._seen if seen.traced is not None]
         return sorted(found, key=lambda one: -len(one.slices))
 
 
 @contextlib.contextmanager
 def replaced_queues(options: dict[str, Any]) -> Iterator[Account]:
-    """In the block every ``pyopencl.CommandQueue(…)`` makes a queue of ours, as every
-    `acs_cl.Queue(…)` does. What is a queue to PyOpenCL's own tests stays one."""
+    """Replace queues in the block: ``pyopencl.CommandQueue(…)`` makes a queue of ours, as every
+    `acs_cl.Queue(…)` does. It remains a queue to PyOpenCL's own tests."""
     account = Account()
     original, cl.CommandQueue = cl.CommandQueue, Queue  # type: ignore[misc]
     queue.watchers.append(account.opens)
@@ -115,7 +115,7 @@ def replaced_queues(options: dict[str, Any]) -> Iterator[Account]:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run it; its exit code."""
+    """Run the program; return its exit code."""
     ready(args)
     for option, path in (("--report", args.report), ("--out", args.out)):
         if path and not Path(path).resolve().parent.is_dir():
@@ -144,7 +144,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def ready(args: argparse.Namespace) -> None:
-    """Refuse what would fail in the middle of the program, and have devices that build."""
+    """Refuse options that would fail in the middle of the program, and repair devices."""
     program = Path(args.program)
     if not args.module and not program.exists():
         raise UsageError(f"there is no program {args.program!r}")
@@ -155,7 +155,7 @@ def ready(args: argparse.Namespace) -> None:
 
 
 def _pages(account: Account, path: Path, name: str) -> str:
-    """Write a page for each runtime; what is said of them."""
+    """Write a page for each runtime; return text about them."""
     from ..observe.report.page import write
 
     said = []
@@ -167,8 +167,8 @@ def _pages(account: Account, path: Path, name: str) -> str:
 
 
 def alone(program: str, module: str, out: str, backend: str, arguments: list[str]) -> int:
-    """Run it, and write to a file how long it took: on our queues with a backend, else on its
-    own."""
+    """Run the program, and write its time to a file. With a backend it runs on our queues, else on
+    its own."""
     repair_devices()
     ours = replaced_queues({"backend": backend}) if backend else contextlib.nullcontext()
     with ours:
@@ -179,14 +179,14 @@ def alone(program: str, module: str, out: str, backend: str, arguments: list[str
 
 
 def repair_devices() -> None:
-    """A program of PyOpenCL's asks nobody to."""
+    """Repair devices, because a program of PyOpenCL does not ask for it."""
     for device in devices.devices():
         devices.repair(device)
 
 
 def told(args: argparse.Namespace, variable: str) -> tuple[int, str]:
-    """Run a program with an environment variable that names a file for what the library has to say;
-    its exit code, and what was said, if need be until Ctrl-C."""
+    """Run a program with an environment variable that names a file for the library's texts. Return
+    its exit code and these texts, also after Ctrl-C."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "told")
         values = {variable: str(out)}
@@ -202,7 +202,7 @@ def told(args: argparse.Namespace, variable: str) -> tuple[int, str]:
 
 
 def as_python_does(program: str, is_module: bool, arguments: list[str]) -> int:
-    """Run a program; its exit code."""
+    """Run a program; return its exit code."""
     argv, path = sys.argv[:], sys.path[:]
     sys.argv[:] = [program, *arguments]
     sys.path.insert(0, "" if is_module else str(Path(program).resolve().parent))
@@ -227,7 +227,7 @@ def as_python_does(program: str, is_module: bool, arguments: list[str]) -> int:
 
 
 def report(account: Account) -> str:
-    """What the queues gained, for people."""
+    """Say what the queues gained."""
     stats = account.stats()
     if not stats:
         return "acs-cl run: the program made no queue\n"
@@ -270,7 +270,7 @@ def report(account: Account) -> str:
 
 
 def _in_flight(timed: list[Report]) -> list[str]:
-    """What was timed, and of what only the whole was."""
+    """Say how many commands ran at a time, and how many of them have only the times of an epoch."""
     total = sum(one["slices"] for one in timed)
     if not total:
         return []

@@ -1,8 +1,8 @@
-"""``acs-cl tune``: a program whose graphs find out how their launches are best cut into bands.
+"""``acs-cl tune``: run a program whose graphs find the best cuts of their launches into bands.
 
-In: a script, or a module with ``-m``, and its arguments. Out: the program's exit code; on stderr
-what was found, which is kept for launches with ``bands="auto"``. A graph is tuned before its first
-replay.
+Input: a script, or a module with ``-m``, and its arguments. Output: the program's exit code; on
+stderr the cuts, which are kept for launches with ``bands="auto"``. A graph is tuned before its
+first replay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTHING = "acs-cl tune: the program replayed no graph that can be tuned\n"
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the program; its exit code."""
+    """Run the program; return its exit code."""
     run_script.ready(args)
     code, found = run_script.told(args, "ACS_CL_TUNE")
     if found:

@@ -1,8 +1,8 @@
-"""Turns: a program on its own queues and on ours, one after the other, and what it gained.
+"""Turns: run a program on its own queues and on ours, in turns, and compare the times.
 
-In: the program, its arguments, and how many turns. Out: seconds of each run, and a sentence. Each
-run has a process of its own, whose output is dropped. Nothing is traced there, so that launches go
-where they would go by themselves. A run before the first turn fills the caches of the driver for
+Input: the program, its arguments, and the number of turns. Output: seconds of each run, and a
+sentence. Each run has a process of its own, whose output is dropped. Nothing is traced there, so
+launches take their usual routes. A run before the first turn fills the caches of the driver for
 both.
 """
 
@@ -30,10 +30,10 @@ sys.exit(alone(*sys.argv[1:5], sys.argv[5:]))
 
 
 def in_turns(args: argparse.Namespace) -> dict[str, list[float]]:
-    """Seconds of each run on both sides; nothing if one failed."""
+    """Return the seconds of each run on both sides. Empty: one failed."""
     say = Progress()
     times: dict[str, list[float]] = {OWN: [], OURS: []}
-    runs = [OWN]  # which is not counted
+    runs = [OWN]  # not counted
     for turn in range(args.turns):
         runs += (OWN, OURS) if turn % 2 else (OURS, OWN)
     try:
@@ -50,7 +50,7 @@ def in_turns(args: argparse.Namespace) -> dict[str, list[float]]:
 
 
 def _seconds(args: argparse.Namespace, side: str) -> float | None:
-    """How long the program takes in another process; None if it failed there."""
+    """Return how long the program takes in another process. None: it failed there."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "seconds")
         queues = (args.backend or "auto") if side == OURS else ""
@@ -64,7 +64,7 @@ def _seconds(args: argparse.Namespace, side: str) -> float | None:
 
 
 def compared(times: Mapping[str, Sequence[float]]) -> str:
-    """What a program gained, for people: `times` are the seconds of each run."""
+    """Say what a program gained. `times`: the seconds of each run."""
     if not times:
         return "  no times to compare: the program failed\n"
     own, ours = sorted(times[OWN]), sorted(times[OURS])

@@ -1,8 +1,8 @@
 """``acs-cl verify``: prove the graph of a file, or every graph that a program records.
 
-In: what `graph.save` wrote; or a script, or a module with ``-m``, and its arguments. Out: the
-program's exit code, or 1; and on stderr what was proven. A graph is proven when it was recorded,
-before its first replay.
+Input: a file of `graph.save`; or a script, or a module with ``-m``, and its arguments. Output: the
+program's exit code, or 1; on stderr the proofs. A graph is proven after its recording, before its
+first replay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOTHING = "acs-cl verify: the program recorded no graph (`with rt.record() as gr
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the program; its exit code, or 1 where a graph is not proven."""
+    """Run the program; return its exit code, or 1 if a graph is not proven."""
     run_script.ready(args)
     if not args.module and is_graph(args.program):
         with Runtime(backend=args.backend or "device") as rt:
@@ -34,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def is_graph(path: str) -> bool:
-    """Whether a file is what `graph.save` wrote."""
+    """Tell whether a file comes from `graph.save`."""
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
@@ -42,7 +42,7 @@ def is_graph(path: str) -> bool:
 
 
 def said(lines: list[str]) -> str:
-    """What was proven, for people; graphs that are alike once."""
+    """Return the proofs as text; equal graphs appear once."""
     if not lines:
         return NOTHING
     text = f"acs-cl verify: graphs recorded {len(lines)}, and proven as far as they are segments\n"
