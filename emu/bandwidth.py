@@ -1,13 +1,14 @@
 """Memory bandwidth, shared evenly: groups that run together slow each other down.
 
-In: batches of groups with bytes to move. Out: a call when a batch has moved its own. All groups get
-the same rate at any time, the device's over their number, and at most what one group can draw.
+Input: batches of groups with bytes to move. Output: a call when a batch has moved its bytes. All
+groups have the same rate: the device's rate divided by their number, and at most the rate of one
+group.
 
-Since rates are equal, it is enough to count how much every group has been given since the beginning
-(`_given`): a batch is through when that has grown by the bytes of one of its groups. So a change of
-the number of groups costs one step, whatever runs.
+Since rates are equal, one count is enough: the bytes that each group could have moved since the
+beginning (`_given`). A batch ends when this has grown by the bytes of one of its groups. So a
+change of the number of groups costs one step, whatever runs.
 
-Invariant: counted in whole 2^-20 bytes, rounded down, so never more is moved than the device can.
+Invariant: counts are whole 2^-20 bytes, rounded down, so the device never moves too much.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from acs_cl.emu.engine import END, Engine
 from acs_cl.emu.spec import GpuSpec
 
 Batch = TypeVar("Batch")
-"""Groups that are placed and end together, of whatever kind the device has."""
+"""Groups that are placed and end together, of any kind that the device has."""
 
 SCALE = 1 << 20
 
@@ -39,7 +40,7 @@ class Bandwidth(Generic[Batch]):
         self._since = 0
         self._sequence = 0
         self._moving: list[tuple[int, int, Batch, int]] = []
-        """By what will have been given when they are through."""
+        """Sorted by the value of `_given` at their ends."""
 
     def begin(self, batch: Batch, nbytes: int, groups: int) -> None:
         """`groups` groups begin to move `nbytes` each."""
@@ -54,7 +55,7 @@ class Bandwidth(Generic[Batch]):
         self._since = self.engine.now
 
     def _plan(self) -> None:
-        """A new rate, and so a new time at which the next is through; plans before it lapse."""
+        """Compute the new rate, and so the time of the next end. Earlier plans lapse."""
         self._sequence += 1
         if self._moving:
             self._rate = min(self._of_one, self._most // self._groups)

@@ -1,11 +1,11 @@
-"""Policies that hand launches over in batches: graphs of CUDA; and `on_device` has its epochs so.
+"""Policies that hand launches over in batches: CUDA graphs, and the base of `on_device`.
 
-In: a trace and a machine. Out: runs. The program collects launches; a batch goes to the device as
-one, where batches run one after another. Within a batch the device itself begins what is ready,
-through a dispatcher that begins one after another, and some time after the end of what it followed.
+Input: a trace and a machine. Output: runs. The program collects launches. A batch goes to the
+device as one, and batches run one after another. Within a batch the device itself begins ready
+launches. Its dispatcher begins one after another, some time after the end of their upstream.
 
-Invariant: a launch is in exactly one batch, batches are in program order, and whatever the program
-waits for is in a batch that was handed over.
+Invariant: a launch is in exactly one batch, and batches are in program order. A launch that the
+program waits for is in a batch that was handed over.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from acs_cl.emu.trace import Entry, Trace
 
 
 class Batches(Model):
-    """Collects, hands over, runs batch by batch. The device's list is the library's own window."""
+    """Collects batches and runs them one by one. The device's list is the library's own window."""
 
     edge_ns = 0
     """From the end of a launch to the start of one behind it."""
     node_ns = 0
-    """Launches begin so far apart."""
+    """Time between the beginnings of two launches."""
     batch_ns = 0
     batch_name = ""
 
@@ -38,7 +38,7 @@ class Batches(Model):
         """Launches of the batch on the device that have not ended."""
         self.sending = 0
         self.busy_until_ns = 0
-        """The program hands a batch over."""
+        """Until then the program hands a batch over."""
         self.dispatcher = Server(self.engine)
 
     def cost(self, entry: Entry) -> int:
@@ -46,11 +46,11 @@ class Batches(Model):
         return takes + max(0, self.busy_until_ns - self.engine.now)
 
     def node_cost(self, entry: Entry) -> int:
-        """The program's time to add a launch to the batch."""
+        """Return the program's time to add a launch to the batch."""
         raise NotImplementedError
 
     def handing_ns(self, batch: list[Entry]) -> int:
-        """The program's time to hand a batch over."""
+        """Return the program's time to hand a batch over."""
         return self.batch_ns
 
     def launched(self, entry: Entry) -> None:
@@ -86,13 +86,13 @@ class Batches(Model):
             self.dispatch(number, 0)
 
     def begins(self, batch: list[Entry]) -> None:
-        """A batch is on the device, and none of it has begun."""
+        """Note that a batch is on the device, and none of it has begun."""
 
     def over(self) -> None:
-        """All of the batch on the device has ended."""
+        """Note that all of the batch on the device has ended."""
 
     def dispatch(self, number: int, delay_ns: int) -> None:
-        """Begin a launch through the dispatcher, and not before the delay is over."""
+        """Begin a launch through the dispatcher, after the delay at the earliest."""
         behind = self.dispatcher.serve(self.node_ns) - self.engine.now
         self.begin_in(max(behind, delay_ns), number)
 
@@ -108,7 +108,7 @@ class Batches(Model):
 
 
 class CudaGraph(Batches):
-    """A graph for all launches up to where the program waits: built, and run once."""
+    """A graph for all launches up to a wait of the program: built, and run once."""
 
     name = "cuda_graph"
     batch_name = "launch"
@@ -124,7 +124,7 @@ class CudaGraph(Batches):
 
 
 class CudaReplay(CudaGraph):
-    """The same where the graph is there already: the program only launches it."""
+    """A CUDA graph that exists already: the program only launches it."""
 
     name = "cuda_replay"
 

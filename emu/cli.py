@@ -1,10 +1,10 @@
-"""``python -m acs_cl.emu``: run, compare and sweep simulated machines; make and convert traces; say
-what a window unit takes.
+"""``python -m acs_cl.emu``: simulate machines, make and convert traces, estimate a window unit.
 
-In: options. Out: tables on stdout, or JSON with ``--json``, a PNG with ``--png``; the exit code.
+Input: options. Output: tables on stdout, or JSON with ``--json``, a PNG with ``--png``; the exit
+code.
 
-Invariant: what goes wrong by the user's fault is one message on stderr and exit code 1. `options`
-and `main` are what a command of its own needs to offer the same.
+Invariant: an error of the user is one message on stderr and exit code 1. Another command can offer
+the same through `options` and `main`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from acs_cl.host.progress import Progress
 from acs_cl.scheduler.orders import ORDERS
 
 ITEMS = 256
-"""Work-items of a group, where a timeline does not tell."""
+"""Work-items of a group, if a timeline does not tell."""
 
 
 def options(parser: argparse.ArgumentParser) -> Any:
-    """What the command takes. Gives its sub-commands, for more of them."""
+    """Add the options of the command. Return its sub-commands, so that more can be added."""
     commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
     run = commands.add_parser("run", help="one policy, and the serial stream")
     run.add_argument("policy", help=_policies())
@@ -185,7 +185,7 @@ def _sweep(args: argparse.Namespace) -> None:
         say.end()
     _show(args, found)
     if len(found.values) < len(args.values):
-        raise KeyboardInterrupt  # which the command line tells of
+        raise KeyboardInterrupt  # the command line reports it
 
 
 def _show(args: argparse.Namespace, found: report.Comparison | report.Sweep) -> None:
@@ -241,7 +241,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 
 def main(args: argparse.Namespace) -> int:
-    """Do what the options say; the exit code."""
+    """Do the work of the options; return the exit code."""
     for path in (getattr(args, "out", None), getattr(args, "png", None)):
         if path and not Path(path).resolve().parent.is_dir():
             raise UsageError(f"{path}: there is no such folder")
@@ -250,7 +250,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def command_line(argv: Sequence[str] | None = None) -> int:
-    """From the words of a command line."""
+    """Run the words of a command line."""
     return quietly(lambda: _told(argv))
 
 

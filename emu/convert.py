@@ -1,13 +1,12 @@
-"""From the timeline that a runtime saves to a trace for the emulator, as far as it goes.
+"""Convert the timeline that a runtime saves to a trace for the emulator, as far as possible.
 
-In: what `acs_cl.observe.trace.Trace.save` wrote, or `rt.measure().save`. Out: a trace in program
-order with the measured time of each launch, and sentences about what the timeline does not tell.
+Input: a file of `acs_cl.observe.trace.Trace.save` or `rt.measure().save`. Output: a trace in
+program order with the measured time of each launch, and sentences about missing facts.
 
-Invariant: a file is read as a whole or not at all, as in `trace`, and nothing is made up in
-silence. Edges come from the bytes that launches read and wrote, so those to launches that had ended
-when their dependant was made are there too; but a launch without times, which failed, is missing
-with its edges. Waits and the program's own time are there as far as one thread made all launches.
-What is guessed stands in the sentences.
+Invariant: a file is read as a whole or not at all, as in `trace`, and the sentences name every
+guess. Edges come from the bytes that launches read and wrote. So they include edges to launches
+that had ended when the later launch was made. A failed launch has no times; it is missing, with its
+edges. Waits and the program's own time are there as far as one thread made all launches.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from acs_cl.errors import UsageError
 
 BEFORE_PROGRAM, BEFORE_EPOCHS, BEFORE_CALLS, VERSION = 2, 3, 4, 5
 READABLE = (BEFORE_PROGRAM, BEFORE_EPOCHS, BEFORE_CALLS, VERSION)
-"""Version 2 knew nothing of what the program did, version 3 not whose times are those of an epoch,
-version 4 not when calls began, which the emulator does not need."""
+"""Version 2 had no work of the program. Version 3 did not mark times of whole epochs. Version 4 had
+no beginnings of calls, which the emulator does not need."""
 TIMELINE = "acs_cl_trace"
 VIEWERS, LAUNCHES = "traceEvents", "launches"
 FIELDS = ("number", "name", "clock", "start_ns", "end_ns", "groups", "items", "reads", "writes")
@@ -32,13 +31,12 @@ NUMBERS = (
     "number", "start_ns", "end_ns", "groups", "items", "program_ns", "thread", "epoch", "passed"
 )  # fmt: skip
 FOREIGN = 1 << 40
-"""From here on count the bases of memory that is the program's own: a timeline has addresses below
-0 for them."""
+"""First number for bases of the program's own memory, which has addresses below 0 in a timeline."""
 TRANSFERS = set(KINDS) - {KERNEL, HOST}
 
 
 def is_timeline(path: str | Path) -> bool:
-    """Whether a file begins as a timeline does."""
+    """Tell whether a file begins like a timeline."""
     try:
         with Path(path).open(encoding="utf-8") as file:
             start = file.read(200)
@@ -48,16 +46,16 @@ def is_timeline(path: str | Path) -> bool:
 
 
 def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
-    """The trace, and what is missing in it. `items` is how many work-items a group is taken to
-    have, where the timeline does not tell."""
+    """Return the trace, and its missing facts. `items`: work-items of a group, if the timeline does
+    not tell."""
     head, slices = read_timeline(path)
     trace = of_slices(slices, Path(path).stem, items)
     return trace, _missing(slices, items, int(head[TIMELINE]))
 
 
 def read_timeline(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The head of a timeline, and its slices in program order, all of which can be relied on as far
-    as the emulator needs them."""
+    """Return the head of a timeline, and its slices in program order. All values that the emulator
+    needs are checked."""
     path = Path(path)
     head, slices = _read(path)
     slices.sort(key=lambda one: int(one["number"]))
@@ -67,13 +65,13 @@ def read_timeline(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]
 
 
 def checked(slices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Slices that a program has, as a file would give them."""
+    """Check slices of a program, in the form of a file."""
     foreign: dict[int, int] = {}
     return [_slice(one, foreign) for one in json.loads(json.dumps(slices))]
 
 
 def of_slices(slices: list[dict[str, Any]], name: str, items: int) -> Trace:
-    """A trace of slices in program order, as `read_timeline` or `checked` give them."""
+    """Make a trace of slices in program order, as `read_timeline` or `checked` return them."""
     places = {one["number"]: place for place, one in enumerate(slices, 1)}
     entries = [_entry(one, places[one["number"]], items) for one in _shared_out(slices)]
     if len({one["thread"] for one in slices}) == 1:
@@ -82,7 +80,7 @@ def of_slices(slices: list[dict[str, Any]], name: str, items: int) -> Trace:
 
 
 def _lost(slices: list[dict[str, Any]]) -> int:
-    """Launches that are not there, between the first that is and the last."""
+    """Count missing launches between the first one and the last one."""
     return slices[-1]["number"] - slices[0]["number"] + 1 - len(slices) if slices else 0
 
 
@@ -90,8 +88,7 @@ def _lost(slices: list[dict[str, Any]]) -> int:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Head and slices: of lines, or of what `rt.measure().save` writes beside what viewers
-    read."""
+    """Return head and slices: of lines, or of a file of `rt.measure().save`."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -117,7 +114,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _slice(found: dict[str, Any], foreign: dict[int, int]) -> dict[str, Any]:
-    """One that can be relied on. `foreign`: numbers of the program's own memory."""
+    """Check a slice. `foreign`: numbers of the program's own memory."""
     short = [field for field in FIELDS if field not in found]
     try:
         if short:
@@ -142,7 +139,7 @@ def _slice(found: dict[str, Any], foreign: dict[int, int]) -> dict[str, Any]:
 
 
 def _inside(document: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Head and lines of what `rt.measure().save` writes."""
+    """Return head and lines of a file of `rt.measure().save`."""
     head = document.get("acs_cl")
     slices = head.get("slices") if isinstance(head, dict) else None
     if not isinstance(head, dict) or not isinstance(slices, list):
@@ -159,7 +156,7 @@ def _kind(one: dict[str, Any]) -> str:
 
 
 def _shared_out(slices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """With an equal part of an epoch's time for each of its launches, where only that is known."""
+    """Divide an epoch's time equally among its launches, if only the epoch's time is known."""
     tasks = Counter(one["epoch"] for one in slices)
 
     def end_ns(one: dict[str, Any]) -> int:
@@ -179,15 +176,15 @@ def _entry(one: dict[str, Any], number: int, items: int) -> Entry:
 
 
 def _with_program(entry: Entry, one: dict[str, Any], places: dict[int, int]) -> Entry:
-    """With what the program did before the launch. A wait for one that is not in the timeline was
-    for one before it, or for one that failed."""
+    """Add the program's work before the launch. A wait for a missing launch was for an earlier or a
+    failed one."""
     waits = (places.get(number, -1) if number else ALL_BEFORE for number in one["waits"])
     known = tuple(dict.fromkeys(place for place in waits if ALL_BEFORE <= place < entry.number))
     return entry._replace(host_ns=one["program_ns"], waits=known)
 
 
 def _missing(slices: list[dict[str, Any]], items: int, version: int) -> list[str]:
-    """What a reader of the trace has to know, each a sentence."""
+    """Return sentences about facts that are missing in the trace."""
     unsized = sum(not one["groups"] and _kind(one) == KERNEL for one in slices)
     lost, before = _lost(slices), slices[0]["number"] - 1 if slices else 0
     said = [

@@ -1,12 +1,12 @@
-"""What a launch asks of the device: resources of a group, how long it runs, what no run can beat.
+"""Costs of a launch on the device: resources of a group, its time, and bounds of all runs.
 
-In: entries of a trace and a device. Out: for each launch a `Need` (what a group occupies, its own
-time, its bytes), and the two bounds of a whole trace.
+Input: entries of a trace and a device. Output: for each launch a `Need` (the resources of a group,
+its own time, its bytes), and the two bounds of a whole trace.
 
-A group's time is fixed (`group_ns`), measured (`total_ns` of the launch alone on a device like this
-one, spread over the rounds that its groups take there), or a roofline: its flops at its share of a
-unit's rate, or what its work-items have to do one after another, where that is longer; beside it
-its bytes at what is left of the shared bandwidth (`gpu.py` shares it out).
+The time of a group is one of three. It may be given (`group_ns`). It may be measured: `total_ns` of
+the launch alone on such a device, spread over the rounds of its groups there. Else it is a
+roofline: its flops at its share of a unit's rate, or the dependent steps of its work-items,
+whichever is longer. Its bytes take part of the shared bandwidth meanwhile (`gpu.py`).
 
 Invariant: no schedule on the device is shorter than `critical_path_ns` or `work_ns`.
 """
@@ -21,15 +21,15 @@ from acs_cl.errors import UsageError
 
 
 class Need(NamedTuple):
-    """What one group of a launch takes: resources of its unit, and time."""
+    """Needs of one group of a launch: resources of its unit, and time."""
 
     threads: int
     registers: int
     local_bytes: int
     fit: int
-    """Groups that an empty unit holds."""
+    """Groups that fit on an empty unit."""
     packed: int
-    """One group and all it occupies, as one number."""
+    """All resources of one group, as one number."""
     ns: int
     bytes: int
 
@@ -39,8 +39,8 @@ GUARDS = sum(1 << (BITS + (BITS + 1) * place) for place in range(4))
 
 
 def packed(groups: int, threads: int, registers: int, local_bytes: int) -> int:
-    """Four numbers side by side, a bit between them: they are added, subtracted and multiplied as
-    one. With the `GUARDS` set, what does not fit takes away the guard above it."""
+    """Pack four numbers into one, with a bit between them, to add, subtract and multiply them as
+    one. With the `GUARDS` set, a subtraction that does not fit clears the guard above."""
     number = 0
     for value in (local_bytes, registers, threads, groups):
         number = number << (BITS + 1) | value
@@ -48,7 +48,7 @@ def packed(groups: int, threads: int, registers: int, local_bytes: int) -> int:
 
 
 def unpacked(number: int) -> tuple[int, ...]:
-    """The four numbers, without guards."""
+    """Return the four numbers, without guards."""
     return tuple(number >> ((BITS + 1) * place) & ((1 << BITS) - 1) for place in range(4))
 
 
@@ -60,8 +60,8 @@ class Costs:
         self._shapes: dict[tuple[int, ...], tuple[int, int, int, int, int]] = {}
 
     def need(self, entry: Entry) -> Need:
-        """What a group of a kernel needs; `UsageError` if it fits no unit, or nobody can tell its
-        time."""
+        """Return the needs of a group. Raise `UsageError` if it fits no unit or its time is not
+        known."""
         key = entry.items, entry.registers, entry.local_bytes
         shape = self._shapes.get(key)
         if shape is None:
@@ -105,7 +105,7 @@ class Costs:
         return -(-cycles * 1000 // spec.clock_mhz), nbytes
 
     def alone_ns(self, entry: Entry) -> int:
-        """The least time of the whole launch on an empty device."""
+        """Return the least time of the whole launch on an empty device."""
         if entry.kind != KERNEL:
             return entry.total_ns
         need = self.need(entry)
@@ -123,7 +123,7 @@ class Costs:
 
 
 def critical_path_ns(trace: Trace, spec: GpuSpec) -> int:
-    """The longest chain of launches, each alone on the device, with what the program waits for."""
+    """Return the longest chain of launches, each alone on the device, with the program's waits."""
     costs = Costs(spec)
     ends = [0] * (len(trace.entries) + 1)
     program = longest = 0
@@ -141,8 +141,8 @@ def critical_path_ns(trace: Trace, spec: GpuSpec) -> int:
 
 
 def work_ns(trace: Trace, spec: GpuSpec) -> int:
-    """All work at full use of whatever is used most: groups, threads, registers, local memory,
-    bandwidth, the engine for copies, the thread for host tasks."""
+    """Return the time of all work at full use of the busiest resource: groups, threads, registers,
+    local memory, bandwidth, the engine for copies, the thread for host tasks."""
     costs = Costs(spec)
     used = dict.fromkeys(("groups", "threads", "registers", "local_bytes", "bytes"), 0)
     apart = {"copies": 0, "host": 0}

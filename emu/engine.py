@@ -1,11 +1,11 @@
 """The engine: actions in the order of their times, in integer nanoseconds.
 
-In: actions with the time at which they are due, and a priority for those due at the same time. Out:
-calls of these actions, and the time, `now`. A `Server` is whatever does one thing after another.
+Input: actions with their due times, and a priority for equal times. Output: calls of these actions,
+and the time, `now`. A `Server` does one thing after another.
 
 Invariant: actions are called in the order `(time, priority, sequence)`, where the sequence is that
-in which they were handed in; nothing is ever due in the past. The engine knows no clock and no
-chance, so what is handed in alone decides what comes out.
+of their arrival. Nothing is ever due in the past. The engine uses no clock and no chance, so the
+actions alone decide the result.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 from acs_cl.errors import InternalError
 
 END, ISSUE, HOST = 0, 1, 2
-"""Priorities: at one time all that ends has ended before the device looks for what it can begin,
-and then the host goes on."""
+"""Priorities at one time: first launches end, then the device begins new ones, then the host goes
+on."""
 
 
 class Engine:
-    """The heap of what is due.
+    """The heap of due actions.
 
     >>> engine = Engine()
     >>> engine.at(20, HOST, print, "third")
@@ -43,7 +43,7 @@ class Engine:
 
     @property
     def steps(self) -> int:
-        """How many actions were called."""
+        """Return how many actions were called."""
         return self._sequence - len(self._due)
 
     def at(self, time: int, priority: int, action: Callable[[Any], None], what: Any) -> None:
@@ -54,18 +54,18 @@ class Engine:
         heappush(self._due, (time, priority, self._sequence, action, what))
 
     def after(self, ns: int, priority: int, action: Callable[[Any], None], what: Any) -> None:
-        """Call `action(what)` so long from now; at once where that is no time."""
+        """Call `action(what)` after a time; immediately if it is zero."""
         if ns:
             self.at(self.now + ns, priority, action, what)
         else:
             action(what)
 
     def is_due_now(self, priority: int) -> bool:
-        """Whether anything of a lower priority number is still to be done at this time."""
+        """Tell whether an action of a lower priority number is still due at this time."""
         return bool(self._due) and self._due[0][0] == self.now and self._due[0][1] < priority
 
     def step(self) -> bool:
-        """Do what is due next; False if nothing is."""
+        """Call the next action. False: there is none."""
         if not self._due:
             return False
         self.now, _, _, action, what = heappop(self._due)
@@ -73,7 +73,7 @@ class Engine:
         return True
 
     def run(self) -> None:
-        """Do all that is due, and what that makes due."""
+        """Call all due actions, and the ones that these add."""
         due = self._due
         while due:
             self.now, _, _, action, what = heappop(due)
@@ -91,7 +91,7 @@ class Server:
         self._free_ns = 0
 
     def serve(self, takes_ns: int) -> int:
-        """The time at which something that comes now and takes so long is through."""
+        """Return when a request is done that comes now and takes `takes_ns`."""
         now = self.engine.now
         self._free_ns = (self._free_ns if self._free_ns > now else now) + takes_ns
         self.busy_ns += takes_ns

@@ -1,10 +1,9 @@
-"""Values in the lines of a file, looked at before anything is made of them.
+"""Values in the lines of a file, checked before they are used.
 
-In: a line, or an object of one and a key. Out: a number, a list of launches, spans; `ValueError`
-with what was found and what was expected, for whoever knows the line's number.
+Input: a line, or an object of one and a key. Output: a number, a list of launches, spans; or a
+`ValueError` with the found and the expected value. The caller adds the line's number.
 
-Invariant: what comes out has the type and the limits that it is said to have, so nothing behind
-this has to look again.
+Invariant: a returned value has its type and its limits, so later code does not check again.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from typing import Any
 from acs_cl.records import EVERYTHING, Span, interval
 
 MOST = (1 << 63) - 1
-"""Of any number: nanoseconds and bytes of more are those of a broken file."""
+"""Limit of any number: more nanoseconds or bytes mean a broken file."""
 
 
 def object_of(line: str) -> dict[str, Any]:
-    """The object that a line is, each of whose keys is there once."""
+    """Return the object in a line. Each of its keys appears once."""
     try:
         found = json.loads(line, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
@@ -39,14 +38,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def known(found: dict[str, Any], keys: set[str]) -> None:
-    """Whether there are no others."""
+    """Check that there are no other keys."""
     unknown = sorted(found.keys() - keys)
     if unknown:
         raise ValueError(f"unknown: {', '.join(unknown)}; known are {', '.join(sorted(keys))}")
 
 
 def one_of(found: dict[str, Any], key: str, values: Sequence[str]) -> str:
-    """One of some words."""
+    """Return one of some words."""
     value = found.get(key)
     if value not in values:
         raise ValueError(f"'{key}' has to be one of {', '.join(values)}, got {value!r}")
@@ -54,7 +53,7 @@ def one_of(found: dict[str, Any], key: str, values: Sequence[str]) -> str:
 
 
 def text(found: dict[str, Any], key: str) -> str:
-    """Any text."""
+    """Return any text."""
     value = found.get(key)
     if not isinstance(value, str):
         raise ValueError(f"'{key}' has to be a text, got {value!r}")
@@ -62,7 +61,7 @@ def text(found: dict[str, Any], key: str) -> str:
 
 
 def number(found: dict[str, Any], key: str) -> int:
-    """A whole number from 0."""
+    """Return a whole number from 0."""
     value = found.get(key)
     if not _is_number(value):
         raise ValueError(f"'{key}' has to be a whole number from 0, below 2^63, got {value!r}")
@@ -71,7 +70,7 @@ def number(found: dict[str, Any], key: str) -> int:
 
 
 def launches(found: dict[str, Any], key: str) -> tuple[int, ...]:
-    """A list of launch numbers; nothing where there is none."""
+    """Return a list of launch numbers; empty by default."""
     values = found.get(key, [])
     if not isinstance(values, list) or not all(map(_is_number, values)):
         raise ValueError(f"'{key}' has to be a list of launch numbers, got {values!r}")
@@ -79,7 +78,7 @@ def launches(found: dict[str, Any], key: str) -> tuple[int, ...]:
 
 
 def spans(found: dict[str, Any], key: str) -> tuple[Span, ...]:
-    """A list of spans; the same."""
+    """Return a list of spans; empty by default."""
     values = found.get(key, [])
     if not isinstance(values, list):
         raise ValueError(f"'{key}' has to be a list of spans, got {values!r}")
@@ -87,7 +86,7 @@ def spans(found: dict[str, Any], key: str) -> tuple[Span, ...]:
 
 
 def _span(key: str, values: Any) -> Span:
-    """A span from five numbers, or from [0] for memory that nobody can name."""
+    """Return a span from five numbers, or from [0] for unknown memory."""
     if values == [EVERYTHING]:
         return interval(EVERYTHING, 0, 1)
     if not isinstance(values, list) or len(values) != 5 or not all(map(_is_number, values)):

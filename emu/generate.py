@@ -1,11 +1,11 @@
-"""Made-up traces: graphs of known shapes, with sizes and durations drawn from a seed.
+"""Generated traces: graphs of known shapes, with random sizes and durations from a seed.
 
-In: the name of a graph, its width and steps, a seed, and between what the sizes lie. Out: a trace
+Input: the name of a graph, its width and steps, a seed, and limits of the sizes. Output: a trace
 whose durations are on the model's clock. The graphs are chains, random layers, and those of Task
 Bench (trivial, stencil, FFT, sweep, tree, random), written anew from their descriptions.
 
 Invariant: equal arguments give equal traces, on every machine and Python. Only `random()` of a
-seeded generator is used, whose values are part of Python's promise.
+seeded generator is used, whose values Python promises.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from acs_cl.errors import UsageError
 from acs_cl.records import Span, interval
 
 MOST_LAUNCHES = 1 << 24
-"""Of a graph: each takes half a kilobyte."""
+"""Most launches of a graph: each takes half a kilobyte."""
 Rows = Iterator[list[tuple[int, ...]]]
-"""For each step a list of tasks; a task is the places in the step before that it follows."""
+"""For each step a list of tasks. A task is the positions of its upstream in the previous step."""
 
 
 class Sizes(NamedTuple):
-    """Between what a launch's numbers are drawn: groups by their logarithm, since small ones are
-    the most, durations evenly."""
+    """Limits of a launch's numbers. Groups are drawn by their logarithm, since most are small,
+    durations evenly."""
 
     groups: tuple[int, int] = (1, 64)
     items: int = 128
@@ -37,20 +37,20 @@ class Sizes(NamedTuple):
 
 
 def trivial(width: int, steps: int, rng: Random) -> Rows:
-    """Nothing follows anything."""
+    """Make tasks without upstream."""
     for _ in range(steps):
         yield [()] * width
 
 
 def chains(width: int, steps: int, rng: Random) -> Rows:
-    """`width` chains."""
+    """Make `width` chains."""
     yield [()] * width
     for _ in range(steps - 1):
         yield [(place,) for place in range(width)]
 
 
 def layers(width: int, steps: int, rng: Random) -> Rows:
-    """Layers of 1 to `width` tasks, each behind 1 to 3 of the layer before."""
+    """Make layers of 1 to `width` tasks, each behind 1 to 3 of the previous layer."""
     before = 0
     for _ in range(steps):
         here = 1 + int(rng.random() * width)
@@ -62,14 +62,14 @@ def layers(width: int, steps: int, rng: Random) -> Rows:
 
 
 def stencil(width: int, steps: int, rng: Random) -> Rows:
-    """Each behind its place and both neighbours."""
+    """Put each task behind its position and both neighbours."""
     yield [()] * width
     for _ in range(steps - 1):
         yield [tuple(range(max(0, place - 1), min(width, place + 2))) for place in range(width)]
 
 
 def fft(width: int, steps: int, rng: Random) -> Rows:
-    """Butterflies: behind its place and the places 1, 2, 4, … away, in turn."""
+    """Make butterflies: behind its position and the positions 1, 2, 4, … away, in turn."""
     yield [()] * width
     distance = 1
     for _ in range(steps - 1):
@@ -81,14 +81,14 @@ def fft(width: int, steps: int, rng: Random) -> Rows:
 
 
 def sweep(width: int, steps: int, rng: Random) -> Rows:
-    """A wavefront: behind its place and the one to the left."""
+    """Make a wavefront: behind its position and the one to the left."""
     yield [()] * width
     for _ in range(steps - 1):
         yield [(place - 1, place) if place else (0,) for place in range(width)]
 
 
 def tree(width: int, steps: int, rng: Random) -> Rows:
-    """From one task to `width`, twice as many in each step, and back; again until the end."""
+    """Go from one task to `width`, twice as many in each step, and back; again until the end."""
     here, grows = 1, True
     yield [()]
     for _ in range(steps - 1):
@@ -104,7 +104,7 @@ def tree(width: int, steps: int, rng: Random) -> Rows:
 
 
 def random(width: int, steps: int, rng: Random) -> Rows:
-    """Each behind every task of the step before with a chance that gives two on average."""
+    """Put each task behind each one of the step before with a chance that gives two on average."""
     yield [()] * width
     for _ in range(steps - 1):
         yield [
@@ -136,8 +136,8 @@ def generate(
     sizes: Sizes | None = None,
     spans: bool = False,
 ) -> Trace:
-    """A made-up trace. With `spans` each launch writes bytes of its own and reads those of the
-    launches that it follows, so that the same edges come from hazards.
+    """Generate a trace. With `spans` each launch writes bytes of its own and reads those of its
+    upstream, so that hazards give the same edges.
 
     >>> trace = generate("sweep", 3, 2, seed=1)
     >>> [entry.upstream for entry in trace.entries]
@@ -185,7 +185,7 @@ def _entry(
 
 
 def _by_size(least: int, most: int, rng: Random) -> int:
-    """A number of an octave drawn evenly: powers of floats are not the same on every machine."""
+    """Return a number of a random octave: powers of floats are not the same on every machine."""
     octaves = (most // least).bit_length()
     low = least << int(rng.random() * octaves)
     high = min(most, 2 * low - 1)

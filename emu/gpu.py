@@ -1,13 +1,13 @@
-"""The device: compute units, the groups that live on them, the bandwidth they share.
+"""The device: compute units, the groups on them, the bandwidth they share.
 
-In: launches that may run (`start`), in the order in which they became ready. Out: calls of
+Input: launches that may run (`start`), in the order in which they became ready. Output: calls of
 `ended(number)`; how much of the device was used.
 
-Kernels are issued in order and run together: the first in line puts its groups on whatever units
-have room, one on each before a second on any; only when all its groups are placed comes the next,
-so that a kernel without room holds back those behind it, as on real parts. Groups that are placed
-at one time are one batch and end together. Transfers go through an engine of their own and host
-tasks through a thread, each in order.
+Kernels are issued in order and run together. The first in line puts its groups on units with room,
+one on each before a second on any. Only when all its groups are placed comes the next one. So a
+kernel without room holds back the later ones, as on real parts. Groups that are placed at one time
+are one batch and end together. Transfers have an engine of their own and host tasks a thread, each
+in order.
 
 Invariants: no unit is ever over one of its limits; every group is placed exactly once.
 """
@@ -68,14 +68,13 @@ class Gpu:
         self.log: list[Placement] | None = [] if log else None
         self.thread_ns = 0
         self.active_ns = 0
-        """Summed over units: time with at least one group."""
+        """Time with at least one group, summed over units."""
         self.in_flight = Meter(engine)
         self.occupied = Series()
         self.on_free: Callable[[], None] | None = None
-        """Told when groups have ended."""
+        """Called when groups have ended."""
         self.on_start: Callable[[int, int], None] | None = None
-        """Told of each launch when the first of it runs: it may have waited for room since it was
-        to begin."""
+        """Called for each launch when it first runs: it may have waited for room before."""
         self.closed: set[int] = set()
         """Units that take no groups."""
         self._ended = ended
@@ -83,19 +82,19 @@ class Gpu:
         self._queue: deque[_Job] = deque()
         self._due = False
         self._freed: dict[int, None] | None = None
-        """Units that may have room for what `_full_for` needs: the others have none. None: any."""
+        """Units that may have room for `_full_for`: all others have none. None: any unit may."""
         self._full_for = NOTHING
         self._turn = 0
         self._empty = GUARDS | packed(spec.groups, spec.threads, spec.registers, spec.local_bytes)
         self._left = [self._empty] * spec.units
-        """What is left of each unit, packed."""
+        """Free resources of each unit, packed."""
         self._since = [0] * spec.units
         self._by_units = spec.whole[0] == "units"
         self._bandwidth: Bandwidth[Batch] = Bandwidth(engine, spec, self._part)
         self._copies, self._tasks = Server(engine), Server(engine)
 
     def start(self, entry: Entry) -> None:
-        """The launch may run from now on."""
+        """Note that the launch may run from now on."""
         if entry.kind != KERNEL:
             server = self._tasks if entry.kind == HOST else self._copies
             end = server.serve(entry.total_ns)
@@ -107,17 +106,17 @@ class Gpu:
 
     @property
     def waiting(self) -> int:
-        """Groups that may run and have no place yet."""
+        """Return how many groups may run and have no unit yet."""
         return sum(job.left for job in self._queue)
 
     def close(self, unit: int) -> None:
-        """A unit on which no group is takes none from now on."""
+        """Let an unused unit take no groups from now on."""
         assert self._left[unit] == self._empty, f"groups are on unit {unit}"
         self._left[unit] = GUARDS
         self.closed.add(unit)
 
     def free_units(self) -> list[int]:
-        """Open ones that no group is on."""
+        """Return open units without a group."""
         closed = self.closed
         return [
             unit
@@ -126,7 +125,7 @@ class Gpu:
         ]
 
     def open(self) -> None:
-        """All units take groups."""
+        """Let all units take groups."""
         for unit in self.closed:
             self._left[unit] = self._empty
         if self.closed:
@@ -139,7 +138,7 @@ class Gpu:
         self._look()
 
     def _look(self) -> None:
-        """Issue, once all that ends now has ended."""
+        """Issue, after all ends of this time."""
         if not self._due:
             self._due = True
             self.engine.at(self.engine.now, ISSUE, self._issue, None)
@@ -160,7 +159,7 @@ class Gpu:
             queue.popleft()
 
     def _place(self, job: _Job) -> list[tuple[int, int]]:
-        """Units and how many groups each takes, as evenly as there is room."""
+        """Return units and how many groups each takes, as evenly as there is room."""
         units = self._with_room(job.need, job.left)
         if not units:
             return []
@@ -174,7 +173,7 @@ class Gpu:
         return placed
 
     def _with_room(self, need: Need, most: int) -> list[int]:
-        """Units that can take a group, from where the last search ended."""
+        """Return units that can take a group, from the end of the last search on."""
         left, one = self._left, need.packed
         found = []
         for unit in self._where(need):
@@ -185,7 +184,7 @@ class Gpu:
         return found
 
     def _room(self, unit: int, need: Need) -> int:
-        """How many groups the unit can take, which is at least one."""
+        """Return how many groups the unit can take: at least one."""
         left, one = self._left[unit], need.packed
         if (left - 2 * one) & GUARDS != GUARDS:  # on a full device one group ends at a time
             return 1
@@ -193,8 +192,8 @@ class Gpu:
         return min(have // use for have, use in pairs if use)
 
     def _where(self, need: Need) -> Iterable[int]:
-        """Units that may have room. Where the others had none for a smaller need, they have none
-        for this one."""
+        """Return units that may have room. Units without room for a smaller need have none for this
+        one."""
         full = self._full_for
         if self._freed is not None:
             if (need.packed | GUARDS) - full.packed & GUARDS == GUARDS:
@@ -227,7 +226,7 @@ class Gpu:
             self.engine.at(now + need.ns, END, self._end, batch)
 
     def _part(self, batch: Batch) -> None:
-        """The batch's time is over, or its bytes are through: the later of both ends it."""
+        """Note that the batch's time is over, or its bytes are moved: the later of both ends it."""
         batch.parts -= 1
         if not batch.parts:
             self._end(batch)
@@ -261,7 +260,8 @@ class Gpu:
 
 
 def _even(rooms: list[tuple[int, int]], left: int) -> list[tuple[int, int]]:
-    """Hand `left` groups out, fewer than there is room for: the same number to each that has it."""
+    """Distribute `left` groups, fewer than there is room for: the same number to each unit with
+    room."""
     taken = dict.fromkeys((unit for unit, _ in rooms), 0)
     while left:
         each = max(1, left // len(rooms))

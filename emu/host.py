@@ -1,11 +1,11 @@
-"""The program's side: a thread that makes launches one after another, and what its time goes to.
+"""The program's side: a thread that makes launches one after another, and its use of time.
 
-In: a trace, what a launch costs under some policy, and whether there is room for one more. Out:
-calls of `launched(entry)` at the times at which the calls would return. Where the trace says that
-the program waits for launches, it waits, and goes on a synchronisation later.
+Input: a trace, the cost of a launch under some policy, and whether there is room for one more.
+Output: calls of `launched(entry)` at the times at which the calls would return. If the trace says
+that the program waits for launches, it waits, and goes on a synchronisation later.
 
-Invariant: launches come in program order, none before those it waits for have ended; every
-nanosecond of the thread until its last launch is in the ledger, under one name.
+Invariant: launches come in program order, none before the launches it waits for have ended. The
+ledger has every nanosecond of the thread until its last launch, under one name.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from acs_cl.emu.trace import ALL_BEFORE, Entry
 
 
 class Program:
-    """The program in an engine. `cost` gives the time that a launch's call takes from now and books
-    it; `pause` is called whenever the program waits for launches, and at its end."""
+    """The program in an engine. `cost` returns the time of a launch's call from now, and books it.
+    `pause` is called when the program waits for launches, and at its end."""
 
     def __init__(
         self,
@@ -49,15 +49,15 @@ class Program:
 
     @property
     def has_made_all(self) -> bool:
-        """Whether it has made every launch that there is."""
+        """Tell whether it has made every launch."""
         return self._place == len(self._entries)
 
     def stay(self) -> None:
-        """More launches may come after the last one."""
+        """Expect more launches after the last one."""
         self._stays = True
 
     def more(self) -> None:
-        """One more launch is there."""
+        """Note that there is one more launch."""
         self.ended.append(0)
         self.unfinished += 1
         if self._stopped == "out of launches":
@@ -65,7 +65,7 @@ class Program:
             self.engine.at(max(self.engine.now, self._rested_until), HOST, self._next, None)
 
     def rest(self, ns: int) -> None:
-        """It makes no launch for so long from now."""
+        """Make no launch for this time from now."""
         self._rested_until = self.engine.now + ns
 
     def begin(self) -> None:
@@ -73,7 +73,7 @@ class Program:
         self.engine.at(0, HOST, self._next, None)
 
     def end(self, number: int) -> None:
-        """A launch has ended on the device."""
+        """Note that a launch has ended on the device."""
         self.ended[number] = 1
         self.unfinished -= 1
         if number in self._waits:
@@ -82,7 +82,7 @@ class Program:
                 self._go_on(self._sync_ns)
 
     def poke(self) -> None:
-        """There may be room again."""
+        """Note that there may be room again."""
         if self._stopped == "blocked" and self._room():
             self._go_on(0)
 

@@ -1,8 +1,8 @@
-"""Policies that leave the order to the driver: one stream, several with events, and none at all.
+"""Policies that leave the order to the driver: one stream, several with events, and an ideal one.
 
-In: a trace and a machine. Out: runs. The program sends each launch as soon as it is made, with what
-it has to wait for; the device begins it when that has ended. The ideal has no overhead and sees
-every edge; it is no bound, since another order of the same groups may happen to end sooner.
+Input: a trace and a machine. Output: runs. The program sends each launch as soon as it is made,
+with its upstream; the device begins it when that has ended. The ideal has no overhead and sees
+every edge. It is no bound, since another order of the same groups may end sooner by chance.
 
 Invariant: the driver holds at most `queue_depth` launches that have not ended.
 """
@@ -19,8 +19,8 @@ from acs_cl.emu.trace import Entry, Trace
 
 
 class InDriver(Model):
-    """Sends launches with what they wait for. The driver's list of them is the library's own
-    window, without bound."""
+    """Sends launches with their upstream. The driver's list of them is the library's own window,
+    without bound."""
 
     def __init__(self, trace: Trace, machine: Machine, log: bool = False) -> None:
         super().__init__(trace, machine, log)
@@ -28,7 +28,7 @@ class InDriver(Model):
         self.sent = 0
 
     def behind(self, entry: Entry) -> Iterable[int]:
-        """What the launch is sent behind."""
+        """Return the launches that this one is sent behind."""
         raise NotImplementedError
 
     def cost(self, entry: Entry) -> int:
@@ -62,18 +62,18 @@ class Serial(InDriver):
 
 
 class Streams(InDriver):
-    """In-order streams, with the whole graph known: a launch goes behind one that it follows, if
-    that is the last of its stream, else to the stream that was used longest ago, and waits for
-    events of the others."""
+    """In-order streams, with the whole graph known. A launch goes behind an upstream that is the
+    last of its stream, else to the stream that was unused for longest. It waits for events of the
+    others."""
 
     def __init__(self, trace: Trace, machine: Machine, streams: int, log: bool = False) -> None:
         super().__init__(trace, machine, log)
         self.name = f"streams(S={streams})"
         self.last = dict.fromkeys(range(streams), 0)
-        """The last launch of each stream; the stream that was used longest ago comes first."""
+        """The last launch of each stream. The stream that was unused for longest comes first."""
         self.stream = [0] * (len(self.entries) + 1)
         self.before = [0] * (len(self.entries) + 1)
-        """The launch before it in its stream."""
+        """The previous launch in its stream."""
 
     def cost(self, entry: Entry) -> int:
         stream = self._choose(entry)
@@ -83,7 +83,7 @@ class Streams(InDriver):
         return super().cost(entry) + self.book("event", self.host.event_ns * len(others))
 
     def _choose(self, entry: Entry) -> int:
-        """A stream for the launch, which is the last of it from now on."""
+        """Choose a stream for the launch, which becomes the last one there."""
         last = self.last
         found = next(iter(last))
         for other in entry.upstream:
@@ -99,7 +99,7 @@ class Streams(InDriver):
 
 
 class Ideal(InDriver):
-    """Every edge known, nothing but the groups takes time."""
+    """Every edge is known, and only the groups take time."""
 
     name = "ideal"
 

@@ -1,14 +1,14 @@
-"""A run that is fed while it goes on: the model beside a program that really runs.
+"""A run that gets its launches while it goes on: the model beside a real program.
 
-In: launches as the program makes them (`add`), and what it waits for. Out: calls of `began(number)`
-and `ended(number)` in the model's order, with the model's time; nothing happens but in calls of
-`step` and what is built on it.
+Input: launches as the program makes them (`add`), and its waits. Output: calls of `began(number)`
+and `ended(number)` in the model's order, with the model's time. They happen only inside `step` and
+methods that call it.
 
-The program's own time between two launches is what their entries say (`host_ns`), usually nothing;
-while it waits for a launch, its time goes on to the end of that, and a synchronisation more.
+The program's own time between two launches is in their entries (`host_ns`), usually zero. While it
+waits for a launch, its time goes on to the end of that, and a synchronisation more.
 
-Invariant: what was fed in alone decides what comes out, and neither time nor threads of the real
-machine do. A launch that is made later never changes what has been.
+Invariant: the input alone decides the output; time and threads of the real machine do not. A later
+launch never changes the past.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from acs_cl.emu.trace import Entry, Trace
 from acs_cl.errors import InternalError, UsageError
 
 POLICIES = ("acs_hw", "acs_sw", "serial", "ideal")
-"""Those that need to know nothing of launches to come."""
+"""Policies that do not need to know later launches."""
 
 
 class Live:
@@ -56,16 +56,16 @@ class Live:
 
     @property
     def now(self) -> int:
-        """The model's time, in nanoseconds."""
+        """Return the model's time, in nanoseconds."""
         return self.model.engine.now
 
     @property
     def name(self) -> str:
-        """The policy, with its numbers."""
+        """Return the policy, with its numbers."""
         return self.model.name
 
     def add(self, entry: Entry) -> None:
-        """The program makes its next launch."""
+        """Let the program make its next launch."""
         if entry.number != len(self.entries) + 1:
             raise InternalError(f"launch {entry.number} behind {len(self.entries)}")
         self.entries.append(entry)
@@ -73,26 +73,26 @@ class Live:
         self.model.program.more()
 
     def has_ended(self, number: int) -> bool:
-        """Whether a launch is over."""
+        """Tell whether a launch is over."""
         return bool(self.model.program.ended[number])
 
     def step(self) -> bool:
-        """Do the next thing; False if there is none."""
+        """Do the next action. False: there is none."""
         return self.model.engine.step()
 
     def catch_up(self) -> None:
-        """On to when the program has made all its launches so far, or there is nothing more."""
+        """Go on until the program has made all its launches so far, or nothing more happens."""
         while not self.model.program.has_made_all and self.step():
             pass
 
     def to_next_end(self) -> None:
-        """On until one more launch has ended, if any is left."""
+        """Go on until one more launch has ended, if any is left."""
         before = self.model.program.unfinished
         while self.model.program.unfinished == before and before and self.step():
             pass
 
     def wait(self, number: int) -> None:
-        """On until a launch has ended; the program has waited for it."""
+        """Go on until a launch has ended; the program has waited for it."""
         self.catch_up()
         if self.has_ended(number):
             return

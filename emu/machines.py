@@ -1,8 +1,8 @@
-"""Constants of the machines that are modelled, each with its source, and machines by name.
+"""Constants of the modelled machines, each with its source, and machines by name.
 
-Invariant: a constant names its source, which is a public specification, the paper, or a
-measurement of this project (`benchmarks/results/`, `docs/`). Where none is known for a part, the
-nearest measured one is used and the comment says so. Nothing here was fitted to a published result.
+Invariant: a constant names its source: a public specification, the paper, or a measurement of this
+project (`benchmarks/results/`, `docs/`). If no source is known for a part, the nearest measured
+value is used and the comment says so. Nothing here was fitted to a published result.
 """
 
 from __future__ import annotations
@@ -79,15 +79,15 @@ PAPER_CHECKS = ((6, 0, 410, 510), (10, 0, 700, 1640))
 
 CUDA = HostSpec(
     name="CUDA C++",
-    # benchmarks/results/nvidia-h200.json: CUDA C++, a stream; the least of six graphs, since a host
-    # that is held up can only take longer
+    # benchmarks/results/nvidia-h200.json: CUDA C++, a stream; the least of six graphs, since a
+    # delayed host only takes longer
     launch_ns=3_000,
     latency_ns=0,  # within sync_ns
     event_ns=2_700,  # measured, H200, OpenCL from C: 5.3 us without events, 8 with a wait
     sync_ns=7_000,  # the paper: launch plus sync 5-20 us, whose geometric mean is 10
     edge_ns=750,  # measured, H200: a node of a CUDA Graph of one chain, an empty kernel included
-    queue_depth=1_024,  # documented nowhere; streams are widely reported to block about there
-    update_ns=410,  # the paper gives none: taken as its cheapest check
+    queue_depth=1_024,  # documented nowhere; streams are widely reported to block near this number
+    update_ns=410,  # the paper gives none: assumed to be its cheapest check
     checks=PAPER_CHECKS,
     # benchmarks/results/constants/cuda-nvidia-h200.json, kept since later hosts were slower:
     # a new graph less its replay, a node, and again the least.
@@ -184,11 +184,11 @@ MACHINES = {
     ),
     "cpu2": Machine("cpu2", CPU_2, ACS_CL_POCL, WindowSpec(clock_mhz=1000), SCHEDULER_POCL),
 }
-"""The first two have no measurements of our scheduler: those of the H200 stand in."""
+"""The first two have no measurements of our scheduler; they use the H200's."""
 
 
 def machine(name: str) -> Machine:
-    """A preset by its name."""
+    """Return a preset by its name."""
     if name not in MACHINES:
         raise UsageError(f"no machine is called {name!r}; there are {', '.join(MACHINES)}")
     return MACHINES[name]

@@ -1,8 +1,8 @@
-"""What is measured of a run while it goes on: levels, and amounts over time.
+"""Meters of a run while it goes on: levels, and amounts over time.
 
-In: changes, with the model's time. Out: averages, and a row of numbers to draw.
+Input: changes, with the model's time. Output: averages, and a row of numbers to draw.
 
-Invariant: memory is bounded whatever the length of a run; amounts are kept exactly in total.
+Invariant: memory is limited for runs of any length; total amounts are exact.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ BINS = 1024
 
 
 class Meter:
-    """A level: how much there is now, the most there was, and its sum over time."""
+    """A level: the present value, the largest one, and its sum over time."""
 
     __slots__ = ("_engine", "_since", "busy_ns", "most", "series", "total", "value")
 
     def __init__(self, engine: Engine, series: Series | None = None) -> None:
         self._engine = engine
         self.series = series
-        """Where the level over time goes."""
+        """Receives the level over time."""
         self._since = 0
         self.value = self.most = self.total = 0
         self.busy_ns = 0
-        """Time at more than zero."""
+        """Time above zero."""
 
     def add(self, change: int) -> None:
-        """The level changes now."""
+        """Change the level now."""
         now = self._engine.now
         if self.value:
             passed = now - self._since
@@ -42,19 +42,19 @@ class Meter:
 
 
 class Series:
-    """Amounts over time in `BINS` bins, which double their width when time outgrows them."""
+    """Amounts over time in `BINS` bins, which double their width when the run gets longer."""
 
     def __init__(self) -> None:
         self.width_ns = 1
         self.bins = [0] * BINS
 
     def add(self, start_ns: int, end_ns: int, level: int) -> None:
-        """`level` from one time to a later one."""
+        """Add `level` from one time to a later one."""
         if end_ns > self.width_ns * BINS:
             self._reach(end_ns)
         width = self.width_ns
         place = start_ns // width
-        if end_ns <= (place + 1) * width:  # nearly always, in a long run
+        if end_ns <= (place + 1) * width:  # the usual case in a long run
             self.bins[place] += level * (end_ns - start_ns)
             return
         while start_ns < end_ns:
@@ -70,7 +70,7 @@ class Series:
             self.width_ns *= 2
 
     def levels(self, end_ns: int) -> list[tuple[int, float]]:
-        """For each bin until `end_ns`, its start and its average level."""
+        """Return start and average level of each bin until `end_ns`."""
         self._reach(end_ns)
         used = -(-end_ns // self.width_ns)
         return [(n * self.width_ns, self.bins[n] / self.width_ns) for n in range(used)]

@@ -1,12 +1,12 @@
-"""One run of a trace under a policy: what all policies share.
+"""One run of a trace under a policy: the common part of all policies.
 
-In: a trace whose upstream is known (`trace.resolved`), a machine. Out: an `Outcome`. A policy is a
-subclass, and says what a launch costs the program (`cost`), whether there is room for one more
-(`room`), what happens when one was made (`launched`) and when one has ended (`ended`); it hands
-launches to the device with `begin`.
+Input: a trace whose upstream is known (`trace.resolved`), a machine. Output: an `Outcome`. A policy
+is a subclass. It defines a launch's cost for the program (`cost`), whether there is room for one
+more (`room`), and reactions to a new launch (`launched`) and to an end (`ended`). It hands launches
+to the device with `begin`.
 
-Invariant: every launch begins once and ends once; a launch that begins while one of its upstream
-is unfinished is an error of the policy, found in each run. Times are the model's.
+Invariant: every launch begins once and ends once. A launch that begins before the end of its
+upstream is an error of the policy, which each run detects. Times are the model's.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from acs_cl.errors import InternalError, UsageError
 
 
 class Outcome(NamedTuple):
-    """A run that is over. Simulated, all of it."""
+    """A finished run. All of it is simulated."""
 
     policy: str
     trace: str
     machine: str
     launches: int
     makespan_ns: int
-    """From the first call to when the program knows that all has ended."""
+    """From the first call until the program knows that all has ended."""
     busy_ns: int
     """Time with a kernel on the device."""
     kernels_in_flight: float
-    """On average while there is one."""
+    """Average while there is one."""
     most_in_flight: int
     occupancy: float
-    """Threads in use over those there are, over the whole makespan."""
+    """Threads in use over all threads, during the whole makespan."""
     achieved_occupancy: float
-    """The same while a unit has something to do: the profilers' `achieved occupancy`."""
+    """Threads in use while a unit has work: the profilers' `achieved occupancy`."""
     units_busy: float
-    """Units with something to do over all, over the whole makespan: what tells on a CPU, where a
-    unit has one group at a time."""
+    """Units with work over all units, during the whole makespan. Useful on a CPU, where a unit has
+    one group at a time."""
     window_slots: float
-    """In use on average until the last launch ended; 0 where there is no window."""
+    """Slots in use, on average until the last launch ended. 0: no window."""
     overheads_ns: dict[str, int]
-    """What threads of the host and the window unit did, by name."""
+    """Time of the host's threads and the window unit, by activity."""
     occupied: list[tuple[int, float]]
-    """Threads in use, over time, or units (`GpuSpec.whole`)."""
+    """Threads in use over time, or units (`GpuSpec.whole`)."""
     window: list[tuple[int, float]]
-    """Launches in the window, over time; nothing where there is no window."""
+    """Launches in the window over time. Empty: no window."""
     steps: int
 
 
@@ -85,49 +85,49 @@ class Model:
         self.begun = bytearray(len(trace.entries) + 1)
         self.on_begin: Callable[[int], None] | None = None
         self.on_end: Callable[[int], None] | None = None
-        """Told of launches as they begin and end."""
+        """Called when launches begin and end."""
         self.last_end_ns = 0
         self.end_ns = 0
 
     # ---- what a policy says ----------------------------------------------------------------------
 
     def device(self) -> GpuSpec:
-        """The device, where a policy uses it in some way of its own."""
+        """Return the device. A policy may change it."""
         return self.machine.gpu
 
     def wait_ns(self) -> int:
-        """From the end of a launch to the program that waits for it."""
+        """Return the time from the end of a launch to the program that waits for it."""
         return self.host.sync_ns
 
     def cost(self, entry: Entry) -> int:
-        """The program's time for the call that makes a launch."""
+        """Return the program's time for the call that makes a launch."""
         raise NotImplementedError
 
     def room(self) -> bool:
-        """Whether the program may make one more launch."""
+        """Tell whether the program may make one more launch."""
         return True
 
     def launched(self, entry: Entry) -> None:
-        """The call has returned."""
+        """Note that the call has returned."""
         raise NotImplementedError
 
     def ended(self, number: int) -> None:
-        """A launch has ended on the device."""
+        """Note that a launch has ended on the device."""
         raise NotImplementedError
 
     def paused(self) -> None:
-        """The program waits for launches, or has made all."""
+        """Note that the program waits for launches, or has made all."""
 
     # ---- what a policy uses ----------------------------------------------------------------------
 
     def book(self, name: str, ns: int) -> int:
-        """Write time into the ledger; gives it back."""
+        """Write time into the ledger; return it."""
         if ns:
             self.ledger[name] += ns
         return ns
 
     def begin(self, number: int) -> None:
-        """The device may run a launch from now on."""
+        """Let the device run a launch from now on."""
         entry = self.entries[number - 1]
         if self.begun[number]:
             raise InternalError(f"{self.name} began launch {number} twice")
@@ -141,7 +141,7 @@ class Model:
         self.gpu.start(entry)
 
     def begin_in(self, delay_ns: int, number: int) -> None:
-        """The same after a while."""
+        """Call `begin` after a delay."""
         self.engine.after(delay_ns, HOST, self.begin, number)
 
     def _ended(self, number: int) -> None:
@@ -154,7 +154,7 @@ class Model:
     # ---- the run ---------------------------------------------------------------------------------
 
     def run(self) -> Outcome:
-        """From the first launch to the last end."""
+        """Run from the first launch to the last end."""
         self.program.begin()
         self.engine.run()
         if self.program.unfinished:

@@ -1,17 +1,18 @@
 """This project's scheduler on the device (`docs/design/scheduler.md`) as a policy.
 
-In: a trace and a machine. Out: runs. The program records launches into an epoch, which is sent when
-it is full, when the program waits, when the device is idle at a look, after a millisecond while it
-has less than two, and where the next launch needs another scheduler. Transfers, host tasks and what
-no scheduler can run go alone, as epochs and lanes wait for each other.
+Input: a trace and a machine. Output: runs. The program records launches into an epoch. It is sent
+when it is full, when the program waits, when a poll finds the device idle, or before a launch for
+another scheduler. It is also sent after a millisecond while the device has less than two.
+Transfers, host tasks and kernels without a scheduler go alone, as epochs and lanes wait for each
+other.
 
-A kernel is cut anew, into tiles that suit the groups of the scheduler: fewer than it has groups of
-its own, and run by fewer groups than the device has room for. One whose groups are whole keeps
-them, and has a scheduler with groups of that size. A group that finds nothing ready may leave for
-the rest of the launch; what is ready later has one unit less. Half-way a launch whose groups have
-mostly left ends for another one, once for an epoch that is not long.
+A kernel is cut anew into tiles for the groups of the scheduler. These are fewer than its own
+groups, and run by fewer groups than the device has room for. A kernel whose groups are whole keeps
+them, and has a scheduler with groups of that size. A group without a ready task may leave for the
+rest of the launch; later tasks then have one unit less. A launch whose groups have mostly left ends
+half-way for another one, once for a short epoch.
 
-Invariant: as of `batches`. A tile is of whole groups, and takes no less than they do, so that the
+Invariant: as of `batches`. A tile is whole groups, and takes no less time than they do, so the
 bounds of a trace hold here too.
 """
 
@@ -24,8 +25,7 @@ from acs_cl.emu.spec import GpuSpec, Machine, SchedulerSpec
 from acs_cl.emu.trace import KERNEL, Entry, Trace
 
 LANE, CUT = -1, 0
-"""Where a launch goes that is no task, and a task whose groups are cut anew; others go to the
-scheduler with groups of their size."""
+"""Routes: a lane; a task whose groups are cut anew. Others: a scheduler with their group size."""
 
 
 class OnDevice(Batches):
@@ -43,7 +43,7 @@ class OnDevice(Batches):
         self.links = _links(self.trace, self.scheduler)
         self.homes = _homes(trace, self.trace, machine)
         self.home = LANE
-        """Of the last launch."""
+        """Route of the last launch."""
         self.look = self.scheduler.first_look
         self.ahead = 0
         """Tasks sent since the program had to wait."""
@@ -51,25 +51,25 @@ class OnDevice(Batches):
         self.again = 0
         """Launches of the scheduler that are still to come in the epoch."""
         self.groups = 0
-        """In a launch."""
+        """Groups in a launch."""
         self.epochs = 0
-        """That have come to the device."""
+        """Epochs that have come to the device."""
         self.is_epoch = False
-        """What is on the device."""
+        """Whether an epoch is on the device."""
         self.there_ns = 0
         """When all threads have come to the epoch: they wake up as late as for any kernel."""
         self.keeping = 0
         """Groups that have ended a task and are about to go on with another."""
         self.dispatched = False
         self.at_once = False
-        """The next epoch was there when the one before ended."""
+        """The next epoch was there when the previous one ended."""
         self.holding = 0
-        """Epochs whose sending holds the program."""
+        """Epochs whose sending blocks the program."""
         if self.scheduler.leaves:
             self.gpu.on_free = self._freed
 
     def device(self) -> GpuSpec:
-        """Groups of the scheduler are resident, not those of the kernels."""
+        """Return the device with the scheduler's groups resident instead of the kernels'."""
         gpu = self.machine.gpu
         groups, threads = _resident(gpu, self.scheduler)
         return gpu._replace(threads=groups * threads) if threads else gpu
@@ -107,7 +107,7 @@ class OnDevice(Batches):
         self.program.poke()
 
     def handing_ns(self, batch: list[Entry]) -> int:
-        """What is no task was paid for as a launch."""
+        """Return no time for lanes: that was paid as a launch."""
         if self._home(batch[-1]) == LANE:
             return 0
         return self.batch_ns + sum(one.groups for one in batch) * self.scheduler.tile_ps // 1000
@@ -120,8 +120,8 @@ class OnDevice(Batches):
             self.hand_over()
 
     def _is_time(self) -> bool:
-        """Whether the open epoch is sent now; where a look finds the device busy, the next look is
-        so many tasks later."""
+        """Tell whether the open epoch is sent now. If a poll finds the device busy, the next comes
+        later."""
         tasks, scheduler = len(self.open), self.scheduler
         on_the_way = len(self.coming) + self.sending + bool(self.left)
         if tasks >= scheduler.epoch_tasks:
@@ -139,7 +139,7 @@ class OnDevice(Batches):
         self.look, self.ahead = self.scheduler.first_look, 0
 
     def dispatch(self, number: int, delay_ns: int) -> None:
-        """A task that is handed over is run by the groups that ran the one before."""
+        """Begin a task that is handed over in the groups that ran the previous one."""
         self.dispatched = True
         if delay_ns and self.links[number]:
             self.begin_in(self.links[number], number)
@@ -168,7 +168,7 @@ class OnDevice(Batches):
         self.engine.at(self.there_ns, HOST, self._look_around, self.epochs)
 
     def ended(self, number: int) -> None:
-        """Who ended a task as the last one goes on with what became ready by that, if anything."""
+        """Let the last group of a task go on with a task that became ready by its end, if any."""
         epoch, self.dispatched = self.epochs, False
         super().ended(number)
         if self.scheduler.leaves and self.dispatched and self.epochs == epoch:
@@ -182,15 +182,15 @@ class OnDevice(Batches):
             self._look_around(epoch)
 
     def _freed(self) -> None:
-        """A group has run a tile. Where much waits and groups are missing it leaves, and all come
-        with the next launch."""
+        """Note that a group has run a tile. If many tasks wait and groups are missing, it leaves,
+        and all come with the next launch."""
         if self.again and self.gpu.closed and self.gpu.waiting >= self.groups:
             self.again -= 1
             self.gpu.open()
         self.engine.at(self.engine.now, HOST, self._look_around, self.epochs)
 
     def _look_around(self, epoch: int) -> None:
-        """Groups that find nothing leave at once, and so do those behind them: a thread is gone."""
+        """Let groups without a ready task leave, and later ones too, because a thread is gone."""
         gpu = self.gpu
         if epoch != self.epochs or not self.left or gpu.waiting or self.engine.now < self.there_ns:
             return
@@ -201,7 +201,7 @@ class OnDevice(Batches):
 
 
 def cut(trace: Trace, machine: Machine) -> Trace:
-    """The same with kernels cut into tiles for the groups of the scheduler."""
+    """Return the trace with kernels cut into tiles for the groups of the scheduler."""
     scheduler, gpu = machine.scheduler, machine.gpu
     if not scheduler.group:
         return trace
@@ -214,7 +214,7 @@ def cut(trace: Trace, machine: Machine) -> Trace:
 
 
 def _tiled(entry: Entry, need: Need, gpu: GpuSpec, scheduler: SchedulerSpec) -> Entry:
-    """A kernel as its scheduler runs it, or its lane."""
+    """Return a kernel in the form its scheduler runs, or on its lane."""
     groups, threads = _resident(gpu, scheduler)
     home, room = home_of(entry), groups * threads
     if home == CUT:
@@ -233,16 +233,16 @@ def _tiled(entry: Entry, need: Need, gpu: GpuSpec, scheduler: SchedulerSpec) -> 
 
 
 def home_of(entry: Entry) -> int:
-    """The scheduler that runs it, by the size of its groups."""
+    """Return the scheduler that runs it, by the size of its groups."""
     if entry.kind != KERNEL or entry.on_lane:
         return LANE
     return entry.items if entry.whole_groups or entry.local_bytes else CUT
 
 
 def _homes(trace: Trace, tiled: Trace, machine: Machine) -> list[int]:
-    """Where launches go that are cut into these tiles, of a program that has done the same before.
-    On a GPU a kernel that may be cut anywhere, and does not fill the device, goes along with those
-    whose groups are whole."""
+    """Return the routes of launches with these tiles, if the program has done the same before. On a
+    GPU a kernel that may be cut anywhere, and does not fill the device, joins kernels whose groups
+    are whole."""
     homes = [home_of(entry) for entry in trace.entries]
     if machine.scheduler.leaves:
         return homes
@@ -259,15 +259,15 @@ def _homes(trace: Trace, tiled: Trace, machine: Machine) -> list[int]:
 
 
 def _resident(gpu: GpuSpec, scheduler: SchedulerSpec) -> tuple[int, int]:
-    """Groups of the scheduler on a unit, and threads of each; 0 where kernels are not cut."""
+    """Return groups of the scheduler on a unit, and threads of each. 0: kernels are not cut."""
     groups = max(1, min(gpu.groups, scheduler.groups, gpu.threads // gpu.warp))
     threads = min(scheduler.group, gpu.threads // groups)
     return groups, threads and max(1, threads // gpu.warp) * gpu.warp
 
 
 def _links(trace: Trace, scheduler: SchedulerSpec) -> list[int]:
-    """For each launch that follows one other alone, and alone follows it: what handing it over
-    takes, where groups do so without the queue; else 0."""
+    """Return the time of a direct hand-over for each launch with one upstream that has no other
+    successor. 0: there is none."""
     followers = [0] * (len(trace.entries) + 1)
     for entry in trace.entries:
         for other in entry.upstream:
@@ -284,7 +284,7 @@ def _links(trace: Trace, scheduler: SchedulerSpec) -> list[int]:
 
 
 def _width(batch: list[Entry]) -> int:
-    """How many tiles of a level there are at most."""
+    """Return the largest number of tiles in a level."""
     levels: dict[int, int] = {}
     tiles: dict[int, int] = {}
     for entry in batch:

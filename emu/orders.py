@@ -1,10 +1,10 @@
 """What-if of orders: the same launches, sent as a recorded graph would send them.
 
-In: a trace, the name of an order, a device. Out: a trace in that order. The orders are the
-library's own, asked about the device that is modelled: its costs say how long a launch takes alone,
-how much of the device it is, and whether it waits for memory.
+Input: a trace, the name of an order, a device. Output: a trace in that order. The orders are the
+library's own, with the costs of the modelled device: the time of a launch alone, its part of the
+device, and whether it waits for memory.
 
-Invariant: a launch stays between the places where the program waits, behind all of its upstream.
+Invariant: a launch stays between the same waits of the program, behind all of its upstream.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def in_order(trace: Trace, order: str, spec: GpuSpec) -> Trace:
         tasks = _tasks(entries[start:stop], start, costs)
         turns += [start + task for task in sequence(tasks, ORDERS[order])]
     number = {entries[place].number: turn for turn, place in enumerate(turns, 1)}
-    number[0] = 0  # what stands for everything before
+    number[0] = 0  # stands for everything before
     moved = [
         entries[place]._replace(
             number=turn,
@@ -50,7 +50,7 @@ def in_order(trace: Trace, order: str, spec: GpuSpec) -> Trace:
         )
         for turn, place in enumerate(turns, 1)
     ]
-    # the program waits before the first launch of a stretch, whichever that is now
+    # the program waits before the first launch of a stretch, whichever launch that is now
     for start, stop in pairwise(sorted(borders)):
         waits = next((one.waits for one in moved[start:stop] if one.waits), ())
         for turn in range(start, stop):
@@ -59,7 +59,7 @@ def in_order(trace: Trace, order: str, spec: GpuSpec) -> Trace:
 
 
 def _tasks(entries: Sequence[Entry], start: int, costs: Costs) -> Tasks:
-    """A stretch as orders see it. Upstream before the stretch has no say in it."""
+    """Return a stretch as orders see it, without upstream from earlier stretches."""
     edges = [
         (other - 1 - start, place)
         for place, entry in enumerate(entries)

@@ -1,7 +1,7 @@
 """Pictures of simulated runs: a comparison, or a sweep, as PNG.
 
-In: what `report` made. Out: a file. matplotlib is loaded when something is drawn, not before, and
-never opens a window.
+Input: records of `report`. Output: a file. matplotlib is loaded only for drawing, and never opens a
+window.
 
 Invariant: a picture says that it is simulated.
 """
@@ -19,13 +19,13 @@ from acs_cl.errors import UsageError
 
 WIDTH, ROW, STRIP = 11.0, 3.2, 0.75  # inches
 POINTS = 128
-"""Of a level over time: more of them are a smear."""
+"""Points of a level over time: more would blur."""
 
 SPENT = (
     "program", "launch", "event", "check", "lock", "update", "sync", "build", "record", "epoch",
     "insert (window)", "update (window)", "blocked", "waiting",
 )  # fmt: skip
-"""What time goes to, each with a colour of its own in all pictures."""
+"""Uses of time, each with the same colour in all pictures."""
 
 
 def draw(found: Comparison | Sweep, path: str | Path) -> None:
@@ -49,7 +49,7 @@ def draw(found: Comparison | Sweep, path: str | Path) -> None:
 
 
 def _comparison(figure: Any, found: Comparison) -> None:
-    """Speed-ups, a strip of occupancy for each policy, windows, what time went to."""
+    """Draw speed-ups, a strip of occupancy for each policy, windows, and uses of time."""
     inside = [one for one in found.outcomes if one.window]
     bars = 0.8 + 0.3 * len(found.outcomes)
     heights = [bars, *[STRIP] * len(found.outcomes), *[ROW] * bool(inside), bars]
@@ -87,7 +87,7 @@ def _speedups(axes: Any, found: Comparison, names: list[str], colors: dict[str, 
 
 
 def _averages(levels: list[tuple[int, float]]) -> tuple[list[float], list[float]]:
-    """Times in ms and levels, in at most POINTS steps; the last ends where they end."""
+    """Return times in ms and levels, in at most POINTS steps; the last step ends where they end."""
     together = max(1, -(-len(levels) // POINTS))
     parts = [levels[start : start + together] for start in range(0, len(levels), together)]
     times = [part[0][0] / 1e6 for part in parts]
@@ -97,7 +97,7 @@ def _averages(levels: list[tuple[int, float]]) -> tuple[list[float], list[float]
 
 
 def _strip(axes: Any, outcome: Outcome, whole: int, color: str) -> None:
-    """How full the device is under one policy."""
+    """Draw the occupancy of the device under one policy."""
     if outcome.occupied:
         times, means = _averages(outcome.occupied)
         axes.fill_between(times, [100 * n / whole for n in means], step="post", color=color)
@@ -108,7 +108,7 @@ def _strip(axes: Any, outcome: Outcome, whole: int, color: str) -> None:
 
 
 def _windows(axes: Any, inside: list[Outcome], colors: dict[str, str]) -> None:
-    """Launches in windows over time."""
+    """Draw launches in windows over time."""
     for outcome in inside:
         times, means = _averages(outcome.window)
         name = outcome.policy
@@ -122,12 +122,12 @@ def _windows(axes: Any, inside: list[Outcome], colors: dict[str, str]) -> None:
 
 
 def _legend(axes: Any) -> None:
-    """Beside the drawing, where it hides nothing."""
+    """Put the legend beside the drawing."""
     axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.005, 1.0), borderaxespad=0)
 
 
 def _stack(axes: Any, found: Comparison, names: list[str]) -> None:
-    """What the host's threads and the window unit did, one bar a policy."""
+    """Draw the time of the host's threads and the window unit, one bar a policy."""
     from matplotlib import colormaps
 
     reached = [0.0] * len(names)
@@ -162,7 +162,7 @@ def _sweep(figure: Any, found: Sweep) -> None:
     window = [outcome.window_slots for _, _, outcome in runs]
     if any(window):
         slots = occupancy.twinx()
-        slots.plot(  # hollow: where both lie together, both are seen
+        slots.plot(  # hollow, so that overlapping marks both show
             values, window, marker="s", markersize=11, markerfacecolor="none",
             linestyle="--", color="#f58518",
         )  # fmt: skip

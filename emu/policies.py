@@ -1,8 +1,8 @@
 """The policies by name, as text: `acs_hw(N=32, M=64)`.
 
-In: a name with numbers in brackets, a trace, a machine. Out: an outcome, or the bounds.
+Input: a name with numbers in brackets, a trace, a machine. Output: an outcome, or the bounds.
 
-Invariant: a text names exactly one run; what it leaves out is the paper's setting.
+Invariant: a text names exactly one run; a number that is left out is the paper's.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from acs_cl.errors import UsageError
 
 
 class Policy(NamedTuple):
-    """How to make a run, its numbers with their defaults, and what it is."""
+    """How to make a run, its numbers with their defaults, and a description."""
 
     make: Callable[..., Model]
     numbers: dict[str, tuple[str, int]]
-    """By the name in the text: the name of the argument, the default."""
+    """Argument and default of each number, by its name in the text."""
     help: str
 
 
@@ -53,7 +53,7 @@ POLICIES = {
 ALL = tuple(POLICIES)
 
 MOST = 1 << 20
-"""Of slots, launches looked back at, threads, streams: more is a slip of the keyboard."""
+"""Most slots, launches looked back at, threads, or streams: more is a typing error."""
 
 _TEXT = re.compile(r"(\w+)(?:\(([^()]*)\))?")
 
@@ -81,14 +81,14 @@ def parsed(text: str) -> tuple[str, dict[str, int]]:
 
 
 def whole(text: str) -> tuple[str, dict[str, int]]:
-    """The same with all of its numbers, by the names of the arguments: equal for equal runs."""
+    """Return the name and all numbers, by the names of the arguments: equal for equal runs."""
     name, given = parsed(text)
     numbers = POLICIES[name].numbers.items()
     return name, {argument: given.get(key, default) for key, (argument, default) in numbers}
 
 
 def model(text: str, trace: Trace, machine: Machine, log: bool = False) -> Model:
-    """A run that has not begun."""
+    """Make a run that has not begun."""
     name, arguments = whole(text)
     return POLICIES[name].make(resolved(trace), machine, log=log, **arguments)
 
@@ -107,7 +107,7 @@ def simulate(text: str, trace: Trace, machine: Machine) -> Outcome:
 
 
 def bounds(trace: Trace, machine: Machine) -> dict[str, int]:
-    """What no policy beats on a device, in nanoseconds."""
+    """Return the times on a device that no policy beats, in nanoseconds."""
     trace = resolved(trace)
     return {
         "critical path": critical_path_ns(trace, machine.gpu),

@@ -1,10 +1,10 @@
 """Reports of simulated runs: comparisons, sweeps, and their tables.
 
-In: a trace, a machine, and policies, or a policy with one number that varies. Out: records, plain
-values for JSON, and text. Speedups are over the serial stream on the same machine.
+Input: a trace, a machine, and policies, or a policy with one number that varies. Output: records,
+plain values for JSON, and text. Speedups are over the serial stream on the same machine.
 
-Invariant: every run that leaves here says that it is simulated, of what trace, and on what
-machine; times are on the model's clock, and no measured time stands beside them.
+Invariant: every run here says that it is simulated, of what trace, and on what machine. Times are
+on the model's clock, and no measured time stands beside them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SWEPT = {
     "begin_ns": "scheduler", "queue_ns": "scheduler", "slower_few": "scheduler",
     "slower_full": "scheduler",
 }  # fmt: skip
-"""What a sweep can vary beside a policy's own numbers, and what of a machine has it."""
+"""Numbers that a sweep can vary besides a policy's own, and the part of a machine that has each."""
 
 
 class Comparison(NamedTuple):
@@ -42,9 +42,9 @@ class Comparison(NamedTuple):
     machine: str
     complete: bool
     clock: str
-    """Of the durations in the trace."""
+    """The clock of the durations in the trace."""
     whole: tuple[str, int]
-    """What `occupied` counts, and how much of it the device has."""
+    """The unit of `occupied`, and how many the device has."""
     bounds_ns: dict[str, int]
     outcomes: tuple[Outcome, ...]
 
@@ -59,7 +59,7 @@ class Sweep(NamedTuple):
     values: tuple[int, ...]
     outcomes: tuple[Outcome, ...]
     serial: tuple[Outcome, ...]
-    """At the same values: a machine's number changes the serial stream, too."""
+    """The serial stream at the same values, which a machine's number changes, too."""
 
 
 def compare(trace: Trace, machine: Machine, policies: Sequence[str] = ALL) -> Comparison:
@@ -92,8 +92,8 @@ def sweep(
     values: Sequence[int],
     say: Callable[[str, float], None] = lambda text, share: None,
 ) -> Sweep:
-    """Run a trace under one policy with one number at several values. `say` hears which is next;
-    Ctrl-C leaves the values that were run."""
+    """Run a trace under one policy with one number at several values. `say` gets the progress.
+    After Ctrl-C the finished values remain."""
     trace = resolved(trace)
     outcomes: list[Outcome] = []
     serial: list[Outcome] = []
@@ -114,7 +114,7 @@ def sweep(
 
 
 def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, str]:
-    """The machine and the policy with the axis at a value."""
+    """Return the machine and the policy at a value of the axis."""
     name, given = parsed(policy)
     if axis in POLICIES[name].numbers:
         given[axis] = value
@@ -137,7 +137,7 @@ in flight: kernels, while there is one; window: launches in it, or in the batch 
 
 
 def comparison_text(found: Comparison) -> str:
-    """Tables of a comparison."""
+    """Return tables of a comparison."""
     serial = found.outcomes[0]
     rows = [_row(outcome, serial, outcome.policy) for outcome in found.outcomes]
     least = max(found.bounds_ns.values())
@@ -157,7 +157,7 @@ def comparison_text(found: Comparison) -> str:
 
 
 def sweep_text(found: Sweep) -> str:
-    """The table of a sweep."""
+    """Return the table of a sweep."""
     rows = [
         _row(outcome, serial, value)
         for value, outcome, serial in zip(found.values, found.outcomes, found.serial, strict=True)
@@ -213,7 +213,7 @@ def _over(serial_ns: int, ns: int) -> str:
 
 
 def units_text(units: Sequence[tuple[WindowSpec, Estimate]]) -> str:
-    """What window units of some sizes take: a table."""
+    """Return a table of window units of some sizes."""
     rows = [
         [
             *(f"{value}" for value in spec[:3]),
@@ -241,7 +241,7 @@ def units_text(units: Sequence[tuple[WindowSpec, Estimate]]) -> str:
 
 
 def plain(found: Comparison | Sweep) -> dict[str, Any]:
-    """For JSON: the same bytes for the same run."""
+    """Return plain values for JSON: the same bytes for the same run."""
     document: dict[str, Any] = {"acs_cl_emu": VERSION, "simulated": True, "clock": "model"}
     for name, value in found._asdict().items():
         if name in ("outcomes", "serial"):
@@ -252,7 +252,7 @@ def plain(found: Comparison | Sweep) -> dict[str, Any]:
 
 
 def plain_units(units: Sequence[tuple[WindowSpec, Estimate]]) -> dict[str, Any]:
-    """The same for window units."""
+    """Return plain values of window units."""
     found = [{**spec._asdict(), **unit._asdict()} for spec, unit in units]
     return {"acs_cl_emu": VERSION, "estimated": True, "units": found}
 

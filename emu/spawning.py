@@ -1,17 +1,18 @@
-"""Work that creates work, simulated: flat, plain dynamic parallelism, CCQS, and tasks.
+"""Spawning, simulated: flat, plain dynamic parallelism, CCQS, and tasks of our scheduler.
 
-In: the items that each work-item of a launch finds, what an item costs, a device. Out: nanoseconds
-by each way. All of it is simulated, on the model's clock.
+Input: the items that each work-item of a launch finds, the cost of an item, a device. Output:
+nanoseconds by each method. All of it is simulated, on the model's clock.
 
 - `flat`: a work-item runs its items one after the other; a group takes as long as its longest.
 - `dynamic`: each call of many items becomes a kernel. Kernels that groups launch begin one after
   the other, some time later.
-- `ccqs`: the same, where SPAWN's controller expects the kernel to end before the work-item would.
-- `tasks`: this project's scheduler. The calls of a group are made one task if another group has
-  nothing to do, and else they are run by all lanes of the group.
+- `ccqs`: as `dynamic`, but only if SPAWN's controller expects the kernel to end before the
+  work-item would.
+- `tasks`: this project's scheduler. The calls of a group become one task if another group is idle.
+  Else all lanes of the group run them.
 - `ideal`: all items on all lanes, evenly: a bound.
 
-Invariants: every item is run once, and no way ends before `ideal`.
+Invariants: every item is run once, and no method ends before `ideal`.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ WAYS = ("flat", "dynamic", "ccqs", "tasks", "ideal")
 
 
 class Parts(NamedTuple):
-    """A device, in nanoseconds. A launch costs what CUDA's device launch took on an H200."""
+    """A device, in nanoseconds. `launch` is CUDA's device launch as measured on an H200."""
 
     places: int = 528
     """Groups that run at a time."""
     lanes: int = 256
     item: int = 200
-    """An item, in one lane."""
+    """Time of an item, in one lane."""
     begin: int = 1000
-    """A group, before its first item."""
+    """Time of a group before its first item."""
     launch: int = 20_800
-    """From a launch by the device to the first group of the kernel."""
+    """Time from a launch by the device to the first group of the kernel."""
     gap: int = 400
-    """From one such kernel to the next."""
+    """Time from one such kernel to the next."""
     make: int = 2_000
-    """A task, for the group that makes it."""
+    """Time to make a task, for the group that makes it."""
     threshold: int = 64
-    """Items of a call that becomes a kernel or a task, at least."""
+    """Least items of a call that becomes a kernel or a task."""
 
 
 class Tile(NamedTuple):
@@ -53,11 +54,11 @@ class Tile(NamedTuple):
 
     ready: int
     passes: int
-    """Items of its longest lane."""
+    """Number of items of its longest lane."""
 
 
 def skewed(parents: int, mean: int, skew: float, seed: int) -> list[int]:
-    """Items that work-items find: few for most, very many for some."""
+    """Return the items that work-items find: few for most, very many for some."""
     if min(parents, mean) < 1 or parents * mean > MOST_ITEMS or skew <= 1:
         raise UsageError(
             f"expected parents, a mean and a skew above 1, {MOST_ITEMS:,} items at most"
@@ -88,8 +89,8 @@ def simulated(calls: Sequence[int], parts: Parts, way: str) -> int:
 
 
 class _Run:
-    """Groups begin on the place that is free first: those of children once they are ready, then the
-    launch's own in order."""
+    """Groups begin on the place that is free first: ready children, then the launch's own in
+    order."""
 
     def __init__(self, parts: Parts, way: str, groups: Sequence[Sequence[int]]) -> None:
         self._parts, self._way = parts, way
@@ -97,7 +98,7 @@ class _Run:
         self._waiting: list[tuple[int, int, Tile]] = []
         self._made = self._next_launch = 0
         self._seen, self._passes = 0, 0
-        """Groups of children that have begun, and the passes of all of them."""
+        """Groups of children that have begun, and the sum of their passes."""
         self._parents = deque(groups)
         self.end = 0
         while self._parents or self._waiting:
@@ -112,8 +113,7 @@ class _Run:
             self.end = max(self.end, ends)
 
     def _parent(self, calls: Sequence[int], now: int) -> int:
-        """How long a group takes with the calls of its work-items; gives away what it does not run
-        itself."""
+        """Give away items that a group does not run itself; return its time for the rest."""
         parts = self._parts
         large = [n for n in calls if n >= parts.threshold and self._way != "flat"]
         passes = max((n for n in calls if n < parts.threshold or self._way == "flat"), default=0)
@@ -129,8 +129,8 @@ class _Run:
         return max(took, parts.begin + longest * parts.item)
 
     def _is_worth(self, n: int, now: int) -> bool:
-        """As published: what waits and the child itself, at the throughput that groups of children
-        had, against the items in the work-item. While none has begun it is always worth it."""
+        """Compare as published: waiting items and the child, at the throughput of children's groups
+        so far, against the items in the work-item. True while no child has begun."""
         parts = self._parts
         if not self._seen:
             return True
@@ -146,7 +146,7 @@ class _Run:
             self._give(Tile(begins, 1))
 
     def _task(self, items: int, now: int) -> int:
-        """Make tiles of items if a place will be free by then; what the group spends on them."""
+        """Make tiles of items if a place will be free by then; return the group's time for it."""
         parts = self._parts
         if not items:
             return 0

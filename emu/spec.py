@@ -1,7 +1,7 @@
-"""Records of what is modelled: devices, hosts, the hardware window, our scheduler.
+"""Records of the modelled parts: devices, hosts, the hardware window, our scheduler.
 
-In: whole numbers; `machines` has those of known parts, with their sources. Out: frozen records.
-`free` takes the overheads off a machine, for bounds and tests.
+Input: whole numbers; `machines` has those of known parts, with their sources. Output: frozen
+records. `free` removes the overheads of a machine, for bounds and tests.
 """
 
 from __future__ import annotations
@@ -19,64 +19,64 @@ class GpuSpec(NamedTuple):
     registers: int
     local_bytes: int
     warp: int
-    """Threads are handed out in so many."""
+    """Threads are allocated in multiples of this."""
     kernels: int
-    """That may run at the same time."""
+    """Kernels that may run at the same time."""
     clock_mhz: int
     flops_per_cycle: int
-    """Of a unit; 0 where the preset knows none, and then a trace has to say how long groups
-    take."""
+    """Rate of a unit. 0: not known; then a trace has to tell the time of groups."""
     bytes_per_ns: int
-    """Of the whole device's memory."""
+    """Bandwidth of the whole device's memory."""
     group_bytes_per_cycle: int
-    """Of one group at most."""
+    """Bandwidth of one group at most."""
     step_cycles: int = 0
-    """From an arithmetic operation of a work-item to one that needs its result."""
+    """Latency of an arithmetic operation whose result the next one needs."""
     load_cycles: int = 0
-    """From a load of a work-item to what needs it."""
+    """Latency of a load whose result is needed."""
     begin_cycles: int = 0
-    """From when a kernel may run to its first group, whatever else runs meanwhile. 0 on real parts,
-    where it is within what the host's constants say."""
+    """From when a kernel may run to its first group, whatever else runs meanwhile. 0 on real parts:
+    the host's constants include it."""
 
     @property
     def whole(self) -> tuple[str, int]:
-        """What of it is in use at a time, and how much there is: threads; units where each has one
-        group, of whatever size, as on a CPU."""
+        """Return the unit of occupancy and its number: threads; or compute units, if each has one
+        group of any size, as on a CPU."""
         if self.groups == 1:
             return "units", self.units
         return "threads", self.units * self.threads
 
 
 class HostSpec(NamedTuple):
-    """The program's side; all in nanoseconds, and for each launch where nothing else is said."""
+    """The program's side. All times are nanoseconds, and for each launch unless stated
+    otherwise."""
 
     name: str
     launch_ns: int
     latency_ns: int
-    """From the end of the call to the device; 0 where it is known only within `sync_ns`."""
+    """From the end of the call to the device. 0: known only as a part of `sync_ns`."""
     event_ns: int
-    """More for a launch that waits for an event of another stream."""
+    """Extra time of a launch that waits for an event of another stream."""
     sync_ns: int
     """From the end of a kernel to the thread that waits for it."""
     edge_ns: int
     """From the end of a kernel to the start of the next in a stream or behind an event."""
     queue_depth: int
-    """Launches sent and not ended; beyond them a launch waits."""
+    """Most launches sent and not ended; more launches wait."""
     update_ns: int
-    """To take a finished kernel out of the window of ACS-SW, under the window's lock."""
+    """Time to take a finished kernel out of the window of ACS-SW, under the window's lock."""
     checks: tuple[tuple[int, int, int, int], tuple[int, int, int, int]]
-    """A check for hazards: two rows of (segments, ns among 0, among 16, among 32 kernels)."""
+    """Time of a hazard check: two rows of (segments, ns among 0, among 16, among 32 kernels)."""
     build_node_ns: int
-    """Of a graph, for each launch."""
+    """Time to build a graph, for each launch."""
     launch_graph_ns: int
     graph_edge_ns: int
     """Within a graph, from the end of a node to the start of one behind it."""
     graph_node_ns: int
-    """Nodes start one after another, so far apart."""
+    """Time between the starts of two nodes."""
 
 
 class WindowSpec(NamedTuple):
-    """The hardware window. Cycles of -1: as the paper has it, N to insert and N - 1 to update."""
+    """The hardware window. Cycles of -1: as in the paper, N to insert and N - 1 to update."""
 
     slots: int = 32  # the paper's evaluation
     distance: int = 32  # the paper leaves M open; see docs/design/emulator.md
@@ -91,56 +91,56 @@ class SchedulerSpec(NamedTuple):
 
     record_ns: int
     epoch_ns: int
-    """Of the host: an upload and a launch."""
+    """Time of the host: an upload and a launch."""
     tile_ps: int
-    """Picoseconds more of that for each tile: the queue of the ready is part of the upload."""
+    """Extra picoseconds of that for each tile: the queue of ready tiles is part of the upload."""
     behind_ns: int
-    """Of the device, for an epoch that comes at once behind another: its upload, its launch."""
+    """Time of the device for an epoch that comes directly behind another: its upload, its
+    launch."""
     wait_ns: int
     """From the end of an epoch to the thread that waits for it."""
     epoch_tasks: int
     first_look: int
-    """Tasks at which an epoch is sent if the device is idle; then as many as were sent before, if
-    that is more."""
+    """Tasks at which an epoch is sent if the device is idle. Later, the number sent before, if that
+    is more."""
     open_ns: int
-    """After which an epoch is sent if the device has less than two."""
+    """Time after which an epoch is sent if the device has less than two."""
     begin_ns: int
-    """Of the device, for an epoch, and for each group that it is launched with."""
+    """Time of the device for an epoch, and for each group that it is launched with."""
     queue_ns: int
     """From the end of a task to the start of one behind it, through the queue."""
     gang_ns: int
-    """The same where the groups of one task of several go on with another; 0: they never do."""
+    """The same time if the groups of one task of several go on with another. 0: they never do."""
     fused_ns: int
-    """The same where one group goes on without the queue."""
+    """The same time if one group goes on without the queue."""
     task_ns: int
-    """Tasks start one after another, so far apart."""
+    """Time between the starts of two tasks."""
     slower_few: int
-    """Thousandths that a kernel takes in it of its time alone, where it has fewer tiles than there
+    """Time of a kernel in it, in thousandths of its time alone, if it has fewer tiles than there
     are groups,"""
     slower_full: int
-    """and where it has more. Less than 1000 is taken as 1000."""
+    """and if it has more. Values below 1000 count as 1000."""
     groups: int
-    """That run at the same time on a compute unit."""
+    """Groups that run at the same time on a compute unit."""
     launched: int
-    """On a compute unit; more than that come when others have left."""
+    """Groups launched on a compute unit. If that is more, the rest come when others have left."""
     group: int
     """Work-items of a group. 1: it runs a tile item by item."""
     least_items: int
-    """Of a tile."""
+    """Least work-items of a tile."""
     most_tiles: int
-    """Of a task, for each group launched."""
+    """Most tiles of a task, for each group launched."""
     slice_ns: int
-    """After which groups leave and the scheduler is launched again."""
+    """Time after which groups leave and the scheduler is launched again."""
     leaves: bool
-    """Whether a group leaves when it finds nothing ready: on a CPU, where it would keep others from
-    the cores."""
+    """Whether a group leaves when no tile is ready. On a CPU it would block a core."""
     holds: bool
-    """Whether sending an epoch holds the program until it has ended: where the driver reads into
-    memory that is not pinned, it waits for what comes before the read."""
+    """Whether sending an epoch blocks the program until it has ended. If the driver reads into
+    memory that is not pinned, it waits for everything before the read."""
 
 
 class Machine(NamedTuple):
-    """All of it."""
+    """All parts of a machine."""
 
     name: str
     gpu: GpuSpec
@@ -153,7 +153,7 @@ NO_CHECKS = ((6, 0, 0, 0), (10, 0, 0, 0))
 
 
 def free(machine: Machine) -> Machine:
-    """The same device, where nothing but the groups themselves takes time."""
+    """Return the same device with only the time of the groups themselves."""
     host = HostSpec("free", 0, 0, 0, 0, 0, machine.host.queue_depth, 0, NO_CHECKS, 0, 0, 0, 0)
     tasks = machine.scheduler.epoch_tasks
     groups = machine.gpu.groups
@@ -181,7 +181,7 @@ def check_ns(host: HostSpec, kernels: int, segments: int) -> int:
 
 
 def _along(ns: list[int], kernels: int) -> int:
-    """Among 0, 16 and 32 kernels it is ns[0], ns[1], ns[2]."""
+    """Interpolate: among 0, 16 and 32 kernels the values are ns[0], ns[1], ns[2]."""
     if kernels <= 16:
         return ns[0] + (ns[1] - ns[0]) * kernels // 16
     return ns[1] + (ns[2] - ns[1]) * (kernels - 16) // 16

@@ -1,12 +1,11 @@
-"""Traces: what a program launched, in program order, as the emulator reads it.
+"""Traces: the launches of a program, in program order, as the emulator reads them.
 
-In: JSON Lines of version 3 (`docs/reference/formats.md` has the format), or entries made by a
-program. Out: a `Trace` of frozen entries, or the file. `resolved` turns the bytes that launches
-read and write into what they wait for, with the library's own definition of a hazard.
+Input: JSON Lines of version 3 (`docs/reference/formats.md` has the format), or entries made by a
+program. Output: a `Trace` of frozen entries, or the file. `resolved` computes the upstream from the
+bytes that launches read and write, with the library's own definition of a hazard.
 
-Invariant: a file is read as a whole or not at all. The first line that is wrong is named with what
-was found and what was expected; a file that was cut short does not have the lines its head
-promises.
+Invariant: a file is read as a whole or not at all. An error names the first wrong line, with the
+found and the expected value. A file that was cut short has fewer lines than its head says.
 """
 
 from __future__ import annotations
@@ -23,52 +22,52 @@ from acs_cl.records import Span
 
 VERSION, BEFORE_WHOLE = 3, 2
 READABLE = (1, BEFORE_WHOLE, VERSION)
-"""Version 1 had no ALL_BEFORE among waits, version 2 none of `OURS`; all else is the same. A trace
-that has none of these is written as version 2."""
+"""Version 1 had no ALL_BEFORE among waits, and version 2 none of `OURS`; all else is equal. A trace
+without these is written as version 2."""
 HEAD = "acs_cl_emu_trace"
 KERNEL, HOST = "kernel", "host"
 KINDS = (KERNEL, HOST, "copy", "fill", "read", "write")
 ALL_BEFORE = 0
 """Among `waits`: everything before."""
 MOST_GROUPS = (1 << 31) - 1
-"""CUDA's limit of a grid in x. A kernel of so many takes millions of steps, not a day."""
+"""CUDA's limit of a grid in x. A kernel of this size takes millions of steps, not a day."""
 CLOCKS = ("model", "device", "host")
 EDGES = ("upstream", "spans")
 
 
 class Entry(NamedTuple):
-    """One command. How long it takes: `group_ns` for each group of a kernel, `total_ns` for all of
-    it, or neither where `flops` and `bytes`, for each group, tell, and `steps` and `rounds`, which
-    each of its work-items has to take one after another. Zero is 'not said'."""
+    """One command. Its time is one of three: `group_ns` for each group of a kernel, `total_ns` for
+    all of it, or an estimate. The estimate uses `flops` and `bytes` of each group, and the
+    dependent `steps` and `rounds` of each work-item. Zero is 'not known'."""
 
     number: int
     name: str
     kind: str = KERNEL
     upstream: tuple[int, ...] = ()
     waits: tuple[int, ...] = ()
-    """What the program waits for, with a blocking read for instance, before it launches this;
-    ALL_BEFORE for everything."""
+    """Launches that the program waits for, by a blocking read for instance, before it launches
+    this. ALL_BEFORE: everything."""
     groups: int = 0
     items: int = 0
     """Work-items of a group."""
     registers: int = 0
-    """Of a work-item."""
+    """Registers of a work-item."""
     local_bytes: int = 0
-    """Of a group."""
+    """Local memory of a group."""
     group_ns: int = 0
     total_ns: int = 0
     flops: int = 0
     bytes: int = 0
     steps: int = 0
-    """Arithmetic operations of a work-item, each of which needs the one before."""
+    """Arithmetic operations of a work-item, each of which needs the previous one."""
     rounds: int = 0
-    """Loads of a work-item, the same."""
+    """Loads of a work-item, each of which needs the previous one."""
     host_ns: int = 0
-    """What the program did by itself before this launch."""
+    """Own work of the program before this launch."""
     segments: int = 0
-    """Ranges that a check for hazards looks at."""
+    """Ranges that a hazard check compares."""
     whole_groups: int = 0
-    """1: the work-items of a group work together, so nobody may cut them into other groups."""
+    """1: the work-items of a group work together, so they must not be cut into other groups."""
     on_lane: int = 0
     """1: this project's scheduler on the device cannot run it."""
     reads: tuple[Span, ...] = ()
@@ -76,8 +75,8 @@ class Entry(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """A program's launches. `edges` tells how they are ordered: by lists of 'upstream' launches or
-    by 'spans'. `complete` is False where it is known that edges are missing."""
+    """A program's launches. `edges`: they are ordered by lists of 'upstream' launches or by
+    'spans'. `complete`: False if edges are known to be missing."""
 
     name: str
     entries: Sequence[Entry]
@@ -95,7 +94,7 @@ HEAD_KEYS = {HEAD, "name", "launches", "clock", "unit", "edges", "complete"}
 
 
 def resolved(trace: Trace) -> Trace:
-    """The same with upstream lists, where it has spans; segments are counted."""
+    """Return the trace with upstream lists instead of spans, and with segments counted."""
     if trace.edges == "upstream":
         return trace
     hazards = Hazards()
@@ -111,7 +110,7 @@ def resolved(trace: Trace) -> Trace:
 
 
 def save(trace: Trace, path: str | Path) -> None:
-    """Write JSON Lines; what reads back is equal. A trace that is wrong is not written."""
+    """Write JSON Lines, which `load` reads back equal. A wrong trace is not written."""
     for entry in trace.entries:
         check(entry, trace.edges)
     try:
@@ -122,7 +121,7 @@ def save(trace: Trace, path: str | Path) -> None:
 
 
 def lines_of(trace: Trace) -> Iterable[str]:
-    """The lines of a file, the head first."""
+    """Return the lines of a file, the head first."""
     ours = any(entry.whole_groups or entry.on_lane for entry in trace.entries)
     head = {
         HEAD: VERSION if ours else BEFORE_WHOLE,
@@ -144,7 +143,7 @@ def lines_of(trace: Trace) -> Iterable[str]:
 
 
 def load(path: str | Path) -> Trace:
-    """Read a file; `UsageError` with the line where it is wrong."""
+    """Read a file; raise `UsageError` with the first wrong line."""
     path = Path(path)
     try:
         with path.open(encoding="utf-8") as file:
@@ -154,7 +153,7 @@ def load(path: str | Path) -> Trace:
 
 
 def parse(lines: Iterable[str], where: str) -> Trace:
-    """A trace from its lines; `where` is what errors call them."""
+    """Make a trace from its lines. `where`: their name in errors."""
     numbered = enumerate(lines, 1)
     count, first = next(numbered, (1, ""))
     try:
@@ -207,7 +206,7 @@ def _entry(found: dict[str, Any], number: int, edges: str) -> Entry:
 
 
 def check(entry: Entry, edges: str) -> None:
-    """`ValueError` if the entry says something impossible, or too little."""
+    """Raise `ValueError` if the entry is impossible or incomplete."""
     if entry.kind not in KINDS:
         raise ValueError(f"'kind' has to be one of {', '.join(KINDS)}, got {entry.kind!r}")
     for key, launches, least in (

@@ -1,15 +1,15 @@
 """The window of ACS-HW as a circuit: slots, the upstream-load module, ids that wrap, costs.
 
-In: launches in program order with the upstream ids that the CPU's stale list gave them (`insert`),
-and completions (`complete`). Out: which of them may run, and what that took in cycles. The unit
-knows nothing of events or time; `StaleList` is the CPU's side.
+Input: launches in program order with the upstream ids from the CPU's stale list (`insert`), and
+completions (`complete`). Output: the launches that may run, and cycles. The unit knows no events or
+time; `StaleList` is the CPU's side.
 
-A launch's id is its number modulo 2 ** id_bits: that is all the circuit ever sees of it. Upstream
-ids that are in no slot belong to launches that have ended, and are dropped.
+A launch's id is its number modulo 2 ** id_bits; the circuit sees nothing else of it. Upstream ids
+that are in no slot belong to launches that have ended, and are dropped.
 
-Invariant: no launch is inserted while one that its CPU did not look at any more, because more than
-M were sent since, is unfinished; so none ever runs beside one that it follows. It rests on ids
-being unique among M + 1 launches, which is checked when a unit is made.
+Invariant: the CPU compares a launch with the last M sent. No launch is inserted while one before
+these M is unfinished, so none ever runs beside its upstream. That needs unique ids among M + 1
+launches, which is checked when a unit is made.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ MOST_BITS = 64
 STATE_BITS = 2  # free, pending, ready, executing
 
 CELL_NM2 = 49_000
-"""Of a bit: 0.049 um2, the faster cell of Samsung's 10 nm (Song and others, "A 10 nm FinFET 128 Mb
-SRAM", IEEE JSSC 52(1), 2017), of which the 8 nm of an RTX 3070 is a later version."""
+"""Area of a bit: 0.049 um2, the faster cell of Samsung's 10 nm (Song and others, "A 10 nm FinFET
+128 Mb SRAM", IEEE JSSC 52(1), 2017). The 8 nm of an RTX 3070 is a later version of it."""
 
 
 class Estimate(NamedTuple):
-    """What a unit of some size takes."""
+    """Memory, area and delays of a unit."""
 
     slot_bits: int
     sram_bytes: int
     cells_um2: int
-    """Of that memory's cells alone: a lower bound, since nobody says what comparators, wires and
-    what is around the cells take."""
+    """Area of that memory's cells alone. It is a lower bound, since the area of comparators, wires
+    and the rest is not published."""
     comparators: int
-    """Of one id each, so that the N slots are updated in parallel."""
+    """Comparators of one id each, so that the N slots are updated in parallel."""
     insert_cycles: int
     update_cycles: int
     insert_ns: int
     update_ns: int
     sent_bits: int
-    """That come with a launch: its id, and up to M upstream ids."""
+    """Bits that come with a launch: its id, and up to M upstream ids."""
 
 
 def estimate(spec: WindowSpec) -> Estimate:
@@ -74,7 +74,7 @@ def estimate(spec: WindowSpec) -> Estimate:
 
 
 def check(spec: WindowSpec) -> None:
-    """Whether ids can tell M + 1 launches apart, and all numbers are numbers of something."""
+    """Check that ids can tell M + 1 launches apart, and that all numbers make sense."""
     if spec.slots < 1 or spec.distance < 1:
         raise UsageError(f"N and M are at least 1, got {spec.slots} and {spec.distance}")
     if not 1 <= spec.id_bits <= MOST_BITS:
@@ -87,12 +87,12 @@ def check(spec: WindowSpec) -> None:
 
 
 def cycles_ns(cycles: int, clock_mhz: int) -> int:
-    """Whole nanoseconds, rounded up; a clock of 0 takes no time."""
+    """Return whole nanoseconds, rounded up; a clock of 0 takes no time."""
     return -(-cycles * 1000 // clock_mhz) if clock_mhz else 0
 
 
 class StaleList:
-    """The CPU's `scheduled_list`: the last M launches sent, ended or not. The CPU is never told."""
+    """The CPU's `scheduled_list`: the last M launches sent. It does not show which have ended."""
 
     def __init__(self, distance: int) -> None:
         self.distance = distance
@@ -102,8 +102,8 @@ class StaleList:
         return min(self._sent, self.distance)
 
     def send(self, number: int, upstream: Sequence[int]) -> list[int]:
-        """Which of all that a launch (the next one) follows the CPU still knows: sorted, as
-        `upstream` is."""
+        """Return the part of a launch's upstream that the CPU still knows, sorted like
+        `upstream`."""
         if number != self._sent + 1:
             raise InternalError(f"launch {number} was sent behind {self._sent}")
         self._sent = number
@@ -118,7 +118,7 @@ class _Slot:
         self.upstream = 0
         """Ids in the slot's list; 0: ready."""
         self.dependants: list[_Slot] = []
-        """Slots whose lists hold this id. The circuit compares all lists instead, at once."""
+        """Slots whose lists hold this id. The circuit compares all lists at once instead."""
 
 
 class WindowUnit:
@@ -140,23 +140,23 @@ class WindowUnit:
         self._mask = (1 << spec.id_bits) - 1
         self._by_id: dict[int, _Slot] = {}
         self._unfinished: deque[int] = deque()
-        """Inserted, in order; its head is never one that has ended."""
+        """Inserted launches, in order; the first one has never ended."""
         self._ended: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def admits(self, number: int) -> bool:
-        """Whether launch `number` may be inserted now: there is a slot, and all that its CPU no
-        longer looked at have ended."""
+        """Tell whether launch `number` may be inserted now: a slot is free, and all launches that
+        its CPU no longer compares have ended."""
         return len(self._by_id) < self.slots and self.sees_all(number)
 
     def sees_all(self, number: int) -> bool:
-        """Whether the oldest unfinished launch is one of the M before `number`."""
+        """Tell whether the oldest unfinished launch is one of the M before `number`."""
         return not self._unfinished or number - self._unfinished[0] <= self.distance
 
     def insert(self, number: int, upstream: Iterable[int]) -> bool:
-        """Load a launch with the ids it follows; whether it is ready."""
+        """Load a launch with its upstream ids; return whether it is ready."""
         mask, by_id = self._mask, self._by_id
         slot = _Slot(number)
         for other in upstream:
@@ -172,7 +172,8 @@ class WindowUnit:
         return not slot.upstream
 
     def complete(self, number: int) -> list[int]:
-        """A launch has ended: its slot is free, its id leaves all lists; who is ready by that."""
+        """Note that a launch has ended: its slot is free, and its id leaves all lists. Return the
+        launches that are ready by that."""
         slot = self._by_id.pop(number & self._mask)
         self._ended.add(number)
         unfinished = self._unfinished

@@ -1,14 +1,14 @@
 """The paper's two policies: ACS-SW, a window with threads on the host, and ACS-HW, the window unit.
 
-In: a trace, a machine, N, and the threads or M. Out: runs.
+Input: a trace, a machine, N, and the threads or M. Output: runs.
 
 ACS-SW: the program puts launches into a queue. One thread takes them, checks each against the
-window under its lock and enters it; each of the others, with its stream, takes a ready launch,
-sends it, waits for its end, and takes it out under the lock. The window is the library's own, where
-every launch holds its dependants until it is done.
+window under its lock and enters it. Each of the other threads has a stream. It takes a ready
+launch, sends it, waits for its end, and takes it out under the lock. The window is the library's
+own, in which every launch holds its dependants until it is done.
 
 ACS-HW: the program checks a launch against the last M that it sent, ended or not, and sends it with
-what it found; `window_unit` on the device does the rest. The unit does one thing at a time.
+the result. `window_unit` on the device does the rest. The unit does one thing at a time.
 
 Invariant: both find only edges to launches that may be unfinished, and no launch begins too early.
 """
@@ -25,7 +25,7 @@ from acs_cl.emu.trace import Entry, Trace
 from acs_cl.emu.window_unit import StaleList, WindowUnit
 from acs_cl.errors import UsageError
 
-SEGMENTS = 6  # of a launch whose trace does not tell; the smaller of the paper's two
+SEGMENTS = 6  # of a launch whose trace does not tell; the smaller of the paper's two values
 
 
 class AcsSw(Model):
@@ -57,7 +57,7 @@ class AcsSw(Model):
         self._look()
 
     def _look(self) -> None:
-        """The thread that enters takes the first in line, if the window has room."""
+        """Let the entering thread take the first in line, if the window has room."""
         if self.entering or not self.fifo or len(self.inside) >= self.slots:
             return
         self.entering = True
@@ -77,14 +77,14 @@ class AcsSw(Model):
         self.program.poke()
 
     def _work(self) -> None:
-        """Threads that have nothing to do take what is ready."""
+        """Let idle threads take ready launches."""
         while self.idle and self.ready:
             self.idle -= 1
             takes = self.book("launch", self.host.launch_ns) + self.host.latency_ns
             self.begin_in(takes, self.ready.popleft())
 
     def ended(self, number: int) -> None:
-        """The thread that waits for it comes to know, and then wants the lock."""
+        """Let the thread that waits for the launch see its end, and then take the lock."""
         self.engine.after(self.book("sync", self.host.sync_ns), HOST, self._lock, number)
 
     def _lock(self, number: int) -> None:
@@ -124,7 +124,7 @@ class AcsHw(Model):
         self.inserting = False
 
     def make_unit(self, spec: WindowSpec) -> WindowUnit:
-        """The circuit; tests break it on purpose."""
+        """Return the circuit; tests break it on purpose."""
         return WindowUnit(spec)
 
     def cost(self, entry: Entry) -> int:
@@ -143,7 +143,7 @@ class AcsHw(Model):
         self._load()
 
     def _load(self) -> None:
-        """The upstream-load module: the first in line, if it may enter."""
+        """Load the first in line, if it may enter: the upstream-load module."""
         if self.inserting or not self.fifo or not self.unit.admits(self.fifo[0][0]):
             return
         self.inserting = True

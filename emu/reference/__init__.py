@@ -1,5 +1,5 @@
-"""Models in plain Python of what the native core does: hazards, footprints and tasks of an epoch.
+"""Models of the core in plain Python: hazards, footprints and tasks of an epoch.
 
-They are slow and easy to check. The emulator runs on them, and tests hold the core against them.
+They are slow and easy to check. The emulator runs on them, and tests compare the core with them.
 Nothing in `acs_cl` uses them.
 """

@@ -1,7 +1,7 @@
 """The model of `acs_cl/several/coherence.py`: a set of devices for each byte.
 
-In: the same calls. Out: the same answers, found by looking at every byte. It counts what is copied
-although a device has it, which must never happen.
+Input: the same calls. Output: the same answers, found byte by byte. It counts copies of bytes that
+a device has already, which must never happen.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ class Bytes:
         self.copied_again = 0
 
     def missing(self, span: Span, device: int) -> list[int]:
-        """Find the bytes that were written and are not on a device."""
+        """Return the bytes that were written and are not on a device."""
         line = self.valid[span.base]
         return [at for at in bytes_of(span) if line[at] and device not in line[at]]
 
     def moved(self, base: int, start: int, end: int, source: int, device: int) -> None:
-        """Copy bytes; those that nobody wrote stay undefined."""
+        """Copy bytes; bytes that were never written stay undefined."""
         for one in self.valid[base][start:end]:
             assert not one or source in one, "copied from where it is not valid"
             self.copied_again += device in one
@@ -39,7 +39,7 @@ class Bytes:
 
 
 def bytes_of(span: Span) -> list[int]:
-    """The places of all bytes of a span."""
+    """Return the positions of all bytes of a span."""
     return [
         span.start + row * span.pitch + column
         for row in range(span.rows)

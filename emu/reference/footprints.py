@@ -1,17 +1,16 @@
-"""Model the hazards of launches that come again and again with the same bytes: footprints.
+"""Model footprints: the hazards of launches that come again and again with the same bytes.
 
-In: the bytes that a recorded segment reads and writes, once, and then a number for each replay of
-it. Out: the same edges that `Hazards` would give a launch with these bytes. Pure.
+Input: once the bytes that a recorded segment reads and writes, then a number for each replay.
+Output: the edges that `Hazards` would give a launch with these bytes. Pure.
 
-A footprint leaves a mark on its nodes, which stands for its latest replay. While no other launch
-meets the mark, the next replay waits for the one before it, and that is all there is to find
-out. Where one meets it, those nodes are noted, and the next replay looks at them again, and at no
-others.
+A footprint leaves a replay record (a mark) on its nodes, which stands for its latest replay. If no
+other launch meets the mark, the next replay only waits for the previous one. If one does, those
+nodes are noted, and the next replay searches them again, and no others.
 
 Invariants:
 - A mark is live for as long as its footprint, or the latest launch that it stands for.
-- Whoever erases a mark, or orders itself after one, has met it: marks are erased on nodes that the
-  launch writes, or covers, and there it looks for readers and writers.
+- A launch that erases a mark, or is ordered after one, has met it: marks are erased on nodes that
+  the launch writes or covers, and there it searches for readers and writers.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ Dropped = tuple[int, Collection[int]]
 
 
 class Footprint:
-    """What a segment touches. `mark` is its name in the hazards that it was made by."""
+    """The bytes of a segment. `mark` is its name in the hazards that made it."""
 
     def __init__(
         self, mark: int, reads: Iterable[Span], writes: Iterable[Span], dropped: deque[Dropped]
     ) -> None:
         self.mark = mark
         self.nodes: dict[_Node, bool] = {}
-        """Its own, and whether it writes them."""
+        """Its own nodes, and whether it writes them."""
         written = dict.fromkeys(writes)
         reads = [span for span in reads if span not in written]
         self.bases = frozenset(span.base for span in (*reads, *written))
         self.met: dict[_Node, bool] | None = None
-        """Nodes of its own where others met it since the latest replay; None: it may be all."""
+        """Its own nodes that others met since the latest replay. None: possibly all."""
         self.new = [(span, False) for span in reads] + [(span, True) for span in written]
         """Spans that have no nodes yet."""
         self._dropped = dropped
@@ -50,7 +49,7 @@ class Footprint:
 
 
 class ReplayHazards(Hazards):
-    """Hazards that know footprints too."""
+    """Hazards with footprints."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,8 +61,8 @@ class ReplayHazards(Hazards):
     def footprint(
         self, reads: Iterable[Span], writes: Iterable[Span], before: Footprint | None = None
     ) -> Footprint:
-        """For `enter_footprint`. Its first replay waits for the latest one of `before`, which it
-        takes the place of."""
+        """Make a footprint for `enter_footprint`. Its first replay waits for the latest one of
+        `before`, which it replaces."""
         self._forget_dropped()
         self._marks -= 1
         made = Footprint(self._marks, reads, writes, self._dropped)
@@ -73,8 +72,8 @@ class ReplayHazards(Hazards):
         return made
 
     def move(self, footprint: Footprint, base: int, spans: Sequence[tuple[Span, bool]]) -> None:
-        """From the next replay on `footprint` has `spans`, some of them written, in place of those
-        in `base`. What stands for earlier replays there now stands for the latest of them."""
+        """Give `footprint`, from the next replay on, `spans` (and whether each is written) in place
+        of its spans in `base`. Marks of earlier replays there now stand for the latest one."""
         mark = footprint.mark
         last = self._replays[mark]
         for node in [node for node in footprint.nodes if node.span.base == base]:
@@ -88,7 +87,7 @@ class ReplayHazards(Hazards):
         footprint.bases = footprint.bases - {base} | {span.base for span, _ in spans}
 
     def enter_footprint(self, number: int, footprint: Footprint) -> dict[int, str]:
-        """The upstream of launch `number`, which touches what `footprint` does."""
+        """Return the upstream of launch `number`, which has the bytes of `footprint`."""
         live, mark = self._ancestors, footprint.mark
         found: dict[int, str] = {}
         last = self._replays[mark]
@@ -109,12 +108,12 @@ class ReplayHazards(Hazards):
         return self._prune(number, found)
 
     def _look_again(self, footprint: Footprint, found: dict[int, str]) -> None:
-        """Find what the nodes tell where others met the footprint, and mark them again."""
+        """Search the nodes where others met the footprint, and mark them again."""
         live, mark = self._ancestors, footprint.mark
         spans, footprint.new = footprint.new, []
         met = dict(footprint.nodes) if footprint.met is None else footprint.met
         for node in list(met):
-            if self._nodes.get(node.span) is not node:  # it was swept when it had lost its mark
+            if self._nodes.get(node.span) is not node:  # it was swept after it had lost its mark
                 spans.append((node.span, met.pop(node)))
                 del footprint.nodes[node]
         for span, written in spans:
@@ -144,8 +143,8 @@ class ReplayHazards(Hazards):
         read: Sequence[_Node] | None = None,
         written: Sequence[_Node] = (),
     ) -> None:
-        """Put latest replays in place of marks, and note where these footprints were met; without
-        nodes, that is anywhere."""
+        """Replace marks by latest replays, and note where these footprints were met. Without nodes,
+        that is anywhere."""
         for mark in [number for number in found if number < 0]:
             kind = found.pop(mark)
             last = self._replays[mark]
@@ -167,8 +166,7 @@ class ReplayHazards(Hazards):
 
     def _forget_dropped(self) -> None:
         """Forget footprints that are gone: their marks go with the latest launch that they stand
-        for. Their spans may be hulls, which everything near would have to look at: they are swept.
-        """
+        for. Their spans may be hulls, which many searches would meet, so they are swept."""
         self._met_dropped = False
         for _ in range(len(self._dropped)):
             mark, bases = self._dropped.popleft()

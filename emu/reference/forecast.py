@@ -1,9 +1,9 @@
-"""Model how epochs are remembered, followed and foreseen: which epochs are sent, and of what.
+"""Model the prediction of epochs: which epochs are remembered, followed, foreseen and sent.
 
-In: launches of one program in order, and what comes between them. Out: epochs as they are sent, and
-whether each came as foreseen. A launch is a pair: what has to be the same (kernel, sizes, arrays)
-and its numbers, which may differ. The core's is `acs_cl/_core/epoch/forecast.hpp`;
-docs/design/prediction.md says what for.
+Input: launches of one program in order, and events between them. Output: epochs as they are sent,
+and whether each came as foreseen. A launch is a pair: the constant part (kernel, sizes, arrays) and
+its numbers, which may differ. The core's code is `acs_cl/_core/epoch/forecast.hpp`;
+docs/design/prediction.md gives the purpose.
 
 Invariant: the launches of all epochs, one after another, are the launches of the program, each once
 and with its own numbers.
@@ -15,9 +15,9 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 LEAST, OFTEN, MOST_LOST, MOST_GAINED, MOST_EPOCHS, REST = 8, 3, 4, 4, 32, 256
-"""Tasks of an epoch that is remembered; times that it came, and then it is kept; as many
-epochs' launches lost, and then it is forgotten; as many gained, and more do not count; epochs that
-are remembered; and those that are collected as if nothing was known, behind one that lost much."""
+"""Least tasks of a remembered epoch; times it must come to be kept; lost epochs until it is
+forgotten; most gained epochs that count; most remembered epochs; and epochs collected without
+prediction after one that lost much."""
 
 
 class Launch(NamedTuple):
@@ -28,16 +28,16 @@ class Launch(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """An epoch on its way."""
+    """An epoch that was sent."""
 
     launches: tuple[Launch, ...]
     foreseen: bool
     patched: int
-    """Launches whose numbers were written in front of it."""
+    """Launches whose numbers were written before it."""
 
 
 class Known:
-    """An epoch that is remembered, with the numbers that it had last."""
+    """A remembered epoch, with its latest numbers."""
 
     def __init__(self, launches: Sequence[Launch]) -> None:
         self.launches = list(launches)
@@ -51,21 +51,21 @@ class Known:
         return len(self.launches)
 
     def take(self, at: int, launch: Launch) -> None:
-        """Take the numbers of a launch like task `at`."""
+        """Take the numbers of a launch that equals task `at`."""
         if self.launches[at].numbers != launch.numbers:
             self.launches[at] = launch
             if self.is_kept:
                 self.changed.add(at)
 
     def begins_like(self, launches: Sequence[Launch]) -> bool:
-        """Tell whether it begins with launches like these."""
+        """Tell whether it begins with equal launches."""
         return len(self) >= len(launches) and all(
             mine.kind == other.kind for mine, other in zip(self.launches, launches, strict=False)
         )
 
 
 class Forecast:
-    """Take launches, give epochs."""
+    """Takes launches, returns epochs."""
 
     def __init__(self) -> None:
         self.sent: list[Sent] = []
@@ -78,7 +78,8 @@ class Forecast:
         self._counts = False
         self._is_complete = False
         self._costly: dict[Hashable, list[int]] = {}
-        """{first launch of epochs that lost much: how many rest, and how many the next time}."""
+        """{first launch of epochs that lost much: epochs left without prediction, and how many next
+        time}."""
         self._rests = False
 
     def launch(self, launch: Launch) -> None:
@@ -93,13 +94,14 @@ class Forecast:
             self._tasks.append(launch)
 
     def foreign(self, launch: Launch) -> None:
-        """Take a launch that somebody else makes."""
+        """Take a launch that is not made by the core."""
         self.settle()
         self._tasks.append(launch)
         self._known = self._last = None
 
     def settle(self) -> None:
-        """Record what was only counted, or have it sent as it is: somebody takes the lock."""
+        """Record counted launches, or send them as foreseen, since another thread takes the
+        lock."""
         known = self._known
         if not self._counts or known is None:
             return
@@ -126,13 +128,13 @@ class Forecast:
             rests[:] = rests[1], 2 * rests[1]
 
     def _hand_over(self, known: Known, other: Known) -> None:
-        """Have another one go on, with the numbers of what was counted."""
+        """Go on with another epoch, which takes over the numbers of counted launches."""
         for at in range(self._matched):
             other.take(at, known.launches[at])
 
     def send(self, by_core: bool = True) -> None:
-        """Send the open epoch: it is complete, or somebody waits. `by_core`: all its launches are
-        the core's own."""
+        """Send the open epoch: it is complete, or awaited. `by_core`: the core made all its
+        launches."""
         known = self._known
         if self._counts and known is not None and self._matched == len(known):
             self.sent.append(Sent(tuple(known.launches), True, len(known.changed)))
@@ -152,7 +154,7 @@ class Forecast:
         self._counts = self._is_complete = self._rests = False
 
     def _open(self, launch: Launch) -> None:
-        """Choose what may come: what came behind the last one, or the newest that begins so."""
+        """Predict the next epoch: the last one's successor, or the newest with this beginning."""
         self._matched = 0
         rests = self._costly.get(launch.kind)
         self._rests = rests is not None and rests[0] > 0
@@ -184,14 +186,14 @@ class Forecast:
         self._matched += 1
 
     def _another(self, known: Known, launch: Launch) -> Known | None:
-        """Find one that is like `known` up to here, and goes on with a launch."""
+        """Return an epoch that equals `known` up to here, and goes on with this launch."""
         begun = [*known.launches[: self._matched], launch]
         found = [one for one in self._remembered if one is not known and one.begins_like(begun)]
         kept = [one for one in found if one.is_kept]
         return next(iter(kept if self._counts and kept else found), None)
 
     def _remember(self) -> Known:
-        """Note an epoch that was collected."""
+        """Remember an epoch that was collected."""
         for known in self._remembered:
             if len(known) == len(self._tasks) and known.begins_like(self._tasks):
                 known.came += 1

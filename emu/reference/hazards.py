@@ -1,17 +1,17 @@
-"""Model hazards: which launches a new launch must wait for, from the bytes that live ones touch.
+"""Model hazards: which launches a new launch must wait for, by the bytes that live ones touch.
 
-In: a launch's number and access, in program order, and the numbers of launches that retired. Out:
-its upstream, with the kind of each edge. Pure: no clocks, no threads, no OpenCL.
+Input: a launch's number and access, in program order, and the numbers of launches that retired.
+Output: its upstream, with the kind of each edge. Pure: no clocks, no threads, no OpenCL.
 
-Every distinct span in use is one `_Node`, which remembers who wrote exactly these bytes last and
-who read them since. A node knows its neighbours, the nodes it shares bytes with, so that a launch
-on spans seen before costs a dictionary look-up each and only a new span costs a search.
+Every distinct span in use is one `_Node`. It has the last writers of exactly these bytes and their
+readers since. A node knows its neighbours, the nodes it shares bytes with. So a launch on known
+spans costs a dictionary look-up each, and only a new span costs a search.
 
 Invariants:
 - Two live launches that share a byte, one of them writing it, are ordered by a path of edges.
-- Never an edge between two reads, and none between launches that share no byte
-  (`ranges.overlap` says where its answer is conservative).
-- Nodes nobody live uses are dropped before they outnumber the live ones more than twofold.
+- There is never an edge between two reads, or between launches that share no byte (`ranges.overlap`
+  says where its answer is conservative).
+- Nodes without a live launch are dropped before they outnumber the others more than twofold.
 """
 
 # Long because: the search for edges and the index it searches are one structure.
@@ -29,8 +29,8 @@ from .ranges import covers, overlap
 RAW, WAR, WAW, REUSE, ANY = "RAW", "WAR", "WAW", "reuse", "any"
 
 SWEPT_AT = 16384
-"""Nodes at which those that nobody stands on are dropped, at first: two for each launch that a
-runtime may have in flight by default."""
+"""Nodes at which unused ones are dropped, at first: two for each launch that a runtime may have in
+flight by default."""
 
 REMEMBERED = 1024
 """How far back (in launches) transitive waiting is known. Farther edges are kept, not pruned."""
@@ -55,7 +55,7 @@ class _Node:
         return self.span < other.span
 
     def take_over(self) -> None:
-        """Forget who touched these bytes: whoever comes follows the one that writes them now."""
+        """Forget the users of these bytes: later launches follow their present writer."""
         self.writers = ()
         if self.readers:
             self.readers.clear()
@@ -65,7 +65,7 @@ class _Node:
 
 
 class _Base:
-    """The nodes of one base, in lists by size so that a search looks only where overlap can be."""
+    """The nodes of one base, in lists by size so that a search visits only possible overlaps."""
 
     __slots__ = ("by_size", "count", "sweep_at")
 
@@ -79,7 +79,8 @@ class _Base:
             yield from nodes
 
     def candidates(self, span: Span) -> Iterable[_Node]:
-        """Every node whose hull may meet the span's: sizes in a class differ by less than two."""
+        """Return every node whose hull may meet the span's. A class has sizes within a factor of
+        two."""
         for size_class, nodes in self.by_size.items():
             low = bisect_left(nodes, span.start - (1 << size_class), key=_start)
             for index in range(low, len(nodes)):
@@ -94,7 +95,7 @@ class _Base:
 
 
 class _AnyMemory(Exception):  # noqa: N818  a way out of `_enter`, not an error
-    """A span names `EVERYTHING`. Raised before anything is changed."""
+    """A span names `EVERYTHING`. Raised before any change."""
 
 
 def _start(node: _Node) -> int:
@@ -106,36 +107,35 @@ def _size_class(span: Span) -> int:
 
 
 class Hazards:
-    """The index of live accesses. Launches enter in program order and leave in any."""
+    """The index of live accesses. Launches enter in program order and leave in any order."""
 
     def __init__(self) -> None:
         self._nodes: dict[Span, _Node] = {}
         self._bases: dict[int, _Base] = {}
         self._ancestors: dict[int, int] = {}
-        """Live launches; bit k of the value: launch `number - 1 - k` is waited for already."""
+        """Live launches. Bit k of the value: launch `number - 1 - k` is waited for already."""
         self._heirs: dict[int, tuple[int, ...]] = {}
-        """Recycled bases: live launches that used the memory in its former life."""
+        """Recycled bases: live launches that used the memory before."""
         self._barrier = 0
         self._sweep_at = SWEPT_AT
         self._crowded: list[int] = []
         self._replays: dict[int, int] = {}
-        """Live marks that stand for whole replays (`footprints`): negative numbers, each with the
-        latest launch that it stands for."""
+        """Live marks of replays (`footprints`): negative numbers, each with its latest launch."""
         self.edges = {RAW: 0, WAR: 0, WAW: 0, REUSE: 0, ANY: 0}
         self.pruned = 0
 
     @property
     def live(self) -> int:
-        """How many launches have entered and not retired."""
+        """Return how many launches have entered and not retired."""
         return len(self._ancestors) - len(self._replays)
 
     @property
     def spans(self) -> int:
-        """How many distinct spans are remembered."""
+        """Return how many distinct spans are remembered."""
         return len(self._nodes)
 
     def enter(self, number: int, reads: Sequence[Span], writes: Sequence[Span]) -> dict[int, str]:
-        """The upstream of launch `number`, which is live from now on: {upstream: kind of edge}."""
+        """Enter launch `number`, and return its upstream: {upstream: kind of edge}."""
         try:
             return self._enter(number, reads, writes)
         except _AnyMemory:
@@ -144,8 +144,8 @@ class Hazards:
     def enter_many(
         self, first: int, accesses: Sequence[tuple[Sequence[Span], Sequence[Span]]]
     ) -> list[dict[int, str]]:
-        """Enter the bands of one launch, numbered from `first` on: the upstream of each. They do
-        not see each other, since OpenCL promises nothing about the order of groups."""
+        """Enter the bands of one launch, numbered from `first` on, and return the upstream of each.
+        They ignore each other, since OpenCL promises nothing about the order of groups."""
         try:
             found = [self._find(reads, writes) for reads, writes in accesses]
         except _AnyMemory:
@@ -156,7 +156,7 @@ class Hazards:
                 node.take_over()
         for number, (_, read, written) in enumerate(found, first):
             self._read(number, read)
-            for node in written:  # which others may write, too
+            for node in written:  # other launches may write them, too
                 node.writers += (number,)
         self._tidy()
         return upstream
@@ -174,7 +174,7 @@ class Hazards:
     def _find(
         self, reads: Sequence[Span], writes: Sequence[Span]
     ) -> tuple[dict[int, str], list[_Node], list[_Node]]:
-        """The live launches that one with this access follows, and its nodes."""
+        """Return the live launches that one with this access follows, and its nodes."""
         live = self._ancestors
         nodes = self._nodes
         found: dict[int, str] = {}
@@ -198,7 +198,7 @@ class Hazards:
             for near in (
                 node,
                 *node.near,
-            ):  # all writers first: the order of neighbours is nobody's
+            ):  # all writers first: the order of neighbours is arbitrary
                 for writer in near.writers:
                     if writer in live and writer not in found:
                         found[writer] = WAW
@@ -211,7 +211,7 @@ class Hazards:
         return found, read_nodes, written_nodes
 
     def _admit(self, number: int, found: dict[int, str]) -> dict[int, str]:
-        """Launch `number` is live. What is left of its upstream without what that waits for."""
+        """Make launch `number` live. Return its upstream without launches that other ones imply."""
         if found:
             return self._prune(number, found)
         self._ancestors[number] = 0
@@ -227,14 +227,14 @@ class Hazards:
                 node.sweep_at = max(16, 2 * len(readers))
 
     def retire(self, number: int) -> None:
-        """Launch `number` has ended: nobody waits for it any more."""
+        """Remove launch `number`, which has ended."""
         self._ancestors.pop(number, None)
         if len(self._ancestors) == len(self._replays):
             self._barrier = 0
             self._heirs.clear()
 
     def users(self, base: int) -> tuple[int, ...]:
-        """The live launches that touch `base`."""
+        """Return the live launches that touch `base`."""
         index = self._bases.get(base)
         users = set(self._heirs.get(base, ()))
         if index is not None:
@@ -248,7 +248,7 @@ class Hazards:
         return tuple(sorted(users & self._ancestors.keys()))
 
     def forget(self, base: int) -> None:
-        """`base` is gone: its spans are never asked for again."""
+        """Forget `base`, whose spans never come again."""
         self._heirs.pop(base, None)
         index = self._bases.pop(base, None)
         if index is not None:
@@ -256,19 +256,19 @@ class Hazards:
                 del self._nodes[node.span]
 
     def inherit(self, base: int, users: tuple[int, ...]) -> None:
-        """`base` is made of memory that `users` may still use: all its launches wait for them."""
+        """Let all launches of `base` wait for `users`, which may still use its memory."""
         users = tuple(user for user in users if user in self._ancestors)
         if users:
             self._heirs[base] = users
 
     def is_live(self, number: int) -> bool:
-        """Whether the launch has entered and not retired."""
+        """Tell whether the launch has entered and not retired."""
         return number in self._ancestors
 
     def _find_rare(
         self, found: dict[int, str], reads: Sequence[Span], writes: Sequence[Span]
     ) -> None:
-        """Edges that do not come from spans: recycled memory, launches that touch everything."""
+        """Find edges without spans: recycled memory, launches that touch everything."""
         live = self._ancestors
         if self._barrier in live:
             found[self._barrier] = ANY
@@ -299,11 +299,11 @@ class Hazards:
         read: Sequence[_Node] | None = None,
         written: Sequence[_Node] = (),
     ) -> None:
-        """Put launches in place of marks that stand for replays; for those who keep some."""
+        """Replace marks of replays by launches; a subclass with marks does this."""
         raise NotImplementedError
 
     def _prune(self, number: int, found: dict[int, str]) -> dict[int, str]:
-        """Drop what another upstream already waits for; remember what `number` waits for."""
+        """Drop edges that another upstream implies; remember all that `number` waits for."""
         ancestors = self._ancestors
         edges = self.edges
         if len(found) == 1:
@@ -350,12 +350,12 @@ class Hazards:
         return node
 
     def _tidy(self) -> None:
-        """Drop what grew too much, once a launch has been entered."""
+        """Drop excess data after a launch was entered."""
         if self._crowded:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Sweep bases that grew past their mark; never while a launch is half entered."""
+        """Sweep bases that have too many nodes; never while a launch is half entered."""
         crowded, self._crowded = self._crowded, []
         if len(self._nodes) < self._sweep_at:
             for base in crowded:
@@ -366,7 +366,7 @@ class Hazards:
         self._sweep_at = max(SWEPT_AT, 2 * len(self._nodes))
 
     def _sweep(self, base: int) -> None:
-        """Drop the nodes of `base` that no live launch stands on."""
+        """Drop the nodes of `base` without a live launch."""
         live = self._ancestors
         index = self._bases.get(base)
         if index is None:

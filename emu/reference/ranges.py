@@ -1,8 +1,9 @@
 """Model whether spans of bytes meet: closed forms, or a short loop over rows.
 
-In: two spans of one base. Out: whether they share a byte, whether one is in the other. `overlap`
-never says no when they share one; it is exact unless both have many rows and different pitches
-(then it looks at `EXACT_ROWS` rows, else at hulls). The core's are `acs_cl.ranges`.
+Input: two spans of one base. Output: whether they share a byte, whether one is in the other.
+`overlap` never says no when they share one. It is exact unless both have many rows and different
+pitches: then it compares up to `EXACT_ROWS` rows, or else hulls. The core's functions are
+`acs_cl.ranges`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ EXACT_ROWS = 4096
 """Rows compared one by one when two pitches differ; beyond that the hulls decide."""
 
 MOST_APART = 64
-"""Spans of one base that `merged` keeps apart; beyond that their hull stands for them."""
+"""Spans of one base that `merged` keeps apart; above, their hull replaces them."""
 
 
 def overlap(a: Span, b: Span) -> bool:
-    """Whether the two share a byte. `a` and `b` are of the same base."""
+    """Tell whether the two share a byte. `a` and `b` are of the same base."""
     if a.start >= b.end or b.start >= a.end:
         return False
     if a.rows == 1 and b.rows == 1:
@@ -37,7 +38,7 @@ def overlap(a: Span, b: Span) -> bool:
 
 
 def _meet(a: Span, b: Span) -> bool:
-    """Two rectangles of one pitch, or of which one has a single row.
+    """Compare two rectangles of one pitch, or with a single row in one of them.
 
     Rows i of a and j of b meet where -b.width < d - k * pitch < a.width, with d = b.start - a.start
     and k = i - j. So ask whether an integer k lies in both intervals.
@@ -50,7 +51,7 @@ def _meet(a: Span, b: Span) -> bool:
 
 
 def covers(a: Span, b: Span) -> bool:
-    """Whether every byte of `b` is in `a`. May say no for exotic pairs, never a wrong yes."""
+    """Tell whether every byte of `b` is in `a`. May wrongly say no, never wrongly yes."""
     if a.start > b.start or a.end < b.end:
         return False
     if a.rows == 1:
@@ -63,7 +64,7 @@ def covers(a: Span, b: Span) -> bool:
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """The same bytes in fewer spans; the hull of a base where they are many."""
+    """Return the same bytes in fewer spans; the hull of a base with many spans."""
     by_base: dict[int, list[Span]] = {}
     for span in dict.fromkeys(spans):
         by_base.setdefault(span.base, []).append(span)
@@ -71,7 +72,7 @@ def merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _merged(spans: list[Span]) -> list[Span]:
-    """Of one base."""
+    """Merge the spans of one base."""
     flat: list[Span] = []
     for span in sorted(span for span in spans if span.rows == 1):
         if flat and span.start <= flat[-1].end:

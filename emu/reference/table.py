@@ -1,11 +1,11 @@
-"""Model the launch table of the core: the state of each launch in flight, and what it waits for.
+"""Model the launch table of the core: the state of each launch in flight, and its upstream.
 
-In: launches in program order, and what became of them. Out: launches that are ready, in order, and
-the state of each. The window (`window.py`) says who is held; this adds the states, launches that
-never ran, and launches that a failure has reached.
+Input: launches in program order, and their ends. Output: launches that are ready, in order, and the
+state of each. The window (`window.py`) decides which launches are held. The table adds the states,
+launches that never ran, and launches that a failure has reached.
 
-Invariant: a launch goes only where `STEPS` says, and is in the table until it is over. One that
-never ran stays there as a name: until its upstream has ended, that stands in for it.
+Invariant: a launch follows the steps in `STEPS`, and is in the table until it is over. A launch
+that never ran stays as a name until its upstream has ended, which replaces it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ STEPS: dict[str, tuple[str, ...]] = {
     "failed": (),
     "never ran": (),
 }
-"""Which states may follow each."""
+"""States that may follow each state."""
 
 
 class Table:
-    """Keep launches in flight, in a window of `size`; None is without bound."""
+    """Keeps launches in flight, in a window of `size`. None: no limit."""
 
     def __init__(self, size: int | None = None) -> None:
         self.window = Window(size)
@@ -49,11 +49,11 @@ class Table:
         return number in self.states
 
     def state(self, number: int) -> str | None:
-        """Return the state of a launch; None of one that is over, or never was."""
+        """Return the state of a launch. None: it is over, or never was."""
         return self.states.get(number) or ("never ran" if number in self._stand_ins else None)
 
     def go(self, number: int, state: str) -> None:
-        """Put a launch into a state; raises where that may not follow."""
+        """Put a launch into a state; raise if that may not follow."""
         before = self.states.get(number, "none")
         if state not in STEPS[before]:
             raise RuntimeError(f"launch {number} cannot be {state}: it is {before}")
@@ -68,7 +68,7 @@ class Table:
         gated: bool = False,
         patient: bool = False,
     ) -> bool:
-        """Enter a launch behind all others. Return whether it is ready: the caller has it then."""
+        """Enter a launch behind all others. Return whether it is ready; then the caller has it."""
         handed_out = self.window.insert(number, upstream, holds, gated, patient)
         if not handed_out:
             self.go(number, "pending" if number in self.window else "held")
@@ -77,18 +77,18 @@ class Table:
         return bool(handed_out)
 
     def start(self, number: int) -> None:
-        """Note that something that executes launches has it."""
+        """Note that a launch was handed to its route."""
         self.go(number, "executing")
 
     def end(self, number: int, failed: bool) -> None:
-        """Note the end of a launch, well or not."""
+        """Note the end of a launch, and whether it failed."""
         self.go(number, "failed" if failed or number in self._lost else "ended")
         self._give_up(number)
         self.retired.append(number)
         self._let_stand_ins_end()
 
     def never_ran(self, number: int, upstream: Iterable[int]) -> None:
-        """Note that a launch will not run: what it follows stands in for it."""
+        """Note that a launch will not run: its upstream replaces it."""
         self.go(number, "never ran")
         left = tuple(one for one in self.expand(upstream) if one in self.states and one != number)
         self._give_up(number)
@@ -99,18 +99,18 @@ class Table:
         self._let_stand_ins_end()
 
     def expand(self, upstream: Iterable[int]) -> tuple[int, ...]:
-        """Return the same upstream, with stand-ins for launches that never ran."""
+        """Return the upstream, with launches that never ran replaced."""
         found: dict[int, None] = {}
         for number in upstream:
             found.update(dict.fromkeys(self._stand_ins.get(number, (number,))))
         return tuple(found)
 
     def open_gate(self, number: int) -> None:
-        """Note that what a launch was gated on has come."""
+        """Note that the event that a launch was gated on has come."""
         self._hand_out(self.window.open_gate(number))
 
     def lose(self, number: int) -> None:
-        """Note that a failure has reached a launch: however it ends, it has failed."""
+        """Note that a failure has reached a launch: whatever its end, it has failed."""
         self._lost.add(number)
 
     def next_ready(self) -> int:
@@ -124,7 +124,7 @@ class Table:
         self._hand_out(self.window.done(number))
 
     def _hand_out(self, numbers: list[int]) -> None:
-        """Launches are ready, and others may have come into the window behind them."""
+        """Note that launches are ready, and let others into the window behind them."""
         for number, state in list(self.states.items()):
             if state == "held" and number in self.window and number not in numbers:
                 self.go(number, "pending")

@@ -1,20 +1,20 @@
 """The window: in order in, out of order out. Pure: events in, launches to dispatch out.
 
-In: launches in program order with their upstream (`insert`), and what became of them (`done`,
-`open_gate`). Out: lists of launch numbers to dispatch now, in a fixed order. The window knows
-nothing of bytes, queues, threads or clocks.
+Input: launches in program order with their upstream (`insert`), and events about them (`done`,
+`open_gate`). Output: lists of launch numbers to dispatch now, in a fixed order. The window knows no
+bytes, queues, threads or clocks.
 
-A launch's life: **waiting** outside a full window, **pending** inside until nothing holds it,
-**executing** once handed out, **retired** at `done`, which frees its slot. What holds a launch
-depends on the launches it follows, and on itself:
+A launch's life: **waiting** outside a full window, **pending** inside while something holds it,
+**executing** once handed out, **retired** at `done`, which frees its slot. Its kind and its
+upstream decide what holds it:
 
 - a launch that `holds` (a host task) holds its dependants until it is done;
 - any other holds them only until it is dispatched: the driver then waits on its event;
-- but a `patient` launch (a host task, for which no driver waits, and every launch under the policy
-  `ready_first`) is held by all it follows until they are done.
+- a `patient` launch is held by all its upstream until that is done. It is a host task, for which no
+  driver waits, or any launch under the policy `ready_first`.
 
-Invariant: a launch is handed out once, after everything upstream of it was handed out, and after
-everything upstream that holds was done; a patient one after everything upstream was done.
+Invariant: a launch is handed out once, after all its upstream was handed out, and after all
+upstream that holds was done; a patient one after all its upstream was done.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Window:
             raise ValueError(f"a window needs at least one slot, got {size}")
         self.size = size
         self.slots: dict[int, _Slot | None] = {}
-        """None stands for a launch that executes and holds nobody: the common case, made cheap."""
+        """None: the launch executes and holds no other, the common case, made cheap."""
         self.watched: set[int] = set()
         """Slots that are more than None."""
         self.waiting: deque[tuple[int, tuple[int, ...], bool, bool, bool]] = deque()
-        """Launches outside the window, as `insert` was told of them."""
+        """Launches outside the window, with the arguments of `insert`."""
         self._executing = 0
         self.most = 0
         self.full = 0
@@ -61,17 +61,17 @@ class Window:
 
     @property
     def outside(self) -> int:
-        """Launches that wait for a free slot."""
+        """Return how many launches wait for a free slot."""
         return len(self.waiting)
 
     @property
     def held(self) -> int:
-        """Launches not handed out yet."""
+        """Return how many launches are not handed out yet."""
         return len(self.slots) - self._executing + len(self.waiting)
 
     @property
     def occupied(self) -> int:
-        """Slots in use."""
+        """Return how many slots are in use."""
         return len(self.slots)
 
     def insert(
@@ -82,7 +82,7 @@ class Window:
         gated: bool = False,
         patient: bool = False,
     ) -> list[int]:
-        """A launch enters behind all others. `gated`: also held until `open_gate(number)`."""
+        """Enter a launch behind all others. `gated`: also held until `open_gate(number)`."""
         if self.waiting or not self.has_room():
             self.waiting.append((number, tuple(upstream), holds, gated, patient))
             self.full += 1
@@ -102,7 +102,7 @@ class Window:
         return handed_out
 
     def done(self, number: int) -> list[int]:
-        """The launch ended, well or not: its slot is free, its dependants no longer wait for it."""
+        """Note the end of a launch: its slot is free, and its dependants no longer wait for it."""
         slot = self.slots.pop(number)
         if slot is None or slot.executing:
             self._executing -= 1
@@ -118,18 +118,18 @@ class Window:
         return handed_out
 
     def admit(self) -> list[int]:
-        """Launches from outside enter, as far as there is room."""
+        """Let launches from outside enter, as far as there is room."""
         handed_out: list[int] = []
         while self.waiting and self.has_room():
             self._enter(*self.waiting.popleft(), handed_out)
         return handed_out
 
     def has_room(self) -> bool:
-        """Whether a launch that comes now may enter, if nobody waits outside."""
+        """Tell whether a new launch may enter, if none waits outside."""
         return self.size is None or self.occupied < self.size
 
     def open_gate(self, number: int) -> list[int]:
-        """What the launch was gated on has come. Launches outside the window keep it in mind."""
+        """Note that a launch's gate is open. Launches outside the window remember it."""
         handed_out: list[int] = []
         slot = self.slots.get(number)
         if slot is not None:
@@ -180,7 +180,7 @@ class Window:
             self._hand_out(slot, handed_out)
 
     def _hand_out(self, slot: _Slot, handed_out: list[int]) -> None:
-        """Dispatch a slot, and after it whatever waited only for its dispatch."""
+        """Dispatch a slot, and then the slots that waited only for its dispatch."""
         ready = deque([slot])
         while ready:
             slot = ready.popleft()
