@@ -1,1 +1,1 @@
-"""Run and time the benchmarks: what is measured, in which turns, of which sources."""
+"""Run and time the benchmarks: the measurements, their turns, and their sources."""

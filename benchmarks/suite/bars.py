@@ -1,7 +1,7 @@
-"""Hold a figure against its bar: what it has to reach.
+"""Bars: compare a figure with the value that it has to reach.
 
-A benchmark's function `bars` makes these rows from what was measured. They are made anew for every
-table, so that a bar never depends on the day its figure was measured.
+A benchmark's function `bars` makes these rows from its measurements. They are made again for every
+table, so that a bar never depends on the day of the measurement.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ def target(
     unit: str = "",
     around: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A figure beside what it has to reach. `sense`: 'at most', 'below', 'at least' or 'is'.
+    """Return a figure with its bar. `sense`: 'at most', 'below', 'at least' or 'is'.
 
-    A value of None: not measured. A limit of None: nothing has to be reached, and the figure stands
-    there to be compared. `around`: a `spread` whose quartiles go along.
+    `value` None: not measured. `limit` None: there is no bar, and the figure is for comparison.
+    `around`: a `spread`, whose quartiles are added.
     """
     met = limit is None or (value is not None and _SENSES[sense](value, limit))
     return {

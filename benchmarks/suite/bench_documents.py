@@ -1,9 +1,9 @@
-"""Documents of ``acs-cl bench`` as files: read, checked, and those of a folder.
+"""Documents of ``acs-cl bench`` as files: read and check them, one or a whole folder.
 
-In: places of JSON files, which anybody may have written, or changed. Out: documents as
+Input: paths of JSON files, which may have been changed by hand. Output: documents as
 `contest.measure` makes them, or a `UsageError` that names the file and the place in it.
 
-Invariant: what was read here has every value that tables and pictures use, of the type they expect.
+Invariant: a document that was read has every value that tables and pictures use, of the right type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NUMBER = (int, float)
 
 
 class Each(NamedTuple):
-    """Of an object with any names: what belongs to each of them."""
+    """The shape of each value of an object with any names."""
 
     shape: Any
 
@@ -63,11 +63,11 @@ SHAPE = {
         }
     ),
 }
-"""What a document has at least: types, objects with these names, or lists of some such values."""
+"""The least contents of a document: types, objects with these names, or lists of such values."""
 
 
 def load(path: Path) -> Document:
-    """A document that was written before; `UsageError` for anything else."""
+    """Read a document; raise `UsageError` for anything else."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -86,7 +86,7 @@ def load(path: Path) -> Document:
 
 
 def collected(folder: Path) -> list[Document]:
-    """All results in a folder; files of other kinds and broken ones are passed over, and named."""
+    """Return all results in a folder. Other and broken files are named and left out."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: there is no such folder")
     found = []
@@ -101,8 +101,8 @@ def collected(folder: Path) -> list[Document]:
 
 
 def check_alike(old: Document, preset: str, seed: int, workloads: list[str]) -> None:
-    """`UsageError` if a new result has nothing to compare with in an old one: other sizes and
-    inputs are other programs."""
+    """Raise `UsageError` if a new result cannot be compared with an old one, because sizes or
+    inputs differ."""
     for what, value in (("preset", preset), ("seed", seed)):
         if old[what] != value:
             raise UsageError(f"--compare: the old result has {what} {old[what]}, not {value}")
@@ -114,7 +114,7 @@ def check_alike(old: Document, preset: str, seed: int, workloads: list[str]) -> 
 
 
 def _wrong(value: Any, shape: Any, where: str) -> str:
-    """What is not as it should be, in a sentence; empty if nothing is."""
+    """Describe the first wrong value. Empty: there is none."""
     if isinstance(shape, list):
         if not isinstance(value, list) or not value:
             return f"{where}: expected a list of at least one, got {value!r:.40}"

@@ -1,14 +1,15 @@
 """Synthetic graphs here and in CUDA C++, on one card, in one run.
 
-In: names of synthetic workloads, a preset, backends. Out: microseconds per task of the contestants
-of `acs-cl bench` beside those of `graphs.cu`: one stream, several streams with events, a CUDA Graph
-that is new each time (its parts are in the JSON), and one that is launched again.
+Input: names of synthetic workloads, a preset, backends. Output: microseconds per task of the
+contestants of `acs-cl bench` beside those of `graphs.cu`. These are one stream, several streams
+with events, a CUDA Graph that is new each time (its parts are in the JSON), and one that is
+launched again.
 
 Needs a CUDA compiler, `nvcc`, and a card that both CUDA and OpenCL know. Each workload is measured
-there and here before the next one, and written to the JSON at once, so that a run that is cut off
-has measured something.
+there and here before the next one, and written to the JSON at once. So a run that is cut off keeps
+its results.
 
-Invariant: who computes something else than the reference is not timed, here as there.
+Invariant: a contestant with wrong results is not timed, here or there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from acs_cl.benchmarks.workloads.workload import Workload
 
 
 def growing(plan: Plan) -> Iterator[dict[str, Any]]:
-    """The document of `acs-cl bench` after each workload, with `cuda` beside it."""
+    """Return the document of `acs-cl bench` after each workload, with `cuda` added."""
     start = perf_counter()
     say("the program in CUDA is compiled", 0.0)
     with cuda_graphs.Program() as program:

@@ -1,10 +1,10 @@
 """Time the static networks in PyTorch and here, in one run.
 
-In: the name of a network and a preset. Out: the time of an inference for each contestant: those of
-`peers.torch_networks`, and those of `acs-cl bench` on an OpenCL device. All compute the same
-function with the same weights, in single precision, and take turns.
+Input: the name of a network and a preset. Output: the time of an inference for each contestant:
+those of `peers.torch_networks`, and those of `acs-cl bench` on an OpenCL device. All compute the
+same function with the same weights, in single precision, interleaved.
 
-Invariant: who computes something else than the reference is reported as failed, and not timed.
+Invariant: a contestant with wrong results is reported as failed, and not timed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def measure(
 def _theirs(
     torch: Any, network: Network, expected: Results, failed: dict[str, str]
 ) -> tuple[Timers, dict[str, float]]:
-    """Give timers of PyTorch's ways, checked, and what it took to make their graphs."""
+    """Return timers of PyTorch's methods, checked, and the times to make their graphs."""
     timers: Timers = {}
     build_ms: dict[str, float] = {}
     for way, make in inferences(torch, network).items():
@@ -88,7 +88,7 @@ def _theirs(
             for _ in range(WARM):
                 sample()
             complaint = wrong(inference.results(), expected)
-        except RuntimeError as error:  # PyTorch's, as a rule: out of memory, or no capture
+        except RuntimeError as error:  # PyTorch's, usually: out of memory, or no capture
             complaint = str(error)
         if complaint:
             failed[way] = complaint
@@ -103,7 +103,7 @@ def _theirs(
 def _ours(
     plan: Plan, workload: Workload, expected: Results, failed: dict[str, str]
 ) -> Iterator[Timers]:
-    """Give timers of the contestants of `acs-cl bench`, checked; none without an OpenCL device."""
+    """Return checked timers of the contestants of `acs-cl bench`; none without an OpenCL device."""
     if plan.device is None:
         yield {}
         return
@@ -113,7 +113,7 @@ def _ours(
 
 
 def compared(samples: Mapping[str, Sequence[Sample]]) -> dict[str, Any]:
-    """Times of each, and how many times faster than eager PyTorch it was in the same turns."""
+    """Return the times of each, and its speed-ups over eager PyTorch in the same turns."""
     rows = {}
     for name, taken in samples.items():
         rows[name] = {

@@ -1,27 +1,27 @@
-"""How fast a program could be on a device if launches were free: its critical path and its work.
+"""Bounds: how fast a program could be on a device with free launches, by critical path and work.
 
-In: slices of traced runs on backend `serial`, where each kernel has the device to itself, and what
-a kernel takes there that does nothing. Out: a `Bound`.
+Input: slices of traced runs on backend `serial`, where each kernel has the device to itself, and
+the time of an empty kernel there. Output: a `Bound`.
 
-A bound that something measured goes below is none. So whatever a schedule might save is taken off:
+No measurement may be faster than a bound. So everything that a schedule might save is subtracted:
 
-- what a kernel that does nothing takes, of each kernel, since it is the driver's and not the work;
-- of a kernel's work all that its groups leave free of the device's *capacity*, the groups that may
-  run at once. On a GPU a compute unit runs many groups, so a kernel with few of them leaves nearly
-  all to others.
+- the time of an empty kernel from each kernel, since it is the driver's and not work;
+- from a kernel's work, the part of the device's *capacity* that its groups leave free. Capacity is
+  the number of groups that may run at once. On a GPU a compute unit runs many groups, so a small
+  kernel leaves nearly all to others.
 
-Where the device lets go of one compute unit, the same run there tells the work better: units that
-wait for the last group of a kernel, or to be woken for the next one, do other work meanwhile.
+If the device offers a single compute unit, the same run there gives a better measure of the work.
+On the whole device, units that wait for a kernel's last group, or for the next kernel, could do
+other work.
 
-What is left can be wrong: kernels may find more in caches beside each other than alone. `held`
-compares a bound with what was measured, and who writes results takes it back where it does not
-hold.
+A bound can still be wrong: kernels may find more in caches beside each other than alone. `held`
+compares a bound with the measurements, and results leave out a bound that does not hold.
 
-Transfers between host and device take nothing of the device's capacity, but each direction takes
-one at a time.
+Transfers between host and device use none of the device's capacity, but each direction does one at
+a time.
 
-Invariant: edges are those of the bytes in the slices, found by the library's own definition of a
-hazard, with nothing forgotten.
+Invariant: edges come from the bytes in the slices, by the library's own definition of a hazard, and
+none is left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DIRECTIONS = ("write", "read")
 
 
 class Bound(NamedTuple):
-    """Milliseconds, but for the counts."""
+    """Milliseconds, except the counts."""
 
     launches: int
     edges: int
@@ -47,30 +47,30 @@ class Bound(NamedTuple):
     critical_ms: float
     work_ms: float
     moved_ms: float
-    """All transfers of the direction that takes longer, one after the other."""
+    """Sum of all transfers in the direction that takes longer."""
     busy_ms: float
-    """All kernels one after the other, as they are."""
+    """Sum of all kernels' times, as they are."""
     empty_us: float
-    """Of a kernel that does nothing, which is taken off each."""
+    """Time of an empty kernel, which is subtracted from each."""
     groups: dict[str, float]
-    """Of the kernels: quantiles, and the share of those that are smaller than the device."""
+    """Groups of the kernels: quantiles, and the share of kernels smaller than the device."""
     unit_ms: float | None
-    """All kernels one after the other on one compute unit, where that was measured."""
+    """Sum of all kernels' times on one compute unit, if that was measured."""
 
     @property
     def least_ms(self) -> float:
-        """No schedule is faster."""
+        """Return the bound: no schedule is faster."""
         return max(self.critical_ms, self.work_ms, self.moved_ms)
 
     @property
     def limit(self) -> str:
-        """Which of the three it is."""
+        """Return which of the three it is."""
         if self.moved_ms > max(self.critical_ms, self.work_ms):
             return "transfers"
         return "critical path" if self.critical_ms >= self.work_ms else "work"
 
     def held(self, fastest_ms: float | None) -> dict[str, Any]:
-        """For JSON. Without the bound, and with what went below it, if something measured did."""
+        """Return plain values for JSON. A faster measurement, if any, replaces the bound."""
         plain = {**self._asdict(), "least_ms": self.least_ms, "limit": self.limit}
         if fastest_ms is not None and fastest_ms < self.least_ms:
             plain |= {"least_ms": None, "refuted_by_ms": fastest_ms}
@@ -78,7 +78,7 @@ class Bound(NamedTuple):
 
 
 class Device(NamedTuple):
-    """What the kernels ran on."""
+    """The device that the kernels ran on."""
 
     units: int
     capacity: int
@@ -87,7 +87,7 @@ class Device(NamedTuple):
 
 
 def bound(slices: Sequence[Slice], device: Device, narrow: Sequence[Slice] = ()) -> Bound:
-    """The bound of one step. `narrow`: the same launches on one of the compute units."""
+    """Return the bound of one step. `narrow`: the same launches on one of the compute units."""
     slices = sorted(slices, key=lambda one: one.number)
     on_one = [_ms(one) for one in sorted(narrow, key=lambda one: one.number)]
     hazards = core.native.Hazards()
@@ -129,7 +129,7 @@ def _ms(one: Slice) -> float:
 
 
 def fastest(runs: Sequence[Sequence[Slice]]) -> list[Slice]:
-    """The last of several runs of the same launches, each launch with its shortest time."""
+    """Return the last of several runs of the same launches, each launch with its shortest time."""
     runs = [sorted(run, key=lambda one: one.number) for run in runs]
     last = runs[-1]
     alike = [run for run in runs if [one.name for one in run] == [one.name for one in last]]

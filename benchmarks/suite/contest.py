@@ -1,16 +1,15 @@
 """``acs-cl bench``: the workloads on every backend, beside PyOpenCL by itself and by hand.
 
-In: which workloads, in which size, on which device and backends. Out: a table, one JSON document
-that describes itself, and pictures.
+Input: workloads, their size, device and backends. Output: a table, one JSON document that describes
+itself, and pictures.
 
-All contestants of a workload are built first, and checked against the reference: one whose results
-are wrong is reported as failed, and not timed. Those left take turns. The baseline is the faster of
-`serial` and PyOpenCL by itself on one in-order queue. The expert is the best of several numbers of
-queues by hand and of one plain queue. Time is that from the first launch of a step
-to the end of the last.
+All contestants of a workload are built first, and checked against the reference. One with wrong
+results is reported as failed, and not timed. The others are interleaved. The baseline is the faster
+of `serial` and PyOpenCL by itself on one in-order queue. The expert is the best of several numbers
+of queues by hand and of one plain queue. Times go from the first launch of a step to the end of the
+last.
 
-Invariant: every ratio is one of times from the same run, taken in turns; slow-downs are printed
-like speed-ups.
+Invariant: every ratio compares interleaved times of one run; slow-downs are printed like speed-ups.
 """
 
 from __future__ import annotations
@@ -51,13 +50,14 @@ ABOUT = (
 
 
 def measure(plan: Plan, say: Say) -> dict[str, Any]:
-    """The document of a run."""
+    """Return the document of a run."""
     *_, document = growing(plan, say)
     return document
 
 
 def growing(plan: Plan, say: Say) -> Iterator[dict[str, Any]]:
-    """The document of a run, after each workload: what is cut off has measured something."""
+    """Return the document of a run after each workload, so that a run that is cut off keeps its
+    results."""
     deadline = Deadline(plan.within_s)
     devices.repair(plan.device)
     there = machine(plan.device)
@@ -86,17 +86,17 @@ def growing(plan: Plan, say: Say) -> Iterator[dict[str, Any]]:
         run = documents.Run(there["commit"], there["sources"], there["date"], around)
         found[workload.name]["run"] = run._asdict()
         left_out.remove(workload.name)
-        # a copy: who keeps it when the next workload is cut off has one that is whole
+        # a copy: it stays complete if the next workload is cut off
         yield document | {"workloads": dict(found), "left_out": list(left_out)}
 
 
 def _within(say: Say, name: str, index: int, count: int) -> Say:
-    """For one of `count` workloads."""
+    """Return a `say` for one of `count` workloads."""
     return lambda text, share: say(f"{name}: {text}", (index + share) / count)
 
 
 def one(plan: Plan, workload: Workload, say: Say) -> dict[str, Any]:
-    """What there is to say of one workload."""
+    """Measure one workload."""
     size = workload.presets[plan.preset]
     say("reference", 0.0)
     start = perf_counter()
@@ -132,7 +132,7 @@ def one(plan: Plan, workload: Workload, say: Say) -> dict[str, Any]:
 
 
 def compared(samples: Mapping[str, Sequence[Sample]], limits: Bound) -> dict[str, Any]:
-    """Each contestant beside the baseline: the faster of those that may be it."""
+    """Compare each contestant with the baseline: the faster of the possible ones."""
     medians = {name: quantile([s.total for s in taken], 0.5) for name, taken in samples.items()}
     possible = [name for name in BASELINES if name in medians]
     if not possible:
@@ -155,13 +155,13 @@ def compared(samples: Mapping[str, Sequence[Sample]], limits: Bound) -> dict[str
 
 
 def fastest_ms(samples: Mapping[str, Sequence[Sample]]) -> float | None:
-    """The best median of all contestants."""
+    """Return the best median of all contestants."""
     medians = [quantile([s.total for s in taken], 0.5) * 1e3 for taken in samples.values()]
     return min(medians, default=None)
 
 
 def _where(contestant: Contestant) -> dict[str, Any]:
-    """What ran where, and why."""
+    """Return which kernels ran where, and why."""
     if not isinstance(contestant.platform, acs.Runtime):
         return {}
     stats = contestant.platform.stats()
@@ -176,7 +176,7 @@ def _plain(size: Any) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """Plain values only."""
+    """Convert to plain values."""
     if isinstance(value, Mapping):
         return {str(key): _json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

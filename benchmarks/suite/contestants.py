@@ -1,7 +1,7 @@
 """Build the contestants of a workload: every backend, PyOpenCL by itself, and queues by hand.
 
-A contestant whose results are wrong is reported as failed, and never timed. So each one is built
-first and compared with the reference, before any of them is timed.
+A contestant with wrong results is reported as failed, and never timed. So each one is built first
+and compared with the reference, before any is timed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from acs_cl.benchmarks.workloads.expert import TRIED, Queues, overlaps_in_one
 from acs_cl.benchmarks.workloads.workload import Results, Run, Workload, differences
 
 MORE = 4
-"""Steps between those that are checked, where they are not long."""
+"""Extra steps between the checked ones, unless steps are long."""
 
 LONG_S = 0.2
-"""A long step: its kernels are not those that a scheduler is for."""
+"""A long step: its kernels are too long for a scheduler."""
 
 BARE, SERIAL, EXPERT, REPLAY, HOST_GATES = "bare", "serial", "expert", "replay", "host gates"
 
@@ -33,15 +33,15 @@ BASELINES = (BARE, SERIAL)
 ON_HOST = ("out_of_order", "lanes")
 
 BY_HOST = {name: f"{name}, {HOST_GATES}" for name in ON_HOST}
-"""Backends of the host, and what their run is called in which the host decides, as the expert's
-does: it launches what is open alone."""
+"""Backends of the host, and their names in runs in which the host decides, as the expert's does: it
+launches open gates only."""
 
 Say = Callable[[str, float], None]
-"""Hears what is done at the moment, and which share of all has been done."""
+"""Gets the present step, and the share that is done."""
 
 
 class Plan(NamedTuple):
-    """What is to be measured."""
+    """The plan of a measurement."""
 
     device: cl.Device
     workloads: Sequence[Workload]
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     runs: int = 7
     seed: int = 0
     within_s: float = inf
-    """After so many seconds no workload is begun that would probably end later."""
+    """After this many seconds no workload is begun that would probably end later."""
 
 
 class Contestant(NamedTuple):
@@ -59,7 +59,7 @@ class Contestant(NamedTuple):
     platform: Any
     run: Run
     ready_s: float = 0.0
-    """What it took to build and to check it."""
+    """The time to build and to check it."""
 
 
 class Sample(NamedTuple):
@@ -70,7 +70,7 @@ class Sample(NamedTuple):
 
 
 def best_expert(rows: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """What an expert would keep, of all that was tried: queues by hand, or one plain queue."""
+    """Return the best of the expert's attempts: queues by hand, or one plain queue."""
     tried = [name for name in rows if name.startswith(EXPERT)]
     if not tried:
         return None
@@ -86,7 +86,7 @@ def contestants(
     failed: dict[str, str],
     say: Say,
 ) -> Iterator[dict[str, Contestant]]:
-    """All that give the right results; what is wrong with the others is in `failed`."""
+    """Return all contestants with the right results; `failed` gets the errors of the others."""
     ready: dict[str, Contestant] = {}
     runtimes: list[acs.Runtime] = []
     makers = _makers(plan, workload, runtimes)
@@ -143,7 +143,7 @@ def _makers(
         return Contestant(found.platform, Replay(found.platform, found.run))
 
     makers: dict[str, Callable[[], Contestant]] = {BARE: bare}
-    # serial is the baseline, so it gets whichever way to decide is better for it
+    # serial is the baseline, so it gets the better of both ways to decide
     makers |= {name: on(name, plain if name == SERIAL else workload.make) for name in plan.backends}
     if workload.host_decided is not None:
         for name in ("auto", *ON_HOST):
@@ -157,7 +157,7 @@ def _makers(
 
 
 def experts(device: cl.Device) -> dict[str, int | None]:
-    """What an expert tries, and in how many queues; None: in one out-of-order queue."""
+    """Return the expert's attempts with their queues. None: one out-of-order queue."""
     there: dict[str, int | None] = {
         f"{EXPERT}, {lanes} lane{'s' * (lanes > 1)}": lanes for lanes in TRIED
     }
@@ -174,13 +174,13 @@ class Replay:
         self.reset, self.results = run.reset, run.results
 
     def step(self) -> None:
-        """All of it again."""
+        """Replay the step."""
         self._graph.replay()
 
 
 def _check(contestant: Contestant, workload: Workload, expected: Results) -> str:
-    """Two steps from the same beginning, results compared; then what is built behind the back of
-    the program is waited for, and a third one."""
+    """Compare the results of two steps from the same beginning. Then wait for background builds,
+    and check a third step."""
     platform, run, _ = contestant
     for turn in range(3):
         run.reset()
@@ -193,7 +193,7 @@ def _check(contestant: Contestant, workload: Workload, expected: Results) -> str
         if wrong:
             return wrong
         if turn and isinstance(platform, acs.Runtime):
-            # a kernel has to be used some times to be built in, and the core learns it anew then
+            # a kernel is built in after some launches, and then the core plans it again
             for waits in (platform.prebuild, platform.finish):
                 for _ in range(more):
                     run.reset()
@@ -204,7 +204,7 @@ def _check(contestant: Contestant, workload: Workload, expected: Results) -> str
 
 
 def timer(contestant: Contestant) -> Callable[[], Sample]:
-    """Takes one sample."""
+    """Return a function that takes one sample."""
     platform, run, _ = contestant
 
     def sample() -> Sample:

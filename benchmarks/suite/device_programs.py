@@ -1,8 +1,8 @@
-"""Programs for several devices: no line of them knows how many there are.
+"""Programs for several devices, which do not know how many devices there are.
 
-In: a runtime and a share of the full sizes. Out: a step, and what it has computed. Large data is
-made on the device, so that a program starts quickly. Launches are written so that parts of them
-touch ranges that are known: an item or a group for each row or chunk.
+Input: a runtime and a share of the full sizes. Output: a step, and its results. Large data is made
+on the device, so that a program starts quickly. Parts of each launch touch known ranges: there is
+an item or a group for each row or chunk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ... import Array, Program, Runtime
 from ...records import HostArray
 
 Step = tuple[Callable[[], object], Callable[[], HostArray]]
-"""One step of a program, and what it has computed."""
+"""One step of a program, and a function that returns its results."""
 
 JACOBI = """
 kernel void jacobi(global const float *x, global float *y, int n)
@@ -103,7 +103,7 @@ _ADDED_UP = """    sums[me] = sum;
     }
     if (me == 0) y[row] = sums[0];
 }"""
-"""How a group adds up a row."""
+"""Code of a group that adds up a row."""
 MATRIX = (
     """
 kernel void fill(global float *a, int n)
@@ -141,12 +141,12 @@ kernel void times(global const int *columns, global const float *values, global 
 
 
 def _about(full: float, scale: float, unit: int) -> int:
-    """A size of the full one, in whole units."""
+    """Return a share of the full size, in whole units."""
     return max(unit, int(full * scale) // unit * unit)
 
 
 def jacobi(runtime: Runtime, scale: float) -> Step:
-    """Sweeps over a square."""
+    """Return sweeps over a square."""
     n = _about(16384, scale**0.5, 32)
     program = runtime.build(JACOBI)
     line = np.random.default_rng(1).random(2 * n, np.float32)
@@ -161,7 +161,7 @@ def jacobi(runtime: Runtime, scale: float) -> Step:
 
 
 def black_scholes(runtime: Runtime, scale: float) -> Step:
-    """Ten independent sets of options."""
+    """Return ten independent sets of options."""
     n = _about(1 << 27, scale, 64)
     program = runtime.build(BLACK_SCHOLES)
     some = np.random.default_rng(2).uniform(40, 80, min(n, 1 << 20)).astype(np.float32)
@@ -176,7 +176,7 @@ def black_scholes(runtime: Runtime, scale: float) -> Step:
 
 
 def product(runtime: Runtime, scale: float) -> Step:
-    """A product of square matrices, in blocks."""
+    """Return a product of square matrices, in blocks."""
     n = _about(8192, scale ** (1 / 3), 32)
     program = runtime.build(PRODUCT)
     values = np.random.default_rng(3).integers(-2, 3, (2, n, n), np.int8).astype(np.float32)
@@ -185,7 +185,7 @@ def product(runtime: Runtime, scale: float) -> Step:
 
 
 def bodies(runtime: Runtime, scale: float) -> Step:
-    """Forces between all pairs, and moves."""
+    """Return forces between all pairs, and moves."""
     n = _about(262144, scale**0.5, 64)
     program = runtime.build(BODIES)
     x = runtime.array(np.random.default_rng(4).random(n, np.float32))
@@ -199,7 +199,7 @@ def bodies(runtime: Runtime, scale: float) -> Step:
 
 
 def vec(runtime: Runtime, scale: float) -> Step:
-    """The sum of differences of squares."""
+    """Return the sum of differences of squares."""
     n = _about(1 << 28, scale, CHUNK)
     program = runtime.build(VECTORS)
     some = np.random.default_rng(5).random(min(n, 1 << 20), np.float32)
@@ -222,7 +222,7 @@ def _matrix(runtime: Runtime, n: int) -> tuple[Program, Array]:
 
 
 def matrix_vector(runtime: Runtime, scale: float) -> Step:
-    """A large matrix times a vector."""
+    """Return a large matrix times a vector."""
     n = _about(46080, scale**0.5, 256)
     program, a = _matrix(runtime, n)
     x, y = runtime.array(np.random.default_rng(6).random(n, np.float32)), runtime.empty(n)
@@ -230,7 +230,7 @@ def matrix_vector(runtime: Runtime, scale: float) -> Step:
 
 
 def conjugate_gradients(runtime: Runtime, scale: float) -> Step:
-    """Steps of conjugate gradients on a dense matrix."""
+    """Return steps of conjugate gradients on a dense matrix."""
     n = _about(46080, scale**0.5, 256)
     matrix, a = _matrix(runtime, n)
     vectors = runtime.build(VECTORS)
@@ -261,7 +261,7 @@ def conjugate_gradients(runtime: Runtime, scale: float) -> Step:
 
 
 def sparse(runtime: Runtime, scale: float) -> Step:
-    """A sparse matrix times a vector, which is normalised then."""
+    """Return a sparse matrix times a vector, which is then normalised."""
     n = _about(1 << 21, scale, 256)
     program, vectors = runtime.build(SPARSE), runtime.build(VECTORS)
     columns, values = runtime.empty((n, 256), np.int32), runtime.empty((n, 256))

@@ -1,10 +1,10 @@
-"""Committed results: read, checked, and each figure with the run that it is of.
+"""Committed results: read, checked, and each figure with its run.
 
-In: folders of JSON files, as `run.py --json` and `acs-cl bench --json` write them and `merge` joins
-them. Out: documents, and for each benchmark or workload in them the `Run` it was measured in.
+Input: folders of JSON files, as `run.py --json` and `acs-cl bench --json` write them and `merge`
+joins them. Output: documents, and the `Run` of each benchmark or workload in them.
 
-Results of several runs may stand in one file. A reader has to see then which commit each figure is
-of, so each part may carry a run of its own; without one it is of the document's.
+One file may have results of several runs, and a reader has to see the commit of each figure. So
+each part may have a run of its own; otherwise it belongs to the document's.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import Any, NamedTuple
 
 VERSION = 1
 FIGURES, SUITE = "acs_cl_benchmarks", "acs_cl_bench"
-"""The key by which the two kinds of documents are known; its value is the version."""
+"""The key of each kind of document; its value is the version."""
 PARTS = {FIGURES: "benchmarks", SUITE: "workloads"}
 
 INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C has ended, as shells have it."""
+"""Exit status of a command that Ctrl-C has ended, as in shells."""
 
 Document = dict[str, Any]
 
 
 class ResultError(Exception):
-    """Results or pages that cannot be used, and why."""
+    """Results or pages that cannot be used, with the reason."""
 
 
 class Run(NamedTuple):
-    """When a part of a document was measured, of which sources, and on how steady a machine."""
+    """The run of a part: its time, its sources, and the machine noise."""
 
     commit: str
     sources: str
@@ -60,12 +60,12 @@ def write(path: str | Path, document: Mapping[str, Any]) -> None:
     whole = path.resolve()
     new = whole.with_name(f"{whole.name}.new")
     new.write_text(text, encoding="utf-8")
-    new.replace(whole)  # so that there is always a whole one
+    new.replace(whole)  # so that there is always a complete file
 
 
 def last_written(growing: Iterable[Document], place: str | Path | None) -> Document:
-    """Write each document as soon as it is there, so that a run that is cut off has left what it
-    measured; give the last one. Ctrl-C ends the run, and keeps what there is."""
+    """Write each document as soon as it exists, so that a run that is cut off keeps its results;
+    return the last one. Ctrl-C ends the run and keeps the results."""
     document: Document | None = None
     try:
         for document in growing:
@@ -84,12 +84,12 @@ def last_written(growing: Iterable[Document], place: str | Path | None) -> Docum
 
 
 def exit_code(document: Document, code: int) -> int:
-    """That of a command which has told of a document."""
+    """Return the exit code of a command that has reported a document."""
     return INTERRUPTED if document.get("interrupted") else code
 
 
 def of_kind(folder: Path, kind: str) -> dict[str, Document]:
-    """The documents of one kind in a folder, by file name."""
+    """Return the documents of one kind in a folder, by file name."""
     found = {}
     for path in sorted(folder.glob("*.json")):
         document = read(path)
@@ -99,7 +99,7 @@ def of_kind(folder: Path, kind: str) -> dict[str, Document]:
 
 
 def checked(document: Document, name: str) -> Document:
-    """The document, if it is of this version and was no mere look."""
+    """Return the document, if it is of this version and not of a quick run."""
     version = document[kind_of(document)]
     if version != VERSION:
         raise ResultError(f"{name}: version {version!r} of the format, expected {VERSION}")
@@ -109,7 +109,7 @@ def checked(document: Document, name: str) -> Document:
 
 
 def kind_of(document: Mapping[str, Any]) -> str:
-    """Which of the two it is; `ResultError` for anything else."""
+    """Return the kind of a document; raise `ResultError` for anything else."""
     for kind in PARTS:
         if kind in document:
             return kind
@@ -117,13 +117,13 @@ def kind_of(document: Mapping[str, Any]) -> str:
 
 
 def parts_of(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Its benchmarks, or its workloads."""
+    """Return its benchmarks, or its workloads."""
     parts: dict[str, dict[str, Any]] = document[PARTS[kind_of(document)]]
     return parts
 
 
 def run_of(document: Mapping[str, Any], part: Mapping[str, Any]) -> Run:
-    """The run that a part of it was measured in."""
+    """Return the run that measured a part of it."""
     if "run" in part:
         return Run(**part["run"])
     there = document["machine"]
@@ -132,12 +132,12 @@ def run_of(document: Mapping[str, Any], part: Mapping[str, Any]) -> Run:
 
 
 def where(machine: Mapping[str, Any]) -> tuple[str, str]:
-    """What has to be equal for figures to be of one device: its name and its driver."""
+    """Return the device's name and driver, which are equal for figures of one device."""
     return machine["device"], machine["driver"]
 
 
 def short_name(machine: Mapping[str, Any]) -> str:
-    """Of a device, for the head of a column."""
+    """Return the short name of a device, for the head of a column."""
     platform, _, device = str(machine["device"]).rpartition(" / ")
     if platform == "Portable Computing Language":
         return f"PoCL, {machine['compute_units']} CPU threads"
@@ -145,7 +145,7 @@ def short_name(machine: Mapping[str, Any]) -> str:
 
 
 def described(machine: Mapping[str, Any]) -> str:
-    """The device in a line, without what differs from run to run."""
+    """Describe the device in a line, without values that differ between runs."""
     return (
         f"{machine['device']}, driver {machine['driver']}, {machine['compute_units']} compute "
         f"units, {machine['cpus']} CPUs ({machine['cpu']}); Python {machine['python']}, PyOpenCL "
@@ -154,7 +154,7 @@ def described(machine: Mapping[str, Any]) -> str:
 
 
 def number(value: float) -> str:
-    """A figure with as many digits as tell it from zero and from its limit."""
+    """Format a figure with enough digits to tell it from zero and from its limit."""
     if float(value).is_integer():
         return f"{value:,.0f}"
     return f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.2g}"

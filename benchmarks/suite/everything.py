@@ -2,11 +2,11 @@
 
     python -m acs_cl.benchmarks everything --out FOLDER --within 540 --device NVIDIA
 
-In: a device, and sources of a commit. Out: documents in a folder, `figures.json`, `bench.json` and
-on a GPU `bench-more.json`, which `merge` takes in. Each is there as soon as its first part is.
+Input: a device, and sources of a commit. Output: documents in a folder, `figures.json`,
+`bench.json` and on a GPU `bench-more.json`, for `merge`, from their first part on.
 
-Each benchmark runs in a process of its own, so that one that fails or hangs costs only itself. What
-would probably end too late is left out, and named. The exit code is 1 if anything failed.
+Each benchmark runs in a process of its own, so that one that fails or hangs costs only itself. One
+that would probably end too late is left out, and named. The exit code is 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from acs_cl.host.progress import duration
 
 FIRST = {"overlap": 10, "scheduler": 60, "latency": 5, "builds": 60, "overhead": 60}
 FIRST |= {"native": 60, "startup": 60}
-"""What nothing is without, and seconds that each takes at most, as far as is known."""
+"""The most important benchmarks, and the longest known time of each in seconds."""
 LATER = {"bands": 30, "queue": 60, "tiles": 45, "replay": 25, "taskbench": 35, "reductions": 10}
 LATER |= {"memory": 35, "prediction": 60}
 ON_CPU = {"checking": 45, "dask": 40, "first_second": 280}
 ON_GPU = {"orders": 100, "transfers": 120, "networks": 200, "first_second": 280}
-"""Whose figures are those of CPU devices, and of GPUs."""
+"""Benchmarks for CPU devices, and for GPUs."""
 
 PRESETS, RUNS = {True: "small", False: "paper"}, {True: 11, False: 7}  # by "is a CPU"
 BENCH = "bench"
@@ -45,22 +45,22 @@ NAMES = ", ".join(sorted({BENCH, *FIRST, *LATER, *ON_CPU, *ON_GPU}))
 
 
 class Round(NamedTuple):
-    """What is asked for."""
+    """Options of the measurement."""
 
     device: str
     on_cpu: bool
     out: Path
     deadline: float
-    """By `perf_counter`."""
+    """End of the time, by `perf_counter`."""
 
     @property
     def left_s(self) -> float:
-        """Seconds until the deadline."""
+        """Return seconds until the deadline."""
         return self.deadline - perf_counter()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="benchmarks everything", description=__doc__.split("\n")[0]
     )
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _all(asked: Round, only: Sequence[str] | None) -> list[str]:
-    """What failed or was left out."""
+    """Run everything; return what failed or was left out."""
     parts: list[tuple[str, Document]] = []
 
     def figures(names: Mapping[str, int]) -> list[str]:
@@ -130,7 +130,7 @@ def _all(asked: Round, only: Sequence[str] | None) -> list[str]:
 
 
 def _figure(asked: Round, name: str, seconds: int) -> Document | None:
-    """One benchmark's document; None if it failed, or if there is no time for it."""
+    """Return one benchmark's document. None: it failed, or there is no time for it."""
     if asked.left_s < seconds:
         print(f"left out: {name} may take {seconds} s, {asked.left_s:.0f} s are left", flush=True)
         return None
@@ -143,7 +143,7 @@ def _figure(asked: Round, name: str, seconds: int) -> Document | None:
 
 
 def _bench(asked: Round, file: str, workloads: Sequence[str]) -> list[str]:
-    """Some workloads; those without time are named in the document."""
+    """Run some workloads; the document names those without time."""
     words = ["acs_cl", BENCH, *workloads, "--device", asked.device]
     words += ["--preset", PRESETS[asked.on_cpu], "--runs", str(RUNS[asked.on_cpu])]
     left_s = asked.left_s
@@ -155,7 +155,7 @@ def _bench(asked: Round, file: str, workloads: Sequence[str]) -> list[str]:
 
 
 def _ran(words: Sequence[str], seconds: float) -> bool:
-    """Whether a module ran to its end in time, without complaint."""
+    """Run a module; return whether it ended in time, without an error."""
     begin = perf_counter()
     try:
         code = subprocess.run(

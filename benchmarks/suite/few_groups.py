@@ -1,12 +1,12 @@
-"""GrCUDA's six in few groups, as its own benchmarks launch them.
+"""GrCUDA's six workloads in few groups, as its own benchmarks launch them.
 
-In: how many groups a compute unit has of a launch at most, a preset. Out: the document of `acs-cl
+Input: the most groups of a launch on a compute unit, a preset. Output: the document of `acs-cl
 bench` for each such number.
 
-The workloads have a work-item for each element, so that a kernel of a large array fills a card by
-itself and leaves nothing to gain. GrCUDA's benchmarks (github.com/necst/grcuda, in
+The workloads have a work-item for each element, so a kernel of a large array fills a card by itself
+and leaves nothing to gain. GrCUDA's benchmarks (github.com/necst/grcuda, in
 `projects/resources/python/benchmark/benchmark_wrapper.py`) launch most kernels as 8 blocks of 32
-work-items for a multiprocessor, 4 groups of 64, and let each work-item loop: such a kernel takes
+work-items for a multiprocessor, 4 groups of 64, and let each work-item loop. Such a kernel takes
 longer, and leaves room beside it. Here kernels are built with STRIDED, and launches cut.
 
 Invariant: the program, its inputs and its reference are those of the workload; every contestant of
@@ -26,14 +26,14 @@ from acs_cl.benchmarks.workloads.workload import Run, Workload
 
 VERSION = 1
 PER_UNIT = (1, 4, 16)
-"""Groups of a launch for a compute unit. GrCUDA's are 4, but for its pricings, which fill it."""
+"""Groups of a launch for a compute unit. GrCUDA's are 4, except for its pricings, which fill it."""
 
 Most = int | tuple[int, int]
 
 
 class Few:
-    """A platform whose launches have `most` groups at most, or so many of one dimension and so many
-    of others. Its kernels loop."""
+    """A platform whose launches have at most `most` groups: one limit, or one for each number of
+    dimensions. Its kernels loop."""
 
     def __init__(self, platform: Any, most: Most) -> None:
         self._platform = platform
@@ -43,16 +43,16 @@ class Few:
         return getattr(self._platform, name)
 
     def build(self, source: str) -> Any:
-        """The program, its kernels with loops."""
+        """Build the program, its kernels with loops."""
         return _Program(self, self._platform.build(source, macros={"STRIDED": 1}))
 
     def launch(self, kernel: Any, global_size: Any, local_size: Any, *args: Any, **how: Any) -> Any:
-        """An expert's."""
+        """Launch for an expert."""
         sizes = cut(global_size, local_size, self._most)
         return self._platform.launch(kernel.whole, sizes, local_size, *args, **how)
 
     def call(self, whole: Any, global_size: Any, local_size: Any, args: tuple[Any, ...]) -> Any:
-        """A program's."""
+        """Launch for a program."""
         return whole(cut(global_size, local_size, self._most), local_size, *args)
 
 
@@ -75,8 +75,8 @@ class _Kernel:
 
 
 def cut(global_size: Sequence[int], local_size: Sequence[int], most: Most) -> tuple[int, ...]:
-    """The global size of a launch of `most` groups at most, as far as its first two dimensions
-    allow: rows are given up before columns."""
+    """Return the global size of a launch of at most `most` groups, as far as its first two
+    dimensions allow: rows are given up before columns."""
     if not isinstance(most, int):
         most = most[len(global_size) > 1]
     groups = [size // group for size, group in zip(global_size, local_size, strict=True)]
@@ -88,7 +88,7 @@ def cut(global_size: Sequence[int], local_size: Sequence[int], most: Most) -> tu
 
 
 def in_few(workload: Workload, preset: str, most: int) -> Workload:
-    """The same workload; sums over groups, whose number is part of its size, are over fewer."""
+    """Return the workload with sums over fewer groups, whose number is part of its size."""
     size = workload.presets[preset]
     if "groups" in size._fields:
         size = size._replace(groups=min(size.groups, most))
@@ -105,7 +105,7 @@ def in_few(workload: Workload, preset: str, most: int) -> Workload:
 
 
 def growing(plan: Plan, per_unit: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """All documents by number, after each workload."""
+    """Return all documents by number, after each workload."""
     start = perf_counter()
     found: dict[str, Any] = {}
     for number in per_unit:

@@ -1,8 +1,8 @@
 """Join documents of one kind, device and driver into one.
 
-Figures of different sources side by side look like one measurement. So `merged` refuses results of
-no commit, and refuses parts of several commits unless that was asked for. Then each part keeps the
-run that it is of, and the tables show it.
+Figures of different sources side by side look like one measurement. So `merged` refuses results
+without a commit, and parts of several commits unless the caller allows them. Then each part keeps
+its own run, and the tables show it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from acs_cl.benchmarks.suite.documents import (
 from acs_cl.benchmarks.suite.provenance import CHANGED
 
 ALIKE = ("preset", "seed")
-"""Of workloads: what differs in these is another measurement."""
+"""Values that have to be equal, for workloads: else it is another measurement."""
 
 
 def merged(old: Document | None, new: Sequence[tuple[str, Document]], several: bool) -> Document:
-    """One document: the old one's parts, replaced by the new ones'. `new`: by file name."""
+    """Return one document: the old one's parts, replaced by the new ones'. `new`: by file name."""
     for name, document in new:
         _check(name, document)
     first = old if old is not None else new[0][1]
@@ -48,7 +48,7 @@ def merged(old: Document | None, new: Sequence[tuple[str, Document]], several: b
 
 
 def _check(name: str, document: Document) -> None:
-    """That a new document has figures, all of them of a commit."""
+    """Check that a new document has figures, all of them with a commit."""
     documents.checked(document, name)
     for part, result in parts_of(document).items():
         run = documents.run_of(document, result)
@@ -57,7 +57,7 @@ def _check(name: str, document: Document) -> None:
 
 
 def _check_alike(name: str, first: Document, document: Document) -> None:
-    """That both are of one kind, device and driver, and measured in the same way."""
+    """Check that both are of one kind, device and driver, and measured in the same way."""
     if kind_of(first) != kind_of(document):
         raise ResultError(f"{name}: expected {kind_of(first)}, got {kind_of(document)}")
     ours, theirs = documents.where(first["machine"]), documents.where(document["machine"])
@@ -69,7 +69,7 @@ def _check_alike(name: str, first: Document, document: Document) -> None:
 
 
 def _check_commits(document: Document, several: bool) -> None:
-    """That all parts are of one tree, unless several were asked for."""
+    """Check that all parts have one commit, unless several are allowed."""
     trees: dict[tuple[str, str], list[str]] = {}
     for part, result in parts_of(document).items():
         run = documents.run_of(document, result)

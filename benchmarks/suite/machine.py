@@ -1,6 +1,6 @@
-"""What figures were measured on, and how steady it was meanwhile.
+"""The machine of a measurement, and how steady it was meanwhile.
 
-In: a device. Out: plain values for JSON.
+Input: a device. Output: plain values for JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from acs_cl.benchmarks.suite.statistics import quantile
 
 
 def machine(device: cl.Device) -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Describe the machine with its device."""
     return {
         "device": devices.full_name(device),
         "kind": devices.kind(device),
@@ -34,7 +34,7 @@ def machine(device: cl.Device) -> dict[str, Any]:
 
 
 def processor() -> dict[str, Any]:
-    """The same without a device."""
+    """Describe the machine without a device."""
     found = sources()
     return {
         "cpu": _cpu(),
@@ -51,7 +51,7 @@ def processor() -> dict[str, Any]:
 
 
 def noise(rounds: int = 40) -> dict[str, Any]:
-    """How steady the machine is: a fixed piece of Python, timed again and again.
+    """Measure machine noise: a fixed piece of Python, timed again and again.
 
     `unrest` is the distance between the 10th and the 90th percentile over the median: below 0.05 on
     a quiet machine.

@@ -1,12 +1,13 @@
-"""GrCUDA's six with their transfers: a step writes all inputs and reads its outputs back.
+"""GrCUDA's six workloads with their transfers: a step writes all inputs and reads its outputs back.
 
-In: a workload of the pipelines, and where its program runs. Out: the same with transfers in each
-step. An input is uploaded right before the first launch that takes it; each output is read when all
-is launched, as GrCUDA's programs read theirs: one element, or all of it.
+Input: a workload of the pipelines, and the platform of its program. Output: the same with transfers
+in each step. An input is uploaded right before the first launch that takes it. Each output is read
+when all is launched, as GrCUDA's programs do: one element, or all of it.
 
-Values are in pinned memory where the program has put them, which is what managed memory is to a
-program of GrCUDA, or in ordinary memory, which the program may change as soon as the upload was
-asked for. An expert uploads on the queue of the launch, or has a queue for all uploads.
+Values are either in pinned memory, where the program has put them, or in ordinary memory. Pinned
+memory corresponds to the managed memory of GrCUDA's programs. Ordinary memory may be changed
+directly after the call of the upload. An expert uploads on the queue of the launch, or has a queue
+for all uploads.
 
 Invariant: the program, its sizes and its reference are the workload's.
 """
@@ -28,7 +29,7 @@ from acs_cl.devices.driver import wait_for_pinned
 FULL = 1 << 30
 """Groups of a launch that is not cut."""
 ELEMENT, ALL = "element", "all"
-"""What is read of each output."""
+"""The part of each output that is read."""
 
 
 class Moved(Few):
@@ -41,12 +42,12 @@ class Moved(Few):
         self._inputs: dict[int, tuple[Any, Any]] = {}
         self._left: dict[int, tuple[Any, Any]] = {}
         self._kept: list[Any] = []
-        """What PyOpenCL gave for transfers under way: who drops it waits for them."""
+        """PyOpenCL's objects of transfers under way: dropping one waits for it."""
         self._landings: dict[str, list[tuple[Any, Any]]] = {}
         self.is_ours = isinstance(platform, acs.Runtime)
 
     def array(self, values: Any, dtype: Any = None) -> Any:
-        """An input."""
+        """Make an input."""
         array = self._platform.array(values, dtype)
         host = self._host(array.shape, array.dtype)
         host[...] = values
@@ -55,12 +56,12 @@ class Moved(Few):
         return array
 
     def begin(self) -> None:
-        """A step begins: nothing is there yet."""
+        """Begin a step, without any inputs."""
         self._left = dict(self._inputs)
         self._kept.clear()
 
     def call(self, whole: Any, global_size: Any, local_size: Any, args: tuple[Any, ...]) -> Any:
-        """A launch, behind the uploads of what it is the first to take."""
+        """Launch, behind the uploads of inputs that no earlier launch took."""
         for arg in args:
             one = self._left.pop(id(arg), None)
             if one is not None:
@@ -68,7 +69,7 @@ class Moved(Few):
         return super().call(whole, global_size, local_size, args)
 
     def read_back(self, outputs: Sequence[Any], reads: str) -> None:
-        """Read of each what the program wants."""
+        """Read the wanted part of each output."""
         for array, host in self.landings(outputs, reads):
             if self.is_ours:
                 array.get(host, wait=False)
@@ -82,11 +83,11 @@ class Moved(Few):
             array.fill(0)
 
     def forget(self) -> None:
-        """Leave the first input out, for a test that this is noticed."""
+        """Leave the first input out, to test that this is noticed."""
         self._inputs.pop(min(self._inputs, key=lambda one: -self._inputs[one][0].nbytes))
 
     def landings(self, outputs: Sequence[Any], reads: str) -> list[tuple[Any, Any]]:
-        """What is read of each output, and where to."""
+        """Return the part of each output to read, and its target."""
         if reads not in self._landings:
             self._landings[reads] = found = []
             for output in outputs:
@@ -113,8 +114,8 @@ class Moved(Few):
 
 
 class MovedByHand(Moved):
-    """The same for an expert. `lanes`: queues for launches; the platform may have one more, which
-    is for uploads."""
+    """The platform of an expert with transfers. `lanes`: queues for launches; one more is for
+    uploads."""
 
     def __init__(self, platform: Queues, most: Most, pinned: bool, lanes: int, apart: bool) -> None:
         super().__init__(platform, most, pinned)
@@ -122,7 +123,7 @@ class MovedByHand(Moved):
         self._tokens: dict[int, Token] = {}
 
     def begin(self) -> None:
-        """A step begins."""
+        """Begin a step."""
         super().begin()
         self._tokens.clear()
 
@@ -130,7 +131,7 @@ class MovedByHand(Moved):
         self, kernel: Any, global_size: Any, local_size: Any, *args: Any,
         after: Sequence[Token] = (), on: int = 0,
     ) -> Token:  # fmt: skip
-        """A launch, behind those named and the uploads of all that it takes."""
+        """Launch, behind `after` and the uploads of all inputs that it takes."""
         on %= self._many
         for arg in args:
             one = self._left.pop(id(arg), None)
@@ -144,32 +145,31 @@ class MovedByHand(Moved):
         return token
 
     def read_back(self, outputs: Sequence[Any], reads: str) -> None:
-        """Each behind the last launch that has it."""
+        """Read each output behind the last launch that has it."""
         for output, (array, host) in zip(outputs, self.landings(outputs, reads), strict=True):
             token = self._tokens[id(output)]
             self._kept.append(self._platform.read(array, host, after=[token], on=token.lane))
 
 
 class Moving:
-    """A run whose steps have transfers. `reads`: what they read of each output."""
+    """A run whose steps have transfers. `reads`: the part of each output that they read."""
 
     def __init__(self, platform: Moved, run: Any, reads: str = ELEMENT) -> None:
         self._platform, self._run, self._reads = platform, run, reads
         self.reset, self.results = run.reset, run.results
 
     def reading(self, reads: str) -> Moving:
-        """The same run that reads this."""
+        """Return the same run with another part to read."""
         return Moving(self._platform, self._run, reads)
 
     def step(self) -> None:
-        """Inputs, launches, outputs."""
+        """Make one step: inputs, launches, outputs."""
         self._platform.begin()
         self._run.step()
         self._platform.read_back(self._run.outputs(), self._reads)
 
     def checked(self) -> Results:
-        """The results of a step that has nothing but what it uploads; none if it has not read
-        them, however much of them."""
+        """Return the results of a step that has only its uploads. Empty: it has not read all."""
         self.reset()
         self._platform.wipe()
         outputs = self._run.outputs()

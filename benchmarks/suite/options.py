@@ -1,6 +1,6 @@
-"""Share the options of commands that measure workloads, and make their plan.
+"""Options that commands for measuring workloads share, and their plan.
 
-One table, so that an option is called the same and means the same in every command.
+They are in one table, so an option has the same name and meaning in every command.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def plan_of(
 ) -> Plan:
     """Make the plan that the options ask for.
 
-    `preset` and `backends` hold where the options name none; without backends there all take part.
-    Backend `serial` always does, because it may be the baseline.
+    `preset` and `backends` are defaults; without backends all take part. Backend `serial` always
+    does, because it may be the baseline.
     """
     device = devices.choose(args.device)
     there = [*host_backends(device), "device", "auto"]
@@ -64,7 +64,7 @@ def plan_of(
 
 
 def within_s(args: argparse.Namespace) -> float:
-    """Give the seconds that a measurement may take; without the option, any number."""
+    """Return the seconds that a measurement may take. Without the option there is no limit."""
     if args.within is not None and not args.within > 0:
         raise UsageError(f"--within {args.within:g}: expected seconds, more than 0")
     return inf if args.within is None else float(args.within)

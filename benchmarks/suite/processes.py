@@ -11,11 +11,11 @@ from time import perf_counter
 from typing import Any
 
 LAST_S = 30.0
-"""How long a process may take to end."""
+"""Time limit for the end of a process."""
 
 
 def fresh_python(arguments: Sequence[str], **changes: str) -> tuple[str, float]:
-    """Run a new interpreter to its end: what it printed, and seconds from its start to its end.
+    """Run a new interpreter to its end; return its output, and seconds from its start to its end.
 
     It may keep its byte code, as installed packages do.
     """
@@ -32,8 +32,8 @@ def fresh_python(arguments: Sequence[str], **changes: str) -> tuple[str, float]:
 
 
 class Served:
-    """A process that answers each line with a line of JSON, so that processes can take turns. It
-    says one line when it is ready."""
+    """A process that answers each line with a line of JSON, so that processes can be interleaved.
+    It writes one line when it is ready."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._process = subprocess.Popen(
@@ -49,14 +49,14 @@ class Served:
         return json.loads(line)
 
     def ask(self, order: str = "") -> Any:
-        """Have it do one thing more, and wait for that."""
+        """Have it do one more thing, and wait for that."""
         assert self._process.stdin is not None
         self._process.stdin.write(order + "\n")
         self._process.stdin.flush()
         return self.answer()
 
     def end(self) -> None:
-        """Let it go."""
+        """End the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:

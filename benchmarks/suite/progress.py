@@ -1,8 +1,8 @@
-"""Tell what a long measurement is doing."""
+"""Report the progress of a long measurement."""
 
 from __future__ import annotations
 
 from acs_cl.host.progress import Progress
 
 say = Progress()
-"""Hears what is done now, and which share of the whole is behind; an empty text ends that."""
+"""Gets the present step, and the share that is done. An empty text ends it."""

@@ -1,13 +1,13 @@
-"""Which sources a figure is of: their commit, and a digest that proves it.
+"""The sources of a figure: their commit, and a digest that proves it.
 
-In: the sources that run, and git where they are a checkout. Out: `Sources`, which goes into every
-result, and a stamp, which carries a commit to a machine that has no checkout:
+Input: the sources that run, and git in a checkout. Output: `Sources`, which goes into every result,
+and a stamp, which carries a commit to a machine without a checkout:
 
     make stamp                             # here: prints it, and leaves it in build/stamp
     ACS_CL_COMMIT="$(cat stamp)" ...       # there
 
-A commit that somebody types beside a result proves nothing. So a stamp holds the digest of the
-sources it is of, and a run with other sources refuses it.
+A commit that was typed beside a result proves nothing. So a stamp holds the digest of its sources,
+and a run with other sources refuses it.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from acs_cl import UsageError, core
 VARIABLE = "ACS_CL_COMMIT"
 PACKAGES = ("acs_cl", "acs_cl.benchmarks", "acs_cl.emu", "acs_cl.kernels_cl")
 KINDS = (".py", ".cl", ".h")
-"""Of the files that run; the C++ ones are in the core's own digest."""
+"""Endings of files that run; the core's own digest has the C++ ones."""
 CHANGED = "with changes"
 DIGITS = 16
 
 
 class Sources(NamedTuple):
-    """What a figure is of."""
+    """The sources of a figure."""
 
     commit: str
-    """Empty where nobody knows it; with a mark where the sources differ from it."""
+    """Empty: not known. It has a mark if the sources differ from it."""
     digest: str
-    """Of all that runs, the native core's own sources included."""
+    """Digest of all that runs, the core's own sources included."""
 
     @property
     def changed(self) -> bool:
-        """Whether no commit has just these sources."""
+        """Tell whether no commit has exactly these sources."""
         return not self.commit or CHANGED in self.commit
 
     def plain(self) -> dict[str, str]:
-        """For JSON."""
+        """Return plain values for JSON."""
         return self._asdict()
 
 
 def sources() -> Sources:
-    """What runs now. `UsageError` if the environment's stamp is of other sources."""
+    """Return the sources that run now. Raise `UsageError` if the environment's stamp has others."""
     now = digest()
     root = Path(__file__).resolve().parents[2]
     if (root / ".git").exists():
@@ -68,7 +68,7 @@ def sources() -> Sources:
 
 
 def digest() -> str:
-    """Of everything of ours that runs; the same for a checkout and for a wheel of it."""
+    """Return the digest of all our code that runs; equal for a checkout and for a wheel of it."""
     whole = sha256()
     for name, path in sorted(_files()):
         whole.update(f"{name} {sha256(path.read_bytes()).hexdigest()}\n".encode())
@@ -77,7 +77,7 @@ def digest() -> str:
 
 
 def core_digest() -> str:
-    """Of the sources that the native core was built from."""
+    """Return the digest of the sources that the core was built from."""
     return core.native.SOURCES
 
 
@@ -92,7 +92,7 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 
 def _of_checkout(root: Path) -> str:
-    """The commit, marked if anything that runs differs from it, the built core included."""
+    """Return the commit, marked if any file that runs differs from it, the built core included."""
 
     def git(*words: str) -> str:
         done = subprocess.run(
@@ -111,7 +111,7 @@ def _of_checkout(root: Path) -> str:
 
 
 def tree_core_digest(root: Path) -> str:
-    """What `core_digest` is for a core that is built from this tree; CMake does the same."""
+    """Return `core_digest` for a core built from this tree; CMake computes it in the same way."""
     whole = sha256()
     core_folder = root / "acs_cl/_core"
     names = [path.relative_to(core_folder).as_posix() for path in core_folder.rglob("*.?pp")]

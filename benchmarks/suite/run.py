@@ -1,8 +1,8 @@
 """Run benchmarks: `python -m acs_cl.benchmarks run overhead --json out.json`, or `all`.
 
-In: which benchmark, on which device. Out: a table of what was measured beside what it has to reach
-and, with `--json`, everything measured with the machine it was measured on. The exit code is 0 when
-it ran: whether targets were met is for the reader, since a busy machine misses them too.
+Input: the benchmark and the device. Output: a table of the figures with their bars and, with
+`--json`, everything measured, with the machine. The exit code is 0 if it ran. The reader judges
+missed bars, since a busy machine misses them too.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ BENCHMARKS = {
 
 
 def module_of(name: str) -> Any:
-    """Give the module that measures a benchmark."""
+    """Return the module that measures a benchmark."""
     return import_module(f"acs_cl.benchmarks.suite.measures.{name}")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Make the parser of the command line."""
     top = argparse.ArgumentParser(prog="benchmarks run", description=__doc__.split("\n")[0])
     commands = top.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
     for name, text in [*BENCHMARKS.items(), ("all", "all of them")]:
@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line; return the exit code."""
     args = parser().parse_args(argv)
     try:
         document = last_written(growing(args), args.json)
@@ -95,8 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def growing(args: argparse.Namespace, find: Callable[[str], Any] = module_of) -> Iterator[Document]:
-    """The document of one run after each part of it; the tables are printed as they come. `find`:
-    gives what measures a benchmark."""
+    """Return the document of one run after each part of it, and print the tables as they come.
+    `find`: returns the module of a benchmark."""
     refuse_overrides()
     settings = Settings(
         devices.choose(args.device),
@@ -142,8 +142,8 @@ def growing(args: argparse.Namespace, find: Callable[[str], Any] = module_of) ->
 def _results(
     module: Any, settings: Settings, deadline: float
 ) -> Iterator[tuple[dict[str, Any], bool]]:
-    """What a benchmark has measured so far, after each part where it tells; and whether more was
-    left out, since the time was over."""
+    """Return a benchmark's results so far, after each part if it has parts, and whether some were
+    left out for lack of time."""
     if not hasattr(module, "growing"):
         yield module.measure(settings), False
         return

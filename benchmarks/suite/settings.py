@@ -1,4 +1,4 @@
-"""Say what a benchmark was asked for, and refuse what the environment would change."""
+"""Settings of a benchmark, and variables of the environment that it refuses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyopencl as cl
 from acs_cl import UsageError, devices
 
 OVERRIDES = ("ACS_CL_BACKEND", "ACS_CL_CHECK", "ACS_CL_TRACE")
-"""With one of these set, a benchmark would not measure what it says."""
+"""With one of these set, a benchmark would measure something else."""
 
 
 class Settings(NamedTuple):
-    """What the command line asked for. None: the benchmark's own value."""
+    """Options of the command line. None: the benchmark's own value."""
 
     device: cl.Device
     quick: bool = False
@@ -23,32 +23,32 @@ class Settings(NamedTuple):
 
     @property
     def on_cpu(self) -> bool:
-        """Whether kernels run on the cores that also run the host program."""
+        """Tell whether kernels run on the cores that also run the host program."""
         return bool(self.device.type & cl.device_type.CPU)
 
     @property
     def position(self) -> int:
-        """Where the device stands in the list of all."""
+        """Return the index of the device in the list of all."""
         return devices.devices().index(self.device)
 
     def context(self) -> cl.Context:
-        """A context of its own, for all that one benchmark compares."""
+        """Return a context for all parts of one benchmark."""
         return cl.Context([self.device])
 
     def backends(self) -> list[str]:
-        """The backends on the host's side that the device has."""
+        """Return the backends on the host's side that the device has."""
         return host_backends(self.device)
 
 
 def host_backends(device: cl.Device) -> list[str]:
-    """Those that enqueue each launch, `serial` first."""
+    """Return the backends that enqueue each launch, `serial` first."""
     mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
     accepts = bool(device.queue_properties & mode)
     return ["serial", *(["out_of_order"] if accepts else []), "lanes"]
 
 
 def refuse_overrides() -> None:
-    """Raise `UsageError` where the environment would choose for the benchmark."""
+    """Raise `UsageError` if the environment would choose for the benchmark."""
     overridden = [name for name in OVERRIDES if os.environ.get(name)]
     if overridden:
         raise UsageError(f"unset {', '.join(overridden)}: the benchmarks choose for themselves")

@@ -1,4 +1,4 @@
-"""Summarise samples: quantiles, spreads, and pairs of samples that were taken in turns.
+"""Summarise samples: quantiles, spreads, and pairs of interleaved samples.
 
 Every figure of the project is a median with its quartiles, because a mean hides a noisy machine.
 """
@@ -13,12 +13,12 @@ import numpy as np
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` of them lie, between neighbours in proportion."""
+    """Return the value below which `share` of the values are, interpolated between neighbours."""
     return float(np.quantile(np.asarray(values, dtype=float), share))
 
 
 def spread(values: Sequence[float], digits: int = 3) -> dict[str, Any]:
-    """Least, quartiles, greatest and how many."""
+    """Return least, quartiles, greatest and count."""
     shares = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
     figures: dict[str, Any] = {k: round(quantile(values, s), digits) for k, s in shares.items()}
     figures["samples"] = len(values)
@@ -26,7 +26,7 @@ def spread(values: Sequence[float], digits: int = 3) -> dict[str, Any]:
 
 
 def spreads(samples: Mapping[str, Sequence[float]], digits: int = 3) -> dict[str, dict[str, Any]]:
-    """Give the spread of each, by name."""
+    """Return the spread of each, by name."""
     return {name: spread(values, digits) for name, values in samples.items()}
 
 
@@ -41,5 +41,5 @@ def differences(more: Sequence[float], less: Sequence[float]) -> list[float]:
 
 
 def geomean(values: Sequence[float]) -> float:
-    """Give the geometric mean: the mean of ratios."""
+    """Return the geometric mean: the mean of ratios."""
     return float(prod(values) ** (1 / len(values))) if values else 0.0

@@ -1,11 +1,11 @@
 """Speed-up over one number at a time: window, lanes, length of kernels, groups of kernels.
 
-In: a device, and which sweeps. Out: a row for each value and contestant, on random layers of
-one-group kernels of a fixed length that differ from those in the one number. The baseline is the
-faster of `serial` and PyOpenCL by itself on one in-order queue, measured in turns with the rest.
+Input: a device, and the sweeps. Output: a row for each value and contestant. The graphs are random
+layers of one-group kernels of a fixed length, and differ only in the swept number. The baseline is
+the faster of `serial` and PyOpenCL by itself on one in-order queue, interleaved with the rest.
 
-Invariant: all that one value compares takes turns in one process, and is checked against the
-reference before and after; a contestant with wrong results has a row that says so, and no figures.
+Invariant: all contestants of one value are interleaved in one process, and checked against the
+reference before and after. A contestant with wrong results has a row that says so, and no figures.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ VALUES: dict[str, tuple[int, ...]] = {
 }
 WIDTH, FAN_IN = 32, 3
 DEPTH = {True: 8, False: 16}  # by "is a CPU"
-LENGTH_US = {True: 50.0, False: 20.0}  # by "is a CPU"; where it is not what is swept
+LENGTH_US = {True: 50.0, False: 20.0}  # by "is a CPU"; unless it is swept
 WIDE_US = {True: 5.0, False: 20.0}  # the same for kernels of many groups
 ROUNDS = {False: 9, True: 3}  # by "is quick"
 READY_FIRST = "lanes, ready_first"
@@ -52,19 +52,18 @@ MOST_ROUNDS = 1 << 22
 
 
 class Pace(NamedTuple):
-    """What one group of `mix0` takes on the device: without rounds, and for each round."""
+    """The time of one group of `mix0` on the device: without rounds, and for each round."""
 
     idle_us: float
     round_us: float
 
     def rounds(self, length_us: float) -> int:
-        """For a kernel of this length: none where an idle one is longer."""
+        """Return the rounds for a kernel of this length. 0: an empty one is longer."""
         return max(0, min(MOST_ROUNDS, round((length_us - self.idle_us) / self.round_us)))
 
 
 class Extent(NamedTuple):
-    """What is swept, over graphs of how many kernels a step, and in how many rounds. `pace`: None
-    where it is measured."""
+    """The swept values, the most kernels of a step, and the rounds. `pace`: None: measure it."""
 
     values: Mapping[str, tuple[int, ...]] = VALUES
     width: int = WIDTH
@@ -79,7 +78,7 @@ def measure(
     say: Callable[[str, float], None] = lambda text, share: None,
     extent: Extent = Extent(),  # noqa: B008  (which nobody changes)
 ) -> dict[str, Any]:
-    """The sweeps of these names; without any, all of them."""
+    """Return the sweeps of these names; by default all of them."""
     *_, found = growing(settings, which, quick, say, extent=extent)
     return found
 
@@ -92,8 +91,8 @@ def growing(
     within_s: float = inf,
     extent: Extent = Extent(),  # noqa: B008
 ) -> Iterator[dict[str, Any]]:
-    """The same after each value, as long as there is time for another one. `say` hears what is done
-    at the moment, and which share of all has been done."""
+    """Return the sweeps after each value, as long as there is time for another one. `say` gets the
+    progress."""
     deadline = Deadline(within_s)
     for name in which:
         if name not in extent.values:
@@ -130,7 +129,7 @@ def growing(
 
 
 def graph_of(name: str, value: int, pace: Pace, on_cpu: bool, quick: bool = False) -> Layers:
-    """The graph for one value of a sweep."""
+    """Return the graph for one value of a sweep."""
     depth = 4 if quick else DEPTH[on_cpu]
     groups = value if name == "groups" else 1
     length_us = (WIDE_US if name == "groups" else LENGTH_US)[on_cpu]
@@ -139,7 +138,7 @@ def graph_of(name: str, value: int, pace: Pace, on_cpu: bool, quick: bool = Fals
 
 
 def measured_pace(context: cl.Context, device: cl.Device) -> Pace:
-    """By the device's own clock, with kernels of 100 us or more."""
+    """Measure by the device's own clock, with kernels of 100 us or more."""
     clock = device_clock(context, device, kernel_source(SOURCE), "mix0", GROUP, 1)
 
     def length_us(rounds: int) -> float:
@@ -156,7 +155,7 @@ def measured_pace(context: cl.Context, device: cl.Device) -> Pace:
 
 
 def contestants(settings: Settings, name: str, value: int) -> dict[str, dict[str, Any] | None]:
-    """Who takes part, with the options of its runtime; None for PyOpenCL by itself."""
+    """Return the contestants, with the options of their runtimes. None: PyOpenCL by itself."""
     host = [one for one in settings.backends() if one != SERIAL]
     there: dict[str, dict[str, Any] | None] = {BARE: None, SERIAL: {"backend": SERIAL}}
     if name == "lanes":
@@ -233,7 +232,7 @@ def _judged(
     samples: Mapping[str, Sequence[float]],
     failed: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
-    """A row for each contestant, the baseline among them."""
+    """Return a row for each contestant, the baseline included."""
     there = [who for who in (BARE, SERIAL) if who in samples]
     if not there:
         raise RuntimeError(f"there is no baseline: {dict(failed)}")

@@ -1,6 +1,6 @@
-"""Launch the smallest kernel there is, through a runtime and by PyOpenCL alone.
+"""Launch the smallest possible kernel, through a runtime and by PyOpenCL alone.
 
-A kernel that does nothing leaves only what a launch costs the host.
+A kernel without work shows the host's cost of a launch.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import pyopencl as cl
 import acs_cl as acs
 
 TINY = "kernel void tiny(global const uint *x, global uint *y, uint a) { y[0] = x[0] + a; }"
-"""Two arrays and a scalar: the launch that host costs are stated for."""
+"""Two arrays and a scalar: the launch of all figures of host costs."""
 
 ONE = (1,)
 
 TINY_BYTES = 4
-"""Of an array: all that a launch of one work-item reaches."""
+"""Bytes of an array: a launch of one work-item touches no more."""
 
 
 class Ours:
@@ -29,12 +29,12 @@ class Ours:
         self.kernel = runtime.build(TINY).tiny
 
     def array(self, nbytes: int = TINY_BYTES) -> acs.Array:
-        """Memory for one array, zeroed."""
+        """Return memory for one array, zeroed."""
         return self.runtime.zeros(nbytes // 4, np.uint32)
 
 
 class Bare:
-    """What it is compared with: typed kernel calls of PyOpenCL on queues like the backend's."""
+    """The comparison: typed kernel calls of PyOpenCL on queues like the backend's."""
 
     def __init__(self, context: cl.Context, device: cl.Device, backend: str, lanes: int) -> None:
         self.out_of_order = backend == "out_of_order"
@@ -47,7 +47,7 @@ class Bare:
         self.kernel = typed_kernel(self.queues[0], TINY, "tiny", None, None, np.uint32)
 
     def array(self) -> cl.Buffer:
-        """Memory for one array, zeroed."""
+        """Return memory for one array, zeroed."""
         return zeroed_buffer(self.queues[0], TINY_BYTES)
 
     def finish(self) -> None:
@@ -57,14 +57,14 @@ class Bare:
 
 
 def typed_kernel(queue: cl.CommandQueue, source: str, name: str, *dtypes: Any) -> cl.Kernel:
-    """A kernel of PyOpenCL's that knows the types of its values; None stands for memory."""
+    """Return a kernel of PyOpenCL that knows the types of its values; None stands for memory."""
     kernel = cl.Kernel(cl.Program(queue.context, source).build(devices=[queue.device]), name)
     kernel.set_scalar_arg_dtypes(list(dtypes))
     return kernel
 
 
 def zeroed_buffer(queue: cl.CommandQueue, nbytes: int) -> cl.Buffer:
-    """A buffer of zeros."""
+    """Return a buffer of zeros."""
     buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, nbytes)
     cl.enqueue_copy(queue, buffer, np.zeros(nbytes, np.uint8))
     return buffer

@@ -1,11 +1,11 @@
-"""How fast a workload could be on a device, from runs on it.
+"""Measure how fast a workload could be on a device, from runs on it.
 
-In: a workload, a size, a seed. Out: its `Bound`, how many launches were in flight, and what a
-launch costs the host in bare PyOpenCL, which stands beside it.
+Input: a workload, a size, a seed. Output: its `Bound`, how many launches were in flight, and the
+host's cost of a launch in bare PyOpenCL.
 
-Every kernel is timed alone: on `serial`, on all of the device, and on a CPU device also on one of
-its compute units. Of several runs the shortest time of each launch counts: whatever else the
-machine does only ever adds time.
+Every kernel is timed alone: on `serial`, on the whole device, and on a CPU device also on one of
+its compute units. The shortest time of each launch counts, since other work of the machine only
+adds time.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from acs_cl.observe.slices import Slice
 TRACED = 9
 """Traced steps."""
 EMPTY = 200
-"""Launches of a kernel that does nothing."""
+"""Launches of an empty kernel."""
 MOST_ON_A_UNIT = 32
-"""Groups that a compute unit of any GPU of today runs at once, at most."""
+"""Most groups that a compute unit of any present GPU runs at once."""
 LONG_S = 0.2
-"""A step as long as this is traced once."""
+"""A step of this length is traced once."""
 
 
 class Program(NamedTuple):
-    """What is run."""
+    """The program to run."""
 
     workload: Workload
     size: Any
@@ -44,7 +44,7 @@ class Program(NamedTuple):
 
 
 def bounded(device: cl.Device, program: Program) -> tuple[Bound, float]:
-    """The bound, and launches in flight on average of one on `lanes`, which keep times for each."""
+    """Return the bound, and how many launches are in flight on `lanes`, on average."""
     slices, _ = _traced(device, program, "serial")
     unit = one_unit(device) if devices.kind(device) == "CPU" else None
     narrow = [] if unit is None else _traced(unit, program, "serial")[0]
@@ -56,14 +56,14 @@ def bounded(device: cl.Device, program: Program) -> tuple[Bound, float]:
 
 @lru_cache(maxsize=1)
 def capacity_of(device: cl.Device) -> Device:
-    """Compute units, and how many groups they run at once at most."""
+    """Return the compute units, and the most groups that they run at once."""
     units = int(device.max_compute_units)
     on_unit = 1 if devices.kind(device) == "CPU" else MOST_ON_A_UNIT
     return Device(units, units * on_unit, _empty_us(device))
 
 
 def _empty_us(device: cl.Device) -> float:
-    """What a kernel takes that does next to nothing, by the clock of the traces: its median."""
+    """Return the time of a nearly empty kernel, by the clock of the traces: its median."""
     with acs.Runtime(device, backend="serial", trace=True) as runtime:
         tiny = runtime.build(TINY).tiny
         x, y = runtime.zeros(1, np.uint32), runtime.zeros(1, np.uint32)
@@ -75,7 +75,7 @@ def _empty_us(device: cl.Device) -> float:
 
 
 def _traced(device: cl.Device, program: Program, backend: str) -> tuple[list[Slice], float]:
-    """The launches of a step, each with the shortest of its times; and how many were in flight."""
+    """Return the launches of a step, each with its shortest time, and how many were in flight."""
     with acs.Runtime(device, backend=backend, trace=True) as runtime:
         run = program.workload.make(runtime, program.size, program.seed)
         runs: list[list[Slice]] = []
@@ -94,7 +94,7 @@ def _traced(device: cl.Device, program: Program, backend: str) -> tuple[list[Sli
 
 @lru_cache(maxsize=1)
 def one_unit(device: cl.Device) -> cl.Device | None:
-    """A device of one compute unit of this one; None where that cannot be had."""
+    """Return a device of one compute unit of this one. None: there is none."""
     equally: list[Any] = [cl.device_partition_property.EQUALLY, 1]
     if device.max_compute_units < 2:
         return None
@@ -106,7 +106,7 @@ def one_unit(device: cl.Device) -> cl.Device | None:
 
 
 def launch_cost(device: cl.Device, count: int = 2000) -> float:
-    """Microseconds of the host for a typed launch in bare PyOpenCL."""
+    """Return the host's microseconds for a typed launch in bare PyOpenCL."""
     queue = cl.CommandQueue(cl.Context([device]), device)
     kernel: Any = typed_kernel(queue, TINY, "tiny", None, None, np.uint32)
     x, y = zeroed_buffer(queue, 256), zeroed_buffer(queue, 256)

@@ -1,4 +1,4 @@
-"""Measure one thing each: `measure` gives what was found, `bars` what it has to reach.
+"""Measure one thing each: `measure` returns the results, and `bars` the values to reach.
 
 `run.BENCHMARKS` lists them.
 """

@@ -1,13 +1,13 @@
 """Recorded launches in bands, beside whole launches and one queue.
 
-In: a device. Out: for two dependent kernels of one and a half waves, and for longer rows of them,
-milliseconds of a replay with bands, without, and of the same launches on one queue in order. The
-same for two products as in GPT-3, with what tuning finds. For chains of small kernels of several
-groups, microseconds a link, with bands and without; beside them CUDA Graphs, where there is a
-compiler for them.
+Input: a device. Output: milliseconds of a replay with bands, without, and of the same launches on
+one in-order queue. The launches are two dependent kernels of one and a half waves, and longer rows
+of these. The same for two products as in GPT-3, with the cuts of tuning. For chains of small
+kernels of several groups, microseconds a link, with bands and without, and in CUDA Graphs, if there
+is a compiler for them.
 
-The kernel of the waves computes so long that what lies between two launches is little, in a way
-that no compiler folds. Results are compared with NumPy's.
+The kernel of the waves computes long enough to make gaps between launches small, in a way that no
+compiler folds. Results are compared with NumPy's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ kernel void work(global const uint *x, global uint *y, uint n)
 kernel void tick(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x[i] * 3u + a; }
 """
 ITEMS = 256
-"""Of a group."""
+"""Work-items of a group."""
 WAVES = 1.5
 STEPS = {"pair": 2, "row of 8": 8}
 CHAINS = (16, 64)
@@ -51,12 +51,12 @@ CHAINS = (16, 64)
 LINKS = {False: 1024, True: 32}  # by "is quick"
 ROUNDS = {False: 25, True: 3}
 IN_A_ROW = 4
-"""Replays of a chain, the first of which does not count: CUDA's come behind one of their own."""
+"""Replays of a chain, without counting the first one: CUDA's follow another replay."""
 SEED = 1
 TURNS = {True: 10_000, False: 60_000}  # by "is a CPU"
 
 ROWS = {False: (512, 768, 1024, 1536, 2048, 3072), True: (256,)}
-"""Of the two products."""
+"""Rows of the two products."""
 WIDTHS = {True: (1024, 512), False: (12288, 6144)}  # by "is a CPU"
 TUNED_S = {False: 5.0, True: 1.0}
 SHOWN = 8
@@ -69,7 +69,7 @@ MOST_LINK_US = {16: 0.45, 64: 0.55}
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Waves and chains on this device."""
+    """Measure waves and chains on this device."""
     with acs.Runtime(settings.device, backend="device") as runtime:
         program = runtime.build(SOURCE)
         runtime.prebuild(program.work, program.tick)
@@ -124,7 +124,7 @@ def _wave(
 
 
 def _replayed(graph: acs.Graph) -> Callable[[], float]:
-    """Milliseconds of a replay, to the end."""
+    """Return a function that measures milliseconds of a whole replay."""
 
     def sample() -> float:
         start = perf_counter()
@@ -135,7 +135,7 @@ def _replayed(graph: acs.Graph) -> Callable[[], float]:
 
 
 def _queued(context: Any, first: Any, steps: int, turns: int) -> Callable[[], float]:
-    """Milliseconds of the same launches on one queue in order, by PyOpenCL alone."""
+    """Return a function that measures the launches on one in-order queue, by PyOpenCL."""
     queue = cl.CommandQueue(context)
     kernel = typed_kernel(queue, SOURCE, "work", None, None, np.uint32)
     flags = cl.mem_flags.READ_WRITE
@@ -153,7 +153,7 @@ def _queued(context: Any, first: Any, steps: int, turns: int) -> Callable[[], fl
 
 
 def _products(settings: Settings, rows: int) -> dict[str, Any]:
-    """Two products of some rows: on a queue, whole, by rows of groups, and as tuning says."""
+    """Measure two products of some rows: on a queue, whole, by rows of groups, and as tuned."""
     size = dense.Layer(rows, *WIDTHS[settings.on_cpu])
     sides: dict[str, Callable[[], float]] = {}
     plain = InOrder(settings.device)
@@ -196,7 +196,7 @@ def _products(settings: Settings, rows: int) -> dict[str, Any]:
 
 
 def _compare(made: dense.Dense) -> None:
-    """Hold the first and the last rows of two products against NumPy's."""
+    """Compare the first and the last rows of two products with NumPy's."""
     x, up, down, out = (made.arrays[name].get() for name in ("x", "up", "down", "out"))
     for some in (slice(0, SHOWN), slice(-SHOWN, None)):
         if not np.allclose(out[some], dense.gelu(x[some] @ up) @ down, rtol=1e-2, atol=1e-2):
@@ -204,7 +204,7 @@ def _compare(made: dense.Dense) -> None:
 
 
 def _peak(settings: Settings, made: dense.Dense) -> float:
-    """GFLOP/s that products are held against: NVIDIA's units by their clock; elsewhere NumPy's."""
+    """Return the GFLOP/s for comparison: of NVIDIA's units by their clock, elsewhere of NumPy."""
     device = settings.device
     if not settings.on_cpu:
         units, mhz = device.max_compute_units, device.max_clock_frequency
@@ -219,7 +219,7 @@ def _peak(settings: Settings, made: dense.Dense) -> float:
 
 
 def _chain(settings: Settings, runtime: acs.Runtime, program: Any, groups: int) -> dict[str, Any]:
-    """Microseconds a link, from the call of a replay to its end."""
+    """Measure microseconds a link, from the call of a replay to its end."""
     links = LINKS[settings.quick]
     size = (groups * ITEMS,)
     sides: dict[str, Callable[[], list[float]]] = {}
@@ -251,7 +251,7 @@ def _chain(settings: Settings, runtime: acs.Runtime, program: Any, groups: int) 
 
 
 def _beside_cuda(links: int) -> dict[str, dict[str, float]]:
-    """Microseconds a link of CUDA on the same card; nothing where there is no compiler for it."""
+    """Measure microseconds a link of CUDA on the same card. Empty: no compiler for it."""
     made = {str(n): Chains(1, links, n * ITEMS // GROUP).graph(0) for n in CHAINS}
     measured = cuda_graphs.measure(made, group=ITEMS)
     return {
@@ -261,7 +261,7 @@ def _beside_cuda(links: int) -> dict[str, dict[str, float]]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     found = []
     on_cpu = machine["kind"] == "CPU"
     for name, row in result["rows"].items():

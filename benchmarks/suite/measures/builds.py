@@ -1,17 +1,17 @@
-"""What builds of schedulers cost the program beside which they happen.
+"""Cost of background builds of schedulers for the program.
 
-In: a device. Out: how long launches took while a scheduler was built in the background, and as many
-while none was; and the time to the first result of a program with 100 kernels, ours over plain
-PyOpenCL, in fresh processes in turns.
+Input: a device. Output: times of launches during a background build of a scheduler, and of as many
+without one. Also the time to the first result of a program with 100 kernels, ours over plain
+PyOpenCL, in fresh processes, interleaved.
 
 A launch is one call of a kernel that was launched before, on backend 'auto', which mixes lanes and
-schedulers. The longest of some hundred thousand calls says how long the system once took the thread
-off its core, with a build or without. So the longest call of a build is compared with the longest
-of as many calls beside a process that keeps as many cores busy as a build does, in rounds. A build
-happens in processes of its own, and some drivers let nobody launch while another process opens the
-device. So it is also compared with the longest beside as many processes that do only that. That no
-launch ever waits, however long a build takes, is shown by
-`test_no_launch_waits_for_a_build_however_long_it_takes`, which holds the compiler.
+schedulers. The longest of some hundred thousand calls shows how long the system once took the
+thread off its core, with a build or without. So the longest call of a build is compared with the
+longest of as many calls beside a process that keeps as many cores busy, in rounds. A build has
+processes of its own, and some drivers block all launches while another process opens the device. So
+it is also compared with the longest beside as many processes that only do that.
+`test_no_launch_waits_for_a_build_however_long_it_takes` holds the compiler, and shows that no
+launch ever waits.
 
 Invariants: while launches of a round are timed, all its kernels get into a scheduler, and none was
 in one before, or the round is an error. Drivers take 0.3 to 10 s for such a build, so there are as
@@ -37,28 +37,28 @@ from acs_cl.benchmarks.suite.statistics import spread
 from acs_cl.benchmarks.suite.timing import no_collection, rounds_in_time
 
 KERNELS = {False: 15, True: 4}  # by "is quick"
-"""New kernels that become hot while launches are timed: with the one before, all that a scheduler
-takes, unless a look will do."""
+"""New kernels that become hot while launches are timed: with the earlier one, all that a scheduler
+takes, unless it is a quick run."""
 
 CHUNK = 2000
-"""Launches between two looks whether the build has ended."""
+"""Launches between two polls of the build."""
 
 PAUSE_S = {False: 0.0, True: 0.05}
-"""Between chunks beside a build, so that a quick run has few of them, and few to compare with."""
+"""Pause between chunks beside a build, so that a quick run has few of them."""
 
 LAUNCHES_BEFORE = 40
-"""Of each new kernel, which makes it hot."""
+"""Launches that make a new kernel hot."""
 
 LONGEST_BUILD_S = 60.0
-"""After which a round is given up."""
+"""Time limit of a round."""
 
 DELAYS, DELAYS_S = {False: 9, True: 1}, 34.0
-"""Rounds at most, and for how long."""
+"""Most rounds, and their time."""
 
 
 QUIET_CHUNKS = {False: 50, True: 5}
 EDGES_US = np.geomspace(0.01, 1e8, 2001)
-"""Between which times are counted: one is 1.2 % above the one before."""
+"""Edges between which times are counted: each is 1.2 % above the previous one."""
 
 MOST_DELAY_MS = 1.0
 MOST_RATIO = 1.1
@@ -68,21 +68,21 @@ import pyopencl as cl, sys
 cl.Context([[one for of in cl.get_platforms() for one in of.get_devices()][int(sys.argv[1])]])
 """
 PROCESSES = 2
-"""Of a build, which open the device: one translates, one compiles."""
+"""Processes of a build that open the device: one translates, one compiles."""
 
 WARM = "kernel void warm(global float *x, float a) { x[get_global_id(0)] += a; }"
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Launches beside builds, and the first result of many kernels."""
+    """Measure launches beside builds, and the first result of many kernels."""
     delays = _delays(settings)
     first = first_results(settings)
     return {"delays": delays, "first_result": first}
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was measured beside what it has to reach. That no launch is ever delayed is a matter of
-    the longest of all rounds; the middle of the rounds stands beside it for comparison."""
+    """Compare the results with their bars. The longest of all rounds shows whether any launch was
+    delayed; the median of the rounds is for comparison."""
     delays, ratio = result["delays"], result["first_result"]["ratio"]
     found = [
         target(f"first result of {MANY[False]} kernels over plain PyOpenCL", ratio["median"],
@@ -93,7 +93,7 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     longest, above = delays["longest_us"], delays["above_loaded_ms"]
     built_us = longest["building"]["max"]
     own_us = max(longest[name]["max"] for name in ("loaded", "quiet"))
-    if "opening" in longest:  # results of before 2026-11-23 have none
+    if "opening" in longest:  # results from before 2026-11-23 have none
         opening_us = max(own_us, longest["opening"]["max"])
         found.insert(0, target(
             "the same, above the longest beside processes that only open the device, too",
@@ -118,7 +118,7 @@ class _Took:
         self.counts = np.zeros(len(EDGES_US) + 1, np.int64)
 
     def add(self, calls_us: list[float], wait_us: float) -> None:
-        """A chunk."""
+        """Add a chunk."""
         self.launches += len(calls_us)
         self.longest_us = max(self.longest_us, *calls_us)
         self.longest_wait_us = max(self.longest_wait_us, wait_us)
@@ -127,8 +127,8 @@ class _Took:
 
 
 class _Round(NamedTuple):
-    """One build: launches beside it, as many beside a busy process, and beside processes that open
-    the device; and how long it took."""
+    """One build and its time: launches beside it, a busy process, and processes that open the
+    device."""
 
     building: _Took
     loaded: _Took
@@ -137,8 +137,8 @@ class _Round(NamedTuple):
 
 
 def _delays(settings: Settings) -> dict[str, Any] | None:
-    """Microseconds of launches beside a build, beside a busy process, and with nothing beside. None
-    where 'auto' has no scheduler."""
+    """Measure microseconds of launches beside a build, beside a busy process, and alone. None: no
+    scheduler."""
     rounds: list[_Round] = []
     for number in rounds_in_time(LEAST[settings.quick], DELAYS[settings.quick], DELAYS_S):
         one = _one_round(settings)
@@ -174,7 +174,7 @@ def _delays(settings: Settings) -> dict[str, Any] | None:
 
 
 def _quantiles(counts: Any) -> dict[str, float]:
-    """Of times that were counted between edges: the edge above, in microseconds."""
+    """Return quantiles of times counted between edges: the edge above, in microseconds."""
     upto = np.cumsum(counts)
     return {
         f"p{100 * q:g}": round(float(EDGES_US[np.searchsorted(upto, q * upto[-1])]), 3)
@@ -195,8 +195,8 @@ class _Warm:
         runtime.finish()
 
     def timed(self, is_enough: Callable[[int], bool], pause_s: float = 0.0) -> _Took:
-        """Launches until it is enough after so many chunks, with a pause between these; what waits
-        for the backlog is not a launch's own."""
+        """Time launches until `is_enough` says so after a number of chunks, with pauses between
+        these. Waits for the backlog count separately."""
         took, runtime, kernel, x = _Took(), self.runtime, self.kernel, self.x
         with no_collection():
             for chunk in count(1):
@@ -216,7 +216,7 @@ class _Warm:
 
 
 def _quiet(settings: Settings) -> _Took:
-    """With nothing beside."""
+    """Time launches with nothing beside."""
     with acs.Runtime(settings.device) as runtime:
         return _Warm(runtime).timed(lambda chunk: chunk == QUIET_CHUNKS[settings.quick])
 
@@ -240,7 +240,7 @@ def _one_round(settings: Settings) -> _Round | None:
         runtime.finish()
         warm.timed(lambda chunk: chunk == 10)
         start = perf_counter()
-        for _ in range(LAUNCHES_BEFORE):  # in turns, so that one build takes them all
+        for _ in range(LAUNCHES_BEFORE):  # interleaved, so that one build takes them all
             for kernel in fresh.values():
                 kernel((64,), None, warm.x, 0.5)
         runtime.finish()
@@ -269,7 +269,7 @@ def _one_round(settings: Settings) -> _Round | None:
 
 
 def _while_opened(warm: _Warm, place: int, chunks: int) -> _Took:
-    """As many launches, while one process after the other opens the device."""
+    """Time as many launches while processes open the device one after another."""
     order = [sys.executable, "-c", OPENS, str(place)]
     left, process = PROCESSES - 1, subprocess.Popen(order)
 
@@ -287,6 +287,6 @@ def _while_opened(warm: _Warm, place: int, chunks: int) -> _Took:
 
 
 def _missing(runtime: acs.Runtime, names: Iterable[str]) -> set[str]:
-    """Those of them that are in no scheduler."""
+    """Return the kernels that are in no scheduler."""
     there = runtime.stats()["scheduler"]["schedulers"]
     return set(names).difference(*(one["kernels"] for one in there))

@@ -1,11 +1,11 @@
-"""What checks cost: a program under each of them, over the same without, on `serial`.
+"""Cost of checks: a program under each of them, over the same without, on `serial`.
 
-In: a device. Out: microseconds a launch and ratios, in turns, of 128 launches along a ring of
-arrays with a read-back after every 32. Two kernels of four lengths: of `affine` the body shows what
-a launch reaches, so that after a while launches are proven and let through; `gather` has an index
-from memory, so that the device watches each. With `every=64` one in so many is looked at. Backends
-`device` and `emulated` are timed against themselves, and `acs.Queue`, whose memory is foreign,
-against its own queue: there each launch is looked at in full.
+Input: a device. Output: microseconds a launch and ratios, interleaved, of 128 launches along a ring
+of arrays with a read-back after every 32. There are two kernels of four lengths. The body of
+`affine` shows the bytes of a launch, so later launches are proven and let through. `gather` has an
+index from memory, so the device watches each launch. `every=64` checks one launch in 64. Backends
+`device` and `emulated` are compared with themselves, and `acs.Queue`, whose memory is foreign, with
+its own queue: there each launch is checked in full.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CHECKS = {
     "gather": ("access", "order=1", "uninitialised", ALL, f"{ALL},every=64"),
 }
 ELSEWHERE = "device", "emulated", "acs.Queue"
-"""Against themselves without checks."""
+"""Compared with themselves without checks."""
 SOURCE = """
 uint spun(uint v, uint rounds)
 {
@@ -51,7 +51,7 @@ kernel void gather(global const uint *x, global const uint *at, global uint *y, 
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Both kernels, at all lengths, under all checks."""
+    """Measure both kernels, at all lengths, under all checks."""
     rows = [
         _row(settings, kernel, spins, checks)
         for kernel, checks in CHECKS.items()
@@ -67,7 +67,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     return [
         target(
             f"{row['kernel']}, {row['plain_us']['median']:.0f} us a launch without checks, under "
@@ -120,7 +120,7 @@ def _elsewhere(settings: Settings, where: str, kernel: str, spins: int) -> dict[
 def _on_queue(
     stack: ExitStack, settings: Settings, check: str, name: str, spins: int, _: str
 ) -> Callable[[], float]:
-    """The program as one of PyOpenCL's, on a queue of ours under checks or on its own."""
+    """Return the program on PyOpenCL's interface, on a queue of ours under checks or on its own."""
     context = settings.context()
     queue: Any = cl.CommandQueue(context)
     if check:
@@ -151,7 +151,7 @@ def _on_queue(
 def _program(
     stack: ExitStack, settings: Settings, check: str, name: str, spins: int, where: str = "serial"
 ) -> Callable[[], float]:
-    """A function that runs the program, and gives microseconds a launch."""
+    """Return a function that runs the program, and returns microseconds a launch."""
     runtime = stack.enter_context(acs.Runtime(settings.device, backend=where, check=check or None))
     kernel = getattr(runtime.build(SOURCE), name)
     arrays = [runtime.zeros(ITEMS, np.uint32) for _ in range(ARRAYS + 1)]
@@ -167,6 +167,6 @@ def _program(
         runtime.finish()
         return (perf_counter() - start) * 1e6 / LAUNCHES
 
-    sample()  # kernels are built, signatures known, the first launches looked at
+    sample()  # kernels are built, signatures known, the first launches checked
     sample()
     return sample

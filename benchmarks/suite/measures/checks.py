@@ -1,14 +1,14 @@
-"""Time the check for hazards alone: a part of `native`.
+"""Time the hazard check alone: a part of `native`.
 
-In: nothing of the device. Out: nanoseconds of a check, for windows of 16 to 1,024 live launches
-with 6 or 10 segments each, half of them written. Two ways: `native`, called from Python with its
-loop taken off, edges as a dictionary; and `inside`, as the core calls it for launches of
-its own, from the spans that Python has, edges in C++, and with it the retirement of the launch that
-leaves the window. Two shapes:
+Input: none from the device. Output: nanoseconds of a check, for windows of 16 to 1,024 live
+launches with 6 or 10 segments each, half of them written. There are two methods. `native` is called
+from Python, without the time of its loop, with edges as a dictionary. `inside` is called by the
+core as for its own launches, from Python's spans, with edges in C++, and includes the retirement of
+the launch that leaves the window. There are two shapes:
 
 - `chains`: every launch waits for one that is half a window before it;
-- `random`: segments are drawn from as many as the launches in the window have, so that how many of
-  them a launch conflicts with does not depend on the window.
+- `random`: segments are drawn from as many as the launches in the window have. So a launch's
+  conflicts do not depend on the window.
 
 The paper gives 410 ns for a window of 16 with 6 segments, and 1,640 ns for 32 with 10.
 """
@@ -30,7 +30,7 @@ from acs_cl.records import Access, Span, interval
 WINDOWS = ((16, 6), (32, 10), (64, 6), (256, 6), (1024, 6))
 LIMITS_NS = {(16, 6): 100, (32, 10): 200}
 FLAT = 1.2
-"""How much longer a check may take at a window of 1,024 than at 16: what is called flat."""
+"""A check is flat if a window of 1,024 takes at most this many times as long as one of 16."""
 
 ROUNDS = {False: 41, True: 3}  # by "is quick"
 LAUNCHES = {"native": 4096, "inside": 16384}  # in one sample, by way
@@ -38,14 +38,14 @@ ACCESSES = 4096
 
 
 def chains(window: int, segments: int) -> list[Access]:
-    """Half as many chains as there are slots, a launch of each in turn."""
+    """Make half as many chains as there are slots, and a launch of each in turn."""
     half = window // 2
     each = [_prepared(range(chain * segments, (chain + 1) * segments)) for chain in range(half)]
     return [each[number % half] for number in range(ACCESSES)]
 
 
 def scattered(window: int, segments: int) -> list[Access]:
-    """Any segments of many."""
+    """Choose any segments of many."""
     rng = random.Random(7)
     spans = [_span(number) for number in range(window * segments)]
     half = segments // 2
@@ -57,7 +57,7 @@ SHAPES: dict[str, Callable[[int, int], list[Access]]] = {"chains": chains, "rand
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Spreads of nanoseconds: all shapes and windows, in all ways, in turns."""
+    """Measure nanoseconds: all shapes and windows, by all methods, interleaved."""
     samplers: dict[str, Callable[[], float]] = {}
     for shape, make in SHAPES.items():
         for window, segments in WINDOWS:
@@ -83,7 +83,7 @@ class Checks:
         self.number = 0
 
     def from_inside(self) -> float:
-        """Nanoseconds for one check, called by the core."""
+        """Return nanoseconds for one check, called by the core."""
         took_ns = 0.0
         for _ in range(self.launches // ACCESSES):
             accesses = self.accesses[:ACCESSES]
@@ -92,7 +92,7 @@ class Checks:
         return took_ns / self.launches
 
     def from_python(self) -> float:
-        """The same, called by Python."""
+        """Return nanoseconds for one check, called by Python."""
         retire, batch = self.hazards.retire, self.window
         took_ns = 0.0
         for _ in range(self.launches // batch):
@@ -105,7 +105,7 @@ class Checks:
         return took_ns / (self.launches // batch * batch)
 
     def enter_all(self, first: int, accesses: list[Access]) -> float:
-        """Nanoseconds for entering all."""
+        """Return nanoseconds for entering all."""
         enter = self.hazards.enter
         launches = [(number, one.reads, one.writes) for number, one in enumerate(accesses, first)]
         started_ns = perf_counter_ns()
@@ -118,7 +118,7 @@ class Checks:
 
 
 def targets_of(check_ns: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the figures have to be."""
+    """Return the figures with their bars."""
     targets: list[dict[str, Any]] = []
     for shape in SHAPES:
         for place, limit in LIMITS_NS.items():

@@ -1,14 +1,14 @@
-"""Graphs on workers of Dask: what a remote replay costs, and what a second worker brings.
+"""Graphs on workers of Dask: the cost of a remote replay, and the gain of a second worker.
 
-In: a device. Out: microseconds from `submit` to the result of a graph of one short kernel, one
-after the other and many in flight, beside a task that takes the same and does nothing; and tasks a
-second of a graph of some 50 ms, on one worker and on two, in turns, with one thread of the CPU
+Input: a device. Output: microseconds from `submit` to the result of a graph of one short kernel,
+one after the other and many in flight, beside an empty task with the same arguments. Also tasks a
+second of a graph of some 50 ms, on one worker and on two, interleaved, with one thread of the CPU
 each.
 
-Workers are processes of this machine. So the second one brings something where the device is the
-CPU, and that is what is measured.
+Workers are processes of this machine. So the second one only helps if the device is the CPU, and
+that case is measured.
 
-Invariant: every result is compared with what one runtime here computes.
+Invariant: every result is compared with the result of one runtime here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LEAST_GAIN, MOST_US = 1.8, 1000.0
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Both, on workers of this machine."""
+    """Measure both, on workers of this machine."""
     from distributed import Client, LocalCluster
 
     import acs_cl.dask as acs_dask
@@ -60,7 +60,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         sent = client.scatter([small, large], broadcast=True)
 
         def tasks(step: Any, many: int, where: list[str], outputs: list[str]) -> list[Any]:
-            """Futures, spread over workers by hand: what is measured is not Dask's choice."""
+            """Return futures, spread over workers by hand: Dask's own choice is not measured."""
             return [
                 client.submit(
                     acs_dask.replay, step, {"x": values}, outputs, pure=False,
@@ -108,11 +108,11 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def nothing(step: object, inputs: object, outputs: object) -> None:
-    """Take what a replay takes, on a worker."""
+    """Take the arguments of a replay, on a worker."""
 
 
 def _steps(settings: Settings) -> tuple[Any, Any, Any]:
-    """A graph of one short kernel, one of so many milliseconds, and what that computes."""
+    """Return a graph of one short kernel, one of so many milliseconds, and its result."""
     import acs_cl.dask as acs_dask
 
     with acs.Runtime(settings.device, backend="serial") as rt:
@@ -138,7 +138,7 @@ def _steps(settings: Settings) -> tuple[Any, Any, Any]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     gain, alone, flight = (result[name] for name in ("gain", "alone_us", "in_flight_us"))
     empty, over = result["empty_us"], result["over_empty_us"]
     graph = f"graphs of {result['graph_ms']:.0f} ms on two workers of Dask over one"

@@ -1,15 +1,16 @@
 """A launch on the host backends, beside the same enqueue from C and PyOpenCL's typed call.
 
-In: a device. Out: microseconds per launch by backend, for independent launches of two arrays and a
-number, on the same kind of queues, in turns:
+Input: a device. Output: microseconds per launch by backend, for independent launches of two arrays
+and a number, on the same kind of queues, interleaved:
 
-- `C`: a loop in the core that sets the arguments and enqueues, and looks at an event and releases
-  it, as ours and PyOpenCL do; in `C without events` there are none;
+- `C`: a loop in the core that sets the arguments and enqueues, polls an event and releases it, as
+  ours and PyOpenCL do; in `C without events` there are none;
 - `PyOpenCL`: its typed call;
-- `ours`: a launch, with its hazards, and what the runtime does when it has ended; `ours in part`:
-  the same on arrays of which it reaches a part, which Python finds out once for each; `ours with
-  when=`: the same with a flag on the device that decides;
-- `queue`: the part of ours that the backend is: from converted arguments to the driver.
+- `ours`: a launch, with its hazards, and the runtime's work after its end;
+- `ours in part`: the same on arrays of which it touches a part, which Python finds out once for
+  each;
+- `ours with when=`: the same with a flag on the device that decides;
+- `queue`: the backend's part of ours: from converted arguments to the driver.
 
 `held` and `free` are as in `overhead`: with the device stopped meanwhile, and running beside.
 """
@@ -46,13 +47,13 @@ from acs_cl.records import Access, Launch
 ROUNDS = {False: 101, True: 9}  # by "is quick"
 MOST_ABOVE_C_US = 1.0
 AHEAD = 1.0
-"""Of what PyOpenCL's call takes."""
+"""Bar, in times of PyOpenCL's call."""
 
 HOW = {"held": held, "free": free}
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Every backend, each in all ways."""
+    """Measure every backend by all methods."""
     context = settings.context()
     rows = {
         backend: _row(context, backend, ROUNDS[settings.quick]) for backend in settings.backends()
@@ -96,7 +97,7 @@ def _row(context: cl.Context, backend: str, rounds: int) -> dict[str, Any]:
 
 
 def _queue_side(ours: Ours) -> Side:
-    """A backend of its own, given what the runtime's would be."""
+    """Return a backend without a runtime, with the launches that the runtime would give it."""
     runtime, kernel = ours.runtime, ours.kernel
     engine = acs.Runtime(
         context=runtime.context, backend=runtime.plan.backend, lanes=runtime.plan.lanes
@@ -119,7 +120,7 @@ def _queue_side(ours: Ours) -> Side:
             submit(Launch(number, command, _NOTHING, ()))
 
     def enter() -> None:
-        """The launches of the next batch are in the table, which is not what is measured."""
+        """Put the launches of the next batch into the table, outside of the timed part."""
         for entered in range(number + 1, number + 1 + len(prepared)):
             table.insert(Launch(entered, placeholder, _NOTHING, ()))
 
@@ -139,7 +140,7 @@ _NOTHING = Access((), ())
 
 
 def _c_side(ours: Ours, events: bool) -> Side:
-    """The core's loop on queues of its own."""
+    """Return the core's loop on queues of its own."""
     runtime = ours.runtime
     bare = Bare(runtime.context, runtime.device, runtime.plan.backend, runtime.plan.lanes)
     places: Calls = [
@@ -159,12 +160,12 @@ def _c_side(ours: Ours, events: bool) -> Side:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was measured beside what it has to reach."""
+    """Compare the results with their bars."""
     return targets_of(result["rows"])
 
 
 def targets_of(rows: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each backend's."""
+    """Return each backend's figures with their bars."""
     targets: list[dict[str, Any]] = []
     for backend, row in rows.items():
         above, of = row["held"].get("above C_us"), row["held"]["of_pyopencl"]

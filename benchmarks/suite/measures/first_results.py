@@ -1,6 +1,6 @@
 """Time the first result of a program with many kernels, over plain PyOpenCL.
 
-Both programs run in fresh processes, in turns: what a process has built before would hide the cost.
+Both programs run in fresh processes, interleaved: earlier builds in a process would hide the cost.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ print(json.dumps({"took_s": took, "excluded_s": excluded}))
 
 
 def first_results(settings: Settings) -> dict[str, Any]:
-    """Give seconds of both programs, and ours over the plain one."""
+    """Measure seconds of both programs, and ours over the plain one."""
     took: dict[str, list[float]] = {"plain": [], "ours": []}
     programs = {"plain": _SOURCE + PLAIN_BEGIN + _PLAIN + _END, "ours": _SOURCE + _OURS + _END}
     with tempfile.TemporaryDirectory() as folder:
-        # a turn more, which fills the caches
+        # an extra turn, which fills the caches
         for turn in rounds_in_time(LEAST[settings.quick] + 1, FIRSTS[settings.quick] + 1, FIRSTS_S):
             for name in list(programs)[:: 1 if turn % 2 else -1]:
                 words = caches(Path(folder, name))

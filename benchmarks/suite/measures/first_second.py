@@ -1,12 +1,12 @@
-"""What a program gets done in its first seconds, beside the same program on plain PyOpenCL.
+"""Steps that a program completes in its first seconds, beside the same program on plain PyOpenCL.
 
-In: a device. Out: for some workloads, with empty caches and with full ones, how many steps were
-done after each tenth of a second: ours on the default backend, over one in-order queue of PyOpenCL.
-Each program runs in a fresh process. Its clock begins when it chooses its device, and it runs until
-`LASTS_S` behind its first step. So building its kernels counts, and so does what `auto` does
-besides: it measures the device, builds schedulers beside the program, and changes to them.
+Input: a device. Output: for some workloads, with empty caches and with full ones, the steps done
+after each tenth of a second: ours on the default backend, over one in-order queue of PyOpenCL. Each
+program runs in a fresh process. Its clock begins when it chooses its device, and it runs until
+`LASTS_S` after its first step. So building its kernels counts, and so does the other work of
+`auto`: it measures the device, builds schedulers in the background, and changes to them.
 
-A *valley* is a tenth of a second, behind the first step of both, in which less was done than on the
+A *valley* is a tenth of a second, after the first step of both, in which less was done than on the
 plain queue. A step under way counts in proportion. Each tenth has the median of the rounds.
 """
 
@@ -54,7 +54,7 @@ Curve = Sequence[float]
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Curves of each workload, with cold caches and with warm ones."""
+    """Measure curves of each workload, with cold caches and with warm ones."""
     rows: dict[str, Any] = {}
     for name in NAMES[settings.quick]:
         ends: dict[tuple[str, str], list[Sequence[float]]] = {}
@@ -73,7 +73,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def compared(plain: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """Compare the moments at which steps ended, of both sides in each round."""
+    """Compare the times at which steps ended, of both sides in each round."""
     sides = {"plain": plain, "ours": ours}
     until = min(ends[-1] for ends in (*plain, *ours))
     steps = {side: _median(rounds, until) for side, rounds in sides.items()}
@@ -92,13 +92,13 @@ def compared(plain: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) 
 
 
 def curve(ends: Sequence[float], until: float) -> Curve:
-    """Give the steps done after each tenth, of the moments at which steps ended."""
+    """Return the steps done after each tenth, from the times at which steps ended."""
     moments = np.arange(int(until / TENTH_S) + 1) * TENTH_S
     return list(np.interp(moments, [0.0, *ends], np.arange(len(ends) + 1)))
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was measured beside what it has to reach."""
+    """Compare the results with their bars."""
     found = []
     for state, (key, what) in product(STATES, WORST.items()):
         least = {name: row[state][key] for name, row in result["rows"].items()}

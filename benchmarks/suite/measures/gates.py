@@ -1,6 +1,6 @@
 """Decide a network of gates on the device, or by reads: a part of `scheduler`.
 
-Each gate follows from the values of the network itself. Without `when=` the host has to read four
+Each gate depends on the values of the network itself. Without `when=` the host has to read four
 bytes for each one, and to wait for them.
 """
 
@@ -58,7 +58,7 @@ def gates(settings: Settings) -> dict[str, Any]:
 
 
 class _Gates:
-    """The network on a runtime; both ways give microseconds."""
+    """The network on a runtime; both methods return microseconds."""
 
     def __init__(self, runtime: acs.Runtime) -> None:
         self.runtime = runtime
@@ -125,14 +125,14 @@ class _BareGates:
         return (perf_counter() - begin) * 1e6
 
     def result(self) -> Any:
-        """What the network gave."""
+        """Return the result of the network."""
         values = np.empty(GATED_ITEMS, np.uint32)
         cl.enqueue_copy(self.queue, values, self.x)
         return values
 
 
 def bars_of(gates: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The baseline is what somebody would write who has no scheduler: bare PyOpenCL with reads."""
+    """Compare with bare PyOpenCL with reads, which a user without a scheduler would write."""
     over, same = gates.get("over_bare"), gates["gain"]
     return [
         target(f"{GATES} gates decided on the device, over bare PyOpenCL in order that reads each",

@@ -1,7 +1,7 @@
-"""How long one launch and a read-back of four bytes take, against bare PyOpenCL.
+"""Latency of one launch and a read-back of four bytes, against bare PyOpenCL.
 
-In: a device. Out: microseconds from the call to the value, by backend, in turns with a typed
-PyOpenCL call and a blocking copy on the same kind of queue; both make a new NumPy array.
+Input: a device. Output: microseconds from the call to the value, by backend, interleaved with a
+typed PyOpenCL call and a blocking copy on the same kind of queue. Both make a new NumPy array.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_TAIL = 2.0
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Every backend that the device has, and `auto`."""
+    """Measure every backend that the device has, and `auto`."""
     context = settings.context()
     rows = {
         name: _row(context, name, READS[settings.quick]) for name in [*settings.backends(), "auto"]
@@ -36,7 +36,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     auto = result["rows"]["auto"]
     return [
         target("launch and `get` of 4 bytes over bare PyOpenCL, `auto`",

@@ -1,10 +1,10 @@
-"""Whether anything piles up over a million launches.
+"""Check that nothing accumulates over a million launches.
 
-In: a device, and a number of launches. Out: resident memory, Python objects, allocated blocks and
-unretired launches after the first 10,000 launches and at points until the end, for programs that
-use the runtime in different ways.
+Input: a device, and a number of launches. Output: resident memory, Python objects, allocated blocks
+and unretired launches after the first 10,000 launches and at points until the end, for programs
+that use the runtime in different ways.
 
-Each way runs in a process of its own, so that nothing else lives there. Allocated blocks of the
+Each program runs in a process of its own, so that nothing else lives there. Allocated blocks of the
 interpreter are counted besides the objects that its collector knows, since events are not among
 those.
 """
@@ -37,14 +37,14 @@ HANDLES = 1_000
 COUNTED = ("resident_mib", "objects", "blocks", "live_spans")
 MOST_GROWTH_MIB = 16.0
 MOST_PER_1000 = 1.0
-"""Objects more for 1,000 launches, in the second half of the run: what comes and goes is a few
-hundred over half a million, what piles up is at least one for each launch."""
+"""Most new objects for 1,000 launches, in the second half of the run. A normal variation is a few
+hundred over half a million. A leak is at least one for each launch."""
 
 Step = Callable[[int], None]
 
 
 def _steady(runtime: acs.Runtime, kernel: acs.Kernel) -> Step:
-    """The same arrays all the time, half of the launches in chains; handles are dropped at once."""
+    """Use the same arrays all the time, half of the launches in chains; drop handles at once."""
     arrays = _some_arrays(runtime)
 
     def step(number: int) -> None:
@@ -55,7 +55,7 @@ def _steady(runtime: acs.Runtime, kernel: acs.Kernel) -> Step:
 
 
 def _handles(runtime: acs.Runtime, kernel: acs.Kernel) -> Step:
-    """The last thousand handles are kept; some are waited for, some asked for their event."""
+    """Keep the last thousand handles; wait for some, and ask some for their event."""
     arrays = _some_arrays(runtime)
     kept: deque[acs.Handle] = deque(maxlen=HANDLES)
 
@@ -72,7 +72,7 @@ def _handles(runtime: acs.Runtime, kernel: acs.Kernel) -> Step:
 
 
 def _arrays(runtime: acs.Runtime, kernel: acs.Kernel) -> Step:
-    """A new array for every launch, dropped while the launch may still be under way."""
+    """Make a new array for every launch, and drop it while the launch may still be under way."""
     sizes = (16, 64, 1000, 5000)
     source = runtime.zeros(64, np.uint32)
 
@@ -90,7 +90,7 @@ WAYS = {"steady": _steady, "handles": _handles, "arrays": _arrays}
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Every way, each in a process of its own."""
+    """Measure every program, each in a process of its own."""
     launches = settings.launches or LAUNCHES[settings.quick]
     code = f"import sys; from {__name__} import child; child(*map(int, sys.argv[2:]),"
     rows: dict[str, Any] = {}
@@ -102,10 +102,10 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def child(index: int, launches: int, way: str) -> None:
-    """Run one way and print its points as JSON."""
+    """Run one program and print its points as JSON."""
     with acs.Runtime(devices.devices()[index]) as runtime:
         tiny = runtime.build(TINY).tiny
-        # what a scheduler takes, and the compiler that builds it, is taken once and before
+        # a scheduler, and the compiler that builds it, take memory once, and before
         runtime.prebuild(tiny)
         step = WAYS[way](runtime, tiny)
         settled = min(SETTLED, launches // 2)
@@ -136,7 +136,7 @@ def child(index: int, launches: int, way: str) -> None:
 
 
 def _point(runtime: acs.Runtime, launches: int) -> dict[str, Any]:
-    """What there is after so many launches."""
+    """Return the present counts after this many launches."""
     unretired = _unretired(runtime)
     runtime.finish()
     gc.collect()
@@ -157,7 +157,7 @@ def _unretired(runtime: acs.Runtime) -> int:
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process; where the system does not say, the most there ever was."""
+    """Return the resident memory of this process, or its maximum if the system tells no more."""
     try:
         with open("/proc/self/statm", encoding="ascii") as line:
             return int(line.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -169,7 +169,7 @@ def resident_bytes() -> int:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     launches, rows = result["launches"], result["rows"]
 
     def worst(group: str, key: str) -> tuple[float, str]:

@@ -1,8 +1,8 @@
-"""What the native core is held to: hazard checks, launches for the scheduler, the host backends.
+"""Figures of the core: hazard checks, launches for the scheduler, the host backends.
 
-In: a device. Out: the figures of `checks`, `recording`, `views` and `enqueue`, which say what
-each of them is, in one run. What else is asked of the core is measured by `queue` (unmodified
-programs), `taskbench`, `overlap` and `memory` (a million launches).
+Input: a device. Output: the figures of `checks`, `recording`, `views` and `enqueue`, which describe
+them, in one run. Other figures of the core are in `queue` (unmodified programs), `taskbench`,
+`overlap` and `memory` (a million launches).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from acs_cl.benchmarks.suite.settings import Settings
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """One after another: what is compared is within each of them."""
+    """Measure one after another: comparisons are within each of them."""
     host = enqueue.measure(settings)
     record = recording.measure(settings)
     on_views = views.measure(settings)
@@ -26,7 +26,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was measured beside what it has to reach."""
+    """Compare the results with their bars."""
     rows = result["rows"]
     return [
         *checks.targets_of(rows["check_ns"]),

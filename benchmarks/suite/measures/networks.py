@@ -1,12 +1,13 @@
-"""What networks gain by branches, policies of lanes and orders, batch by batch.
+"""Gains of networks by branches, policies of lanes and orders, batch by batch.
 
-In: a device. Out: for each network and batch milliseconds of one inference: a replay on one queue,
-a replay with one lane for each branch, in program order, as Nimble has it; then the same launches
-by our default and by Opara's order, on lanes and by `auto`; and the best of an expert's queues. Of
-some networks there are CUDA Graphs of the same kernels, too, where there is a CUDA compiler.
+Input: a device. Output: for each network and batch milliseconds of one inference. The contestants
+are a replay on one queue, and a replay with one lane for each branch, in program order, as in
+Nimble. Then come the same launches by our default and by Opara's order, on lanes and by `auto`, and
+the best of an expert's queues. Some networks also have CUDA Graphs of the same kernels, if there is
+a CUDA compiler.
 
-Results of one image are compared with NumPy's. Those of more are compared with what one queue has
-found, since NumPy would take minutes. Who is wrong is reported, and not timed.
+Results of one image are compared with NumPy's, and results of more with those of one queue, since
+NumPy would take minutes. A contestant with wrong results is reported, and not timed.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ OVER_BRANCHES, BEST_OVER_SERIAL, LEAST, MOST_OF_CUDA = 1.29, 1.68, 0.98, 1.0
 
 
 def growing(settings: Settings) -> Iterator[dict[str, Any]]:
-    """All networks one image at a time, then more of them, as far as time allows."""
+    """Measure all networks one image at a time, then more of them, as far as time allows."""
     rows: dict[str, Any] = {}
     deadline = Deadline(WITHIN_S)
     preset = "tiny" if settings.quick else "small" if kind(settings.device) == "CPU" else "paper"
@@ -115,7 +116,7 @@ Made = tuple[Callable[[], Any], Callable[[], Any], Callable[[], Results]]
 def _contestants(
     device: Any, model: Model, stack: ExitStack, why: dict[str, str]
 ) -> Iterator[tuple[str, Callable[[], Made]]]:
-    """Name, and what makes a step, a wait for it, and its results."""
+    """Return names, and functions that make a step, a wait for it, and its results."""
     host = "out_of_order" if overlaps_in_one(device) else "lanes"
 
     def replay(name: str, backend: str, order: str, **options: Any) -> Made:
@@ -150,7 +151,7 @@ def _contestants(
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold `auto`, and the best of ours, against one lane for each branch and one queue."""
+    """Compare `auto`, and the best of ours, with one lane for each branch and one queue."""
     found = []
     best: tuple[float, str, Any] = (0.0, "", None)
     for name, row in result["rows"].items():

@@ -1,13 +1,13 @@
-"""What the order of a replay gains: recorded graphs in every order, beside one queue and by hand.
+"""Gain by the order of a replay: recorded graphs in every order, beside one queue and by hand.
 
-In: a device. Out: for pairs of kernels that compute and that wait for memory, and for networks,
-milliseconds of a replay in each order on each backend, over the same replay in program order, over
-a replay on one queue in order, and beside the best of an expert's queues. Beside them stand Opara's
-and GrCUDA's ways to choose lanes, in program order. Then what it takes to put 1,000 launches in
-order.
+Input: a device. Output: milliseconds of a replay in each order on each backend, for pairs of
+kernels that compute and that wait for memory, and for networks. They are compared with the same
+replay in program order, with a replay on one in-order queue, and with the best of an expert's
+queues. Opara's and GrCUDA's ways to choose lanes, in program order, are there too. Then comes the
+time to sort 1,000 launches.
 
-Every graph is profiled before. Results are compared with the reference once in each order; one that
-is wrong is reported, and not timed.
+Every graph is profiled before. Results are compared with the reference once in each order; a wrong
+one is reported, and not timed.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ HOSTS = {"CPU": "out_of_order", "GPU": "lanes"}
 ROUNDS = {False: 15, True: 3}  # by "is quick"
 WITHIN_S = 120.0
 SORTED = 1000
-"""Launches that are put in order."""
+"""Launches to sort."""
 
 BARRED = (", opara", ", opara_critical")
-"""Orders that have to reach something; the others stand beside them."""
+"""Orders with a bar; the others are for comparison."""
 
 LEAST_OF_PAIRS, LEAST_OF_NETWORKS, LEAST_OVER_ONE_QUEUE, MOST_SORT_US = 1.10, 0.98, 1.68, 300.0
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Every workload, as far as time allows, and the sorting."""
+    """Measure every workload, as far as time allows, and the sorting."""
     rows: dict[str, Any] = {}
     deadline = Deadline(WITHIN_S)
     for name in (*PAIRS, *NETWORKS):
@@ -125,7 +125,7 @@ def _median(row: Mapping[str, Any], name: str) -> float:
 
 
 def _over_first_in(samples: Mapping[str, list[float]]) -> Iterator[tuple[str, Any]]:
-    """Each order beside program order on the same backend, sample by sample."""
+    """Compare each order with program order on the same backend, sample by sample."""
     for name, times in samples.items():
         backend, _, order = name.partition(", ")
         base = samples.get(f"{backend}, first_in")
@@ -134,7 +134,7 @@ def _over_first_in(samples: Mapping[str, list[float]]) -> Iterator[tuple[str, An
 
 
 def timed(step: Callable[[], Any], finish: Callable[[], Any]) -> Callable[[], float]:
-    """Milliseconds from the first launch to the end of all."""
+    """Return milliseconds from the first launch to the end of all."""
 
     def sample() -> float:
         finish()
@@ -147,7 +147,7 @@ def timed(step: Callable[[], Any], finish: Callable[[], Any]) -> Callable[[], fl
 
 
 def _sorting_us(order: str) -> dict[str, float]:
-    """Layers of launches, each behind up to three of the layer before."""
+    """Sort layers of launches, each behind up to three of the previous layer."""
     rng = Random("sorting")
     width = 25
     edges = [
@@ -168,7 +168,7 @@ def _sorting_us(order: str) -> dict[str, float]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     found = []
     for name, row in result["rows"].items():
         least = LEAST_OF_PAIRS if name in PAIRS else LEAST_OF_NETWORKS

@@ -1,19 +1,19 @@
-"""What a launch costs the host, against a bare PyOpenCL call.
+"""Host cost of a launch, against a bare PyOpenCL call.
 
-In: a device. Out: microseconds per launch by backend, policy and window, each beside a typed
-PyOpenCL call on the same kind of queue, in three ways:
+Input: a device. Output: microseconds per launch by backend, policy and window, each beside a typed
+PyOpenCL call on the same kind of queue, by three methods:
 
-- `held`: the queues are stopped by a user event while launches are recorded, and what the runtime
-  does when they have ended (`retire_us`) is timed after the device is idle again: the host's work
-  for a launch, all of it, and nothing else.
-- `free`: the loop of calls while the device runs what was launched already. The driver's own share
-  is in it, and that depends on the pace: to enqueue for a worker thread that has gone to sleep
-  costs PoCL up to ten times as much as for one that is awake. `paced` is the bare call in a program
-  that does something else for as long as our host work takes, and so comes as seldom as ours.
+- `held`: the queues are stopped by a user event while launches are recorded. The runtime's work
+  after their end (`retire_us`) is timed when the device is idle again. So it is all of the host's
+  work for a launch, and nothing else.
+- `free`: the loop of calls while the device runs earlier launches. It includes the driver's own
+  share, which depends on the pace: PoCL takes up to ten times as long if its worker thread has gone
+  to sleep. `paced` is the bare call in a program that does other work for the time of our host
+  work, and so has our pace.
 - `end`: from the first call to the end of all, independent launches and a chain.
 
-Host cost is meant where the window never fills: batches are one launch shorter than the window. All
-samples go through the same number of arrays, so that windows differ in nothing but themselves.
+Host cost means a window that is never full: batches are one launch shorter than the window. All
+samples go through the same number of arrays, so that runs differ only in their windows.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MOST_APART = 0.20
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Every backend with every policy, and what `auto` takes."""
+    """Measure every backend with every policy, and the choice of `auto`."""
     context = settings.context()
     with acs.Runtime(context=context) as chosen:
         auto = chosen.stats()["backend"]
@@ -59,7 +59,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str, Any]:
-    """One backend and policy: independent launches in each window, and a chain in the widest."""
+    """Measure one backend and policy: independent launches by window, a chain in the widest."""
     samplers: dict[str, Callable[[], Sample]] = {}
     runtimes = []
     for window in WINDOWS:
@@ -97,7 +97,7 @@ def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str
 
 
 def _compared(samples: dict[str, list[Sample]], how: str, what: str) -> dict[str, Any]:
-    """Ours, bare, and the difference sample by sample."""
+    """Return ours, bare, and the difference sample by sample."""
     found = {f"{name}_us": spread(_values(samples, how, name, what)) for name in ("ours", "bare")}
     found["above_us"] = spread(_apart(samples, how, what))
     if how == "held":
@@ -116,8 +116,8 @@ def _apart(samples: dict[str, list[Sample]], how: str, what: str) -> list[float]
 
 
 def _windows_apart(samples: dict[str, list[Sample]]) -> float:
-    """Largest over smallest, less one, of the host work in each window over that in the first of
-    the same round."""
+    """Return largest over smallest, less one, of the host work in each window, relative to the
+    first window of the same round."""
     first = _values(samples, "held", "ours", str(WINDOWS[0]))
     middles = [
         quantile(ratios(values, first), 0.5)
@@ -133,7 +133,7 @@ def _windows_apart(samples: dict[str, list[Sample]]) -> float:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was measured beside what it has to reach."""
+    """Compare the results with their bars."""
     rows, auto = result["rows"], f"{result['auto']}-eager"
 
     def above(name: str, how: str) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""How much faster independent chains run when they may overlap.
+"""Speed-up of independent chains that may overlap.
 
-In: a device, and a kernel length. Out: for 64 chains of 8 one-group kernels, how much faster than
-`serial` each backend is in turns with it, and kernels in flight on average from profiling
+Input: a device, and a kernel length. Output: for 64 chains of 8 one-group kernels, how much faster
+than `serial` each backend is, interleaved with it, and kernels in flight on average from profiling
 intervals.
 
 The kernel is integer work in one group, its rounds calibrated on the device's own clock. The
-results of every backend are compared with those of `serial`: a figure of a wrong run would be worth
+results of every backend are compared with those of `serial`, because figures of a wrong run mean
 nothing.
 """
 
@@ -42,7 +42,7 @@ kernel void work(global uint *out, uint rounds) {
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Speed-up and overlap of each backend that the device has."""
+    """Measure speed-up and overlap of each backend that the device has."""
     wanted_us = settings.kernel_us or LENGTH_US[settings.on_cpu]
     if settings.quick and settings.kernel_us is None:
         wanted_us /= 4
@@ -80,7 +80,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 class _Run:
-    """All chains once, link by link, as a program would launch them; gives seconds."""
+    """All chains once, link by link, as a program would launch them; returns seconds."""
 
     def __init__(self, runtime: acs.Runtime, rounds: int) -> None:
         self._runtime = runtime
@@ -98,12 +98,12 @@ class _Run:
         return perf_counter() - start
 
     def results(self) -> np.ndarray[Any, Any]:
-        """What the chains hold now."""
+        """Return the present values of the chains."""
         return np.stack([array.get() for array in self._arrays])
 
 
 def calibrate(context: cl.Context, device: cl.Device, wanted_us: float) -> tuple[int, float]:
-    """Rounds for a kernel of at least `wanted_us` on the device's clock, and its length."""
+    """Return rounds for a kernel of at least `wanted_us` on the device's clock, and its length."""
     clock = device_clock(context, device, SOURCE, "work", ITEMS)
 
     def length_us(rounds: int) -> float:
@@ -120,9 +120,9 @@ def calibrate(context: cl.Context, device: cl.Device, wanted_us: float) -> tuple
 
 
 def _in_flight(context: cl.Context, backend: str, rounds: int) -> dict[str, Any]:
-    """Kernels in flight on average, and how long they took, from a traced run of its own. Of a
-    kernel in an epoch of the scheduler nobody knows when it ran: how many of them there were is
-    told, and an epoch counts as one."""
+    """Return kernels in flight on average, and how long they took, from a traced run of its own.
+    The times of kernels in epochs are not known, so an epoch counts as one; their number is
+    returned, too."""
     with acs.Runtime(context=context, backend=backend, trace=True) as runtime:
         run: Callable[[], float] = _Run(runtime, rounds)
         run()
@@ -139,7 +139,7 @@ def _in_flight(context: cl.Context, backend: str, rounds: int) -> dict[str, Any]
 
 
 def _flight_bars(name: str, row: Mapping[str, Any], least: float) -> list[dict[str, Any]]:
-    """Kernels in flight; not told where some of them ran in epochs, whose share is told then."""
+    """Return bars of kernels in flight. If some ran in epochs, there is only the share of these."""
     flight, share = row["in_flight"], row.get("in_epochs", {"median": 0.0})["median"]
     what = f"kernels in flight, by profiling intervals, `{name}`"
     if not share:
@@ -149,7 +149,7 @@ def _flight_bars(name: str, row: Mapping[str, Any], least: float) -> list[dict[s
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was measured beside what it has to reach."""
+    """Compare the results with their bars."""
     rows = result["rows"]
     if machine["kind"] == "CPU":
         wanted = {name: LEAST_ON_CPU for name in rows if name != "serial"}

@@ -1,10 +1,10 @@
-"""Steps that repeat, launched from Python, with prediction and without, in turns.
+"""Steps that repeat, launched from Python, with prediction and without, interleaved.
 
-In: a device. Out: what a launch costs the thread that makes it, in microseconds of its processor
-time, in the steps of programs: a plain loop, tiles of one matrix with halos, stacked cells, a
-random graph on views of six sizes, a tiled factorisation, a network of gates, and rigid bodies.
-Each step ends with a wait, which counts, and epochs are sent as ever. `foreseen` is the share of
-launches that were only counted. What comes out of a step is compared by other tests.
+Input: a device. Output: the cost of a launch for its thread, in microseconds of processor time, in
+the steps of programs: a plain loop, tiles of one matrix with halos, stacked cells, a random graph
+on views of six sizes, a tiled factorisation, a network of gates, and rigid bodies. Each step ends
+with a wait, which counts, and epochs are sent as usual. `foreseen` is the share of launches that
+were counted only. Other tests compare the results of the steps.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from acs_cl.benchmarks.workloads.tiles import Cholesky
 
 ROUNDS = {False: 15, True: 3}  # by "is quick"
 WARM, MOST_WARM = 8, 6
-"""Steps before: an epoch that came three times stays on the device. So many times at most, until no
-scheduler is built any more: kernels that are launched in turn come together behind the program's
-back."""
+"""Steps before the timed ones: an epoch that came three times stays on the device. They are
+repeated at most this often, until no more schedulers are built, because kernels launched in turn
+are joined in the background."""
 TILES = 16
 PLAIN_US, STEP_US = 0.15, 0.6
 
@@ -34,7 +34,7 @@ Step = Callable[[], object]
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """All programs; or why the device has no scheduler of its own."""
+    """Measure all programs, or return why the device has no scheduler of its own."""
     context = settings.context()
     try:
         runtimes = {
@@ -65,7 +65,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def steps(runtime: acs.Runtime, settings: Settings) -> Iterator[tuple[str, Step]]:
-    """A step of each program, by name."""
+    """Return a step of each program, by name."""
     program = runtime.build(views.SOURCE)
     runtime.prebuild(program.tile, program.add, program.copy)
     for name, graph in (
@@ -133,7 +133,7 @@ def _counts(runtime: acs.Runtime) -> tuple[int, int]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a launch of a repeated step may cost."""
+    """Return the bars of a launch in a repeated step."""
     found = []
     for name, row in result.get("rows", {}).items():
         took = row["predicted_us"]

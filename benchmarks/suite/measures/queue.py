@@ -1,16 +1,15 @@
-"""Programs of PyOpenCL's, unmodified, on `acs.Queue` against their own in-order queue.
+"""Unmodified programs of PyOpenCL, on `acs.Queue` against their own in-order queue.
 
-In: a device. Out: times of five programs on either queue, interleaved, as ratios. Kernels that take
-no time, so that only the host's work counts: `array`, arithmetic of `pyopencl.array`; `calls`,
-kernels with typed arguments, called; `enqueues`, one with the same arguments, enqueued. `chains`:
-independent chains of kernels of one group each, where there is something to gain; `short`: the same
-with kernels of a fortieth. All have to give equal results.
+Input: a device. Output: times of five programs on either queue, interleaved, as ratios. Three have
+nearly empty kernels, so that only the host's work counts: `array`, arithmetic of `pyopencl.array`;
+`calls`, kernels with typed arguments, called; `enqueues`, one with the same arguments, enqueued.
+`chains`: independent chains of one-group kernels, which can gain. `short`: the same with kernels of
+a fortieth of the time. Both sides have to give equal results.
 
-Each side has processes of its own. In one process the plain queue would pay for ours, too, since
-memory and drivers remember what was. The plain queue is timed by two groups of processes. What one
-is over the other (`control`) says how much of a ratio is the machine's: processes differ, and with
-kernels that take no time it is the driver's threads that are timed. Hence several processes and
-many turns.
+Each side has processes of its own. In a shared process the plain queue would also pay for ours,
+since memory and drivers keep earlier state. The plain queue is timed by two groups of processes.
+Their ratio (`control`) shows the machine's part: processes differ, and with empty kernels the
+driver's threads dominate. Hence several processes and many turns.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ PROCESSES = {False: 3, True: 1}  # of a side, by "is quick"
 TURNS = {False: 21, True: 3}
 CHAIN_TURNS = {False: 7, True: 3}
 WARM = 3
-"""Runs of each process that nobody counts."""
+"""Runs of each process that do not count."""
 
 STEPS = {False: 300, True: 40}
 CALLS = {False: 2000, True: 200}
@@ -54,7 +53,7 @@ BARS = {
     "chains": ("the same of one with 8 independent chains", 1.5),
     "short": ("the same of one with 8 chains of kernels of a fortieth", 0.95),
 }
-"""What each program has to reach at least."""
+"""Least ratio of each program."""
 SOURCE = """
 kernel void work(global uint *x, uint rounds)
 {
@@ -68,14 +67,14 @@ SHORT = 1000
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """All programs."""
+    """Measure all programs."""
     turns, few = TURNS[settings.quick], CHAIN_TURNS[settings.quick]
     many = {"array": turns, "calls": turns, "enqueues": turns, "chains": few, "short": few}
     return {"rows": {name: _row(settings, name, count) for name, count in many.items()}}
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     return [
         target(what + _where(result["rows"][name]), result["rows"][name]["ratio"]["median"],
                "at least", least, "x", result["rows"][name]["ratio"])
@@ -84,7 +83,8 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
 
 
 def _where(row: Mapping[str, Any]) -> str:
-    """Earlier results are of one process, which is too kind to the side that replaces functions."""
+    """Say that earlier results are of one process, which favours the side that replaces
+    functions."""
     return ", in processes of their own" if "processes" in row else ""
 
 
@@ -93,7 +93,7 @@ PROGRAM = "from acs_cl.benchmarks.suite.measures.queue import serve; serve()"
 
 
 def _row(settings: Settings, name: str, turns: int) -> dict[str, Any]:
-    """One program, by processes of each side that take turns."""
+    """Measure one program, by interleaved processes of each side."""
     each = PROCESSES[settings.quick]
     words = [name, str(int(settings.quick)), str(settings.position)]
     made: dict[str, list[Served]] = {"plain": [], "ours": [], "again": []}
@@ -124,7 +124,7 @@ def _row(settings: Settings, name: str, turns: int) -> dict[str, Any]:
 
 
 def serve() -> None:
-    """Be a side: run a program once for each line, and say how long it took and what came out."""
+    """Be a side: run a program once for each line, and print its time and its results."""
     side, name, quick, position = sys.argv[1:]
     context = cl.Context([devices.devices()[int(position)]])
     program = _programs(context, bool(int(quick)))[name]()
@@ -141,7 +141,7 @@ def serve() -> None:
 
 
 def _programs(context: cl.Context, quick: bool) -> dict[str, Callable[[], Program]]:
-    """Makers, by name."""
+    """Return functions that make the programs, by name."""
     return {
         "array": lambda: _array(context, STEPS[quick]),
         "calls": lambda: _calls(context, CALLS[quick], called=True),
@@ -152,7 +152,7 @@ def _programs(context: cl.Context, quick: bool) -> dict[str, Callable[[], Progra
 
 
 def _array(context: cl.Context, steps: int) -> Program:
-    """Small arrays, so that kernels take no time."""
+    """Return arithmetic of small arrays, so that kernels take no time."""
     host = np.arange(256, dtype=np.float32)
 
     def program(queue: Any) -> Any:
@@ -167,7 +167,7 @@ def _array(context: cl.Context, steps: int) -> Program:
 
 
 def _calls(context: cl.Context, many: int, called: bool) -> Program:
-    """A chain of one kernel, each of which needs the one before."""
+    """Return a chain of one kernel, each launch of which needs the previous one."""
     kernel = typed_kernel(cl.CommandQueue(context), SOURCE, "work", None, np.uint32)
     start = np.arange(32, dtype=np.uint32)
 
@@ -189,7 +189,7 @@ def _calls(context: cl.Context, many: int, called: bool) -> Program:
 
 
 def _chains(context: cl.Context, rounds: int) -> Program:
-    """What a GPU or a CPU of several cores runs side by side, if it is allowed to."""
+    """Return chains that a GPU or a CPU of several cores can run side by side."""
     queue = cl.CommandQueue(context)
     kernel = typed_kernel(queue, SOURCE, "work", None, np.uint32)
     starts = np.arange(CHAINS * 32, dtype=np.uint32).reshape(CHAINS, 32)

@@ -1,16 +1,16 @@
 """Launches for the device's own scheduler, from Python: a part of `native`.
 
-In: a device. Out: microseconds per launch of two arrays and two numbers, one group each, in graphs
-that are new each time: independent launches, 64 chains, one chain. By a loop of calls and by one
-`launch_many`:
+Input: a device. Output: microseconds per launch of two arrays and two numbers, one group each, in
+graphs that are new each time: independent launches, 64 chains, one chain. By a loop of calls and by
+one `launch_many`:
 
 - `record_us`: recording alone, hazards included, the epoch kept open meanwhile;
-- `call_us`, `end_us`: with epochs sent as they come, until the last call has returned, and until
-  all has run;
-- `over_bare`: how many times faster to the end than PyOpenCL's typed calls on an in-order queue
-  are, in the same round.
+- `call_us`, `end_us`: with epochs sent as usual, until the last call has returned, and until all
+  has run;
+- `over_bare`: how many times faster to the end than PyOpenCL's typed calls on an in-order queue, in
+  the same round.
 
-The results are compared with what so many launches give.
+The results are compared with those of as many launches.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ kernel void add(global const uint *x, global uint *y, uint a, int b)
 GROUP = (64,)
 A, B = 3, 4
 SHAPES = {"independent": 4096, "64 chains": 64, "one chain": 1}
-"""Pairs of arrays that the launches go through in turns."""
+"""Pairs of arrays that the launches use in turn."""
 
 LAUNCHES = 4096
 ROUNDS = {False: 31, True: 3}  # by "is quick"
 LOOP_US, MANY_US = 0.5, 0.1
 END_US, OVER_BARE = 1.0, 3.0
-"""To the end: on a GPU, and on PoCL."""
+"""Bars of the time to the end: on a GPU, and on PoCL."""
 
 Launch = Callable[[slice], None]
 """Makes some of the launches."""
@@ -55,7 +55,7 @@ Sample = tuple[float, float]
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """All shapes in all ways, in turns; or why the device has no scheduler of its own."""
+    """Measure all shapes by all methods, interleaved; or return why the device has no scheduler."""
     context = settings.context()
     try:
         runtime = acs.Runtime(context=context, backend="device", predict=False)
@@ -114,7 +114,7 @@ class Ours:
         self.kernel.launch_many(GROUP, GROUP, *(column[some] for column in self.columns))
 
     def recording(self, launch: Launch) -> Callable[[], Sample]:
-        """The first launch opens the epoch, and one more than the last would send it."""
+        """Sample recording. The first launch opens the epoch; one after the last would send it."""
 
         def sample() -> Sample:
             self.runtime.finish()
@@ -142,7 +142,7 @@ class Ours:
         return sample
 
     def check(self) -> None:
-        """Whether each launch was run once."""
+        """Check that each launch was run once."""
         found = [y.get() for _, y in self.arrays]
         even = all((values == values[0]).all() for values in found)
         if not even or sum(int(values[0]) for values in found) != self.launched * (A + B):
@@ -150,7 +150,7 @@ class Ours:
 
 
 class Bare:
-    """The same with PyOpenCL's typed call on an in-order queue."""
+    """The same launches with PyOpenCL's typed call on an in-order queue."""
 
     def __init__(self, context: cl.Context, device: cl.Device, pairs: int) -> None:
         self.queue = cl.CommandQueue(context, device)
@@ -161,7 +161,7 @@ class Bare:
         self.pairs = [buffers[number % pairs] for number in range(LAUNCHES)]
 
     def sample(self) -> Sample:
-        """Of all launches."""
+        """Return the times of all launches."""
         kernel, queue = self.kernel, self.queue
         start = perf_counter()
         for x, y in self.pairs:
@@ -173,7 +173,7 @@ class Bare:
 
 @contextmanager
 def kept_open(runtime: acs.Runtime) -> Iterator[None]:
-    """The epoch is not sent before something asks for it. Nothing public does this."""
+    """Keep the epoch open until its results are needed. No public function does this."""
     backend: Any = runtime.engine.backend
     modules: Any = (device_backend, sender)
     before = device_backend.OPEN_S, sender.FIRST_LOOK
@@ -191,7 +191,7 @@ def _us(seconds: float) -> float:
 
 
 def targets_of(on_cpu: bool, rows: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the figures have to be."""
+    """Return the figures with their bars."""
     targets: list[dict[str, Any]] = []
     if "refused" in rows:
         return targets

@@ -1,11 +1,11 @@
-"""Small kernels of two sorts in turns: elementwise ones, and sums that work in groups.
+"""Two sorts of small kernels in turns: elementwise ones, and sums that work in groups.
 
-In: a device. Out: for 16 vectors that are added to and summed up four times, as solvers do it, the
-time of a launch on each backend and with bare PyOpenCL in order, in turns.
+Input: a device. Output: 16 vectors are added to and summed up four times, as in solvers: the time
+of a launch on each backend and with bare PyOpenCL in order, interleaved.
 
-The elementwise kernel may be cut anywhere, the sum has groups of 64 with local memory as an
-argument, so that the two are at home in different schedulers: on a GPU the one rides in the epochs
-of the other, on a CPU an epoch ends at each change.
+The elementwise kernel may be cut anywhere. The sum has groups of 64 with local memory as an
+argument. So the two belong to different schedulers. On a GPU they share one, and on a CPU an epoch
+ends at each change.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ VECTORS, TURNS, ITEMS, GROUP = 16, 4, 4096, 64
 LAUNCHES = 2 * VECTORS * TURNS
 ROUNDS = {False: 31, True: 5}  # by "is quick"
 WARM, SETTLED = 50, 20
-"""Runs before those that count: kernels are built in when they have been used for a while. So many
-of them are behind the wait for that."""
+"""Runs before the timed ones: kernels are built in after some use. `SETTLED` of them come after the
+wait for that."""
 LEAST_GAIN = 1.0
 
 SOURCE = """
@@ -49,7 +49,7 @@ kernel void sum(global const float *x, global float *y, local float *part) {
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Each backend, and the same without any of it."""
+    """Measure each backend, and bare PyOpenCL."""
     names = [*settings.backends(), "device", "auto"]
     with ExitStack() as stack:
         context = settings.context()
@@ -86,9 +86,9 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     best, gain = result.get("baseline"), result.get("gain")
-    if gain is None:  # results until 2026-11-22 have it in a row of these only
+    if gain is None:  # in results until 2026-11-22 these have a row of their own
         (row,) = result["targets"]
         best, (low, high) = row["what"].split()[-1], row["quartiles"]
         gain = {"median": row["value"], "p25": low, "p75": high}
@@ -97,7 +97,7 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
 
 
 class _Ours:
-    """Microseconds of a launch, to the end of all."""
+    """Returns microseconds of a launch, to the end of all."""
 
     def __init__(self, runtime: acs.Runtime) -> None:
         self.runtime = runtime
@@ -118,7 +118,7 @@ class _Ours:
         return (perf_counter() - start) * 1e6 / LAUNCHES
 
     def is_right(self, runs: int) -> bool:
-        """Whether all sums are those of so many runs."""
+        """Tell whether all sums are those of so many runs."""
         return all((sums.get() == GROUP * TURNS * runs).all() for sums in self.sums)
 
 
@@ -150,7 +150,7 @@ class _Bare:
         return (perf_counter() - start) * 1e6 / LAUNCHES
 
     def is_right(self, runs: int) -> bool:
-        """The same."""
+        """Tell whether all sums are those of so many runs."""
         found = np.empty(ITEMS // GROUP, np.float32)
         for sums in self.sums:
             cl.enqueue_copy(self.queue, found, sums)

@@ -1,14 +1,14 @@
-"""What a replay of a recorded graph costs, against bare PyOpenCL and against launching it anew.
+"""Cost of a replay of a recorded graph, against bare PyOpenCL and against launching it anew.
 
-In: a device. Out: for three shapes of graphs of trivial launches, each with one work-item:
+Input: a device. Output: for three shapes of graphs of trivial launches, each with one work-item:
 
-- `host_us`: the host's work for a replay, all of it: the device is stopped by a user event while
-  replays are made, and what the runtime does when they have ended is timed too;
-- `end_us`: microseconds per launch from the first call of several replays to the end of all, beside
-  the same launches made one by one through the runtime, and as typed PyOpenCL calls on one queue
-  in order.
+- `host_us`: all of the host's work for a replay. The device is stopped by a user event while
+  replays are made, and the runtime's work after their end is timed too;
+- `end_us`: microseconds per launch from the first call of several replays to the end of all. Beside
+  it stand the same launches made one by one through the runtime, and as typed PyOpenCL calls on one
+  in-order queue.
 
-The arrays stay the same from sample to sample, as they do in programs that replay.
+All samples use the same arrays, as programs with replays do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHAPES = {
     "1 chain of 1,024": (1, 1024),
     "1,024 wide, 16 deep": (1024, 16),
 }
-"""How many chains, and how long they are."""
+"""Number of chains, and their length."""
 
 REPLAYS = 8  # in one sample
 ROUNDS = {False: 21, True: 3}  # by "is quick"
@@ -50,7 +50,7 @@ class _Side(NamedTuple):
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Every shape, on the scheduler of the device."""
+    """Measure every shape, on the scheduler of the device."""
     context = settings.context()
     rows = {}
     for name, (chains, length) in SHAPES.items():
@@ -80,7 +80,7 @@ def _row(runtime: acs.Runtime, chains: int, length: int, rounds: int) -> dict[st
     with runtime.record() as graph:
         launch()
     recording_us = (perf_counter() - start) * 1e6 / len(graph)
-    # Nothing public stops a runtime's device, hence the reach into it.
+    # No public function stops a runtime's device, so this uses private ones.
     device = runtime.engine.backend.queues[0]
     replays = _Side(graph.replay, runtime.finish, device, len(graph), REPLAYS)
     samplers = {
@@ -105,14 +105,14 @@ def _row(runtime: acs.Runtime, chains: int, length: int, rounds: int) -> dict[st
 
 
 def _held(side: _Side) -> Callable[[], float]:
-    """Microseconds of the host for one replay."""
+    """Return a function that measures microseconds of the host for one replay."""
 
     def all_launches() -> None:
         for _ in range(side.times):
             side.launch()
 
     def sample() -> float:
-        side.launch()  # the first one after others finds out where these have been
+        side.launch()  # the first one after others finds where these have been
         side.finish()
         return sum(while_held([side.queue], all_launches, side.finish)) * 1e6 / side.times
 
@@ -120,7 +120,7 @@ def _held(side: _Side) -> Callable[[], float]:
 
 
 def _free(side: _Side) -> Callable[[], float]:
-    """Microseconds for a launch, to the end of all."""
+    """Return a function that measures microseconds for a launch, to the end of all."""
 
     def sample() -> float:
         start = perf_counter()
@@ -133,7 +133,7 @@ def _free(side: _Side) -> Callable[[], float]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     found = []
     for name, row in result["rows"].items():
         host, ratio = row["host_us"], row["times_bare"]

@@ -1,14 +1,14 @@
-"""The scheduler on the device: device time per task, and what a new graph costs from Python.
+"""The scheduler on the device: device time per task, and the cost of a new graph from Python.
 
-In: a device. Out: for graphs of chains, per task: the time of the scheduler on the device for a
-graph that was recorded anew and is run once, the same where epochs are sent while the program goes
-on launching, the time from the first launch to the end of `finish`, and that of one replay; beside
-them bare PyOpenCL in order, and on NVIDIA, where there is a CUDA compiler, CUDA Graphs in the same
-run (`peers`). Then: a network of 64 gates decided on the device, against bare PyOpenCL with a read
-of each.
+Input: a device. Output: times per task, for graphs of chains. Device time is measured for a graph
+that was recorded anew and is run once, and for epochs that are sent while the program goes on
+launching. Host time is measured from the first launch to the end of `finish`, and for one replay.
+Beside them stand bare PyOpenCL in order, and on NVIDIA, with a CUDA compiler, CUDA Graphs in the
+same run (`peers`). Then: a network of 64 gates decided on the device, against bare PyOpenCL with a
+read of each.
 
-Everything goes through the public surface: eight kernels are in the switch, one of which works in
-groups with local memory, hazards are found anew for every graph, and the results are compared with
+Everything uses the public interface. Eight kernels are in the switch, one of which works in groups
+with local memory. Hazards are found anew for every graph, and the results are compared with
 NumPy's.
 """
 
@@ -35,7 +35,7 @@ GRAPHS = ((1, 1024, 1), (64, 64, 1), (1024, 16, 1), (64, 64, 16), (8, 512, 16), 
 """Chains, tasks of a chain, groups of a task."""
 
 ON_GPU = (0.35, 0.06, 0.02, 0.08, 0.25, 1.5)
-"""Device microseconds per task to reach."""
+"""Bars of device microseconds per task."""
 
 ON_CPU = 0.6
 NEW_GRAPH_US = 5.0
@@ -65,7 +65,7 @@ kernel void total(global const uint *x, global uint *y) {
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Graphs on this device, and on CUDA beside them where that is there."""
+    """Measure graphs on this device, and on CUDA beside them, if it is there."""
     group = 64 if settings.on_cpu else 256
     graphs = [graph for graph in GRAPHS if not settings.quick or graph[0] * graph[1] <= 4096]
     cuda = _beside_cuda(graphs, group) if not settings.on_cpu else {}
@@ -74,8 +74,8 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was measured beside what it has to reach. The bars of device time are those of graphs
-    that a program makes anew; what a recorded graph takes stands beside them for comparison."""
+    """Compare the results with their bars. Bars of device time are for graphs that a program makes
+    anew; times of a recorded graph are for comparison."""
     on_cpu = machine["kind"] == "CPU"
     limits = {(64, 64, 1): ON_CPU} if on_cpu else dict(zip(GRAPHS, ON_GPU, strict=True))
     found = []
@@ -125,7 +125,7 @@ class _Graph:
         self.arrays = [runtime.zeros(groups * group, "u4") for _ in range(chains)]
 
     def __call__(self) -> float:
-        """Launch and finish; microseconds per task."""
+        """Launch and finish; return microseconds per task."""
         start = perf_counter()
         tick, size, local, arrays = self.tick, self.size, self.local, self.arrays
         for link in range(self.length):
@@ -135,7 +135,7 @@ class _Graph:
         return (perf_counter() - start) * 1e6 / self.tasks
 
     def record(self) -> acs.Graph:
-        """The same launches, recorded."""
+        """Record the same launches."""
         with self.runtime.record() as graph:
             for link in range(self.length):
                 for array in self.arrays:
@@ -143,7 +143,7 @@ class _Graph:
         return graph
 
     def is_right(self, runs: int) -> bool:
-        """Whether every element is what so many runs give."""
+        """Tell whether every element is the result of so many runs."""
         value = 0
         for _ in range(runs):
             for link in range(self.length):
@@ -188,7 +188,7 @@ def _graph(settings: Settings, chains: int, length: int, groups: int, group: int
 
 
 def _replays(graph: _Graph, rounds: int) -> list[float]:
-    """Microseconds per task of replays, from the call to the end."""
+    """Return microseconds per task of replays, from the call to the end."""
     recorded, times = graph.record(), []
     for _ in range(rounds + 1):
         with no_collection():
@@ -199,7 +199,7 @@ def _replays(graph: _Graph, rounds: int) -> list[float]:
 
 
 def _in_epochs(graph: _Graph, rounds: int) -> list[float]:
-    """Device microseconds per task, where epochs are sent while the program goes on."""
+    """Return device microseconds per task, with epochs sent while the program goes on."""
     trace, times = graph.runtime.trace, []
     for _ in range(rounds):
         trace.clear()
@@ -211,7 +211,7 @@ def _in_epochs(graph: _Graph, rounds: int) -> list[float]:
 
 
 def _as_a_whole(graph: _Graph, rounds: int) -> list[float]:
-    """The same of a graph that is new each time, run as a whole."""
+    """Return device microseconds per task of a graph that is new each time, run as a whole."""
     runtime, times = graph.runtime, []
     for _ in range(rounds):
         recorded = graph.record()
@@ -249,8 +249,8 @@ class _Bare:
 
 
 def _beside_cuda(graphs: list[tuple[int, int, int]], group: int) -> dict[Any, dict[str, Any]]:
-    """Microseconds per task of CUDA on the same card, in chains of as many work-items; nothing
-    where there is no compiler for it."""
+    """Return microseconds per task of CUDA on the same card, in chains of as many work-items.
+    Empty: no compiler for it."""
     made = {
         str((chains, length, groups)): Chains(chains, length, groups * group // GROUP).graph(0)
         for chains, length, groups in graphs

@@ -1,7 +1,7 @@
 """Record batches of launches through a runtime and by PyOpenCL, and time both.
 
 `held`: queues are stopped by a user event while launches are recorded, so that only the host's work
-is timed. `free`: the device runs what was launched already.
+is timed. `free`: the device runs earlier launches meanwhile.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Calls = Sequence[tuple[Any, ...]]
 
 
 class Sample(NamedTuple):
-    """Microseconds per launch. `host_us` is recording and, where the device was held, retiring."""
+    """Microseconds per launch. `host_us`: recording and, if the device was held, retiring."""
 
     host_us: float
     retire_us: float
@@ -31,7 +31,7 @@ class Sample(NamedTuple):
 
 
 class Side(NamedTuple):
-    """One of the two that are compared: how to record a batch, and how to wait for it."""
+    """One of the two compared: how to record a batch, and how to wait for it."""
 
     record: Callable[[Calls], None]
     finish: Callable[[], None]
@@ -40,7 +40,7 @@ class Side(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """From seconds for all batches to microseconds per launch."""
+        """Return the factor from seconds for all batches to microseconds per launch."""
         return 1e6 / sum(map(len, self.batches))
 
 
@@ -51,7 +51,7 @@ def ours_side(
     nbytes: int = TINY_BYTES,
     decided: bool = False,
 ) -> Side:
-    """`decided`: each launch looks at a flag of its own on the device first, which is set."""
+    """Make our side. `decided`: each launch first reads a set flag of its own on the device."""
     kernel, runtime = ours.kernel, ours.runtime
     calls = calls_of(lambda: ours.array(nbytes), chained)
     flags = ours.array(4 * batch)
@@ -66,7 +66,7 @@ def ours_side(
         for (x, y), word in zip(batch, words, strict=True):
             kernel(ONE, ONE, x, y, 3, when=word)
 
-    # Nothing public stops a runtime's device, hence the reach into it.
+    # No public function stops a runtime's device, so this uses private ones.
     chosen = record_decided if decided else record
     return Side(chosen, runtime.finish, runtime.engine.backend.queues, split(calls, batch))
 
@@ -101,19 +101,19 @@ def bare_side(bare: Bare, batch: int, chained: bool = False, pause_s: float = 0.
 
 
 def calls_of(array: Callable[[], Any], chained: bool) -> Calls:
-    """What each launch reads and writes: arrays of its own, or what the one before it wrote."""
+    """Return the arrays of each launch: its own, or the output of the previous launch."""
     if chained:
         return list(pairwise([array() for _ in range(LAUNCHES + 1)]))
     return [(array(), array()) for _ in range(LAUNCHES)]
 
 
 def split(calls: Calls, batch: int) -> Sequence[Calls]:
-    """Batches of equal length; what does not fill one is left out."""
+    """Split into batches of equal length; an incomplete batch is left out."""
     return [calls[first : first + batch] for first in range(0, len(calls) - batch + 1, batch)]
 
 
 def held(side: Side) -> Callable[[], Sample]:
-    """Record with the queues stopped; let them run to their end; then time what is left to do."""
+    """Record with the queues stopped; let them run to their end; then time the remaining work."""
 
     def sample() -> Sample:
         recording = retiring = 0.0

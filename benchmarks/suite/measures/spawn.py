@@ -1,10 +1,10 @@
-"""Work that creates work: what a child costs, and programs of uneven size in several ways.
+"""Spawning: the cost of a child, and programs of uneven size by several methods.
 
-In: a device. Out: microseconds that a child adds to its launch, where 1, 64 or 1,024 work-items
-spawn one each; and of each program of `workloads.spawning` the microseconds of a replay. Its ways
-are `queue` (the flat program, each launch by the driver), `never` (the flat program in the
-scheduler) and the controllers. `cuda` is the same by launches from the device, with CUDA's own flat
-program. Every way has to have NumPy's results.
+Input: a device. Output: microseconds that a child adds to its launch, where 1, 64 or 1,024
+work-items spawn one each. For each program of `workloads.spawning`, microseconds of a replay by
+each method. The methods are `queue` (the flat program, each launch by the driver), `never` (the
+flat program in the scheduler) and the controllers. `cuda` is the same by launches from the device,
+with CUDA's own flat program. Every method has to have NumPy's results.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from acs_cl.benchmarks.workloads.spawning import SPAWNS, UNEVEN, build
 ROUNDS = {False: 15, True: 3}  # by "is quick"
 PARENTS = (1, 64, 1024)
 LAUNCHES, TASKS = 50, 2048
-"""Launches of a graph at most, and parents in it."""
+"""Most launches of a graph, and parents in it."""
 ITEMS = 256
-"""Of a child."""
+"""Items of a child."""
 CONTROLLERS = ("hungry", "ccqs", "always")
 CHILD_US, LONE_CHILD_US, GAIN, LEAST_GAIN, OVER_CUDA = 0.1, 2.0, 1.69, 0.97, 10.0
 SOURCE = """
@@ -44,7 +44,7 @@ kernel void give(global uint *out, uint n) {
 
 
 def growing(settings: Settings) -> Iterator[dict[str, Any]]:
-    """All of it so far, after each row."""
+    """Return all results so far, after each row."""
     context = settings.context()
     found: dict[str, Any] = {"children": {}, "rows": {}}
     try:
@@ -66,7 +66,7 @@ def growing(settings: Settings) -> Iterator[dict[str, Any]]:
                 parents: per_child(int(parents), us) for parents, us in samples.items()
             }
             yield found
-        for name in UNEVEN:  # each has a scheduler of its own, with no more registers than it needs
+        for name in UNEVEN:  # each has a scheduler of its own, with only its registers
             with (
                 acs.Runtime(context=context, backend="lanes") as queue,
                 acs.Runtime(context=context, backend="device") as device,
@@ -82,7 +82,7 @@ def growing(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def child(rt: acs.Runtime, prog: acs.Program, parents: int, rounds: int) -> dict[str, Any]:
-    """What a launch takes whose items spawn one child each, and one whose items spawn nothing."""
+    """Compare a launch whose items spawn one child each with one whose items spawn nothing."""
     launches = max(1, min(LAUNCHES, TASKS // parents))
     out = rt.zeros(ITEMS * parents, "u4")
 
@@ -111,13 +111,13 @@ def child(rt: acs.Runtime, prog: acs.Program, parents: int, rounds: int) -> dict
 
 
 def per_child(parents: int, us: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """What a launch took whose items spawn, and whose items do not; and the difference a child."""
+    """Return the time of a launch with children, without, and the difference for a child."""
     each = [one / parents for one in differences(us["spawning"], us["nothing"])]
     return {"us": spreads(us), "child_us": spread(each, 4)}
 
 
 def spawned(rt: acs.Runtime) -> int:
-    """Items that became children until now."""
+    """Return how many items became children until now."""
     found: int = rt.stats()["scheduler"]["children"]["spawned"]
     return found
 
@@ -137,7 +137,7 @@ class Spawning:
 def uneven(
     name: str, queue: acs.Runtime, device: acs.Runtime, settings: Settings
 ) -> dict[str, Any]:
-    """One program in all ways."""
+    """Measure one program by all methods."""
     make, sizes, kernels = UNEVEN[name]
     size = sizes.tiny if settings.quick else sizes.cpu if settings.on_cpu else sizes.gpu
     flat, spawning = build(queue, kernels), Spawning(build(device, kernels))
@@ -184,7 +184,7 @@ def _sampler(runtime: acs.Runtime, graph: acs.Graph) -> Callable[[], float]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a child may cost, and what programs have to gain."""
+    """Return the bars of a child's cost, and of the programs' gains."""
     found = []
     for parents, row in result.get("children", {}).items():
         most, took = LONE_CHILD_US if parents == "1" else CHILD_US, row["child_us"]

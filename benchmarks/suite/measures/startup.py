@@ -1,11 +1,12 @@
-"""How long a program of one kernel takes to its first result, in a fresh process.
+"""Time of a program of one kernel to its first result, in a fresh process.
 
-In: a device. Out: seconds from the start of the interpreter to its end and, by the program's own
-clock, from its first line to the value; ours over plain PyOpenCL, in turns, with all caches empty
-and with all caches full; and what importing the runtime adds to importing PyOpenCL.
+Input: a device. Output: seconds from the start of the interpreter to its end and, by the program's
+own clock, from its first line to the value. It is ours over plain PyOpenCL, interleaved, with all
+caches empty and with all caches full. Also the time that importing the runtime adds to importing
+PyOpenCL.
 
 On some machines PoCL builds nothing before `acs_cl.devices.repair`, so the plain program calls it
-too. What that import costs it is measured and taken off; the call itself counts in both.
+too. The cost of that import is measured and subtracted; the call itself counts in both.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ PROGRAMS = {"plain": _BEGIN + PLAIN_BEGIN + _PLAIN + _END, "ours": _BEGIN + _OUR
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Both programs with cold and warm caches, and the import."""
+    """Measure both programs with cold and warm caches, and the import."""
     rounds = ROUNDS[settings.quick]
     fresh_python(["-c", _IMPORT])  # writes the byte code
     process: dict[tuple[str, str], list[float]] = {}
@@ -118,8 +119,8 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was measured beside what it has to reach. The package alone loads nothing, so what is
-    timed is what a program needs of it."""
+    """Compare the results with their bars. The package alone loads nothing; a program's needs
+    count."""
     ratios = {state: result["rows"][state]["process"]["ratio"] for state in ("cold", "warm")}
     import_s = result.get("import_runtime_s")
     return [
@@ -133,7 +134,7 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
 
 
 def caches(folder: Path) -> dict[str, str]:
-    """The folders, made where they are not there, that every cache is pointed at."""
+    """Return folders for all caches; make missing ones."""
     paths = {key: folder / key for key in CACHES}
     for path in paths.values():
         path.mkdir(parents=True, exist_ok=True)

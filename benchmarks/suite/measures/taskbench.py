@@ -1,12 +1,12 @@
-"""Task Bench: what a task costs end to end where it does nothing but depend on others.
+"""Task Bench: the cost of an empty task with dependencies, end to end.
 
-In: a device. Out: for each pattern, 64 wide and 16 deep, microseconds per task from the first
-launch to the end of `finish`, on backends `device`, `auto` and `lanes`, with hand-made events, and
-in bare PyOpenCL in order; on a GPU with a CUDA compiler beside it CUDA's streams and graphs in the
-same run. A task is one launch of one group, without any work but to read what it depends on.
-Everything is launched anew in each sample; results are compared with the reference.
+Input: a device. Output: for each pattern, 64 wide and 16 deep, microseconds per task from the first
+launch to the end of `finish`. The contestants are backends `device`, `auto` and `lanes`, hand-made
+events, and bare PyOpenCL in order; on a GPU with a CUDA compiler also CUDA's streams and graphs in
+the same run. A task is one launch of one group, which only reads the data it depends on. Everything
+is launched anew in each sample; results are compared with the reference.
 
-CUDASTF's own figures, to stay below, are of tasks without any kernel: 3.0 to 7.5 us by pattern,
+The limit is CUDASTF's own figures, which are of tasks without any kernel: 3.0 to 7.5 us by pattern,
 64 wide.
 """
 
@@ -36,14 +36,14 @@ BACKENDS = ("device", "auto", "lanes")
 ROUNDS = {False: 15, True: 3}  # by "is quick"
 WIDTH = {False: 64, True: 8}
 CUDASTF_US = (3.0, 7.5)
-"""Of its quickest and of its slowest pattern."""
+"""Of its fastest and of its slowest pattern."""
 
 LEAST_OVER_BARE = 3.0
 SEED = 1
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """All patterns on everything there is."""
+    """Measure all patterns on everything there is."""
     sizes = {pattern: TaskBench(pattern, WIDTH[settings.quick]) for pattern in PATTERNS}
     cuda: dict[str, dict[str, Any]] = {}
     if not settings.on_cpu:
@@ -94,7 +94,7 @@ def _row(platforms: dict[str, tuple[Any, Any]], size: TaskBench, rounds: int) ->
 
 
 def _sampler(platform: Any, run: Any) -> Callable[[], float]:
-    """Microseconds per task of all launches and the wait for them."""
+    """Return a function that measures microseconds per task of all launches and their wait."""
 
     def sample() -> float:
         start = perf_counter()
@@ -106,7 +106,7 @@ def _sampler(platform: Any, run: Any) -> Callable[[], float]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     rows = result["rows"]
     if machine["kind"] == "CPU":
         ratio = rows["trivial"]["over_bare"]["device"]

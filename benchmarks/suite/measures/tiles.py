@@ -1,11 +1,11 @@
 """A wavefront and a Cholesky factorisation of tiles: replays by the number of groups, beside CUDA.
 
-In: a device. Out: for each of the two, microseconds of a replay with as many groups as the runtime
-chooses, and with each number that a program might give as `groups=`; of the same launched anew; and
-where there is a CUDA compiler, of CUDA's stream and graphs in the same run.
+Input: a device. Output: for each of the two, microseconds of a replay with the runtime's own number
+of groups, and with each number that a program might give as `groups=`; of the same launched anew;
+and with a CUDA compiler, of CUDA's stream and graphs in the same run.
 
-Both are programs in which few tiles are ready at a time. So they tell what idle groups cost. Of the
-factorisation each sample starts from the same matrix; the wavefront finds its own result.
+In both programs few tiles are ready at a time, so they show the cost of idle groups. Each sample of
+the factorisation starts from the same matrix; the wavefront starts from its own result.
 
 Invariant: every runtime's result is compared with NumPy's, and CUDA's sum with theirs.
 """
@@ -32,7 +32,7 @@ SMALL = {"wavefront": (6, 1), "cholesky": (6, 1)}
 """Tiles in a row, and passes over each; the small ones are for CPUs and quick runs."""
 
 GROUPS = (1, 2, 4, 8, 16)
-"""Of a scheduler, for each tile in a row half as many as that: what a program might ask for."""
+"""Groups of a scheduler for each tile in a row, halved: numbers that a program might choose."""
 
 ROUNDS = {False: 9, True: 3}  # by "is quick"
 CHOSEN, ANEW = "as chosen", "anew"
@@ -40,7 +40,7 @@ CLOSE = 0.97
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Both programs."""
+    """Measure both programs."""
     sizes = SMALL if settings.on_cpu or settings.quick else SIZES
     rounds = ROUNDS[settings.quick]
     cuda = {} if settings.on_cpu else cuda_tiles.measure(sizes, rounds)
@@ -107,7 +107,7 @@ def _launching(runtime: acs.Runtime, program: Any) -> Callable[[], None]:
 
 
 def _timed(runtime: acs.Runtime, program: Any, once: Callable[[], Any]) -> Callable[[], float]:
-    """Microseconds of one run, from the matrix as it was."""
+    """Return a function that measures microseconds of one run, from the original matrix."""
 
     def sample() -> float:
         program.reset()
@@ -120,7 +120,7 @@ def _timed(runtime: acs.Runtime, program: Any, once: Callable[[], Any]) -> Calla
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach."""
+    """Compare the results with their bars."""
     found = []
     on_cpu = machine["kind"] == "CPU"
     for name, row in result["rows"].items():

@@ -1,12 +1,13 @@
-"""What GrCUDA's six gain with their transfers in the timed part, beside queues and events by hand.
+"""Gains of GrCUDA's six with timed transfers, beside queues and events by hand.
 
-In: a device. Out: for each workload, in GrCUDA's own groups, milliseconds of a step that uploads
-all inputs from pinned memory and reads an element of each output, as theirs do, or all of it: in
-one plain queue, by an expert in several queues, and here. Beside them stand the same from ordinary
-memory, which the program may change right behind `set`, and a bound that has the transfers in it.
+Input: a device. Output: for each workload, in GrCUDA's own groups, milliseconds of a step: in one
+plain queue, by an expert in several queues, and here. The step uploads all inputs from pinned
+memory and reads an element of each output, as GrCUDA's do, or all of it. Beside them stand the same
+from ordinary memory, which the program may change right after `set`, and a bound that includes the
+transfers.
 
-A step whose results are wrong is reported, and not timed; every step is checked from inputs of
-zeros, so that it has nothing but what it uploads.
+A step with wrong results is reported, and not timed. Every step is checked from inputs of zeros, so
+that it has only its uploads.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from acs_cl.devices import kind
 PER_UNIT = 4
 """Groups of 64 of a launch for a compute unit, GrCUDA's 8 blocks of 32."""
 OWN: dict[str, Most] = {"bs": FULL, "ml": 32, "img": (16, 256)}
-"""Where GrCUDA has other numbers: pricings fill the device. `ml` has 64 blocks of 32 and `img` has
-32, or 16 x 16 of 64, on each of its cards of that size."""
+"""Other numbers of GrCUDA's: pricings fill the device. `ml` has 64 blocks of 32 and `img` has 32,
+or 16 x 16 of 64, on each of its cards of that size."""
 ORDER = ("hits", "dl", "img", "ml", "vec", "bs")
 SHORTER = {
     "vec": {"length": 1 << 24}, "bs": {"length": 1 << 20}, "ml": {"rows": 1 << 17},
@@ -44,10 +45,9 @@ SHORTER = {
 }  # fmt: skip
 """Sizes of which a step uploads some ten mebibytes or a hundred: all six fit into the time."""
 ROUND, STREAM = 4, "stream"
-"""Steps without a wait between them: an expert would have two arrays for each input, ours has one.
-"""
+"""Steps without a wait between them. An expert would have two arrays an input, ours has one."""
 LANES = (2, 8)
-"""Queues that an expert tries; more of them come to the same for these graphs."""
+"""Queues that an expert tries; more of them change nothing for these graphs."""
 WARM, ROUNDS = 2, {False: 9, True: 3}  # by "is quick"
 WITHIN_S = 80.0
 
@@ -57,7 +57,7 @@ WITHOUT = ", no prefetch"
 
 
 def growing(settings: Settings) -> Iterator[dict[str, Any]]:
-    """Every workload and both ways to read, as far as time allows."""
+    """Measure every workload with both ways to read, as far as time allows."""
     rows: dict[str, Any] = {}
     deadline = Deadline(WITHIN_S)
     for name in ORDER:
@@ -131,7 +131,7 @@ def _by_median(times: Mapping[str, Any]) -> Callable[[str], float]:
 def _contestants(
     settings: Settings, workload: Workload, size: Any, most: Most, stack: ExitStack
 ) -> Iterator[tuple[str, Callable[[], tuple[Any, Moving]]]]:
-    """Name, and what makes its platform and run."""
+    """Return names, and functions that make their platform and run."""
     device = settings.device
 
     def on(platform: Any, pinned: bool) -> tuple[Any, Moving]:
@@ -162,7 +162,7 @@ def _contestants(
 
 
 def _with_transfers(workload: Workload, most: Most, reads: str) -> Workload:
-    """The same, from pinned memory, for who traces it."""
+    """Return the workload with transfers from pinned memory, for tracing."""
 
     def make(platform: Any, size: Any, seed: int) -> Any:
         moved = Moved(platform, most, True)
@@ -172,7 +172,7 @@ def _with_transfers(workload: Workload, most: Most, reads: str) -> Workload:
 
 
 def _timed(step: Callable[[], Any], finish: Callable[[], Any], steps: int) -> Callable[[], float]:
-    """Milliseconds of a step, from the first upload to the end of the last read."""
+    """Return a function that measures milliseconds of a step, from first upload to last read."""
 
     def sample() -> float:
         start = perf_counter()
@@ -185,8 +185,8 @@ def _timed(step: Callable[[], Any], finish: Callable[[], Any], steps: int) -> Ca
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hold what was measured against what it has to reach: the mean over serial, or else most of
-    the bound; and each beside the best by hand."""
+    """Compare the results with their bars: the mean over serial, or else most of the bound. Each is
+    also compared with the best by hand."""
     found = []
     for reads in (ELEMENT, ALL, STREAM):
         gains = []
@@ -215,6 +215,6 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
 
 
 def _best(times: Mapping[str, Any], *names: str) -> str | None:
-    """The fastest of those from pinned memory whose name begins so."""
+    """Return the fastest one from pinned memory whose name begins with one of `names`."""
     some = [one for one in times if one.startswith(names) and not one.endswith((ORDINARY, WITHOUT))]
     return min(some, key=_by_median(times), default=None)

@@ -1,17 +1,17 @@
 """Launches on many views of few arrays, for the scheduler, from Python: a part of `native`.
 
-In: a device. Out: microseconds per launch, hazards included, of graphs that real programs have,
+Input: a device. Output: microseconds per launch, hazards included, of graphs as in real programs,
 recorded with the epoch kept open:
 
-- `contiguous`: 64 chains on arrays of their own, which the others are compared with;
+- `contiguous`: 64 chains on arrays of their own, for comparison with the others;
 - `wavefront, n a row`: tiles of 64 x 64 elements of one matrix, n in a row. Each needs the row
   above it, the column to its left and the corner between;
 - `cells`: eight layers of cells over 64 steps, two kernels a cell, on rows of arrays;
 - `six sizes`: a random series-parallel graph on views of one array, of six sizes.
 
-Two ways: `kept`, where the program keeps its views and launches the graph again and again, and
-`anew`, where it makes them before each launch, which is not counted. Each launch does the least
-work that there is; its results are not looked at, since other tests do.
+There are two cases. `kept`: the program keeps its views and launches the graph again and again.
+`anew`: it makes them before each launch, outside of the timed part. Each launch does the least
+possible work. Its results are not compared, since other tests do that.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TOGETHER = 16
 ROUNDS = {False: 15, True: 2}  # by "is quick"
 LAUNCH_US = 1.0
 FLAT = 1.2
-"""How much longer a launch on a tile may take where a row has the most tiles, not the fewest."""
+"""Most times as long for a launch on a tile with the most tiles in a row, against the fewest."""
 
 Launch = tuple[Any, tuple[Any, ...]]
 """A kernel and its arguments."""
@@ -63,7 +63,7 @@ Graph = Callable[[], Iterator[Launch]]
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """All graphs in both ways, in turns; or why the device has no scheduler of its own."""
+    """Measure all graphs in both cases, interleaved; or return why the device has no scheduler."""
     try:
         runtime = acs.Runtime(context=settings.context(), backend="device", predict=False)
     except acs.UsageError as error:
@@ -86,7 +86,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def graphs(runtime: acs.Runtime, program: Any) -> dict[str, Graph]:
-    """What is measured, by name."""
+    """Return the measured graphs, by name."""
     found = {"contiguous": contiguous(runtime, program)}
     for per_row in PER_ROW:
         found[f"wavefront, {per_row} a row"] = wavefront(runtime, program, per_row)
@@ -94,7 +94,7 @@ def graphs(runtime: acs.Runtime, program: Any) -> dict[str, Graph]:
 
 
 def contiguous(runtime: acs.Runtime, program: Any) -> Graph:
-    """Chains on whole arrays, which nobody makes anew."""
+    """Return chains on whole arrays, which are kept."""
     pairs = [tuple(runtime.zeros(GROUP, np.float32) for _ in "xy") for _ in range(64)]
 
     def graph() -> Iterator[Launch]:
@@ -105,7 +105,7 @@ def contiguous(runtime: acs.Runtime, program: Any) -> Graph:
 
 
 def wavefront(runtime: acs.Runtime, program: Any, per_row: int) -> Graph:
-    """Tiles with what is above and to the left, diagonal by diagonal."""
+    """Return tiles with the ones above and to the left, diagonal by diagonal."""
     rows = LAUNCHES // per_row
     matrix = runtime.zeros((rows * SIDE + 1, per_row * SIDE + 1), np.float32)
 
@@ -122,7 +122,7 @@ def wavefront(runtime: acs.Runtime, program: Any, per_row: int) -> Graph:
 
 
 def cells(runtime: acs.Runtime, program: Any) -> Graph:
-    """Each cell needs what the layer below it and the step before it left."""
+    """Return cells: each one needs the results of the layer below and of the previous step."""
     shape = (STEPS + 1, GROUP[0])
     inner, outer = ([runtime.zeros(shape, np.float32) for _ in range(LAYERS + 1)] for _ in "io")
 
@@ -137,7 +137,7 @@ def cells(runtime: acs.Runtime, program: Any) -> Graph:
 
 
 def six_sizes(runtime: acs.Runtime, program: Any) -> Graph:
-    """Branches of random lengths from what is there, and their joins."""
+    """Return branches of random lengths from earlier ones, and their joins."""
     pool = runtime.zeros(ELEMENTS, np.float32)
     chance = random.Random(1)
     plan: list[list[slice]] = []
@@ -184,7 +184,7 @@ def _anew(runtime: acs.Runtime, graph: Graph) -> Callable[[], float]:
 
 
 def _recorded(runtime: acs.Runtime, batches: Iterator[list[Launch]]) -> float:
-    """Microseconds per launch, without what it takes to make them."""
+    """Return microseconds per launch, without the time to make them."""
     runtime.finish()
     took_s = 0.0
     with kept_open(runtime):
@@ -198,7 +198,7 @@ def _recorded(runtime: acs.Runtime, batches: Iterator[list[Launch]]) -> float:
 
 
 def targets_of(rows: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the figures have to be."""
+    """Return the figures with their bars."""
     if "refused" in rows or not rows:
         return []
     targets: list[dict[str, Any]] = []
