@@ -1,7 +1,7 @@
-"""Tables of what bands would gain, simulated.
+"""Tables of the simulated gain by bands.
 
-In: `results/bands.json` (`validation.bands`). Out: Markdown. A gain is how many times as fast as
-with whole launches.
+Input: `results/bands.json` (`validation.bands`). Output: Markdown. A gain is how many times as fast
+as with whole launches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ workloads but one or two."""
 
 
 def block(results: Path) -> str:
-    """The whole page, from a folder of results."""
+    """Return the whole page, from a folder of results."""
     path = results / "bands.json"
     if not path.exists():
         return f"{ABOUT}\n\nNo results are committed yet.\n"

@@ -1,6 +1,6 @@
-"""Two runs of ``acs-cl bench`` compared: what moved beyond the spread of both.
+"""Compare two runs of ``acs-cl bench``: changes beyond the spread of both.
 
-In: documents as `contest.measure` makes them. Out: rows, and text for a terminal.
+Input: documents as `contest.measure` makes them. Output: rows, and text for a terminal.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from acs_cl.benchmarks.figures.bench_tables import Document, table
 
 
 def moved(old: Document, new: Document) -> list[list[Any]]:
-    """What is faster or slower than before, beyond the spread of both: the quartiles of their
-    speed-ups do not meet."""
+    """Return contestants that are faster or slower than before, beyond the spread of both: the
+    quartiles of their speed-ups do not meet."""
     rows: list[list[Any]] = []
     for workload, entry in new["workloads"].items():
         before = old["workloads"].get(workload)
@@ -34,7 +34,7 @@ def moved(old: Document, new: Document) -> list[list[Any]]:
 
 
 def comparison(old: Document, new: Document) -> str:
-    """The same as a table, after what cannot be compared."""
+    """Return the changes as a table, after the parts that cannot be compared."""
     parts = []
     before, now = (f"{one['machine']['device']}, driver {one['machine']['driver']}"
                    for one in (old, new))  # fmt: skip

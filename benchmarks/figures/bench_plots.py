@@ -1,8 +1,8 @@
-"""Pictures of what ``acs-cl bench`` measured.
+"""Pictures of the results of ``acs-cl bench``.
 
-In: a document of `contest.measure`. Out: PNG files: speed-ups for each workload with the line of
-what is possible, and what a launch costs the host. matplotlib is loaded when something is drawn,
-and never opens a window.
+Input: a document of `contest.measure`. Output: PNG files: speed-ups for each workload with a line
+of the bound, and the host's cost of a launch. matplotlib is loaded only for drawing, and never
+opens a window.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ COLOURS = {
     "replay": "#e45756",
     "expert": "#9d755d",
 }
-"""The same in every picture."""
+"""Colours, the same in every picture."""
 OTHER = "#b279a2"
 LINES: tuple[tuple[str, str, Callable[[Mapping[str, Any]], float]], ...] = (
     ("bound", "-", lambda limits: limits["least_ms"] or 0.0),
 )
-"""What could be reached, in ms: its name, its style, and what it is; 0 where there is no line."""
+"""Lines of possible times in ms: name, style, and value. 0: no line."""
 SPREAD = 0.8
-"""Of the room between two workloads."""
+"""Share of the room between two workloads."""
 ABREAST = 11
-"""Workloads in a row, at most."""
+"""Most workloads in a row."""
 TICKS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9))
-"""Within a power of ten; the first that give some lines are taken."""
+"""Ticks within a power of ten; the first that give some lines are used."""
 LEAST_TICKS = 4
 
 Rows = list[tuple[Any, dict[str, Any]]]
-"""Axes, and the workloads that they show."""
+"""Axes, and their workloads."""
 
 
 def ticks(least: float, most: float) -> list[float]:
-    """Round numbers on a scale by powers."""
+    """Return round numbers on a scale by powers."""
     for bases in TICKS:
         all_of_them = (base * 10.0**power for power in range(-3, 8) for base in bases)
         found = [tick for tick in all_of_them if least <= tick <= most]
@@ -57,20 +57,20 @@ def ticks(least: float, most: float) -> list[float]:
 
 
 def check() -> None:
-    """`UsageError` without matplotlib."""
+    """Raise `UsageError` without matplotlib."""
     if find_spec("matplotlib") is None:
         raise UsageError("pictures need matplotlib: pip install 'acs_cl[plots]'")
 
 
 def draw(document: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Write the pictures; where they are."""
+    """Write the pictures; return their paths."""
     check()
     folder.mkdir(parents=True, exist_ok=True)
     return [_speedups(document, folder), _costs(document, folder)]
 
 
 def _speedups(document: Mapping[str, Any], folder: Path) -> Path:
-    """Bars from the baseline: what is faster goes up, what is slower goes down."""
+    """Draw bars from the baseline: faster ones go up, slower ones down."""
     figure, rows = _figure(document)
     names = contestants(document)
     ends = [0.5, 2.0]
@@ -94,7 +94,7 @@ def _speedups(document: Mapping[str, Any], folder: Path) -> Path:
 
 
 def _bars(axes: Any, workloads: Mapping[str, Any], name: str, turn: int, count: int) -> list[float]:
-    """Of one contestant; where they end, spread and all."""
+    """Draw the bars of one contestant; return their ends, with spread."""
     places, heights, below, above, ends = [], [], [], [], []
     for index, entry in enumerate(workloads.values()):
         place = _place(index, turn, count)
@@ -141,12 +141,12 @@ def _costs(document: Mapping[str, Any], folder: Path) -> Path:
 
 
 def _place(index: int, turn: int, count: int) -> float:
-    """Of a contestant, beside the others of its workload."""
+    """Return the position of a contestant, beside the others of its workload."""
     return index - SPREAD / 2 + (turn + 0.5) * SPREAD / count
 
 
 def _figure(document: Mapping[str, Any]) -> tuple[Any, Rows]:
-    """A picture, and in it the axes for some workloads each."""
+    """Make a picture, with axes for a few workloads each."""
     from matplotlib.figure import Figure
 
     names = list(document["workloads"])
@@ -166,8 +166,8 @@ def _figure(document: Mapping[str, Any]) -> tuple[Any, Rows]:
 def _saved(
     figure: Any, rows: Rows, document: Mapping[str, Any], path: Path, ends: Sequence[float]
 ) -> Path:
-    """`ends`: what has to be in the picture; the scale, the same for all rows, goes a little
-    beyond, by powers."""
+    """Save the picture. `ends`: values that it has to show. All rows share a scale that goes a
+    little beyond, by powers."""
     there = document["machine"]
     least, most = 0.8 * min(ends, default=1.0), 1.25 * max(ends, default=1.0)
     lines = ticks(least, most)

@@ -1,9 +1,9 @@
-"""Tables of what ``acs-cl bench`` measured: one run, and many devices side by side.
+"""Tables of the results of ``acs-cl bench``: one run, and many devices side by side.
 
-In: documents as `contest.measure` makes them. Out: text for a terminal, or Markdown.
+Input: documents as `contest.measure` makes them. Output: text for a terminal, or Markdown.
 
-Invariant: what is missing is an empty cell, what failed says so; no figure is left out because it
-is bad.
+Invariant: a missing figure is an empty cell, and a failure says so. No figure is left out because
+it is bad.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from acs_cl.benchmarks.suite.statistics import geomean
 Document = Mapping[str, Any]
 
 BEST_OF = ("auto", "lanes", "out_of_order", "device")
-"""Ours, where one of them stands for all: `auto` if it was measured."""
+"""Our backends, of which one may stand for all: `auto` if it was measured."""
 
 
 def table(
     rows: Sequence[Sequence[Any]], head: Sequence[str], style: str = "simple", wide: int = 0
 ) -> str:
-    """Rows as text; the first column to the left, as the last ones that are `wide`, the others to
-    the right."""
+    """Format rows as text. The first column and the last `wide` ones are aligned to the left, the
+    others to the right."""
     from tabulate import tabulate
 
     align = ("left", *["right"] * (len(head) - 1 - wide), *["left"] * wide)
@@ -42,7 +42,7 @@ def _cell(value: Any) -> str:
 
 
 def speedup(entry: Mapping[str, Any], name: str) -> float | str | None:
-    """How many times faster than the baseline; 'failed', or None for what was not run."""
+    """Return how many times faster than the baseline it is; 'failed', or None: it was not run."""
     if name in entry["failed"]:
         return "failed"
     shown = best_expert(entry["rows"]) if name == EXPERT else name
@@ -51,7 +51,7 @@ def speedup(entry: Mapping[str, Any], name: str) -> float | str | None:
 
 
 def mean_of(document: Document, members: Sequence[str], name: str) -> float | None:
-    """The geometric mean of their speed-ups, if all of them were measured."""
+    """Return the geometric mean of their speed-ups, if all of them were measured."""
     there = document["workloads"]
     values = [speedup(there[member], name) for member in members if member in there]
     numbers = [value for value in values if isinstance(value, float)]
@@ -59,8 +59,8 @@ def mean_of(document: Document, members: Sequence[str], name: str) -> float | No
 
 
 def contestants(document: Document) -> list[str]:
-    """All names, the baselines first. Of what the expert tried only the best is one, or what
-    failed."""
+    """Return all names, the baselines first. Of the expert's attempts only the best is there, or
+    the failed ones."""
     names: dict[str, None] = {}
     for entry in document["workloads"].values():
         rows = [name for name in entry["rows"] if not name.startswith(f"{EXPERT}, ")]
@@ -69,7 +69,7 @@ def contestants(document: Document) -> list[str]:
 
 
 def overview(document: Document, style: str = "simple", only: Sequence[str] = ()) -> str:
-    """Speed-ups of all contestants, or of some, with the bound and what was published."""
+    """Return speed-ups of all contestants, or of some, with the bound and the published figures."""
     names = list(only or contestants(document))
     head = ["workload", "launches", "groups", "baseline ms", "bound", *names, "paper SW", "HW"]
     rows = []
@@ -98,7 +98,7 @@ def overview(document: Document, style: str = "simple", only: Sequence[str] = ()
 
 
 def _means(document: Document, names: Sequence[str]) -> list[list[Any]]:
-    """Geometric means of the families that are there as a whole."""
+    """Return geometric means of the complete families."""
     there = document["workloads"]
     rows: list[list[Any]] = []
     groups = {**FAMILIES, "all twelve": TWELVE, "GrCUDA's six": GRCUDA}
@@ -118,7 +118,7 @@ def _means(document: Document, names: Sequence[str]) -> list[list[Any]]:
 
 
 def contenders(document: Document) -> str:
-    """Every contestant of every workload: times, how they spread, what launches cost."""
+    """Return every contestant of every workload: times, their spread, and costs of launches."""
     head = ["workload", "contestant", "ms", "speed-up", "quartiles", "of bound", "over expert"]
     head += ["host us/launch", "launches/s"]
     rows = []
@@ -143,8 +143,7 @@ def contenders(document: Document) -> str:
 
 
 def over_expert(entry: Mapping[str, Any], name: str) -> float | None:
-    """How many times faster than the best that an expert wrote, which took its turns in the same
-    run."""
+    """Return how many times faster it is than the expert's best, interleaved in the same run."""
     best = best_expert(entry["rows"])
     if best is None or name.startswith(EXPERT):
         return None
@@ -156,8 +155,8 @@ EMPTY = "none"  # no kernel of it takes longer than an empty one
 
 
 def bound_ms(entry: Mapping[str, Any]) -> float | str:
-    """The bound, or why there is none: results of before have none that holds with launches free,
-    and something measured may have gone below it."""
+    """Return the bound, or why there is none: old results lack one that holds with free launches,
+    and a measurement may have been faster."""
     limits = entry["bound"]
     if "empty_us" not in limits:
         return NO_BOUND
@@ -167,14 +166,14 @@ def bound_ms(entry: Mapping[str, Any]) -> float | str:
 
 
 def of_bound(entry: Mapping[str, Any], name: str) -> float | None:
-    """How much of what is possible a contestant reaches; None without a bound."""
+    """Return the share of the bound that a contestant reaches. None: no bound."""
     least_ms = bound_ms(entry)
     took_ms = entry["rows"][name]["ms"]["median"]
     return least_ms / took_ms if isinstance(least_ms, float) else None
 
 
 def details(document: Document) -> str:
-    """What the workloads consist of, and how fast they could be at all."""
+    """Return the contents of the workloads, and their bounds."""
     head = ["workload", "edges", "depth", "groups: 10 %", "half", "90 %", "below device"]
     head += ["critical path ms", "work ms", "limited by", "in flight"]
     rows = []
@@ -199,7 +198,7 @@ def details(document: Document) -> str:
 
 
 def failures(document: Document) -> list[str]:
-    """What failed, a line each."""
+    """Return the failures, a line each."""
     return [
         f"{workload}, {name}: {why}"
         for workload, entry in document["workloads"].items()
@@ -208,7 +207,7 @@ def failures(document: Document) -> list[str]:
 
 
 def footer(document: Document) -> str:
-    """What it was measured on, and of which commits."""
+    """Return the machine and the commits."""
     there = document["machine"]
     told = there.get("environment", {}).items()
     environment = "".join(f", {name}={value}" for name, value in sorted(told))
@@ -222,14 +221,14 @@ def footer(document: Document) -> str:
 
 
 def _samples(document: Document) -> str:
-    """How many runs each median is of."""
+    """Return the number of runs of each median."""
     entries = document["workloads"].values()
     counts = {row["ms"]["samples"] for entry in entries for row in entry["rows"].values()}
     return " or ".join(map(str, sorted(counts))) or "no"
 
 
 def _runs(document: Document) -> str:
-    """When and of which commit; each with its workloads if there are several."""
+    """Return dates and commits of the runs; each with its workloads if there are several."""
     runs: dict[documents.Run, list[str]] = {}
     for name, entry in document["workloads"].items():
         runs.setdefault(documents.run_of(document, entry), []).append(name)
@@ -242,7 +241,7 @@ def _runs(document: Document) -> str:
 
 
 def collected(documents: Sequence[Document]) -> str:
-    """One table for all devices: of each family the mean speed-up of ours, in Markdown."""
+    """Return one table for all devices, in Markdown: our mean speed-up in each family."""
     titles = [*FAMILIES, "pipelines"]
     rows = []
     for document in documents:
@@ -262,7 +261,7 @@ def collected(documents: Sequence[Document]) -> str:
 
 
 def _of_family(document: Document, family: str) -> float | str | None:
-    """A mean over some members only says over how many."""
+    """Return a family's mean. If it has only some members, it says how many."""
     values = []
     for entry in document["workloads"].values():
         if entry["family"] == family:

@@ -1,12 +1,12 @@
-"""What the workloads have to reach, beside what one run reached.
+"""Bars of the workloads, beside the results of one run.
 
-In: a document as `contest.measure` makes it. Out: `Target` rows, and a table of them, which names
-every workload that falls short, with its figure and the quartiles of its runs.
+Input: a document as `contest.measure` makes it. Output: `Target` rows, and a table of them, which
+names every workload that falls short, with its figure and the quartiles of its runs.
 
 On a CPU device, preset `small`, each workload counts by itself: its share of the bound, and that it
-is not slower than the baseline. On a GPU, preset `paper`, means of families do, beside what was
-published. Everywhere the best of the host's backends is held against the expert's version; where
-decisions depend on the input, they also run as that one does, the host deciding.
+is not slower than the baseline. On a GPU, preset `paper`, means of families count, beside published
+ones. On all devices the best of the host's backends is compared with the expert's version. If
+decisions depend on the input, they also run as the expert's do, decided by the host.
 
 Invariant: medians are compared with the limits as they are; quartiles are for the reader.
 """
@@ -31,21 +31,20 @@ from acs_cl.benchmarks.suite.statistics import geomean
 
 BOUND, LEAST_OF_BOUND = "share of the bound", 0.85
 WITHIN = 1.1
-"""Of the expert's time."""
+"""Most times of the expert's time."""
 LEAST_OF_ALL, AIM_OF_ALL, LEAST_OF_RIGID = 1.56, 3.0, 5.0
 LEAST_RESIDENT = 0.5
-"""Of the groups that run at once: a body that halves them is to stay on lanes."""
+"""Least share of the groups that run at once: a kernel that halves them should stay on lanes."""
 SHORT_US = 20.0
-"""Kernels, up to which the device's own scheduler has to be ahead of the expert."""
+"""Up to this length of kernels, the device's own scheduler has to be faster than the expert."""
 
 ON_DEVICE = ("device", "auto")
 ANEW = (*ON_HOST, *ON_DEVICE)
-"""Contestants of ours that launch each graph anew."""
+"""Our contestants that launch each graph anew."""
 
 
 class Target(NamedTuple):
-    """`values` and their quartiles, where there are any, by what they are of: one of them or
-    many."""
+    """`values` and their quartiles, if there are any, by their names: one or many."""
 
     what: str
     least: float
@@ -54,13 +53,13 @@ class Target(NamedTuple):
 
     @property
     def short(self) -> list[str]:
-        """Who falls short of it, the worst first."""
+        """Return the names that fall short of it, the worst first."""
         there = (name for name, value in self.values.items() if value < self.least)
         return sorted(there, key=self.values.__getitem__)
 
 
 def targets(document: Document) -> list[Target]:
-    """Those that the device and the preset have; only such for which everything was measured."""
+    """Return the targets of this device and preset for which everything was measured."""
     kind, preset = document["machine"].get("kind"), document["preset"]
     found: list[Target] = []
     if kind == "CPU" and preset == "small":
@@ -115,8 +114,8 @@ def _of_families(document: Document) -> list[Target]:
 
 
 def _residency(document: Document) -> list[Target]:
-    """Groups of each workload's schedulers that run at once, over the most that any of the same
-    group size has here; where the device tells registers."""
+    """Return the resident groups of each workload's schedulers, as a share of the largest number
+    for the same group size here. Needs a device that tells registers."""
     there: list[tuple[str, int, int]] = []
     for workload, entry in document["workloads"].items():
         for where in entry["where"].values():
@@ -140,7 +139,7 @@ def _target(
     of: Callable[[Mapping[str, Any], str], float | None],
     counts: Callable[[Mapping[str, Any]], bool] = lambda entry: True,
 ) -> Target:
-    """The largest value of these contestants, for each workload that counts."""
+    """Return the largest value of these contestants, for each workload that counts."""
     values: dict[str, float] = {}
     quartiles: dict[str, tuple[float, float]] = {}
     for workload, entry in document["workloads"].items():
@@ -156,13 +155,13 @@ def _target(
 
 
 def _is_short(entry: Mapping[str, Any]) -> bool:
-    """Whether its kernels are, on average."""
+    """Tell whether its kernels are short, on average."""
     limits = entry["bound"]
     return bool(limits["busy_ms"] * 1e3 < SHORT_US * limits["launches"])
 
 
 def text(document: Document, style: str = "simple") -> str:
-    """A table; empty without any target."""
+    """Return a table. Empty: there are no targets."""
     rows = []
     for one in targets(document):
         if not one.values:

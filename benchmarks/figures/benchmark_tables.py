@@ -1,9 +1,10 @@
-"""The table of all figures that `run.py` measured, beside what they have to be.
+"""The table of all figures of `run.py`, beside their bars.
 
-In: committed documents. Out: Markdown, a section for each benchmark and a column for each device.
+Input: committed documents. Output: Markdown, a section for each benchmark and a column for each
+device.
 
-A bar must not depend on the day its figure was measured. So each benchmark is judged anew, by its
-function `bars`, from what was measured. What has a bar and was not measured says so.
+A bar must not depend on the day of the measurement. So the function `bars` of each benchmark judges
+the results again. A bar without a measurement says so.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Column(NamedTuple):
 
 
 def figures(results: Path) -> str:
-    """Everything."""
+    """Return the tables of all benchmarks."""
     found = documents.of_kind(results, documents.FIGURES)
     machines = {documents.where(one["machine"]): one["machine"] for one in found.values()}
     lines = [f"- {documents.described(machine)}" for machine in machines.values()]
@@ -41,13 +42,13 @@ def figures(results: Path) -> str:
 
 
 def one(results: Path, name: str) -> str:
-    """The table of one benchmark."""
+    """Return the table of one benchmark."""
     columns = of_benchmark(documents.of_kind(results, documents.FIGURES), name)
     return "\n".join(_table(columns))
 
 
 def of_benchmark(found: Mapping[str, Document], name: str) -> list[Column]:
-    """One benchmark on each device; two results of one device are an error."""
+    """Return one benchmark on each device; two results of one device are an error."""
     columns: dict[tuple[str, str], Column] = {}
     for file, document in found.items():
         if name in document["benchmarks"]:
@@ -61,7 +62,7 @@ def of_benchmark(found: Mapping[str, Document], name: str) -> list[Column]:
 
 
 def rows_of(document: Document, name: str) -> list[dict[str, Any]]:
-    """Figures of a benchmark beside their bars, as these are today."""
+    """Return the figures of a benchmark with their present bars."""
     result = document["benchmarks"][name]
     rows: list[dict[str, Any]] = module_of(name).bars(result, document["machine"])
     return rows
@@ -87,7 +88,7 @@ def _what(row: Mapping[str, Any]) -> str:
 
 
 def cell(row: Mapping[str, Any]) -> str:
-    """The figure, and whether it missed its bar."""
+    """Return the figure, and whether it missed its bar."""
     if row["value"] is None:
         return NOT_MEASURED
     text = _amount(row["value"], row["unit"])

@@ -1,6 +1,6 @@
 """Tables of docs/measurements/clients.md: packages on acs.Queue, their tests and a program of each.
 
-In: `clients.json` of the results, as `tests/clients.py` writes it. Out: Markdown.
+Input: `clients.json` of the results, as `tests/clients.py` writes it. Output: Markdown.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ Record = dict[str, Any]
 
 
 def tests(results: Path) -> str:
-    """Of the block with the packages' tests."""
+    """Return the block with the packages' tests."""
     return tests_table(_read(results))
 
 
 def speed(results: Path) -> str:
-    """Of the block with the packages' benchmarks."""
+    """Return the block with the packages' benchmarks."""
     return speed_table(_read(results))
 
 
 def tests_table(record: Record) -> str:
-    """How tests ended, and which ended differently."""
+    """Return how tests ended, and the ones that ended differently."""
     about = record["with"]
     said = (
         f"{about['device']}; PyOpenCL {about['pyopencl']}, acs_cl {about['acs_cl']}, "
@@ -61,7 +61,7 @@ def tests_table(record: Record) -> str:
 
 
 def speed_table(record: Record) -> str:
-    """Medians of both queues for each program, and whether the results are the same."""
+    """Return medians of both queues for each program, and whether the results are the same."""
     heads = ["program", "device", "own queue, ms", "acs.Queue, ms", "speed", "results", "rounds"]
     rows: list[list[str]] = []
     for name, one in record["clients"].items():

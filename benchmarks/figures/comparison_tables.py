@@ -1,7 +1,7 @@
-"""Show what others do with the same work: CUDA, PyTorch, GrCUDA's sizes, and foreign kernels.
+"""Compare with others on the same work: CUDA, PyTorch, GrCUDA's sizes, and foreign kernels.
 
-In: documents of `suite.beside_cuda`, `suite.beside_torch`, `suite.few_groups` and
-`validation.corpus`. Out: text for a terminal, or Markdown.
+Input: documents of `suite.beside_cuda`, `suite.beside_torch`, `suite.few_groups` and
+`validation.corpus`. Output: text for a terminal, or Markdown.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ WAYS = {
     "new_graph": "CUDA Graph, new",
     "replay": "CUDA Graph, again",
 }
-"""Those of `graphs.cu` that the table shows."""
+"""Contestants of `graphs.cu` that the table shows."""
 
 
 def beside_cuda_block(results: Path) -> str:
-    """Microseconds per task of the synthetic graphs, ours and in CUDA C++."""
+    """Return microseconds per task of the synthetic graphs, ours and in CUDA C++."""
     return "\n\n".join(
         cuda_text(documents.read(path), STYLE) for path in sorted(results.glob("peers/cuda-*.json"))
     )
 
 
 def cuda_text(document: Mapping[str, Any], style: str = "simple") -> str:
-    """Microseconds per task, medians."""
+    """Return microseconds per task, medians."""
     names = bench_tables.contestants(document)
     rows = []
     for workload, entry in document["workloads"].items():
@@ -47,21 +47,21 @@ def cuda_text(document: Mapping[str, Any], style: str = "simple") -> str:
 
 
 def cuda_failures(document: Mapping[str, Any]) -> list[str]:
-    """What failed here and there, a line each."""
+    """Return failures here and there, a line each."""
     there = document["cuda"].items()
     wrong = [f"{name}, CUDA: {one['failed']}" for name, one in there if "failed" in one]
     return [*bench_tables.failures(document), *wrong]
 
 
 def _per_task(entry: Mapping[str, Any], name: str) -> float | str | None:
-    """Microseconds; 'failed', or None for what was not run."""
+    """Return microseconds; 'failed', or None: it was not run."""
     if name not in entry["rows"]:
         return bench_tables.speedup(entry, name)
     return float(entry["rows"][name]["ms"]["median"] * 1e3 / entry["bound"]["launches"])
 
 
 def few_groups_block(results: Path) -> str:
-    """GrCUDA's six in as many groups as GrCUDA launches."""
+    """Return GrCUDA's six in as many groups as GrCUDA launches."""
     return "\n\n".join(
         few_groups_text(documents.read(path), STYLE)
         for path in sorted(results.glob("few-groups-*.json"))
@@ -69,7 +69,7 @@ def few_groups_block(results: Path) -> str:
 
 
 def few_groups_text(document: Mapping[str, Any], style: str = "simple") -> str:
-    """Times of the baseline, and speed-ups of the others, by number."""
+    """Return times of the baseline, and speed-ups of the others, by number."""
     rows: list[list[Any]] = []
     parts = []
     for number, one in document["per_unit"].items():
@@ -89,7 +89,7 @@ def few_groups_text(document: Mapping[str, Any], style: str = "simple") -> str:
 
 
 def beside_pytorch_block(results: Path) -> str:
-    """A network in PyTorch and ours, on the same card."""
+    """Return a network in PyTorch and ours, on the same card."""
     parts = []
     for path in sorted(results.glob("torch-*.json")):
         document = documents.read(path)
@@ -106,7 +106,7 @@ def beside_pytorch_block(results: Path) -> str:
 
 
 def torch_text(document: Mapping[str, Any]) -> str:
-    """For a terminal."""
+    """Return text for a terminal."""
     rows = [
         [
             name,
@@ -126,7 +126,7 @@ def torch_text(document: Mapping[str, Any]) -> str:
 
 
 def corpus_block(results: Path) -> str:
-    """How many kernels of other people become functions, and why the rest does not."""
+    """Return how many foreign kernels become functions, and why the rest does not."""
     found = documents.read(results / "corpus.json")
     rows = [
         ["kernels that nobody here wrote", f"{found['kernels']}"],

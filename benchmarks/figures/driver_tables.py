@@ -1,7 +1,8 @@
-"""The table of what passed on which driver.
+"""The table of test results by driver.
 
-In: `results/drivers/`, as `make drivers` writes it, a file a driver. Out: Markdown: how many tests
-of each suite ended how, of which commit, and the known limits of each driver with their cause.
+Input: `results/drivers/`, as `make drivers` writes it, a file a driver. Output: Markdown: how many
+tests of each suite ended how, of which commit, and the known limits of each driver with their
+cause.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Document = Mapping[str, Any]
 
 
 def drivers(results: Path) -> str:
-    """Everything."""
+    """Return the whole table."""
     found = [_document(path) for path in sorted((results / "drivers").glob("*.json"))]
     suites = list(dict.fromkeys(suite for one in found for suite in one["suites"]))
     rows = [
@@ -46,7 +47,7 @@ def _document(path: Path) -> Document:
 
 
 def _counts(report: Mapping[str, Any]) -> str:
-    """How many ended how; what is wrong stands out."""
+    """Return how many tests ended how; failures stand out."""
     right = [f"{report[how]:,} {word}" for how, word in ENDS.items() if how in report]
     wrong = [f"**{report[how]:,} {how}**" for how in FAULTS if how in report]
     return ", ".join([*right, *wrong, *([f"**{report['note']}**"] if "note" in report else [])])

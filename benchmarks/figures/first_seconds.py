@@ -1,8 +1,8 @@
-"""A picture of what programs get done in their first seconds, beside plain PyOpenCL.
+"""A picture of programs' progress in their first seconds, beside plain PyOpenCL.
 
-In: committed figures of `first_second`. Out: a block of Markdown and the SVG file that it shows,
-with a small diagram for each workload, state of the caches and device. The text of the file depends
-on the results alone, so `report --check` can compare it.
+Input: committed figures of `first_second`. Output: a block of Markdown and the SVG file that it
+shows, with a small diagram for each workload, state of the caches and device. The text of the file
+depends only on the results, so `report --check` can compare it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from acs_cl.benchmarks.suite.measures.first_second import SIDES, STATES, TENTH_S
 
 NAME = "first_second"
 FILE = "measurements/pictures/first-seconds.svg"
-"""Below `docs`, where the page that shows it stands."""
+"""Path below `docs`, which has the page."""
 COLOURS = {"plain": "#6b7280", "ours": "#d97706"}
 LABELS = {"plain": "one in-order queue of PyOpenCL", "ours": "acs_cl, 'auto'"}
 ABREAST = 4
 WIDTH, HEIGHT = 240, 150
-"""Of a diagram and what is around it."""
+"""Size of a diagram with its margins."""
 LEFT, TOP, RIGHT, BOTTOM = 12, 24, 12, 24
 HEAD = 36
 
@@ -32,18 +32,18 @@ class Diagram(NamedTuple):
 
     title: str
     steps: Mapping[str, Sequence[float]]
-    """Done after each tenth of a second, by side."""
+    """Steps done after each tenth of a second, by side."""
 
 
 def block(results: Path) -> str:
-    """Show the picture, if there is something to show."""
+    """Show the picture, if there are results."""
     if not list(_diagrams(results)):
         return "Not measured yet."
     return f"![Steps done over time, of each workload and device]({FILE})"
 
 
 def picture(results: Path) -> str:
-    """Draw all diagrams; an empty text if nothing is measured."""
+    """Draw all diagrams. Empty: nothing is measured."""
     found = list(_diagrams(results))
     if not found:
         return ""

@@ -1,7 +1,7 @@
-"""The few figures that README shows: what a program gains, and where it loses.
+"""The few figures of README: where a program gains, and where it loses.
 
-In: a folder of results. Out: one small table, a column for each device. Every figure is one of
-docs/measurements.md; a cell stays empty where a device has none.
+Input: a folder of results. Output: one small table, a column for each device. Every figure is also
+in docs/measurements.md; a cell is empty if a device has none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHAINS = 1
 
 
 def gains(results: Path) -> str:
-    """The table."""
+    """Return the table."""
     columns: dict[tuple[str, str], dict[str, Any]] = {}
     heads: dict[tuple[str, str], str] = {}
     for document in documents.of_kind(results, documents.FIGURES).values():
@@ -49,7 +49,7 @@ def _found(find: Callable[[Parts], float | None], parts: Parts) -> str:
 
 
 def _queue(program: str) -> Callable[[Parts], float]:
-    """Find how fast a program of `queue` is on ours."""
+    """Return a function that finds the speed of a program of `queue` on ours."""
     return lambda parts: float(parts["queue"]["rows"][program]["ratio"]["median"])
 
 

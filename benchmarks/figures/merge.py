@@ -2,11 +2,11 @@
 
     python -m acs_cl.benchmarks merge NEW.json ... [--several-commits]
 
-In: documents as `run.py --json` and `acs-cl bench --json` write them. Out: the file of the same
-kind, device and driver in `benchmarks/results/` with their parts in place of its own, or a new
+Input: documents as `run.py --json` and `acs-cl bench --json` write them. Output: the file of the
+same kind, device and driver in `benchmarks/results/`, with their parts replacing its own, or a new
 file; then every generated block.
 
-What may stand in one file is said in `suite.joining`.
+`suite.joining` has the rules of joining.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from acs_cl.benchmarks.suite.joining import merged
 
 
 def place_of(document: Document, results: Path) -> Path:
-    """The committed file of the same kind, device and driver; or where a new one goes."""
+    """Return the committed file of the same kind, device and driver, or the path of a new one."""
     kind, there = kind_of(document), documents.where(document["machine"])
     for name, old in documents.of_kind(results, kind).items():
         if documents.where(old["machine"]) == there:
@@ -34,7 +34,7 @@ def place_of(document: Document, results: Path) -> Path:
 
 
 def take(new: Mapping[str, Document], results: Path, several: bool) -> list[Path]:
-    """Take all of these in; the files that were written. With an error nothing is written."""
+    """Take all documents in; return the written files. After an error nothing is written."""
     by_place: dict[Path, list[tuple[str, Document]]] = {}
     for name, document in new.items():
         by_place.setdefault(place_of(document, results), []).append((name, document))
@@ -48,7 +48,7 @@ def take(new: Mapping[str, Document], results: Path, several: bool) -> list[Path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="benchmarks merge", description=__doc__.split("\n")[0])
     parser.add_argument("new", nargs="+", type=Path, metavar="NEW.json")
     parser.add_argument(

@@ -1,10 +1,10 @@
-"""Why our figures of the paper's workloads are not the published ones.
+"""Causes of differences between our figures of the paper's workloads and the published ones.
 
-In: the document of `validation.paper`. Out: Markdown: for each figure that is further off than
-`NEAR`, what brings it near, among changes that are made for all workloads alike.
+Input: the document of `validation.paper`. Output: Markdown. For each figure that differs by more
+than `NEAR`, the changes that bring it near. Each change applies to all workloads alike.
 
-Invariant: every figure is worked out from the document alone; a cause is named only if a sweep over
-it reaches the published figure, or has it between two neighbours.
+Invariant: every figure comes from the document alone. A cause is named only if a sweep over it
+reaches the published figure, or has it between two neighbours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEAR = 0.2
 
 
 class Cause(NamedTuple):
-    """What may differ, and the sweeps over it."""
+    """A possible difference, and the sweeps over it."""
 
     name: str
     axes: tuple[str, ...]
@@ -82,7 +82,7 @@ to sixteen times as many groups as ours, on rigid bodies more."""
 
 
 def render(document: Mapping[str, Any], off: Sequence[tuple[str, str, float, float]]) -> list[str]:
-    """The parts of the section. `off`: workload, column, our figure, the published one."""
+    """Return the parts of the section. `off`: workload, column, our figure, the published one."""
     legend = [f"- **{cause.name}**: {cause.why}" for cause in CAUSES]
     rows, lost = [], []
     for name, column, here, there in off:
@@ -111,7 +111,7 @@ def _left(lost: Sequence[str]) -> str:
 def _cell(
     document: Mapping[str, Any], cause: Cause, name: str, column: str, there: float, near: float
 ) -> str:
-    """What of a cause comes so near to the published figure; empty if nothing does."""
+    """Return the value of a cause that comes near the published figure. Empty: none does."""
     found = [_reached(document, axis, name, column, there, near) for axis in cause.axes]
     return ", ".join(text for text in found if text)
 
@@ -153,7 +153,7 @@ def _nearest(document: Mapping[str, Any], name: str, column: str, there: float) 
 
 
 def _widths(document: Mapping[str, Any]) -> str:
-    """Occupancy by how wide kernels are, beside the published means."""
+    """Return occupancy by the width of kernels, beside the published means."""
     rows = []
     for family, names in FAMILIES.items():
         there = OCCUPANCY[family]

@@ -1,8 +1,8 @@
 """The tables of the paper's workloads on the paper's device.
 
-In: the document of `validation.paper`. Out: Markdown, with the questions that it answers.
+Input: the document of `validation.paper`. Output: Markdown, with the questions that it answers.
 
-Invariant: every figure and every answer is worked out from the document alone.
+Invariant: every figure and every answer comes from the document alone.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from acs_cl.benchmarks.suite.statistics import geomean
 
 
 def ours(document: Mapping[str, Any], name: str, column: str) -> float:
-    """A speed-up on the machine as it is."""
+    """Return a speed-up on the machine as it is."""
     runs = document["workloads"][name]["runs"]
     graph = "graph replayed" if FAMILY[name] == "static" else "graph built"
     return float(runs[graph if column == GRAPH else column]["speedup"])
 
 
 def block(results: Path) -> str:
-    """The whole page, from a folder of results."""
+    """Return the whole page, from a folder of results."""
     return render(documents.read(results / "emulator.json"))
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """The document as Markdown."""
+    """Return the document as Markdown."""
     gpu, launch_us = document["gpu"], document["host"]["launch_ns"] / 1000
     parts = [
         ABOUT.format(units=gpu["units"], clock_mhz=gpu["clock_mhz"], launch_us=launch_us),
@@ -96,7 +96,7 @@ all."""
 
 
 def _beside(document: Mapping[str, Any]) -> str:
-    """Ours and theirs."""
+    """Return our and the published figures."""
     rows = []
     for family in FAMILIES:
         names = [name for name in document["workloads"] if FAMILY[name] == family]
@@ -112,7 +112,7 @@ def _beside(document: Mapping[str, Any]) -> str:
 
 
 def _real(document: Mapping[str, Any]) -> str:
-    """What was published of real hardware, in words."""
+    """Return the published figures of real hardware, in words."""
     runs = document["real_card"].values()
     said = [
         f"{column} {geomean([one[column] for one in runs]):.2f} / {there:.2f}"
@@ -137,7 +137,7 @@ def _fullness(document: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _means(document: Mapping[str, Any], family: str, names: Sequence[str]) -> list[str]:
-    """Occupancy of a family, ours and theirs."""
+    """Return occupancy of a family, ours and published."""
     cells = []
     for column, there in OCCUPANCY[family].items():
         runs = [document["workloads"][name]["runs"][column] for name in names]
@@ -196,7 +196,7 @@ def _no_but(against: Sequence[str]) -> str:
 
 
 def _windows(document: Mapping[str, Any]) -> str:
-    """How all speed-ups together move with the window."""
+    """Return how all speed-ups together change with the window."""
     labels = ("16", "32", "64", "128")
     rows = []
     for axis, column in (
@@ -213,7 +213,7 @@ def _windows(document: Mapping[str, Any]) -> str:
 
 
 def _twice(document: Mapping[str, Any]) -> str:
-    """ACS-HW with a window of 32 beside one of 16, by family."""
+    """Compare ACS-HW with a window of 32 and one of 16, by family."""
     rows = [["published", *TWICE_THE_WINDOW.values()]]
     for axis in ("N", "N = M", "N = M, slower 4 x"):
         swept, cells = document["sweeps"][axis], []
@@ -228,7 +228,7 @@ def _twice(document: Mapping[str, Any]) -> str:
 
 
 def _nearest(document: Mapping[str, Any]) -> str:
-    """Of the variants that change all columns: least apart in ACS-SW and ACS-HW together."""
+    """Return the nearest of the variants that change all columns, by ACS-SW and ACS-HW together."""
     names = list(document["workloads"])
     there = {
         column: geomean([document["workloads"][name]["published"][column] for name in names])
@@ -249,7 +249,7 @@ def _nearest(document: Mapping[str, Any]) -> str:
 
 
 def _off(document: Mapping[str, Any]) -> list[tuple[str, str, float, float]]:
-    """Figures further from the published ones than needs no explanation."""
+    """Return figures whose difference to the published ones needs an explanation."""
     found = []
     for name, workload in document["workloads"].items():
         for column in COLUMNS:

@@ -3,12 +3,12 @@
     python -m acs_cl.benchmarks report            # write them
     python -m acs_cl.benchmarks report --check    # write nothing; exit code 1 where one differs
 
-In: `benchmarks/results/`, and pages with marks: `<!-- generated: NAME -->`, whatever was there,
-`<!-- /generated -->`. Out: the same pages, with what the function of that name makes of the results
-between the marks.
+Input: `benchmarks/results/`, and pages with marks: `<!-- generated: NAME -->`, the old text, `<!--
+/generated -->`. Output: the same pages, with new text between the marks, which the function of that
+name makes from the results.
 
-A figure that is typed by hand grows old unseen. So figures stand in such blocks only, and a test
-looks for others. A new block needs a line in `BLOCKS` and a pair of marks in a page.
+A figure that was typed by hand becomes outdated unnoticed. So figures stand in such blocks only,
+and a test searches for others. A new block needs a line in `BLOCKS` and a pair of marks in a page.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ BLOCKS = {
     "emulator-results": "figures.paper_tables:block",
     "emulator-validation": "figures.validation_tables:block",
 }
-"""What makes a block: a function of the folder of results, in a module of this package. It gives
-Markdown."""
+"""The maker of each block: a function of the folder of results, in a module of this package. It
+returns Markdown."""
 PICTURES = {f"docs/{first_seconds.FILE}": first_seconds.picture}
-"""What draws a file that a block shows: a function as those of blocks, which gives SVG."""
+"""The maker of each file that a block shows: a similar function, which returns SVG."""
 
 BEGIN, END = "<!-- generated: ", "<!-- /generated -->"
 MARKED = re.compile(rf"{BEGIN}([\w-]+) -->\n(.*?){END}", re.DOTALL)
 
 
 def pages(root: Path = ROOT) -> list[Path]:
-    """All pages that may have generated blocks."""
+    """Return all pages that may have generated blocks."""
     return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
 def made(name: str, results: Path = RESULTS) -> str:
-    """What the block of that name has to say."""
+    """Return the text of the block of that name."""
     if name not in BLOCKS:
         raise ResultError(f"no block is called {name!r}; there are {', '.join(sorted(BLOCKS))}")
     module, _, function = BLOCKS[name].partition(":")
@@ -71,7 +71,7 @@ def made(name: str, results: Path = RESULTS) -> str:
 
 
 def updated(text: str, make: Callable[[str], str]) -> str:
-    """The page with every block made anew."""
+    """Return the page with every block made anew."""
     found = len(MARKED.findall(text))
     if not found == text.count(BEGIN) == text.count(END):
         raise ResultError(f"expected pairs of '{BEGIN}NAME -->' and '{END}', a line each")
@@ -79,7 +79,7 @@ def updated(text: str, make: Callable[[str], str]) -> str:
 
 
 def regenerated(root: Path = ROOT, results: Path = RESULTS) -> Iterator[tuple[Path, str, str]]:
-    """Each page that has blocks, and each picture: its text, and what it ought to be."""
+    """Return each page with blocks, and each picture: its text, and its new text."""
     for name, draw in PICTURES.items():
         path = root / name
         yield path, path.read_text(encoding="utf-8") if path.exists() else "", draw(results)
@@ -94,7 +94,7 @@ def regenerated(root: Path = ROOT, results: Path = RESULTS) -> Iterator[tuple[Pa
 
 
 def write(root: Path = ROOT, results: Path = RESULTS) -> list[Path]:
-    """Write all pages whose blocks differ from the results; these."""
+    """Write and return all pages whose blocks differ from the results."""
     changed = [(page, new) for page, text, new in regenerated(root, results) if new != text]
     for page, new in changed:
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def write(root: Path = ROOT, results: Path = RESULTS) -> list[Path]:
 
 
 def differences(root: Path = ROOT, results: Path = RESULTS) -> Mapping[str, str]:
-    """Pages whose blocks are not those of the results, each with the first line that differs."""
+    """Return pages whose blocks differ from the results, each with the first line that differs."""
     found = {}
     for page, text, new in regenerated(root, results):
         lines = zip_longest(text.splitlines(), new.splitlines(), fillvalue="")
@@ -117,7 +117,7 @@ def differences(root: Path = ROOT, results: Path = RESULTS) -> Mapping[str, str]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="benchmarks report", description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, only compare")
     parser.add_argument("--root", type=Path, default=ROOT, metavar="FOLDER", help="of the pages")

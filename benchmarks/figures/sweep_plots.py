@@ -1,8 +1,8 @@
 """Pictures of sweeps: speed-up over the baseline, one picture for each number that was varied.
 
-In: what `sweeps.measure` found. Out: PNG files; a line for each contestant with its quartiles, and
-below it launches per second. matplotlib is loaded when something is drawn, and never opens a
-window.
+Input: results of `sweeps.measure`. Output: PNG files; a line for each contestant with its
+quartiles, and below it launches per second. matplotlib is loaded only for drawing, and never opens
+a window.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from acs_cl.benchmarks.figures.sweep_tables import UNITS, grouped
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Write `sweep-<parameter>.png` for each; where they are."""
+    """Write `sweep-<parameter>.png` for each; return their paths."""
     bench_plots.check()
-    from matplotlib.figure import Figure  # without pyplot: no window, whatever is configured
+    from matplotlib.figure import Figure  # without pyplot: no window, in any configuration
 
     folder.mkdir(parents=True, exist_ok=True)
     there = result["machine"]

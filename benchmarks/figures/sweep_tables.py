@@ -1,6 +1,6 @@
 """Show sweeps as tables: speed-ups over one number of a graph.
 
-In: documents of `suite.sweeps`. Out: text for a terminal, or Markdown.
+Input: documents of `suite.sweeps`. Output: text for a terminal, or Markdown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ UNITS = {"window": "launches", "lanes": "queues", "length": "us", "groups": "of 
 
 
 def sweeps_block(results: Path) -> str:
-    """Speed-ups over one number of a graph, for each device."""
+    """Return speed-ups over one number of a graph, for each device."""
     parts = []
     for path in sorted(results.glob("sweeps-*.json")):
         document = documents.read(path)
@@ -30,7 +30,7 @@ def sweeps_block(results: Path) -> str:
 
 
 def text(found: Mapping[str, Any], style: str = "simple") -> str:
-    """A table for each sweep: a line for each value, a column for each contestant."""
+    """Return a table for each sweep: a line for each value, a column for each contestant."""
     parts = []
     for parameter, by_value in grouped(found).items():
         names = list(dict.fromkeys(name for rows in by_value.values() for name in rows))
@@ -48,7 +48,7 @@ def text(found: Mapping[str, Any], style: str = "simple") -> str:
 
 
 def grouped(found: Mapping[str, Any]) -> dict[str, dict[int, dict[str, dict[str, Any]]]]:
-    """Rows by parameter, value and contestant."""
+    """Return rows by parameter, value and contestant."""
     by: dict[str, dict[int, dict[str, dict[str, Any]]]] = {}
     for row in found["rows"]:
         by.setdefault(row["parameter"], {}).setdefault(row["value"], {})[row["backend"]] = row

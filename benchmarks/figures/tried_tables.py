@@ -1,7 +1,7 @@
-"""The table of what was tried at random, planted or listened to, and what was wrong of it.
+"""The table of random, planted and observed tests, and their errors.
 
-In: the JSON files of `random_batches.py`, `make traps`, `proofs`, `signals`, `alarms` and `seeing`
-in a folder of results. Out: Markdown, a row for each count. A file that is not there has no row.
+Input: the JSON files of `random_batches.py`, `make traps`, `proofs`, `signals`, `alarms` and
+`seeing` in a folder of results. Output: Markdown, a row for each count. A missing file has no row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from acs_cl.benchmarks.figures.markdown import table
 from acs_cl.benchmarks.suite import documents
 
 KINDS = "random", "traps", "proofs", "signals", "alarms", "seeing"
-"""Of files, in the order of the table."""
+"""Kinds of files, in the order of the table."""
 RANDOM = {
     "pool": "random programs, bit by bit beside NumPy",
     "devices": "random programs on several devices",
@@ -29,7 +29,7 @@ Document = Mapping[str, Any]
 
 
 class Row(NamedTuple):
-    """One count. `called`: what something wrong is."""
+    """One count. `called`: the name of an error."""
 
     what: str
     tried: int
@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 def block(results: Path) -> str:
-    """The whole table."""
+    """Return the whole table."""
     heads = ["what", "tried", "wrong", "where and when"]
     rows, pages = [], []
     for kind in KINDS:
@@ -57,7 +57,7 @@ def _wrong(row: Row) -> str:
 
 
 def _about(document: Document) -> str:
-    """Name the driver of a CPU, or the GPU; a file that needs no device has none."""
+    """Return the driver of a CPU, or the GPU. Empty: a file that needs no device."""
     device = document.get("device", "").rpartition(" / ")[2]
     driver = "PoCL" if device.startswith(("pthread-", "cpu-")) else device
     driver = "Intel's runtime" if device.startswith("Intel") else driver
@@ -94,7 +94,7 @@ def _rows(kind: str, one: Document) -> Iterator[Row]:
 
 
 def _page(document: Document) -> str:
-    """What a page of a measured step is like, and what it has to be."""
+    """Return the properties of the page of a measured step, and their bars."""
     page = document["page"]
     missed = page["median_s"] >= OPENS_S or page["bytes"] >= MOST_BYTES
     return (

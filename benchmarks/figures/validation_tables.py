@@ -1,6 +1,6 @@
 """Tables of real and modelled runs.
 
-In: documents that `comparison.measure` makes. Out: Markdown; errors of the model.
+Input: documents that `comparison.measure` makes. Output: Markdown; errors of the model.
 
 Invariant: a modelled figure is never without the real one beside it.
 """
@@ -26,13 +26,13 @@ the kernels' times alone and launch costs that were measured in the same run."""
 
 
 def block(results: Path) -> str:
-    """The whole page, from a folder of results."""
+    """Return the whole page, from a folder of results."""
     paths = sorted(results.glob("validation-*.json"))
     return render([documents.read(path) for path in paths])
 
 
 def render(documents: Sequence[Mapping[str, Any]]) -> str:
-    """One section for each."""
+    """Return one section for each."""
     sections = [_section(document) for document in documents] or ["No results are committed yet."]
     return "\n\n".join([ABOUT, *sections]) + "\n"
 
@@ -56,7 +56,7 @@ def _section(document: Mapping[str, Any]) -> str:
 
 
 def _costs(costs: Mapping[str, Any]) -> str:
-    """What was measured for the model: a table of costs, by backend where they differ."""
+    """Return the measured costs for the model: a table, by backend where they differ."""
     lines = [
         "| measured for the model, median of all workloads | us, if not marked |",
         "| :-- | --: |",
@@ -65,7 +65,7 @@ def _costs(costs: Mapping[str, Any]) -> str:
 
 
 def _host(costs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give what the host takes, then queues and the scheduler."""
+    """Return the host's costs, then queues and the scheduler."""
     for name, ns in costs["launch_ns"].items():
         yield f"a launch on `{name}`", _us(ns)
     for name, ns in costs["argument_ns"].items():
@@ -83,12 +83,12 @@ def _host(costs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _scheduler(costs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give what was measured of the scheduler on the device."""
+    """Return the measured costs of the scheduler on the device."""
     ours = costs["scheduler"]
     yield "an epoch", _us(costs["epoch_ns"])
     yield "a wait for an epoch", _us(costs["epoch_wait_ns"])
     yield "a read behind that wait, more", _us(costs["epoch_read_ns"])
-    if "epoch_holds" in costs:  # results of before have none
+    if "epoch_holds" in costs:  # older results have none
         share = costs["epoch_holds"] / 1000
         yield "share of a long epoch for which sending it holds the program", f"{share:.0%}"
     groups = f"{ours['groups']} groups of {ours['group']}"
@@ -111,7 +111,7 @@ def _times(thousandths: int) -> str:
 
 
 def _errors(found: Mapping[str, float]) -> str:
-    """Each by itself: what is easy to model must not hide what is not."""
+    """Return each error by itself: easy parts must not hide the difficult ones."""
     rows = []
     for name, value in found.items():
         text = f"{value:.1%}"

@@ -1,6 +1,6 @@
 """The tables of `acs-cl bench` for the documents: one for each committed result.
 
-In: documents as `contest.measure` makes them. Out: Markdown.
+Input: documents as `contest.measure` makes them. Output: Markdown.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from acs_cl.benchmarks.suite import documents
 from acs_cl.benchmarks.suite.documents import ResultError
 
 SHOWN = ("serial", "out_of_order", "lanes", "device", "auto", "replay", "expert")
-"""Contestants, where they were measured."""
+"""Contestants to show, if they were measured."""
 WHY = "design/workloads.md#the-bound-and-where-it-is-not-reached"
 
 
 def workloads(results: Path) -> str:
-    """One section for each device."""
+    """Return one section for each device."""
     parts: list[str] = []
     for name, document in documents.of_kind(results, documents.SUITE).items():
         wrong = bench_tables.failures(document)
