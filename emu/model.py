@@ -89,7 +89,7 @@ class Model:
         self.last_end_ns = 0
         self.end_ns = 0
 
-    # ---- what a policy says ----------------------------------------------------------------------
+    # ---- defined by a policy ---------------------------------------------------------------------
 
     def device(self) -> GpuSpec:
         """Return the device. A policy may change it."""
@@ -118,7 +118,7 @@ class Model:
     def paused(self) -> None:
         """Note that the program waits for launches, or has made all."""
 
-    # ---- what a policy uses ----------------------------------------------------------------------
+    # ---- used by a policy ------------------------------------------------------------------------
 
     def book(self, name: str, ns: int) -> int:
         """Write time into the ledger; return it."""

@@ -68,7 +68,7 @@ def skewed(parents: int, mean: int, skew: float, seed: int) -> list[int]:
 
 
 def simulated(calls: Sequence[int], parts: Parts, way: str) -> int:
-    """How long a launch takes whose work-items find so many items each.
+    """Return the time of a launch whose work-items find these numbers of items.
 
     >>> even, skewed = [8] * 1024, [8] * 1023 + [8192]
     >>> one = Parts(places=4)

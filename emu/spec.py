@@ -166,8 +166,8 @@ def free(machine: Machine) -> Machine:
 
 
 def check_ns(host: HostSpec, kernels: int, segments: int) -> int:
-    """A check of `segments` against so many kernels: between the published points by straight
-    lines, beyond them on along the last one, and in proportion to the segments below the first.
+    """Return the time of a check of `segments` against kernels. Between the published points it is
+    linear, also beyond the last one. Below the first it is proportional to the segments.
 
     >>> from acs_cl.emu.machines import CUDA
     >>> check_ns(CUDA, 16, 6), check_ns(CUDA, 32, 10), check_ns(CUDA, 24, 8)

@@ -91,7 +91,7 @@ class Case:
         self.in_reads = self.spots(reads)
         self.in_writes = self.spots(writes)
 
-    # ---- what is put before it -----------------------------------------------------------------
+    # ---- the memory before it ------------------------------------------------------------------
 
     def other(self) -> Values:
         """Return other values for each byte that is not declared as read."""

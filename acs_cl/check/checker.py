@@ -126,7 +126,7 @@ class Checker:
         self._total_s = 0.0
         self._plain_s = 0.0
 
-    # ---- what the runtime tells ----------------------------------------------------------------
+    # ---- events of the runtime -----------------------------------------------------------------
 
     def allocated(self, base: Base, dtype: DType) -> None:
         """Note a new array. Called under the runtime's lock."""

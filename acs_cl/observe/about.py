@@ -11,7 +11,7 @@ from ..records import Found
 
 
 class Needs(NamedTuple):
-    """What a kernel needs of a compute unit, as the driver tells. 0: nothing, or not known."""
+    """Needs of a kernel on a compute unit, as the driver tells. 0: nothing, or not known."""
 
     name: str
     local_bytes: int = 0

@@ -75,7 +75,7 @@ class Slice(NamedTuple):
     runs: tuple[Run, ...] = ()
     """Its runs in groups of the scheduler, where they noted these."""
     parts: tuple[Part, ...] = ()
-    """Of a replay: the tasks that these runs belong to."""
+    """The tasks of a replay that these runs belong to."""
 
 
 def on_device(one: Slice, what: str) -> str:

@@ -1,11 +1,11 @@
 """Hold a runtime still and look inside, for tests of programs that launch concurrently.
 
-A test of concurrency fixes what happens when, and never sleeps. So this module holds launches back,
-keeps epochs of the scheduler open, chooses whether a queue bypasses the runtime, and interrupts at
-a named moment. It also tells what is under way and which route launches took.
+A test of concurrency fixes the order of events, and never sleeps. So this module holds launches
+back, keeps epochs of the scheduler open, chooses whether a queue bypasses the runtime, and
+interrupts at a named moment. It also tells the launches under way and their routes.
 
-In: a runtime, or what was made by one. Out: plain values, and `with` blocks that put back what they
-changed. It alone reaches into the library for a test, so that tests survive when that changes.
+Input: a runtime, or an object made by one. Output: plain values, and `with` blocks that undo their
+changes. Tests use it instead of private parts of the library, and so survive when these change.
 
 >>> import acs_cl as acs
 >>> from acs_cl import testing

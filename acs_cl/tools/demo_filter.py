@@ -45,7 +45,7 @@ Treatment = tuple[str, ...]
 Treatments = dict[tuple[int, int], Treatment]
 
 
-# ---- what is filtered ----------------------------------------------------------------------------
+# ---- pictures ------------------------------------------------------------------------------------
 
 
 def sky(side: int) -> Pixels:

@@ -13,14 +13,14 @@ from ...records import LANE_AFTER, LANE_NEW, Report
 
 
 class Gain(NamedTuple):
-    """How many times faster than one in-order queue the same kernels ran on *lanes* of them."""
+    """Speed-up of the same kernels on *lanes* in-order queues over one of these."""
 
     lanes: int
     gain: float
 
 
 class Suited(NamedTuple):
-    """How many times faster than by the default launches in branches ran by a policy of lanes."""
+    """Speed-up of launches in branches by a policy of lanes over the default."""
 
     after: str
     new: str

@@ -149,7 +149,7 @@ def _edit(text: str, options: list[str], device: cl.Device | None, constants: bo
     return Functions(out, functions, reasons, tuple(options))
 
 
-# ---- who calls whom ----
+# ---- calls ----
 
 
 def _reach(survey: Survey, name: str) -> set[str]:

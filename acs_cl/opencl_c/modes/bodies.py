@@ -138,7 +138,7 @@ class _Walk:
             self.changed = True
         return self.functions[key]
 
-    # ---- what is recorded ----
+    # ---- records ----
 
     def _touch(self, places: Places, flag: str) -> None:
         for place in places:

@@ -173,8 +173,8 @@ def _apart(device: cl.Device, words: list[str], names: list[str]) -> dict[str, _
 def _build(
     device: cl.Device, words: list[str], chunks: dict[str, int]
 ) -> dict[str, _Macro | None] | None:
-    """Build a program that tells of each name whether it is a macro, and so many chunks of its
-    text. None: it does not build."""
+    """Build a program that tells of each name whether it is a macro, with the first `chunks` of
+    its text. None: it does not build."""
     lines = _HEAD.splitlines()
     stands: dict[str, int] = {}
     for at, (name, count) in enumerate(chunks.items()):

@@ -34,7 +34,7 @@ _GROUPED = re.compile(
 
 
 class OfParts(NamedTuple):
-    """How parts of a launch are launched."""
+    """The source and properties of a launch's parts."""
 
     source: str
     """Their source, if not the kernel's own."""

@@ -112,7 +112,7 @@ def nothing(step: object, inputs: object, outputs: object) -> None:
 
 
 def _steps(settings: Settings) -> tuple[Any, Any, Any]:
-    """Return a graph of one short kernel, one of so many milliseconds, and its result."""
+    """Return a graph of one short kernel, one of GRAPH_MS milliseconds, and its result."""
     import acs_cl.dask as acs_dask
 
     with acs.Runtime(settings.device, backend="serial") as rt:

@@ -20,8 +20,7 @@ LEAST = {False: 2, True: 1}  # by "is quick"
 """Rounds, however long they take."""
 
 FIRSTS, FIRSTS_S = {False: 7, True: 1}, 12.0
-"""The same for first results."""
-"""Rounds at most, and for how long."""
+"""Most rounds for first results, and their seconds."""
 
 MANY = {False: 100, True: 20}
 """Kernels."""

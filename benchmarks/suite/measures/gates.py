@@ -98,7 +98,7 @@ class _Gates:
 
 
 class _BareGates:
-    """The same network in bare PyOpenCL: one queue in order, typed arguments, and a blocking read
+    """The network in bare PyOpenCL: one in-order queue, typed arguments, and a blocking read
     of four bytes for each gate."""
 
     def __init__(self, context: Any) -> None:

@@ -118,12 +118,12 @@ class _Ours:
         return (perf_counter() - start) * 1e6 / LAUNCHES
 
     def is_right(self, runs: int) -> bool:
-        """Tell whether all sums are those of so many runs."""
+        """Tell whether all sums are those of this many runs."""
         return all((sums.get() == GROUP * TURNS * runs).all() for sums in self.sums)
 
 
 class _Bare:
-    """The same with PyOpenCL, typed arguments and one in-order queue."""
+    """The kernels in PyOpenCL, with typed arguments and one in-order queue."""
 
     def __init__(self, context: cl.Context) -> None:
         self.queue = cl.CommandQueue(context)
@@ -150,7 +150,7 @@ class _Bare:
         return (perf_counter() - start) * 1e6 / LAUNCHES
 
     def is_right(self, runs: int) -> bool:
-        """Tell whether all sums are those of so many runs."""
+        """Tell whether all sums are those of this many runs."""
         found = np.empty(ITEMS // GROUP, np.float32)
         for sums in self.sums:
             cl.enqueue_copy(self.queue, found, sums)

@@ -143,7 +143,7 @@ class _Graph:
         return graph
 
     def is_right(self, runs: int) -> bool:
-        """Tell whether every element is the result of so many runs."""
+        """Tell whether every element is the result of this many runs."""
         value = 0
         for _ in range(runs):
             for link in range(self.length):
@@ -226,7 +226,7 @@ def _as_a_whole(graph: _Graph, rounds: int) -> list[float]:
 
 
 class _Bare:
-    """The same with PyOpenCL, typed arguments and one in-order queue."""
+    """The graph in PyOpenCL, with typed arguments and one in-order queue."""
 
     def __init__(self, context: Any, chains: int, length: int, groups: int, group: int) -> None:
         program = cl.Program(context, SOURCE).build(f"-DGROUP={group}")

@@ -36,7 +36,7 @@ BACKENDS = ("device", "auto", "lanes")
 ROUNDS = {False: 15, True: 3}  # by "is quick"
 WIDTH = {False: 64, True: 8}
 CUDASTF_US = (3.0, 7.5)
-"""Of its fastest and of its slowest pattern."""
+"""Times of its fastest and of its slowest pattern."""
 
 LEAST_OVER_BARE = 3.0
 SEED = 1
