@@ -96,8 +96,8 @@ class Account:
 
 @contextlib.contextmanager
 def replaced_queues(options: dict[str, Any]) -> Iterator[Account]:
-    """Replace queues in the block: ``pyopencl.CommandQueue(…)`` makes a queue of ours, as every
-    `acs_cl.Queue(…)` does. It remains a queue to PyOpenCL's own tests."""
+    """Have ``pyopencl.CommandQueue(…)`` make a queue of ours in the block. It takes `options`, as
+    `acs_cl.Queue(…)` does, and passes the type tests inside PyOpenCL."""
     account = Account()
     original, cl.CommandQueue = cl.CommandQueue, Queue  # type: ignore[misc]
     queue.watchers.append(account.opens)

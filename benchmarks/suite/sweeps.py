@@ -63,7 +63,7 @@ class Pace(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """The swept values, the most kernels of a step, and the rounds. `pace`: None: measure it."""
+    """The swept values, the width of graphs, and the rounds. `pace`: None: it is measured."""
 
     values: Mapping[str, tuple[int, ...]] = VALUES
     width: int = WIDTH

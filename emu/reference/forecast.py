@@ -100,8 +100,7 @@ class Forecast:
         self._known = self._last = None
 
     def settle(self) -> None:
-        """Record counted launches, or send them as foreseen, since another thread takes the
-        lock."""
+        """Record counted launches, or send them as foreseen, when the lock is taken."""
         known = self._known
         if not self._counts or known is None:
             return

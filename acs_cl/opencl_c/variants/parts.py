@@ -26,11 +26,11 @@ size_t acs_group_id(uint d) { return get_group_id(d) + get_global_offset(d) / ge
 #define get_group_id acs_group_id
 """
 _CHANGED = re.compile(r"get_(num_groups|global_size|global_offset|\w+_linear_id)$")
-"""Values that differ in a part of a launch and cannot be corrected."""
+"""Calls whose values differ in a part of a launch and cannot be corrected."""
 _GROUPED = re.compile(
     r"get_(group|local|enqueued|sub_group|num_sub)\w+|work_group_\w+|(intel_)?sub_group_\w+|barrier"
 )
-"""Values that depend on the group size."""
+"""Calls that depend on the group size."""
 
 
 class OfParts(NamedTuple):
@@ -39,9 +39,9 @@ class OfParts(NamedTuple):
     source: str
     """Their source, if not the kernel's own."""
     reason: str
-    """Why there cannot be parts."""
+    """Why there cannot be parts, or ''."""
     groups: str
-    """Values in them that depend on the group size."""
+    """A call in them that depends on the group size, or ''."""
 
 
 def of_parts(source: str, options: Sequence[str], device: cl.Device | None, kernel: str) -> OfParts:

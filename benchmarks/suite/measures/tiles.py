@@ -32,7 +32,7 @@ SMALL = {"wavefront": (6, 1), "cholesky": (6, 1)}
 """Tiles in a row, and passes over each; the small ones are for CPUs and quick runs."""
 
 GROUPS = (1, 2, 4, 8, 16)
-"""Groups of a scheduler for each tile in a row, halved: numbers that a program might choose."""
+"""Groups of a scheduler that a program might choose, in multiples of half the tiles in a row."""
 
 ROUNDS = {False: 9, True: 3}  # by "is quick"
 CHOSEN, ANEW = "as chosen", "anew"
