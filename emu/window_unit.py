@@ -102,8 +102,7 @@ class StaleList:
         return min(self._sent, self.distance)
 
     def send(self, number: int, upstream: Sequence[int]) -> list[int]:
-        """Return the part of a launch's upstream that the CPU still knows, sorted like
-        `upstream`."""
+        """Return the part of a launch's upstream that the CPU still knows, in the same order."""
         if number != self._sent + 1:
             raise InternalError(f"launch {number} was sent behind {self._sent}")
         self._sent = number

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
 
 MOST_ROWS = 3
-"""From this many slices with equal times on, they are drawn as one: an epoch."""
+"""From this many slices with equal times on, one bar stands for all: an epoch."""
 
 
 class Phase(NamedTuple):

@@ -213,8 +213,7 @@ class Scheduler:
         self.sender.use_pinned()
 
     def change_words(self, change: Callable[[layout.Image], object] | None) -> None:
-        """Have a function change each collected epoch's words before it is sent. None: stop
-        that."""
+        """Have a function change collected epochs' words before they are sent. None: stop that."""
 
         def seen(words: memoryview, placed: core.native.Placed) -> None:
             assert change is not None
@@ -284,8 +283,7 @@ class Scheduler:
 
     @contextmanager
     def cut_short(self, turns: int, company: int) -> Iterator[None]:
-        """Have replays run by one group for at most `turns` tiles, as if `company` groups ran,
-        too."""
+        """Have replays run by one group for at most `turns` tiles, as if `company` groups ran."""
 
         enqueue: Callable[..., None] = self.sender.enqueue
 

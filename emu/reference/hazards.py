@@ -79,7 +79,7 @@ class _Base:
             yield from nodes
 
     def candidates(self, span: Span) -> Iterable[_Node]:
-        """Return every node whose hull may meet the span's. A class has sizes within a factor of
+        """Return every node whose hull may meet the span's. Sizes in a class are within a factor of
         two."""
         for size_class, nodes in self.by_size.items():
             low = bisect_left(nodes, span.start - (1 << size_class), key=_start)

@@ -119,8 +119,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Compare the results with their bars. The package alone loads nothing; a program's needs
-    count."""
+    """Compare with the bars. `Runtime` is imported, since the package alone loads nothing."""
     ratios = {state: result["rows"][state]["process"]["ratio"] for state in ("cold", "warm")}
     import_s = result.get("import_runtime_s")
     return [
