@@ -878,6 +878,24 @@ def test_what_is_not_due_yet_is_not_looked_at() -> None:
     assert owed.is_due("away", 1.0, 1)  # other data was moved: the cost may be another one
 
 
+@pytest.mark.parametrize(("part_us", "is_spread"), [(500.0, True), (1000.0, False)])
+def test_a_launch_whose_parts_take_as_long_stays_whole(
+    device: cl.Device, part_us: float, is_spread: bool
+) -> None:
+    with acs.Runtime(devices=team(device, 2)) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        x, y = rt.array(np.ones(256), "f4"), rt.zeros(256)
+        took_us = {(256,): 1000.0}
+        engine.times.took_us = (  # type: ignore[method-assign]
+            lambda key, device: took_us.get(key[1], part_us) if key else None
+        )
+        for _ in range(40):
+            prog.add((256,), None, x, y, 1)
+        rt.finish()
+        assert (engine.parts > 0) == is_spread
+        assert y.get()[0] == 40
+
+
 def test_the_benchmark_compares_results_of_one_and_of_several(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

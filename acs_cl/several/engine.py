@@ -66,6 +66,9 @@ WAITS_US = 500.0
 launch that needs them."""
 
 
+ENOUGH = 0.9
+"""A launch whose parts take longer than this share of its own time stays whole."""
+
 LOOKED_AT = 1024
 """The core makes this many short launches before one of them is measured again."""
 
@@ -144,6 +147,8 @@ class SeveralEngine(Engine):
         self._knows_links = ASSUMED not in (
             link for i, row in enumerate(team.links) for j, link in enumerate(row) if i != j
         )
+        self._indivisible: set[Key | None] = set()
+        """Kinds of launches that take as long in parts."""
         self.apart = 0
         """How often data was moved apart so that a launch could be spread."""
         self._spread_apart: set[int] = set()
@@ -316,7 +321,7 @@ class SeveralEngine(Engine):
         like = key, frozenset(bases)
         gains_us = self._spreading_gains_us(whole_us)
         if self.spread is None:
-            if whole_us < LEAST_US:
+            if whole_us < LEAST_US or key in self._indivisible:
                 return None
             may_be_apart = not self._spread_apart.isdisjoint(bases)
             if not may_be_apart and not self.owed.is_due(like, gains_us, self.apart):
@@ -332,8 +337,12 @@ class SeveralEngine(Engine):
                 return None
             if self.spread is None:
                 self._ask_links()
+                part_us = self._part_us(parts, whole_us)
+                if part_us > ENOUGH * whole_us:
+                    self._indivisible.add(key)
+                    return None
                 moves_us = self._moves_us(parts)
-                is_apart = max(moves_us) < whole_us * (1 - 1 / many)
+                is_apart = max(moves_us) + part_us < whole_us
                 if not is_apart and not self.owed.pays(like, gains_us, sum(moves_us)):
                     return None
                 self.apart += not is_apart
@@ -347,6 +356,12 @@ class SeveralEngine(Engine):
             )
             self.parts += len(parts)
         return SeveralHandle(self, (tuple(numbers),), command.name, access)
+
+    def _part_us(self, parts: Sequence[PartOf], whole_us: float) -> float:
+        """Return how long the longest part takes. Until parts were timed, each is assumed to take
+        its share. A launch that does not fill a device takes as long in parts."""
+        share_us = whole_us / len(parts)
+        return max(self._took_us(key_of(one.command)) or share_us for one in parts)
 
     def _spreading_gains_us(self, whole_us: float) -> float:
         """How much time a device would save if a launch was in parts. Nothing where all devices
