@@ -342,7 +342,9 @@ class SeveralEngine(Engine):
                     self._indivisible.add(key)
                     return None
                 moves_us = self._moves_us(parts)
-                is_apart = max(moves_us) + part_us < whole_us
+                back_us = self._goes_back_us(access.writes)
+                is_apart = max(moves_us) + part_us + back_us < whole_us
+                gains_us -= back_us
                 if not is_apart and not self.owed.pays(like, gains_us, sum(moves_us)):
                     return None
                 self.apart += not is_apart
@@ -362,6 +364,16 @@ class SeveralEngine(Engine):
         its share. A launch that does not fill a device takes as long in parts."""
         share_us = whole_us / len(parts)
         return max(self._took_us(key_of(one.command)) or share_us for one in parts)
+
+    def _goes_back_us(self, writes: Sequence[Span]) -> float:
+        """Return how long it would take to bring together again what the parts of a launch write,
+        where the launches that read it were on one device before."""
+        took_us, away = 0.0, 1 - 1 / len(self.placed_on)
+        for base in {span.base for span in writes} & self.model.pulled.keys():
+            to, nbytes = self.model.pulled[base]
+            source = 0 if to else 1
+            took_us += self.team.links[source][to].took_us(int(nbytes * away))
+        return took_us
 
     def _spreading_gains_us(self, whole_us: float) -> float:
         """How much time a device would save if a launch was in parts. Nothing where all devices

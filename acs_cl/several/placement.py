@@ -105,19 +105,27 @@ MOST = 16384
 """Largest number of kinds of launches whose gains are added up."""
 
 
+MOST_DOUBLINGS = 16
+"""Moves of a kind after which the next one waits no longer than the one before."""
+
+
 class Owed:
-    """Decides when moving data pays: once the time lost without it exceeds the cost. Pure."""
+    """Decides when moving data pays: once the time lost without it exceeds the cost. Pure.
+
+    Data may come back to where it was, and then the move gained nothing. So each move of a kind has
+    to wait twice as long as the one before."""
 
     def __init__(self) -> None:
         self._gained_us: dict[object, float] = {}
         self._seen: dict[object, tuple[int, float]] = {}
+        self._paid: dict[object, int] = {}
 
     def is_due(self, key: object, gains_us: float, generation: int) -> bool:
         """Tell whether the cost has to be computed now. If not, this gain was added, and the caller
         is done. `generation`: costs of another generation no longer hold."""
         if len(self._seen) >= MOST:
-            self._seen.clear()
-            self._gained_us.clear()
+            for known in (self._seen, self._gained_us, self._paid):
+                known.clear()
         before, cost_us = self._seen.get(key, (-1, 0.0))
         gained = self._gained_us.get(key, 0.0) + gains_us
         if before != generation or gained >= cost_us:
@@ -127,13 +135,16 @@ class Owed:
         return False
 
     def pays(self, key: object, gains_us: float, cost_us: float) -> bool:
-        """Tell whether to move the data, which saves `gains_us` each time."""
+        """Add a gain, and tell whether the data is to be moved now."""
         if len(self._gained_us) >= MOST:
             self._gained_us.clear()
-        gained = self._gained_us.get(key, 0.0) + gains_us
-        pays = gained >= cost_us
+        paid = self._paid.get(key, 0)
+        gained = self._gained_us.get(key, 0.0) + max(0.0, gains_us)
+        pays = gained > 0 and gained >= cost_us * (1 << min(paid, MOST_DOUBLINGS))
+        paid = self._paid[key] = paid + pays
         self._gained_us[key] = 0.0 if pays else gained
-        self._seen[key] = self._seen.get(key, (-1, 0.0))[0], cost_us
+        generation, _ = self._seen.get(key, (-1, 0.0))
+        self._seen[key] = generation, cost_us * (1 << min(paid, MOST_DOUBLINGS))
         return pays
 
 
