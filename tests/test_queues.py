@@ -331,8 +331,8 @@ def test_who_waits_for_the_last_launch_does_not_give_events_to_all_that_come(
 def test_launches_without_events_never_fill_the_window(
     name: str, limits: dict[str, int], device: cl.Device
 ) -> None:
-    """Each event is seen to end before there is room again: a lane has one for each four launches
-    at most, or for each two where there are two lanes."""
+    """A lane has an event for each four launches at least, or for each two where there are two
+    lanes. A wait for room may get a marker's event, behind which a lane begins anew."""
     with acs.Runtime(device, backend=name, lanes=2, **limits) as rt:
         testing.expect_no_events(rt)
         add = rt.build(ADD).add
@@ -342,7 +342,8 @@ def test_launches_without_events_never_fill_the_window(
             add((4,), None, x, y, 1, cl.LocalMemory(8), 1)
         rt.finish()
         without = testing.launched_without_events(rt) - before
-        assert without <= 64 - 64 // (4 if name == "serial" else 2)
+        waits = 64 // 8
+        assert without <= 64 - 64 // (4 if name == "serial" else 2) + waits
 
 
 @pytest.mark.parametrize("name", HOST)
