@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -146,7 +147,9 @@ class Run:
                 if state:
                     self.about = {name: state[name] for name in SAME if name in state}
                     section.add(first, state)
-                if status not in (0, 1):
+                if status == -signal.SIGINT:  # Ctrl-C ended it: it did not die
+                    todo.clear()
+                elif status not in (0, 1):
                     begin = state.get("next", first) if state else first
                     self._dead(section, status, now, count)
                     behind = (now + 1, first + count - now - 1)

@@ -27,6 +27,7 @@ save(args.first)
 for seed in range(args.first, args.first + args.count):
     with open(args.out + ".now", "w") as file: file.write(f"{seed:20}")
     if seed == 7 or (seed == 23 and args.count > 1): os.kill(os.getpid(), signal.SIGSEGV)
+    if seed == 47: signal.signal(signal.SIGINT, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGINT)
     if seed == 31: wrong.append({"seed": seed, "what": "pretended"})
     done += 1
     if seed % 5 == 4: save(seed + 1)
@@ -58,6 +59,16 @@ def test_what_dies_is_run_again_alone_and_counted_once(tool: Path, tmp_path: Pat
     ]  # fmt: skip
     assert [one["seed"] for one in pool["wrong"]] == [7, 31]
     assert pool["seeds"] == [[0, 7], [8, 41]]
+
+
+def test_what_ctrl_c_ends_has_not_died(tool: Path, tmp_path: Path) -> None:
+    path, words = tmp_path / "out.json", ("--programs", "10", "--first", "45", "--processes", "1")
+    ended, report = run(path, *words)
+    pool = report["pool"]
+    assert ended == 0
+    assert not pool["died"]
+    assert not pool["wrong"]
+    assert pool["seeds"] == [[55, 65]]  # nobody knows how far those before have come
 
 
 def test_a_run_goes_on_behind_its_seeds_and_reports_add_up(tool: Path, tmp_path: Path) -> None:
