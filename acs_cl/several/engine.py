@@ -319,7 +319,8 @@ class SeveralEngine(Engine):
         whole_us = self._took_us(key) or 0.0
         bases = {span.base for span in (*access.reads, *access.writes)}
         like = key, frozenset(bases)
-        gains_us = self._spreading_gains_us(whole_us)
+        back_us = self._goes_back_us(access.writes)
+        gains_us = max(0.0, self._spreading_gains_us(whole_us) - back_us)
         if self.spread is None:
             if whole_us < LEAST_US or key in self._indivisible:
                 return None
@@ -342,9 +343,7 @@ class SeveralEngine(Engine):
                     self._indivisible.add(key)
                     return None
                 moves_us = self._moves_us(parts)
-                back_us = self._goes_back_us(access.writes)
                 is_apart = max(moves_us) + part_us + back_us < whole_us
-                gains_us -= back_us
                 if not is_apart and not self.owed.pays(like, gains_us, sum(moves_us)):
                     return None
                 self.apart += not is_apart

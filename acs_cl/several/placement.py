@@ -139,7 +139,7 @@ class Owed:
         if len(self._gained_us) >= MOST:
             self._gained_us.clear()
         paid = self._paid.get(key, 0)
-        gained = self._gained_us.get(key, 0.0) + max(0.0, gains_us)
+        gained = self._gained_us.get(key, 0.0) + gains_us
         pays = gained > 0 and gained >= cost_us * (1 << min(paid, MOST_DOUBLINGS))
         paid = self._paid[key] = paid + pays
         self._gained_us[key] = 0.0 if pays else gained
