@@ -24,6 +24,8 @@ from .access.binder import Bound, Outcome, Reached
 from .errors import AcsError
 from .records import Access, HostArray, Launch, Span
 from .records import Command as Launchable
+from .several.coherence import Parcel, Piece
+from .several.placement import Lack, Links
 
 Spans: TypeAlias = Iterable[Span]
 Sizes: TypeAlias = tuple[int, ...]
@@ -38,6 +40,9 @@ ended well on a lane, is not among them."""
 
 INTERFACE: Final[int]
 """Counts the versions of this border. `core.py` refuses a module with another number."""
+
+MOST_ROWS: Final[int]
+"""A span with more rows counts on several devices as all bytes from its first to its last one."""
 
 UPLOAD_BYTES: Final[int]
 """Uploads of at least this many bytes get their own lane."""
@@ -263,6 +268,72 @@ def carry(copies: Sequence[tuple[_Side, _Side, int, tuple[int, int, int]]], is_s
     A copy is its source, its target, the number of bytes and its staging memory. A side is a queue,
     memory and an offset. Staging memory is an address, the bytes of a slot, and the number of
     slots."""
+
+class Coherence:
+    """Where the bytes of each base are valid, with several devices; `several.coherence` says what
+    a piece and a set of devices are.
+
+    Spans of memory without a number are passed over. Links are given by source, then by target."""
+
+    def missing(self, span: Span, device: int) -> list[Piece]:
+        """Return the written bytes of a span that are not valid on a device, in order."""
+
+    def is_there(self, spans: Sequence[Span], device: int) -> bool:
+        """Tell whether nothing of some spans is missing on a device."""
+
+    def lacking(self, spans: Sequence[Span], devices: int) -> tuple[tuple[Lack, ...], ...]:
+        """Return what each device lacks of some spans."""
+
+    def moves_us(self, spans: Sequence[Span], device: int, links: Links) -> float:
+        """Return how long it would take to bring some spans to a device."""
+
+    def bring(
+        self, spans: Sequence[Span], device: int, links: Links, prefetch: int
+    ) -> list[Parcel]:
+        """Return the copies that a device needs to have some spans, and note that they are made.
+
+        Up to `prefetch` bytes between two pieces go along, if the device lacks them."""
+
+    def cover(self, span: Span) -> list[Piece]:
+        """Cut an interval into as few pieces as possible, each valid as a whole on some device."""
+
+    def everywhere(self, span: Span) -> int:
+        """Return the devices that have all written bytes of a span; 0 if none was written."""
+
+    def unwritten(self, span: Span) -> list[Span]:
+        """Return the parts of a span that were never written."""
+
+    def moved(self, piece: Piece, device: int) -> None:
+        """Note that a piece was copied to a device."""
+
+    def lost(self, piece: Piece, device: int) -> None:
+        """Note that a device did not get a copy after all."""
+
+    def put(self, piece: Piece) -> None:
+        """Note that exactly these devices have a piece."""
+
+    def written(self, span: Span, device: int) -> None:
+        """Note that a launch on a device may have written a span, so no other device has it now."""
+
+    def settle(self, base: int, nbytes: int) -> bool:
+        """Tell whether only the first device has bytes of a base. If so, count all as written."""
+
+    def forget(self, base: int) -> None:
+        """Forget a base."""
+
+    def all_of(self, base: int) -> list[Piece]:
+        """Return the written pieces of a base with their devices."""
+
+    def copy(self) -> Coherence:
+        """Return a copy that can be changed by itself."""
+
+    @property
+    def bases(self) -> list[int]:
+        """The bases with at least one interval."""
+
+    @property
+    def intervals(self) -> int:
+        """The number of intervals of all bases."""
 
 class Lock:
     """Lock as `threading.RLock` does; the core can test whether another thread holds it.

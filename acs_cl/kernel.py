@@ -251,10 +251,10 @@ class Kernel(core.native.Caller):
             if self.engine.checker is None:
                 command = command._replace(cut=None)
         if deciding is None:
-            spread = None
             if plain and narrows and self.binder.has_ranges and self.engine.is_several:
-                spread = self._spread(command, access, bound, wait_for)
-            handle = spread or self.engine.launch(command, access, wait_for)
+                handle = self._launch_or_spread(command, access, bound, wait_for)
+            else:
+                handle = self.engine.launch(command, access, wait_for)
         else:
             handle = deciding.launch(command, access, wait_for)
             if deciding.counts:
@@ -267,10 +267,10 @@ class Kernel(core.native.Caller):
             plan_launches(self, command, graph is not None, args, handle.number, variant)
         return left_whole(self.engine, handle, whole) if whole else handle
 
-    def _spread(
+    def _launch_or_spread(
         self, command: KernelCommand, access: Access, bound: Bound, wait_for: Events
-    ) -> Handle | None:
-        """Launch in parts on several devices, if the engine has them and it pays."""
+    ) -> Handle:
+        """Launch on one of several devices, or in parts on all of them."""
         views, numbers = bound.views, bound.numbers
 
         def access_of(global_size: Sizes, offset: Sizes) -> Access:
@@ -280,7 +280,7 @@ class Kernel(core.native.Caller):
                 views, numbers, global_size, command.local_size, offset, None
             )
 
-        return self.engine.launch_spread(command, access, self.source, access_of, wait_for)
+        return self.engine.launch_kernel(command, access, self.source, access_of, wait_for)
 
     def launch_many(
         self,

@@ -22,6 +22,7 @@ ATTRIBUTES = {"acs_span", "acs_arguments", "complete", "_runs"}
 OF_OTHERS = {
     *(
         "INTERFACE",
+        "MOST_ROWS",
         "UPLOAD_BYTES",
         "SOURCES",
         "STEPS",

@@ -16,8 +16,7 @@ from fuzz.several import Looked, engine_of, team
 import acs_cl as acs
 from acs_cl.launch.commands import KernelCommand
 from acs_cl.records import Access, interval
-from acs_cl.several.coherence import Coherence
-from acs_cl.several.model import Parcel
+from acs_cl.several.coherence import Coherence, Parcel
 from acs_cl.several.placed import LEARNS, MOST
 
 ADD = """
@@ -33,7 +32,7 @@ def places(runtime: acs.Runtime, devices: Sequence[int]) -> None:
     """Place launches of kernels on these devices in turns, in each graph from its first replay
     on."""
     engine, turn = engine_of(runtime), iter(range(1 << 30))
-    engine.policy = lambda *of: devices[next(turn) % len(devices)]
+    engine.placing.policy = lambda *of: devices[next(turn) % len(devices)]
     engine.places_after = 0, 0
 
 
@@ -56,7 +55,7 @@ def test_a_replay_is_right_wherever_the_data_is_and_leaves_the_truth(
 ) -> None:
     engine = engine_of(two)
     looked = engine.model.coherence = Looked(2)
-    engine.parcels, engine.stepped = looked.copied, looked.stepped
+    engine.copies.told, engine.stepped = looked.copied, looked.stepped
     x, y, z = (two.array(np.full(N, k), "f4") for k in (1, 2, 3))
     with two.record() as graph:
         add(x, y)
@@ -91,7 +90,7 @@ def test_what_no_launch_of_a_graph_writes_is_copied_once(
         for y in ys:
             add(x, y)
     seen: list[Parcel] = []
-    engine_of(two).parcels = seen.append
+    engine_of(two).copies.told = seen.append
     for _ in range(5):
         graph.replay()
     assert [y.get()[0] for y in ys] == [5] * 4

@@ -32,9 +32,9 @@ from acs_cl.observe.shares import shares
 from acs_cl.observe.slices import AT_ONCE
 from acs_cl.records import Span, interval
 from acs_cl.several import placement
-from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
+from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.links import links_of
-from acs_cl.several.model import Model, Parcel, parcels
+from acs_cl.several.model import Model
 from acs_cl.several.placement import Lack, Link, Owed, State, Task
 from acs_cl.several.times import FIRST, RARELY, Times
 from acs_cl.tools import links
@@ -329,7 +329,7 @@ def test_checks_look_at_one_memory_wherever_launches_run(device: cl.Device, memo
     with acs.Runtime(devices=team(device, 2), memory=memory, check="access,order") as rt:
         engine, prog = engine_of(rt), rt.build(ADD)
         x, y = rt.array(np.ones(64), "f4"), rt.array(np.ones(64), "f4")
-        engine.policy = lambda *of: 1
+        engine.placing.policy = lambda *of: 1
         for _ in range(6):
             prog.add((64,), None, x, y, 1)
         rt.finish()
@@ -345,17 +345,17 @@ def test_the_check_of_orders_finds_what_was_not_copied(device: cl.Device) -> Non
         engine, prog = engine_of(rt), rt.build(ADD)
         x, y, z = (rt.array(np.ones(64), "f4") for _ in range(3))
         for target in (1, 0, 1):
-            engine.policy = lambda *of, target=target: target
+            engine.placing.policy = lambda *of, target=target: target
             prog.add((64,), None, x, y, 1)
         rt.finish()
-        bring = engine._bring
+        bring = engine.copies.bring
 
-        def forgetful(wanted: Sequence[tuple[Span, int]], *others: Any) -> None:
-            bring([(span, to) for span, to in wanted if not to], *others)
+        def forgetful(wanted: Sequence[tuple[Sequence[Span], int]], *others: Any) -> None:
+            bring([(spans, to) for spans, to in wanted if not to], *others)
 
-        engine._bring = forgetful  # type: ignore[method-assign]
+        engine.copies.bring = forgetful  # type: ignore[method-assign]
         for target in (0, 1):
-            engine.policy = lambda *of, target=target: target
+            engine.placing.policy = lambda *of, target=target: target
             prog.add((64,), None, x, y, 1)
             prog.add((64,), None, x, z, 1)  # else there is one order alone
         with pytest.raises(CheckError, match="comes out otherwise"):
@@ -374,7 +374,7 @@ def test_what_was_copied_once_is_there(two: acs.Runtime) -> None:
     prog = two.build(ADD)
     x, ys = two.array(np.ones(10), "f4"), [two.zeros(10, "f4") for _ in range(20)]
     seen: list[int] = []
-    engine_of(two).parcels = lambda parcel: seen.append(parcel.base)
+    engine_of(two).copies.told = lambda parcel: seen.append(parcel.base)
     for y in ys:
         prog.add((10,), None, x, y, 1)
     two.finish()
@@ -402,17 +402,17 @@ def test_the_core_makes_short_launches_where_the_first_device_alone_has_their_da
         assert ten(y) == 0
         assert ten(y[:100]) == 0
         assert y.get()[0] == 25
-        engine.policy = lambda *of: 0
+        engine.placing.policy = lambda *of: 0
         engine.have(far, 1, alone=True)
         assert ten(far) == 0  # the one before them brings it back
         assert far.get()[0] == 13
-        engine.policy = lambda *of: 1
+        engine.placing.policy = lambda *of: 1
         engine.have(y, 1)  # two devices have it: the next launch is placed, and the one behind it
         assert ten(y) == 10
         assert "on device 1" in str(rt.explain(prog.add((100,), None, x, y, 1)))
         assert y.get()[0] == 38
         z = rt.empty(100)
-        engine.policy = lambda *of: 0
+        engine.placing.policy = lambda *of: 0
         prog.add((100,), None, x, z, 1)
         z.fill(2)  # a transfer of the core's
         engine.have(z, 1, alone=True)
@@ -435,7 +435,7 @@ def test_copies_are_made_at_once_unless_their_data_comes_late(
             assert not len(engine.table)  # nothing was launched
         np.testing.assert_array_equal(x.get(), values)
         gate = cl.UserEvent(rt.context)
-        engine.policy = lambda *of: 0
+        engine.placing.policy = lambda *of: 0
         prog.add((64,), None, x, y, 1, wait_for=[gate])
         engine.have(y, 1)  # behind what waits for the program: the copy has to be launched
         assert len(engine.table) >= 3
@@ -514,14 +514,14 @@ def test_a_timeline_has_a_row_for_each_lane_of_each_device_and_the_copies_betwee
     with acs.Runtime(devices=team(device, 2), trace=True, spread=False) as rt:
         engine, prog = engine_of(rt), rt.build(ADD)
         x, y = rt.array(np.ones(64), "f4"), rt.array(np.ones(64), "f4")
-        engine.policy = lambda *of: 0
+        engine.placing.policy = lambda *of: 0
         prog.add((64,), None, x, y, 1)
-        engine.policy = lambda *of: 1
+        engine.placing.policy = lambda *of: 1
         last = prog.add((64,), None, x, y, 1)  # both arrays are copied, at once
         gate = cl.UserEvent(rt.context)
-        engine.policy = lambda *of: 0
+        engine.placing.policy = lambda *of: 0
         gated = prog.add((64,), None, x, y, 1, wait_for=[gate])
-        engine.policy = lambda *of: 1
+        engine.placing.policy = lambda *of: 1
         behind = prog.add((64,), None, y, x, 1)  # its copy has to be launched
         gate.set_status(cl.command_execution_status.COMPLETE)
         rt.finish()
@@ -694,7 +694,7 @@ def test_a_stencil_is_spread_and_only_its_halos_move(device: cl.Device) -> None:
             handle = prog.blur((n, n), None, x, y, n)
             x, y = y, x
         copied: list[int] = []
-        engine_of(rt).parcels = lambda parcel: copied.append(parcel.end - parcel.start)
+        engine_of(rt).copies.told = lambda parcel: copied.append(parcel.end - parcel.start)
         for _ in range(steps - 2):
             prog.blur((n, n), None, x, y, n)
             x, y = y, x
@@ -854,10 +854,9 @@ def test_a_program_that_repeats_moves_its_data_until_work_is_even_and_then_no_mo
             states = [State(model.free_us[i], 0, 0, model.work_us[i]) for i in range(2)]
             device = placement.min_finish(task, states, links, now_us)
             model.chose(task, device)
-            for span in spans:
-                for parcel in parcels(model.coherence, span, device, links, 0):
-                    model.pulls(parcel, writes)
-                    moved[-1] += parcel.end - parcel.start
+            for parcel in model.coherence.bring(spans, device, links, 0):
+                model.pulls(parcel, writes)
+                moved[-1] += parcel.end - parcel.start
             model.runs(written, device, max(now_us, model.free_us[device]), took_us)
             for span in written:
                 model.coherence.written(span, device)
@@ -945,7 +944,7 @@ def test_a_program_comes_to_rest_where_it_runs_best(
             row[:] = [Link(22.0, 42_000.0 * scale)] * 2
 
         def counted() -> tuple[int, int]:
-            return engine.parts, sum(copies for row in engine.moved for copies, _ in row)
+            return engine.parts, sum(copies for row in engine.copies.moved for copies, _ in row)
 
         seen = [counted()]
         for _ in range(24):

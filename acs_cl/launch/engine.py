@@ -458,16 +458,17 @@ class Engine(Books):
         with self.lock:
             self.failures.raise_for_bytes(spans, what)
 
-    def launch_spread(
+    def launch_kernel(
         self,
         command: KernelCommand,
         access: Access,
         source: str,
         access_of: Callable[[tuple[int, ...], tuple[int, ...]], Access],
         wait_for: Sequence[cl.Event] | None,
-    ) -> Handle | None:
-        """Launch a kernel in parts on several devices. None: launch it whole."""
-        return None
+    ) -> Handle:
+        """Launch a kernel, on several devices in parts if that pays. `source` and `access_of` tell
+        how it can be cut."""
+        return self.launch(command, access, wait_for)
 
     def placed(
         self, launches: Sequence[Unplaced], borders: Container[int], replays: int

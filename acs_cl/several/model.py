@@ -7,33 +7,14 @@ another. Times are in microseconds, on a clock that the caller chooses. Pure.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Container, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Container, Sequence
 
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
 from ..records import Access, Command, Span
-from .coherence import Coherence, is_widened
-from .placement import Lack, Links, Task, arrives_us, nearest
+from .coherence import Coherence, Parcel, is_widened
+from .placement import Links, Task, arrives_us
 from .times import Key
-
-
-class Parcel(NamedTuple):
-    """One copy between devices."""
-
-    base: int
-    start: int
-    end: int
-    source: int
-    target: int
-
-    def follows(self, other: Parcel) -> bool:
-        """Tell whether it copies bytes that another copy brings."""
-        return (
-            (self.base, self.source) == (other.base, other.target)
-            and self.start < other.end and other.start < self.end
-        )  # fmt: skip
 
 
 class Model:
@@ -57,20 +38,17 @@ class Model:
         writes: Sequence[Span] = (),
     ) -> Task:
         """Describe a launch for a policy. `took_us` is its known time on each device."""
-        lacks: list[tuple[Lack, ...]] = []
-        ready: list[float] = []
-        for device in range(len(self.free_us)):
-            there_us, missing = 0.0, list[Lack]()
-            for span in needed:
-                there_us = max(there_us, self.ready_us.get((span.base, device), 0.0))
-                for piece in self.coherence.missing(span, device):
-                    missing.append(Lack(piece.nbytes, piece.devices))
-            lacks.append(tuple(missing))
-            ready.append(there_us)
-        bases = dict.fromkeys(span.base for span in writes)
-        pulls = tuple(self.pulled[base] for base in bases if base in self.pulled)
+        ready = [0.0] * len(self.free_us)
+        for span in needed:
+            for device, there_us in enumerate(ready):
+                ready[device] = max(there_us, self.ready_us.get((span.base, device), 0.0))
+        pulls: tuple[tuple[int, int], ...] = ()
+        if self.pulled:
+            bases = dict.fromkeys(span.base for span in writes)
+            pulls = tuple(self.pulled[base] for base in bases if base in self.pulled)
         whole = sum(span.nbytes for span in needed)
-        return Task(tuple(lacks), tuple(ready), took_us, whole, pulls)
+        lacks = self.coherence.lacking(needed, len(ready))
+        return Task(lacks, tuple(ready), took_us, whole, pulls)
 
     def chose(self, task: Task, device: int) -> None:
         """Note the device of a launch. If data has to be moved there, work is added up anew."""
@@ -89,9 +67,7 @@ class Model:
         """Note that a launch begins on a device, once the device is free and has its data."""
         spans = needed(command, access)
         start_us = max(self.free_us[device], arrives_us(self.task(spans), device, links, 0.0))
-        for span in spans:
-            for _ in parcels(self.coherence, span, device, links, 0):
-                pass
+        self.coherence.bring(spans, device, links, 0)
         self.runs(access.writes, device, start_us, took_us)
         for span in access.writes:
             if span.base > 0:
@@ -103,27 +79,6 @@ class Model:
         self.work_us[device] += took_us
         for span in writes:
             self.ready_us[span.base, device] = ends
-
-
-def parcels(
-    coherence: Coherence, span: Span, device: int, links: Links, prefetch: int
-) -> Iterator[Parcel]:
-    """Yield the copies that a device needs to have a span. Each one is noted when the caller asks
-    for the next. `prefetch`: up to this many bytes between two pieces go along, if the device lacks
-    them."""
-    pieces = deque(coherence.missing(span, device))
-    while pieces:
-        piece = pieces.popleft()
-        source = nearest(piece.devices, device, piece.nbytes, links)
-        while pieces and pieces[0].devices >> source & 1:
-            begins = pieces[0].start
-            if begins - piece.end > prefetch:
-                break
-            if coherence.run(piece, source, device, begins) < begins:
-                break
-            piece = piece._replace(end=pieces.popleft().end)
-        yield Parcel(span.base, piece.start, piece.end, source, device)
-        coherence.moved(piece, device)
 
 
 def needed(command: Command, access: Access) -> tuple[Span, ...]:

@@ -20,8 +20,8 @@ from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.observers import AccessOf
 from ..ranges import merged
 from ..records import EVERYTHING, Access, Command, Span
-from .coherence import Coherence
-from .model import Parcel, needed, parcels
+from .coherence import Coherence, Parcel
+from .model import needed
 from .placement import Links
 from .spreading import Part, are_apart, cut, hindrance
 
@@ -105,11 +105,10 @@ class Placed:
         needs: list[list[Span]] = [[] for _ in links]
         moved = set()
         for one in chosen:
-            copies: list[Parcel] = []
-            for span in needed(one.command, one.access):
-                if span.base > 0:
-                    needs[one.device] += known.unwritten(span)
-                    copies += parcels(known, span, one.device, links, 0)
+            spans = [span for span in needed(one.command, one.access) if span.base > 0]
+            for span in spans:
+                needs[one.device] += known.unwritten(span)
+            copies = known.bring(spans, one.device, links, 0)
             for span in one.access.writes:
                 if span.base > 0:
                     known.written(span, one.device)

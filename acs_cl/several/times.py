@@ -59,6 +59,14 @@ class Times:
         kind = self._kinds.get((key, device)) if key is not None else None
         return kind.took_us if kind is not None else None
 
+    def of(self, key: Key | None) -> tuple[float | None, ...]:
+        """Return how long such launches take on each device."""
+        return tuple([self.took_us(key, device) for device in range(len(self._busy))])
+
+    def slowest_us(self, key: Key | None) -> float | None:
+        """Return how long such launches take on the slowest device."""
+        return max((one for one in self.of(key) if one is not None), default=None)
+
     def ask(
         self, number: int, key: Key | None, device: int, is_live: Callable[[int], bool]
     ) -> None:

@@ -28,7 +28,7 @@ def between(
         engine = runtime.engine
         assert isinstance(engine, SeveralEngine)
         with engine.lock:
-            found = measured(engine.copier, engine.store.stores, say)
+            found = measured(engine.copies.copier, engine.store.stores, say)
     for (source, target), link in found.items():
         keep(devices[source], devices[target], link)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyopencl as cl
@@ -17,10 +17,10 @@ import pyopencl as cl
 import acs_cl as acs
 from acs_cl.emu.reference.coherence import Bytes
 from acs_cl.records import Span, interval
-from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
+from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
-from acs_cl.several.model import Parcel
 from acs_cl.several.placed import Step
+from acs_cl.several.placement import Links
 from fuzz.kernels import SOURCE
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
@@ -57,6 +57,8 @@ class Looked(Coherence):
         super().__init__()
         self.model = Bytes({})
         self.devices = devices
+        self.noted: list[Parcel] = []
+        """Copies that are noted already when they are made."""
         self.twice = 0
         """Bytes that were copied to a device that had them, since nobody had written them."""
 
@@ -75,11 +77,29 @@ class Looked(Coherence):
                 assert mask == piece.devices
         return found
 
+    def bring(
+        self, spans: Sequence[Span], device: int, links: Links, prefetch: int
+    ) -> list[Parcel]:
+        for span in spans:
+            if span.base > 0:
+                self.missing(span, device)
+        found = super().bring(spans, device, links, prefetch)
+        for base, start, end, source, target in found:
+            self._copies(base, start, end, target)
+            self.model.moved(base, start, end, source, target)
+        self.noted += found
+        return found
+
+    def _copies(self, base: int, start: int, end: int, target: int) -> None:
+        self._grow(base, end)
+        self.twice += sum(target in one for one in self.model.valid[base][start:end])
+
     def copied(self, parcel: Parcel) -> None:
-        """A copy is made: the engine tells before it notes that."""
-        self._grow(parcel.base, parcel.end)
-        line = self.model.valid[parcel.base][parcel.start : parcel.end]
-        self.twice += sum(parcel.target in one for one in line)
+        """A copy is made. Those of a replay are noted at its end."""
+        if parcel in self.noted:
+            self.noted.remove(parcel)
+        else:
+            self._copies(*parcel[:3], parcel.target)
 
     def moved(self, piece: Piece, device: int) -> None:
         super().moved(piece, device)
@@ -151,8 +171,8 @@ class Ways:
         runtime, program = self._made[which]
         engine = engine_of(runtime)
         looked = engine.model.coherence = Looked(many)
-        engine.parcels, engine.stepped = looked.copied, looked.stepped
-        engine.policy = at_random(seed)
+        engine.copies.told, engine.stepped = looked.copied, looked.stepped
+        engine.placing.policy = at_random(seed)
         engine.places_after = 0, 0
         before, chance = counted(engine), random.Random(f"several {seed}")
         names = GRAPHS if seed // len(CONFIGURATIONS) % 2 else NAMES
@@ -182,7 +202,7 @@ class Ways:
 
 def counted(engine: SeveralEngine) -> Counter[str]:
     """Count what an engine has done."""
-    copies = [link for row in engine.moved for link in row]
+    copies = [link for row in engine.copies.moved for link in row]
     return Counter(
         {
             "launches": sum(engine.placed_on),

@@ -112,21 +112,9 @@ nb::object index_view(nb::handle index, nb::handle shape, nb::handle strides) {
     return nb::make_tuple(tuple_of(view.shape), tuple_of(view.strides), view.offset);
 }
 
-// Appends a `records.Span`, without the code that its class has for that.
-void append(nb::list &to, const Span &span) {
-    static nb::handle type =
-        nb::object(nb::module_::import_("acs_cl.records").attr("Span")).release();
-    const nb::object fields = nb::make_tuple(
-        nb::make_tuple(span.base, span.start, span.pitch, span.rows, span.width));
-    nb::object made = nb::steal(
-        PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(type.ptr()), fields.ptr(), nullptr));
-    if (!made.is_valid()) throw nb::python_error();
-    to.append(made);
-}
-
 nb::list listed(const std::vector<Span> &spans) {
     nb::list made;
-    for (const Span &one : spans) append(made, one);
+    for (const Span &one : spans) made.append(object_of(one));
     return made;
 }
 
@@ -160,7 +148,7 @@ nb::object spans_of_view(std::int64_t base, std::int64_t offset, nb::handle shap
     for (std::size_t at = 1; at < outer.size() && planes <= MOST_VIEW_SPANS; at++)
         planes *= outer[at].length;
     if (outer.empty() || planes > MOST_VIEW_SPANS || width > outer[0].stride) {
-        append(made, {base, offset, width + reach, 1, width + reach});
+        made.append(object_of(Span{base, offset, width + reach, 1, width + reach}));
         return nb::tuple(made);
     }
     std::vector<std::int64_t> starts{offset};
@@ -172,7 +160,7 @@ nb::object spans_of_view(std::int64_t base, std::int64_t offset, nb::handle shap
         starts = std::move(next);
     }
     for (std::int64_t start : starts)
-        append(made, {base, start, outer[0].stride, outer[0].length, width});
+        made.append(object_of(Span{base, start, outer[0].stride, outer[0].length, width}));
     return nb::tuple(made);
 }
 

@@ -28,6 +28,7 @@
 #include "python/waiting.hpp"
 #include "queue/bypass.hpp"
 #include "queue/tracking.hpp"
+#include "several/python_coherence.hpp"
 #include "table/ends.hpp"
 #include "table/table.hpp"
 
@@ -113,7 +114,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 81;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 82;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -226,6 +227,7 @@ NB_MODULE(_core, module) {
     add_given(module);
     add_commands(module);
     add_joining(module);
+    add_coherence(module);
     add_memory(module);
     add_sender(module);
 

@@ -38,10 +38,24 @@ inline Span span_of(PyObject *object) {
     return bounded(span);
 }
 
+// A class of named tuples, which is kept until the process ends.
+inline nb::handle named_tuple(const char *module, const char *name) {
+    return nb::object(nb::module_::import_(module).attr(name)).release();
+}
+
+// Makes a named tuple without the code that its class has for that.
+inline nb::object named(nb::handle type, const nb::tuple &fields) {
+    const nb::object given = nb::make_tuple(fields);
+    nb::object made = nb::steal(
+        PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(type.ptr()), given.ptr(), nullptr));
+    if (!made.is_valid()) throw nb::python_error();
+    return made;
+}
+
 // Makes a `records.Span` for Python.
 inline nb::object object_of(const Span &span) {
-    static nb::handle type = nb::object(nb::module_::import_("acs_cl.records").attr("Span")).release();
-    return type(span.base, span.start, span.pitch, span.rows, span.width);
+    static nb::handle type = named_tuple("acs_cl.records", "Span");
+    return named(type, nb::make_tuple(span.base, span.start, span.pitch, span.rows, span.width));
 }
 
 // The items of a tuple or a list. Other sequences are made into one. It is held meanwhile.

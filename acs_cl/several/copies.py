@@ -1,0 +1,234 @@
+"""Copies: brings bytes to the devices that lack them, before the launches that need them.
+
+Input: spans, and the devices that need them. Output: copies, each from a device that has the
+bytes. A copy is made at once, while the program waits, if its bytes are ready or will be soon.
+Otherwise it is two launches: one reads into memory of the host, the other one writes from there.
+
+Invariants: bytes are never copied to a device that has them. A copy follows the last launches that
+write its bytes, and what is launched after it on its target follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
+from time import perf_counter, perf_counter_ns
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyopencl as cl
+
+from ..devices import driver
+from ..devices.driver import Place
+from ..launch.commands import BETWEEN, TransferCommand
+from ..launch.ends import pump
+from ..memory.array import HostArray
+from ..records import EVERYTHING, Access, Launch, Span, interval
+from .coherence import Parcel, Piece
+from .copier import TOGETHER, Copier, Move
+from .memory import real_base
+from .staging import CHUNK, Staging
+
+if TYPE_CHECKING:
+    from .engine import SeveralEngine
+
+PREFETCH = 64 << 10
+"""A copy takes along the bytes between two pieces, up to this many, if its target lacks them."""
+
+WAITS_US = 500.0
+"""A copy is made at once if its bytes will be ready within this time, or within the time of the
+launch that needs them."""
+
+
+class Copies:
+    """Makes the copies of an engine. Its methods are called under the engine's lock."""
+
+    def __init__(self, engine: SeveralEngine) -> None:
+        self._engine = engine
+        team, many = engine.team, len(engine.team.devices)
+        self._staging = Staging(self._pinned)
+        self.copier = Copier(team.contexts, team.devices, engine.store.is_svm, self._pinned)
+        self.moved = [[[0, 0] for _ in range(many)] for _ in range(many)]
+        """The number of copies and of bytes, by source and target."""
+        self.told: Callable[[Parcel], None] | None = None
+        """Receives each copy. For tests."""
+
+    def bring(
+        self,
+        wanted: Iterable[tuple[Sequence[Span], int]],
+        waits_us: float = WAITS_US,
+        written: Container[int] = (),
+    ) -> None:
+        """Copy what devices lack of some spans. Wait up to `waits_us` for bytes that a launch at
+        their source is still writing. `written`: the bases that the next launches write."""
+        engine, copies = self._engine, list[Parcel]()
+        coherence, links = engine.model.coherence, engine.team.links
+        for spans, device in wanted:
+            if any(span.base == EVERYTHING for span in spans):
+                spans = [*spans, *engine.all_spans()]
+            copies += coherence.bring(spans, device, links, PREFETCH)
+        if not copies:
+            return
+        for parcel in copies:
+            self.count(parcel)
+            engine.model.pulls(parcel, written)
+        sent = 0
+        try:
+            while sent < len(copies):
+                some = _beside_each_other(copies, sent)
+                self.send(some, waits_us)
+                sent += len(some)
+        except BaseException:
+            for base, start, end, _, device in copies[sent:]:
+                coherence.lost(Piece(base, start, end, 0), device)
+            raise
+
+    def send(self, copies: Sequence[Parcel], waits_us: float = WAITS_US) -> None:
+        """Copy, at once or by launches. None of the copies follows another one."""
+        for first in range(0, len(copies), TOGETHER):
+            some = copies[first : first + TOGETHER]
+            made = self._carry(some, max(waits_us, WAITS_US))
+            for parcel in some:
+                if parcel not in made:
+                    for start in range(parcel.start, parcel.end, CHUNK):
+                        end = min(parcel.end, start + CHUNK)
+                        self._launch(parcel._replace(start=start, end=end))
+                if parcel.target:
+                    self._engine.leave(parcel.base)
+
+    def count(self, parcel: Parcel) -> None:
+        """Count a copy."""
+        count = self.moved[parcel.source][parcel.target]
+        count[0] += 1
+        count[1] += parcel.end - parcel.start
+        if self.told is not None:
+            self.told(parcel)
+
+    # ---- at once ---------------------------------------------------------------------------------
+
+    def _carry(self, copies: Sequence[Parcel], waits_us: float) -> Sequence[Parcel]:
+        """Make copies at once and beside each other, if the launches before them have ended or will
+        soon. Return the copies made; the others have to be launched."""
+        engine = self._engine
+        if not copies or engine.failures.any or engine.may_be_poisoned():
+            return ()
+        until_us = perf_counter() * 1e6 + waits_us
+        began_ns, events = engine.now_ns(), list[cl.Event]()
+        made, launches, moves = list[Parcel](), list[Launch](), list[Move]()
+        for parcel in copies:
+            if engine.model.ready_us.get((parcel.base, parcel.source), 0.0) > until_us:
+                continue
+            launch, move = self._at_once(parcel, len(moves))
+            found = self._under_way(launch.upstream)
+            if found is not None:
+                events += found
+                made.append(parcel)
+                launches.append(launch)
+                moves.append(move)
+        if events:
+            engine.backend.flush()
+        if not made or any(driver.wait_for_event(event) < 0 for event in events):
+            return ()
+        copied_ns = engine.now_ns()
+        self.copier.make(moves)
+        tracer = engine.tracer
+        for launch in launches if tracer is not None else ():
+            assert tracer is not None
+            entered_ns = tracer.entered(launch.number, began_ns)
+            tracer.launched(launch.number, began_ns, entered_ns)
+            tracer.copied_at_once(launch, copied_ns, perf_counter_ns())
+            tracer.goes_on()
+            began_ns = perf_counter_ns()
+        return made
+
+    def _at_once(self, parcel: Parcel, turn: int) -> tuple[Launch, Move]:
+        """Return the launch for a copy at once, with its upstream, and the core's arguments."""
+        engine, (base, start, end, source, target) = self._engine, parcel
+        blocks, nbytes = engine.blocks[base], end - start
+        there, here = engine.have_part(blocks, source), engine.have_part(blocks, target)
+        move = self.copier.move((source, there), (target, here), start, nbytes, turn)
+        access = Access(
+            (interval(real_base(base, source), start, nbytes),),
+            (interval(real_base(base, target), start, nbytes),),
+        )
+        table, number, found = engine.table, 0, tuple[int, ...]()
+        if len(table) or engine.tracer is not None:
+            number = table.number = table.number + 1
+            found = tuple(engine.hazards.enter(number, access.reads, access.writes) or ())
+            engine.hazards.retire(number)  # the next launches follow it anyway
+            if table.has_stand_ins:
+                found = tuple(table.expand(found))
+        command = TransferCommand("copy", None, None, carries=_said(parcel))
+        return Launch(number, command, access, found), move
+
+    def _under_way(self, numbers: Iterable[int]) -> list[cl.Event] | None:
+        """Return events of launches that have not ended. None: the driver lacks some of them."""
+        engine, found = self._engine, []
+        for number in numbers:
+            state = engine.table.state(number)
+            event = engine.backend.event(number) if state == "executing" else None
+            if event is not None:
+                found.append(event)
+            elif state is not None:
+                return None
+        return found
+
+    # ---- as launches -----------------------------------------------------------------------------
+
+    def _launch(self, parcel: Parcel) -> None:
+        """Launch both halves of a copy."""
+        engine, (base, start, end, source, target) = self._engine, parcel
+        nbytes, blocks = end - start, engine.blocks[base]
+        slot, in_use = self._staging.take(nbytes, lambda one: bool(engine.hazards.users(one)))
+        host, staged = slot.host[:nbytes], (slot.span(nbytes),)
+
+        def side(device: int) -> tuple[Place, tuple[Span, ...]]:
+            block = engine.have_part(blocks, device)
+            place = engine.store.stores[device].place(block, start, nbytes)
+            return place, (interval(real_base(base, device), start, nbytes),)
+
+        (here, reads), (there, writes) = side(source), side(target)
+        said = _said(parcel)
+        read = TransferCommand("read", host, here, carries=said)
+        write = TransferCommand("write", there, host, carries=said)
+        for half, device, access, patient in (
+            (read, source, Access(reads, staged, staged), in_use),
+            (write, target, Access(staged, writes, writes), True),
+        ):
+            if engine.tracer is not None:
+                engine.tracer.goes_on()
+            why = f"{said}, copies {nbytes:,} bytes of base {base}"
+            engine.backend.assign(engine.number + 1, device, why)
+            now_ns = engine.now_ns()
+            number = engine.enter(half, access, patient=patient, started_ns=now_ns).number
+            if half is read:
+                self._tell_of(number)
+
+    def _tell_of(self, number: int) -> None:
+        """Let a thread poll as soon as the first half of a copy has ended."""
+        event = self._engine.backend.event(number)
+        if event is not None:
+            self._engine.backend.flush()
+            self._engine.host_tasks.run(partial(self._see, event))
+
+    def _see(self, event: cl.Event) -> None:
+        driver.wait_for_event(event)
+        with self._engine.lock:
+            if not self._engine.state:
+                pump(self._engine)
+
+    def _pinned(self, nbytes: int) -> HostArray:
+        queue = self._engine.backend.queues[0]
+        return driver.wait_for_pinned(queue, (nbytes,), np.dtype(np.uint8))
+
+
+def _beside_each_other(copies: Sequence[Parcel], first: int) -> Sequence[Parcel]:
+    """Return copies from `first` on, none of which follows another one."""
+    for end in range(first + 1, len(copies)):
+        if any(copies[end].follows(one) for one in copies[first:end]):
+            return copies[first:end]
+    return copies[first:]
+
+
+def _said(parcel: Parcel) -> str:
+    return f"{BETWEEN}{parcel.source} to {parcel.target}"

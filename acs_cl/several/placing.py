@@ -1,0 +1,163 @@
+"""Placing: chooses devices for the launches of a runtime, one by one or for a graph.
+
+Input: launches, the model, and what is on each device. Output: devices, with reasons. The policy
+decides where more than one device is possible; see `placement`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from .. import core
+from ..errors import OutOfMemory
+from ..launch.commands import TransferCommand
+from ..memory.blocks import Store
+from ..records import Access
+from . import placement
+from .backend import Several
+from .copier import Copier
+from .known import Known
+from .links import measured
+from .model import Model
+from .placed import Chosen, Recorded
+from .placement import ASSUMED, Links, State
+from .spreading import LEAST_US
+from .spreading import Part as PartOf
+from .times import Times
+
+AT_HOME = "its data is there"
+
+
+class Placing:
+    """Chooses devices by the policy called `name`."""
+
+    def __init__(
+        self,
+        name: str,
+        model: Model,
+        times: Times,
+        links: Links,
+        stores: Sequence[Store],
+        backend: Several,
+        table: core.native.Table,
+    ) -> None:
+        self.name = name
+        self.policy = placement.policy(name)
+        self._model, self._times, self._links = model, times, links
+        self._stores, self._backend, self._table = stores, backend, table
+        self._knows_links = ASSUMED not in (
+            link for i, row in enumerate(links) for j, link in enumerate(row) if i != j
+        )
+
+    def ask_links(self, copier: Copier) -> None:
+        """Measure the links before they matter for the first time."""
+        if self._knows_links:
+            return
+        self._knows_links = True
+        with suppress(OutOfMemory):
+            for (source, target), link in measured(copier, self._stores).items():
+                self._links[source][target] = link
+
+    def place(self, known: Known, now_us: float, copier: Copier) -> tuple[int, str]:
+        """Choose the device of the next launch, and say why."""
+        times = self._times.of(known.key)
+        if not known.pinned and any(took is not None and took >= LEAST_US for took in times):
+            self.ask_links(copier)
+        return self._place(known, times, self._model, self._states, now_us)
+
+    def _place(
+        self,
+        known: Known,
+        times: tuple[float | None, ...],
+        model: Model,
+        states: Callable[[], Sequence[State]],
+        now_us: float,
+    ) -> tuple[int, str]:
+        if known.pinned:
+            return 0, known.pinned
+        command, access = known.command, known.access
+        if isinstance(command, TransferCommand) and not access.reads:
+            return self._place_of_write(access, model, states())
+        if self._stays_short(times[0], known, model):
+            return 0, AT_HOME
+        task = model.task(known.spans, times, access.writes)
+        if isinstance(command, TransferCommand):
+            return placement.at_home(task, states()), AT_HOME
+        chosen = self.policy(task, states(), self._links, now_us)
+        model.chose(task, chosen)
+        return chosen, f"placed by {self.name}"
+
+    def _stays_short(self, took_us: float | None, known: Known, model: Model) -> bool:
+        """Whether a launch is known to be short, and the first device has all it needs: what
+        `min_finish` would say, without asking it."""
+        if took_us is None or took_us >= placement.STAYS_US:
+            return False
+        return self.policy is placement.min_finish and model.coherence.is_there(known.spans, 0)
+
+    def _place_of_write(
+        self, access: Access, model: Model, states: Sequence[State]
+    ) -> tuple[int, str]:
+        """Choose the device of values from the host: where the array is, or with most room."""
+        holders = [model.coherence.everywhere(span) for span in access.writes]
+        for device in range(len(states)):
+            if holders and all(mask >> device & 1 for mask in holders):
+                return device, AT_HOME
+        if self._table.usable:
+            return 0, "short launches that use it will be there"
+        least = min(range(len(states)), key=lambda device: (states[device].held, device))
+        return least, "it has the fewest bytes"
+
+    def _states(self) -> list[State]:
+        return [
+            State(free, backend.in_flight, store.in_use_bytes, work)
+            for free, backend, store, work in zip(
+                self._model.free_us,
+                self._backend.backends,
+                self._stores,
+                self._model.work_us,
+                strict=True,
+            )
+        ]
+
+    def tried(
+        self, recorded: Sequence[Recorded], parts: Mapping[int, Sequence[PartOf]]
+    ) -> tuple[list[Chosen], float]:
+        """Place the launches of a graph one after another, those with `parts` spread. Return them
+        and the time at which all would have ended. This is done twice: the second pass counts,
+        because it finds the data where the first one left it."""
+        links, many = self._links, len(self._stores)
+        model = Model(many, self._model.coherence.copy())
+        held = [store.in_use_bytes for store in self._stores]
+        chosen, active = list[Chosen](), [0] * many
+
+        def states() -> list[State]:
+            return list(map(State, model.free_us, active, held, model.work_us))
+
+        for _ in range(2):
+            chosen, active[:] = [], [0] * many
+            model.free_us, model.ready_us = [0.0] * many, {}
+            for turn, one in enumerate(recorded):
+                known = Known(one.command, one.access)
+                whole_us = self._times.slowest_us(known.key) or 0.0
+                if cut := parts.get(turn, ()):
+                    some = [
+                        Chosen(turn, *part, device, part_text(device, cut), whole_us / len(cut))
+                        for device, part in enumerate(cut)
+                    ]
+                else:
+                    times = self._times.of(known.key)
+                    found = self._place(known, times, model, states, 0.0)
+                    some = [Chosen(turn, one.command, one.access, *found, whole_us)]
+                for launch in some:
+                    active[launch.device] += 1
+                    model.brings(
+                        launch.command, launch.access, launch.device, links, launch.took_us
+                    )
+                chosen += some
+        return chosen, max(model.free_us)
+
+
+def part_text(device: int, cut: Sequence[object]) -> str:
+    """Say why a part of a spread launch is on its device."""
+    return f"part {device + 1} of {len(cut)} of it"
