@@ -25,13 +25,14 @@ from fuzz.several import CONFIGURATIONS, Looked, Ways, engine_of, team
 import acs_cl as acs
 from acs_cl.benchmarks.suite import device_programs, devices
 from acs_cl.errors import CheckError
+from acs_cl.launch.commands import KernelCommand
 from acs_cl.observe.edges import edges_of
 from acs_cl.observe.record import load
 from acs_cl.observe.report.page import page
 from acs_cl.observe.shares import shares
 from acs_cl.observe.slices import AT_ONCE
-from acs_cl.records import Span, interval
-from acs_cl.several import placement
+from acs_cl.records import Access, Span, interval
+from acs_cl.several import placement, spreading
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.links import links_of
 from acs_cl.several.model import Model
@@ -691,20 +692,52 @@ def test_a_stencil_is_spread_and_only_its_halos_move(device: cl.Device) -> None:
         prog = rt.build(SPREAD)
         x, y = rt.array(start), rt.array(start)
         for _ in range(2):
-            handle = prog.blur((n, n), None, x, y, n)
-            x, y = y, x
-        copied: list[int] = []
-        engine_of(rt).copies.told = lambda parcel: copied.append(parcel.end - parcel.start)
-        for _ in range(steps - 2):
             prog.blur((n, n), None, x, y, n)
             x, y = y, x
-        assert engine_of(rt).parts == 3 * steps
+        copied, parts = list[int](), [engine_of(rt).parts]
+        engine_of(rt).copies.told = lambda parcel: copied.append(parcel.end - parcel.start)
+        for _ in range(steps - 2):
+            handle = prog.blur((n, n), None, x, y, n)
+            parts.append(engine_of(rt).parts)
+            x, y = y, x
+        assert parts[0] < 2 * 7
+        assert [after - before for before, after in pairwise(parts[1:])] == [7] * (steps - 3)
         np.testing.assert_array_equal(x.get(wait=False).wait(), expected)  # straight from each
         assert sum(copied) <= (steps - 2) * 4 * n * 4  # four rows a step
         handle.wait()
         assert handle.done
         cl.wait_for_events([handle.event])
-        assert "part 3 of 3" in str(rt.explain(handle))
+        assert "part 7 of 7" in str(rt.explain(handle))
+
+
+def rows(size: Sequence[int], offset: Sequence[int]) -> Access:
+    """The access of some rows of a stencil over 64 x 16 bytes, from base 1 to base 2."""
+    first, last = offset[-1], offset[-1] + size[-1]
+    above, below = max(first - 1, 0), min(last + 1, 64)
+    read = interval(1, 16 * above, 16 * (below - above))
+    return Access((read,), (interval(2, 16 * first, 16 * (last - first)),))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cuts"),
+    [
+        ([interval(2, 16 * 47, 16)], [(47, 48), (16, 47)]),
+        ([interval(2, 16 * 16, 40)], [(16, 20), (20, 48)]),  # three rows: of 1, 2, 4
+        ([interval(2, 16 * 16, 16), interval(2, 16 * 46, 32)], [(16, 17), (46, 48), (17, 46)]),
+        ([interval(2, 16 * 16, 16 * 8)], [(16, 48)]),  # a quarter of it
+        ([interval(2, 16 * 30, 16)], [(16, 48)]),  # in its middle
+        ([interval(1, 16 * 16, 16)], [(16, 48)]),  # it does not write that
+    ],
+)
+def test_what_another_device_wants_soon_is_run_first(
+    wanted: list[Span], cuts: list[tuple[int, int]]
+) -> None:
+    command = KernelCommand("blur", None, (16, 32), None, (), (), (0, 16))
+    part = spreading.Part(command, rows((16, 32), (0, 16)))
+    found = spreading.border_first(part, wanted, rows)
+    ends = [(one.command.offset[1], one.command.global_size[1]) for one in found]
+    assert [(first, first + many) for first, many in ends] == cuts
+    assert all(one.access == rows(*one.command[2:3], one.command.offset) for one in found)
 
 
 def test_groups_stay_whole_and_sums_of_all_are_not_spread(device: cl.Device) -> None:
@@ -920,7 +953,7 @@ LEAST_SHARE = {"differences": 0.85, "dots": 0.98}
         ("vec", 0, 0),  # its squares would have to be brought together again
         ("conjugate_gradients", 2, 2),  # the matrix is spread, the vectors' kernels are not
         ("sparse", 2, 2),
-        ("jacobi", 2, 2),
+        ("jacobi", 4, 2),  # the rows that the other device reads are parts of their own
     ],
 )
 def test_a_program_comes_to_rest_where_it_runs_best(

@@ -26,6 +26,7 @@ from ..memory.array import HostArray
 from ..records import EVERYTHING, Access, Launch, Span, interval
 from .coherence import Parcel, Piece
 from .copier import TOGETHER, Copier, Move
+from .known import Wanted
 from .memory import real_base
 from .staging import CHUNK, Staging
 
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 PREFETCH = 64 << 10
 """A copy takes along the bytes between two pieces, up to this many, if its target lacks them."""
+
+SOON = 1 << 20
+"""The groups that write bytes which other devices want run first, if these are few: at most so
+many in one copy."""
 
 WAITS_US = 500.0
 """A copy is made at once if its bytes will be ready within this time, or within the time of the
@@ -50,6 +55,8 @@ class Copies:
         self.copier = Copier(team.contexts, team.devices, engine.store.is_svm, self._pinned)
         self.moved = [[[0, 0] for _ in range(many)] for _ in range(many)]
         """The number of copies and of bytes, by source and target."""
+        self._wanted: dict[tuple[int, int], tuple[Span, ...]] = {}
+        """{base, device: which of its bytes other devices last got from there}."""
         self.told: Callable[[Parcel], None] | None = None
         """Receives each copy. For tests."""
 
@@ -69,6 +76,7 @@ class Copies:
             copies += coherence.bring(spans, device, links, PREFETCH)
         if not copies:
             return
+        self._want(copies)
         for parcel in copies:
             self.count(parcel)
             engine.model.pulls(parcel, written)
@@ -82,6 +90,29 @@ class Copies:
             for base, start, end, _, device in copies[sent:]:
                 coherence.lost(Piece(base, start, end, 0), device)
             raise
+
+    def wanted(self, access: Access) -> Wanted:
+        """Return which bytes that a launch writes on each device the other ones may soon want: few
+        bytes, which they wanted the last time."""
+        bases = {span.base: None for span in access.writes}
+        return tuple(
+            tuple(span for base in bases for span in self._wanted.get((base, device), ()))
+            for device in range(len(self.moved))
+        )
+
+    def forget(self, base: int) -> None:
+        """Forget a base that was freed."""
+        for device in range(len(self.moved)):
+            self._wanted.pop((base, device), None)
+
+    def _want(self, copies: Sequence[Parcel]) -> None:
+        found: dict[tuple[int, int], list[Span]] = {}
+        for base, start, end, source, _ in copies:
+            spans = found.setdefault((base, source), [])
+            if end - start <= SOON:
+                spans.append(interval(base, start, end - start))
+        for key, spans in found.items():
+            self._wanted[key] = tuple(spans)
 
     def send(self, copies: Sequence[Parcel], waits_us: float = WAITS_US) -> None:
         """Copy, at once or by launches. None of the copies follows another one."""
@@ -116,9 +147,9 @@ class Copies:
         began_ns, events = engine.now_ns(), list[cl.Event]()
         made, launches, moves = list[Parcel](), list[Launch](), list[Move]()
         for parcel in copies:
-            if engine.model.ready_us.get((parcel.base, parcel.source), 0.0) > until_us:
-                continue
             launch, move = self._at_once(parcel, len(moves))
+            if engine.model.ended_us(launch.upstream) > until_us:
+                continue
             found = self._under_way(launch.upstream)
             if found is not None:
                 events += found

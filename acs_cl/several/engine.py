@@ -214,7 +214,7 @@ class SeveralEngine(Engine):
                 known.cut(len(self.placed_on), source, access_of)
                 can = known.parts and not self.may_be_poisoned()
                 if can and (self.spread or self.dividing.pays(known)):
-                    return self._launch_parts(known, wait_for)
+                    return self._launch_parts(known, access_of, wait_for)
             return self._launch(known, wait_for, None, started_ns)
 
     def _known(self, command: Command, access: Access) -> Known:
@@ -230,10 +230,12 @@ class SeveralEngine(Engine):
         (number,) = self._launch_on([assigned], [reason], wait_for, started_ns)
         return Handle(self, number, known.command.name, known.access, result)
 
-    def _launch_parts(self, known: Known, wait_for: Sequence[cl.Event] | None) -> Handle:
+    def _launch_parts(
+        self, known: Known, access_of: AccessOf, wait_for: Sequence[cl.Event] | None
+    ) -> Handle:
         """Launch the parts of a launch, each on its device."""
-        parts = known.in_parts(self._assigned)
-        reasons = [part_text(device, parts) for device in range(len(parts))]
+        parts = known.in_parts(self.copies.wanted(known.access), access_of, self._assigned)
+        reasons = [part_text(turn, parts) for turn in range(len(parts))]
         numbers = self._launch_on(parts, reasons, wait_for)
         self.parts += len(parts)
         return SeveralHandle(self, (tuple(numbers),), known.command.name, known.access)
@@ -281,7 +283,7 @@ class SeveralEngine(Engine):
             numbers.append(number)
             if one.command.on_host:
                 self._on_host.append(number)
-            self._launched(one)
+            self._launched(one, number)
             if self.checker is not None:  # checks look at the first device
                 self.copies.bring([(one.access.writes, 0)])
         return numbers
@@ -373,7 +375,7 @@ class SeveralEngine(Engine):
                     self.backend.assign(self.number + 1, device, chosen.reason)
                     numbers.append(self.enter(command, access, started_ns=started_ns).number)
                     start_us = max(now_us, model.free_us[device])
-                    model.runs(chosen.access.writes, device, start_us, chosen.took_us)
+                    model.runs(chosen.access.writes, device, start_us, chosen.took_us, numbers[-1])
                     self.placed_on[device] += 1
                     if self.stepped is not None:
                         self.stepped(run.steps[len(numbers) - 1])
@@ -440,7 +442,7 @@ class SeveralEngine(Engine):
         super().make_room()
         self.backend.forget_before(self.table.oldest() or self.number)
 
-    def _launched(self, one: Assigned) -> None:
+    def _launched(self, one: Assigned, number: int) -> None:
         """Note what a launch changes in the coherence and on the model's clock."""
         device = one.device
         self._written(one.access.writes, device)
@@ -452,7 +454,7 @@ class SeveralEngine(Engine):
         if self.backend.backends[device].in_flight <= 1:
             free_us = now_us
         took_us = self.times.took_us(one.key, device) or 0.0
-        self.model.runs(one.access.writes, device, max(free_us, now_us), took_us)
+        self.model.runs(one.access.writes, device, max(free_us, now_us), took_us, number)
 
     def _written(self, spans: Sequence[Span], device: int) -> None:
         """Note that only this device has these bytes from now on."""
@@ -497,6 +499,7 @@ class SeveralEngine(Engine):
         self.blocks.pop(blocks.number, None)
         self.known.forget(blocks.number)
         self.dividing.forget(blocks.number)
+        self.copies.forget(blocks.number)
         self._left.discard(blocks.number)
         self.model.coherence.forget(blocks.number)
         self.model.ready_us.pop((blocks.number, device), None)

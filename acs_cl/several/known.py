@@ -20,11 +20,17 @@ from . import binding
 from .memory import Part, SvmPart
 from .model import key_of, needed
 from .spreading import Part as PartOf
-from .spreading import are_apart, cut, hindrance
+from .spreading import are_apart, border_first, cut, hindrance
 from .times import Key
 
 MOST = 4096
 """Largest number of launches that are kept."""
+
+MOST_CUTS = 8
+"""How often a launch is cut anew because other bytes of it are wanted."""
+
+Wanted = tuple[tuple[Span, ...], ...]
+"""By device: which bytes that a launch writes there other devices want soon."""
 
 
 class Assigned(NamedTuple):
@@ -51,7 +57,10 @@ Assign = Callable[[Command, Access, int], Assigned]
 class Known:
     """A launch, and what was found out about it."""
 
-    __slots__ = ("access", "bases", "command", "key", "on", "parts", "pinned", "spans", "spread")
+    __slots__ = (
+        "access", "bases", "command", "cuts", "key", "on", "parts", "pinned", "spans", "spread",
+        "wanted",
+    )  # fmt: skip
 
     def __init__(self, command: Command, access: Access) -> None:
         self.command, self.access = command, access
@@ -63,6 +72,9 @@ class Known:
         self.on: dict[int, Assigned] = {}
         self.parts: Sequence[PartOf] | None = None
         """The parts in which it can run on all devices; none if it cannot. None: not known."""
+        self.wanted: Wanted | None = None
+        """Which bytes that it writes other devices wanted soon, when it was cut."""
+        self.cuts = 0
         self.spread: list[Assigned] = []
         """Its parts on their devices, once it ran in parts."""
 
@@ -72,10 +84,24 @@ class Known:
             self.on[device] = assign(self.command, self.access, device)
         return self.on[device]
 
-    def in_parts(self, assign: Assign) -> list[Assigned]:
-        """Return its parts on their devices."""
-        if not self.spread:
-            self.spread = [assign(*one, device) for device, one in enumerate(self.parts or ())]
+    def in_parts(self, wanted: Wanted, access_of: AccessOf, assign: Assign) -> list[Assigned]:
+        """Return its parts on their devices. What other devices want soon comes first."""
+        if wanted != self.wanted and self.cuts < MOST_CUTS:
+            self.wanted, self.cuts = wanted, self.cuts + 1
+            cuts = [
+                border_first(part, spans, access_of) if spans else [part]
+                for part, spans in zip(self.parts or (), wanted, strict=True)
+            ]
+            # borders of all devices before the rest of any
+            ordered = sorted(
+                (
+                    (one is not some[-1], device, one)
+                    for device, some in enumerate(cuts)
+                    for one in some
+                ),
+                key=lambda it: not it[0],
+            )
+            self.spread = [assign(*one, device) for _, device, one in ordered]
         return self.spread
 
     def cut(self, many: int, source: str, access_of: AccessOf) -> None:

@@ -7,7 +7,7 @@ another. Times are in microseconds, on a clock that the caller chooses. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
@@ -15,6 +15,9 @@ from ..records import Access, Command, Span
 from .coherence import Coherence, Parcel, is_widened
 from .placement import Links, Task, arrives_us
 from .times import Key
+
+MOST = 4096
+"""Launches whose ends are kept, before those that have ended are forgotten."""
 
 
 class Model:
@@ -30,6 +33,8 @@ class Model:
         """{base: the device that last had to get bytes of it to read them, and how many}."""
         self.ready_us: dict[tuple[int, int], float] = {}
         """{base, device: when its last writer on that device will have ended}."""
+        self._ends_us: dict[int, float] = {}
+        """{launch that may not have ended: when it will have}."""
 
     def task(
         self,
@@ -73,9 +78,19 @@ class Model:
             if span.base > 0:
                 self.coherence.written(span, device)
 
-    def runs(self, writes: Sequence[Span], device: int, start_us: float, took_us: float) -> None:
-        """Note that a launch begins at a time."""
+    def ended_us(self, numbers: Iterable[int]) -> float:
+        """Return when some launches will have ended; 0: they have."""
+        return max((self._ends_us.get(number, 0.0) for number in numbers), default=0.0)
+
+    def runs(
+        self, writes: Sequence[Span], device: int, start_us: float, took_us: float, number: int = 0
+    ) -> None:
+        """Note that a launch begins at a time, one with a number if it is really made."""
         ends = self.free_us[device] = start_us + took_us
+        if number:
+            if len(self._ends_us) >= MOST:
+                self._ends_us = {one: at for one, at in self._ends_us.items() if at > start_us}
+            self._ends_us[number] = ends
         self.work_us[device] += took_us
         for span in writes:
             self.ready_us[span.base, device] = ends

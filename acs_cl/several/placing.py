@@ -158,6 +158,6 @@ class Placing:
         return chosen, max(model.free_us)
 
 
-def part_text(device: int, cut: Sequence[object]) -> str:
+def part_text(turn: int, parts: Sequence[object]) -> str:
     """Say why a part of a spread launch is on its device."""
-    return f"part {device + 1} of {len(cut)} of it"
+    return f"part {turn + 1} of {len(parts)} of it"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple
 
 from ..launch.commands import KernelCommand
@@ -30,6 +30,9 @@ _CHANGED = re.compile(
 """Matches words that a global offset and a smaller size change, or that may hide such a word."""
 _LOCAL = re.compile(r"get_local_\w+|\blocal\b|\b__local\b|\bbarrier\b")
 """Matches words that depend on the group size which the driver chooses."""
+
+BORDER = 8
+"""A border that is run first has at most this share of a part."""
 
 UNIT = 64
 """A part of a launch without a local size has a multiple of this many work-items."""
@@ -61,20 +64,50 @@ def _hindrance_of(source: str, options: tuple[str, ...], is_local_free: bool) ->
 
 def cut(command: KernelCommand, many: int, access_of: AccessOf) -> list[Part]:
     """Cut a launch along its slowest axis into at most `many` parts of nearly equal size."""
-    sizes, local = command.global_size, command.local_size
-    axis = len(sizes) - 1
-    unit = local[axis] if local else UNIT if axis == 0 else 1
-    units = -(-sizes[axis] // unit)
+    whole, unit = command.global_size[-1], _unit(command)
+    units = -(-whole // unit)
     parts = min(many, units)
-    edges = [min(sizes[axis], units * at // parts * unit) for at in range(parts)] + [sizes[axis]]
-    found = []
-    for begin, end in pairwise(edges):
-        size = (*sizes[:axis], end - begin)
-        offset = (*(0 for _ in sizes[:axis]), begin)
-        found.append(
-            Part(command._replace(global_size=size, offset=offset), access_of(size, offset))
-        )
-    return found
+    edges = [min(whole, units * at // parts * unit) for at in range(parts)] + [whole]
+    return [_between(command, *ends, access_of) for ends in pairwise(edges)]
+
+
+def border_first(part: Part, wanted: Sequence[Span], access_of: AccessOf) -> list[Part]:
+    """Cut a part so that the groups at its ends which write some wanted bytes are parts of their
+    own, in front of the rest. If the groups which write them are many, it stays whole.
+
+    Another device can then have these bytes while the rest runs."""
+    command, unit = part.command, _unit(part.command)
+    begin = command.offset[-1] if command.offset else 0
+    end = begin + command.global_size[-1]
+
+    def without(first: int, last: int) -> Part:
+        return _between(command, begin + first * unit, end - last * unit, access_of)
+
+    most = (end - begin) // unit // BORDER
+    if not most or _meet(without(most, most).access.writes, wanted):
+        return [part]
+    least = [0, *(1 << power for power in range(most.bit_length()))]
+    for first, last in sorted(product(least, least), key=sum):
+        rest = without(first, last)
+        if not _meet(rest.access.writes, wanted):
+            break
+    inner = begin + first * unit, end - last * unit
+    borders = [one for one in ((begin, inner[0]), (inner[1], end)) if one[0] < one[1]]
+    found = [*(_between(command, *one, access_of) for one in borders), rest]
+    return found if are_apart(found) else [part]
+
+
+def _unit(command: KernelCommand) -> int:
+    """Return how many items along the slowest axis stay together."""
+    axis = len(command.global_size) - 1
+    return command.local_size[axis] if command.local_size else UNIT if axis == 0 else 1
+
+
+def _between(command: KernelCommand, begin: int, end: int, access_of: AccessOf) -> Part:
+    """Return the part of a launch between two places of its slowest axis."""
+    others = command.global_size[:-1]
+    size, offset = (*others, end - begin), (*(0 for _ in others), begin)
+    return Part(command._replace(global_size=size, offset=offset), access_of(size, offset))
 
 
 def are_apart(parts: Sequence[Part]) -> bool:
