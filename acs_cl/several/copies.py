@@ -40,7 +40,7 @@ SOON = 1 << 20
 """The groups that write bytes which other devices want run first, if these are few: at most so
 many in one copy."""
 
-WAITS_US = 500.0
+WAITS_US = 2000.0
 """A copy is made at once if its bytes will be ready within this time, or within the time of the
 launch that needs them."""
 

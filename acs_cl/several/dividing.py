@@ -61,7 +61,10 @@ class Dividing:
             coherence.moves_us(needed(*part), device, self._links)
             for device, part in enumerate(parts)
         ]
-        if max(moves_us) + part_us + back_us >= whole_us:
+        left_us = whole_us - max(moves_us) - part_us - back_us
+        if left_us > 0:
+            self._owed.stayed(_like(known), left_us)
+        else:
             gains_us = self._gains_us(whole_us, back_us)
             if not self._owed.pays(_like(known), gains_us, sum(moves_us)):
                 return False

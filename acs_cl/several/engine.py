@@ -148,7 +148,7 @@ class SeveralEngine(Engine):
 
     def _staying(self, key: Key) -> int:
         """Return how many launches like the last one the core may make."""
-        took = self.times.took_us(key, 0)
+        took = self.times.of(key)[0]
         if took is None or took >= placement.STAYS_US:
             return 0
         self.times.due(key, 0)
@@ -453,7 +453,7 @@ class SeveralEngine(Engine):
         now_us, free_us = perf_counter() * 1e6, self.model.free_us[device]
         if self.backend.backends[device].in_flight <= 1:
             free_us = now_us
-        took_us = self.times.took_us(one.key, device) or 0.0
+        took_us = self.times.of(one.key)[device] or 0.0
         self.model.runs(one.access.writes, device, max(free_us, now_us), took_us, number)
 
     def _written(self, spans: Sequence[Span], device: int) -> None:

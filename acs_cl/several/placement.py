@@ -105,26 +105,30 @@ MOST = 16384
 """Largest number of kinds of launches whose gains are added up."""
 
 
-MOST_DOUBLINGS = 16
+DOUBTS = 8
+"""A move that has not paid for itself makes the next one of its kind wait so many times longer."""
+
+MOST_DOUBTS = 6
 """Moves of a kind after which the next one waits no longer than the one before."""
 
 
 class Owed:
     """Decides when moving data pays: once the time lost without it exceeds the cost. Pure.
 
-    Data may come back to where it was, and then the move gained nothing. So each move of a kind has
-    to wait twice as long as the one before."""
+    Data may come back to where it was, and then the move gained little. So while a move has not
+    paid for itself, the next one of its kind has to wait longer."""
 
     def __init__(self) -> None:
         self._gained_us: dict[object, float] = {}
         self._seen: dict[object, tuple[int, float]] = {}
-        self._paid: dict[object, int] = {}
+        self._moves: dict[object, tuple[int, float]] = {}
+        """By kind: the number of moves so far, and what the last one has not gained yet."""
 
     def is_due(self, key: object, gains_us: float, generation: int) -> bool:
         """Tell whether the cost has to be computed now. If not, this gain was added, and the caller
         is done. `generation`: costs of another generation no longer hold."""
         if len(self._seen) >= MOST:
-            for known in (self._seen, self._gained_us, self._paid):
+            for known in (self._seen, self._gained_us, self._moves):
                 known.clear()
         before, cost_us = self._seen.get(key, (-1, 0.0))
         gained = self._gained_us.get(key, 0.0) + gains_us
@@ -138,14 +142,25 @@ class Owed:
         """Add a gain, and tell whether the data is to be moved now."""
         if len(self._gained_us) >= MOST:
             self._gained_us.clear()
-        paid = self._paid.get(key, 0)
-        gained = self._gained_us.get(key, 0.0) + gains_us
-        pays = gained > 0 and gained >= cost_us * (1 << min(paid, MOST_DOUBLINGS))
-        paid = self._paid[key] = paid + pays
-        self._gained_us[key] = 0.0 if pays else gained
+        moves, _ = self._moves.get(key, (0, 0.0))
+        gained_us = self._gained_us.get(key, 0.0) + gains_us
+        due_us = cost_us * DOUBTS ** min(moves, MOST_DOUBTS)
+        pays = gained_us > 0 and gained_us >= due_us
+        if pays:
+            self._moves[key] = moves + 1, cost_us
+            due_us *= DOUBTS
+        self._gained_us[key] = 0.0 if pays else gained_us
         generation, _ = self._seen.get(key, (-1, 0.0))
-        self._seen[key] = generation, cost_us * (1 << min(paid, MOST_DOUBLINGS))
+        self._seen[key] = generation, due_us
         return pays
+
+    def stayed(self, key: object, gains_us: float) -> None:
+        """Note what a launch gained because its data was still where it had been moved to."""
+        if key in self._moves:
+            moves, left_us = self._moves[key]
+            self._moves[key] = moves, left_us - gains_us
+            if left_us <= gains_us:
+                del self._moves[key]
 
 
 def min_finish(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:

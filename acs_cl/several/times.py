@@ -53,15 +53,13 @@ class Times:
         self._busy = [0] * devices
         """The newest launch of each device that was to be measured, of any kind."""
         self._kinds: dict[tuple[Key, int], _Kind] = {}
-
-    def took_us(self, key: Key | None, device: int) -> float | None:
-        """Return how long such launches take; None: not known."""
-        kind = self._kinds.get((key, device)) if key is not None else None
-        return kind.took_us if kind is not None else None
+        self._took: dict[Key, tuple[float | None, ...]] = {}
+        """By kind: how long its launches took on each device."""
+        self._unknown: tuple[float | None, ...] = (None,) * devices
 
     def of(self, key: Key | None) -> tuple[float | None, ...]:
-        """Return how long such launches take on each device."""
-        return tuple([self.took_us(key, device) for device in range(len(self._busy))])
+        """Return how long such launches take on each device; None: not known."""
+        return self._took.get(key, self._unknown) if key is not None else self._unknown
 
     def slowest_us(self, key: Key | None) -> float | None:
         """Return how long such launches take on the slowest device."""
@@ -78,6 +76,7 @@ class Times:
         if kind is None:
             if len(self._kinds) >= MOST:
                 self._kinds.clear()
+                self._took.clear()
                 self.asked.clear()
             kind = self._kinds[key, device] = _Kind()
         kind.since += 1
@@ -96,9 +95,12 @@ class Times:
 
     def took(self, number: int, took_us: float | None) -> None:
         """Note how long launch `number` took; None: not known."""
-        kind = self._kinds.get(self.asked.pop(number))
+        key, device = self.asked.pop(number)
+        kind = self._kinds.get((key, device))
         if kind is None or took_us is None:
             return
         before = kind.took_us if kind.took_us is not None else took_us
         kind.samples += 1
         kind.took_us = 0.75 * before + 0.25 * min(took_us, LATE * before)
+        known = self._took.get(key, self._unknown)
+        self._took[key] = (*known[:device], kind.took_us, *known[device + 1 :])
