@@ -261,6 +261,9 @@ def on_host_task() -> bool:
 def wait_for_event(event: int, seconds: float = -1) -> bool:
     """Wait until an event has ended; False after `seconds`. A raising signal handler ends it."""
 
+def bridge(event: int, user: int) -> None:
+    """Let a user event end with an event of another context, for which a thread waits."""
+
 def carry(copies: Sequence[tuple[_Side, _Side, int, tuple[int, int, int]]], is_svm: bool) -> int:
     """Copy bytes to devices of other contexts, beside each other, and wait; return the driver's
     status.

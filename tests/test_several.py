@@ -517,8 +517,10 @@ def test_a_timeline_has_a_row_for_each_lane_of_each_device_and_the_copies_betwee
         x, y = rt.array(np.ones(64), "f4"), rt.array(np.ones(64), "f4")
         engine.placing.policy = lambda *of: 0
         prog.add((64,), None, x, y, 1)
+        rt.finish()
         engine.placing.policy = lambda *of: 1
         last = prog.add((64,), None, x, y, 1)  # both arrays are copied, at once
+        rt.finish()
         gate = cl.UserEvent(rt.context)
         engine.placing.policy = lambda *of: 0
         gated = prog.add((64,), None, x, y, 1, wait_for=[gate])

@@ -149,6 +149,7 @@ FUNCTIONS = (
     "clWaitForEvents", "clEnqueueWriteBuffer", "clGetCommandQueueInfo", "clGetDeviceInfo",
     "clEnqueueCopyBuffer", "clEnqueueFillBuffer", "clEnqueueSVMMemFill", "clSetEventCallback",
     "clGetMemObjectInfo", "clSetKernelExecInfo", "clFinish",
+    "clSetUserEventStatus",
 )  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """Copies: brings bytes to the devices that lack them, before the launches that need them.
 
 Input: spans, and the devices that need them. Output: copies, each from a device that has the
-bytes. A copy is made at once, while the program waits, if its bytes are ready or will be soon.
-Otherwise it is two launches: one reads into memory of the host, the other one writes from there.
+bytes. A copy is made at once, while the program waits, if its bytes are ready. Otherwise it is two
+launches: one reads into memory of the host, the other one writes from there. A large copy is worth
+waiting for, since it is faster at once.
 
 Invariants: bytes are never copied to a device that has them. A copy follows the last launches that
 write its bytes, and what is launched after it on its target follows it.
@@ -18,10 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyopencl as cl
 
+from .. import core
 from ..devices import driver
-from ..devices.driver import Place
+from ..devices.driver import Events, Place
 from ..launch.commands import BETWEEN, TransferCommand
-from ..launch.ends import pump
 from ..memory.array import HostArray
 from ..records import EVERYTHING, Access, Launch, Span, interval
 from .coherence import Parcel, Piece
@@ -40,9 +41,27 @@ SOON = 1 << 20
 """The groups that write bytes which other devices want run first, if these are few: at most so
 many in one copy."""
 
+LARGE = 8 << 20
+"""A copy of at least this many bytes is made at once even if its bytes are not ready yet."""
+
 WAITS_US = 2000.0
-"""A copy is made at once if its bytes will be ready within this time, or within the time of the
-launch that needs them."""
+"""But only if they will be within this time, or within the time of the launch that needs them."""
+
+
+class Crossing(TransferCommand):
+    """The second half of a copy, which writes once the first one, on another device, has read."""
+
+    read: Callable[[], cl.Event | None]
+    """Returns the event of the first half; None: it has ended."""
+
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> cl.Event:
+        """Start the transfer, behind an event of its own context."""
+        event = self.read()
+        if event is None:
+            return driver.write(queue, self.target, self.source, wait_for)
+        crossed = cl.UserEvent(queue.context)
+        core.native.bridge(event.int_ptr, crossed.int_ptr)
+        return driver.write(queue, self.target, self.source, [*(wait_for or ()), crossed])
 
 
 class Copies:
@@ -151,6 +170,8 @@ class Copies:
             if engine.model.ended_us(launch.upstream) > until_us:
                 continue
             found = self._under_way(launch.upstream)
+            if found and parcel.end - parcel.start < LARGE:
+                continue
             if found is not None:
                 events += found
                 made.append(parcel)
@@ -221,10 +242,10 @@ class Copies:
         (here, reads), (there, writes) = side(source), side(target)
         said = _said(parcel)
         read = TransferCommand("read", host, here, carries=said)
-        write = TransferCommand("write", there, host, carries=said)
+        write = Crossing("write", there, host, carries=said)
         for half, device, access, patient in (
             (read, source, Access(reads, staged, staged), in_use),
-            (write, target, Access(staged, writes, writes), True),
+            (write, target, Access(staged, writes, writes), False),
         ):
             if engine.tracer is not None:
                 engine.tracer.goes_on()
@@ -233,20 +254,8 @@ class Copies:
             now_ns = engine.now_ns()
             number = engine.enter(half, access, patient=patient, started_ns=now_ns).number
             if half is read:
-                self._tell_of(number)
-
-    def _tell_of(self, number: int) -> None:
-        """Let a thread poll as soon as the first half of a copy has ended."""
-        event = self._engine.backend.event(number)
-        if event is not None:
-            self._engine.backend.flush()
-            self._engine.host_tasks.run(partial(self._see, event))
-
-    def _see(self, event: cl.Event) -> None:
-        driver.wait_for_event(event)
-        with self._engine.lock:
-            if not self._engine.state:
-                pump(self._engine)
+                write.read = partial(engine.backend.event, number)
+        engine.backend.flush()  # the device of the read may have nothing else to do
 
     def _pinned(self, nbytes: int) -> HostArray:
         queue = self._engine.backend.queues[0]

@@ -90,7 +90,7 @@ class Known:
             self.wanted, self.cuts = wanted, self.cuts + 1
             cuts = [
                 border_first(part, spans, access_of) if spans else [part]
-                for part, spans in zip(self.parts or (), wanted, strict=True)
+                for part, spans in zip(self.parts or (), wanted, strict=False)  # few groups
             ]
             # borders of all devices before the rest of any
             ordered = sorted(

@@ -54,6 +54,7 @@ struct Driver {
     Info memory_info;
     std::int32_t (*set_kernel_info)(void *, std::uint32_t, std::size_t, const void *);
     std::int32_t (*finish)(void *);
+    std::int32_t (*set_user_event_status)(void *, std::int32_t);
 };
 
 inline Driver driver;

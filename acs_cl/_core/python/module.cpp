@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "driver/bridging.hpp"
 #include "driver/carrying.hpp"
 #include "driver/queues.hpp"
 #include "epoch/order.hpp"
@@ -114,7 +115,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 82;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 83;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -214,6 +215,10 @@ NB_MODULE(_core, module) {
         all.clear();  // waits for what is under way
         return status;
     }, "copies"_a, "is_svm"_a);
+    module.def("bridge", [](std::uintptr_t event, std::uintptr_t user) {
+        static auto *bridges = new Bridges;  // its threads may run when the process ends
+        bridges->add(reinterpret_cast<void *>(event), reinterpret_cast<void *>(user));
+    }, "event"_a, "user"_a);
     module.def("mark_host_task", [] { runs_host_task = true; });
     module.def("on_host_task", [] { return runs_host_task; });
 
