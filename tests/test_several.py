@@ -37,6 +37,7 @@ from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.links import links_of
 from acs_cl.several.model import Model
 from acs_cl.several.placement import Lack, Link, Owed, State, Task
+from acs_cl.several.staging import MOST
 from acs_cl.several.times import FIRST, RARELY, Times
 from acs_cl.tools import links
 
@@ -339,6 +340,22 @@ def test_checks_look_at_one_memory_wherever_launches_run(device: cl.Device, memo
         prog.add((64,), None, x, y, 1, reads=x, writes=y[:60])
         with pytest.raises(CheckError, match="does not declare it"):
             rt.finish()
+
+
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_more_copies_than_pieces_of_staging_memory(device: cl.Device, memory: str) -> None:
+    steps = 3 * max(MOST.values())
+    with acs.Runtime(devices=team(device, 2), placement="round_robin", memory=memory) as rt:
+        prog = rt.build(ADD)
+        sizes = 64, 1 << 15  # of a small piece, and of a larger one
+        pairs = [(rt.array(np.ones(one), "f4"), rt.zeros(one)) for one in sizes]
+        for _ in range(steps):
+            for x, y in (*pairs, pairs[0]):  # three, so that each pair changes its device
+                prog.add(x.shape, None, x, y, 1)
+        copies = sum(many for row in engine_of(rt).copies.moved for many, _ in row)
+        assert copies >= 2 * (steps - 1)
+        assert set(pairs[0][1].get()) == {2 * steps}
+        assert set(pairs[1][1].get()) == {steps}
 
 
 def test_the_check_of_orders_finds_what_was_not_copied(device: cl.Device) -> None:

@@ -213,6 +213,13 @@ class Copies:
         command = TransferCommand("copy", None, None, carries=_said(parcel))
         return Launch(number, command, access, found), move
 
+    def _have_ended(self, numbers: Iterable[int]) -> bool:
+        """Wait for launches that the driver has. False: it lacks some of them."""
+        events = self._under_way(numbers)
+        if events:
+            self._engine.backend.flush()
+        return events is not None and all(driver.wait_for_event(one) >= 0 for one in events)
+
     def _under_way(self, numbers: Iterable[int]) -> list[cl.Event] | None:
         """Return events of launches that have not ended. None: the driver lacks some of them."""
         engine, found = self._engine, []
@@ -232,6 +239,8 @@ class Copies:
         engine, (base, start, end, source, target) = self._engine, parcel
         nbytes, blocks = end - start, engine.blocks[base]
         slot, in_use = self._staging.take(nbytes, lambda one: bool(engine.hazards.users(one)))
+        if in_use:  # too many copies are under way: wait, unless the program has to do something
+            in_use = not self._have_ended(engine.hazards.users(slot.base))
         host, staged = slot.host[:nbytes], (slot.span(nbytes),)
 
         def side(device: int) -> tuple[Place, tuple[Span, ...]]:

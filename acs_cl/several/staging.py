@@ -18,10 +18,10 @@ CHUNK = 4 << 20
 """Size of a chunk in bytes."""
 
 SMALL = 64 << 10
-"""Copies up to this size use a small piece of staging memory."""
+"""Size of the smallest pieces of staging memory."""
 
-MOST = {SMALL: 64, CHUNK: 8}
-"""Largest number of pieces of each size."""
+MOST = {SMALL: 64, 8 * SMALL: 32, CHUNK: 8}
+"""Largest number of pieces of each size: so many copies are under way before one has to wait."""
 
 
 class Slot:
@@ -49,7 +49,7 @@ class Staging:
     def take(self, nbytes: int, is_used: Callable[[int], bool]) -> tuple[Slot, bool]:
         """Return staging memory for a chunk, and whether a launch in flight still uses it. If so,
         the next one has to wait for that launch."""
-        size = SMALL if nbytes <= SMALL else CHUNK
+        size = min(size for size in MOST if nbytes <= size)
         slots = self._slots[size]
         in_use = not slots or is_used(slots[0].base)
         if in_use and len(slots) < MOST[size]:
