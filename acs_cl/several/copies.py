@@ -41,7 +41,7 @@ SOON = 1 << 20
 """The groups that write bytes which other devices want run first, if these are few: at most so
 many in one copy."""
 
-LARGE = 8 << 20
+LARGE = 32 << 20
 """A copy of at least this many bytes is made at once even if its bytes are not ready yet."""
 
 WAITS_US = 2000.0
@@ -166,12 +166,12 @@ class Copies:
         began_ns, events = engine.now_ns(), list[cl.Event]()
         made, launches, moves = list[Parcel](), list[Launch](), list[Move]()
         for parcel in copies:
+            if parcel.end - parcel.start < LARGE and self._is_used(parcel):
+                continue
             launch, move = self._at_once(parcel, len(moves))
             if engine.model.ended_us(launch.upstream) > until_us:
                 continue
             found = self._under_way(launch.upstream)
-            if found and parcel.end - parcel.start < LARGE:
-                continue
             if found is not None:
                 events += found
                 made.append(parcel)
@@ -192,6 +192,11 @@ class Copies:
             tracer.goes_on()
             began_ns = perf_counter_ns()
         return made
+
+    def _is_used(self, parcel: Parcel) -> bool:
+        """Tell whether launches may be under way that use what is copied, at either end."""
+        users, base = self._engine.hazards.users, parcel.base
+        return any(users(real_base(base, one)) for one in (parcel.source, parcel.target))
 
     def _at_once(self, parcel: Parcel, turn: int) -> tuple[Launch, Move]:
         """Return the launch for a copy at once, with its upstream, and the core's arguments."""
