@@ -227,7 +227,7 @@ public:
     }
 
     // What the newest of these follows.
-    const std::vector<Edge> &edges() const { return *edges_; }
+    Edges edges() const { return edges_; }
 
     // The table of the runtime.
     void join(nb::object table) {
@@ -346,11 +346,11 @@ private:
     template <typename Command, typename Enqueue>
     bool launch_by(const Touched &touched, PyObject *name, const nb::object &reason,
                    Command &&command, Enqueue &&enqueue_on, bool is_upload = false) {
-        edges_ = &table_->enter(touched);
+        edges_ = table_->enter(touched);
         const std::int64_t number = table_->number;
         try {
             if (go_on(touched, name, reason, enqueue_on, is_upload)) return true;
-            if constexpr (!std::is_null_pointer_v<std::decay_t<Command>>) table_->keep(command(), touched, *edges_);
+            if constexpr (!std::is_null_pointer_v<std::decay_t<Command>>) table_->keep(command(), touched, edges_);
         } catch (...) {
             if (!table_->has(number)) table_->hazards->retire(number);
             throw;
@@ -363,7 +363,7 @@ private:
                Enqueue &&enqueue_on, bool is_upload) {
         if (!follow_epochs()) return false;
         upstream_.clear();
-        for (const Edge &edge : *edges_)
+        for (const Edge &edge : edges_)
             if (const Flying *one = find(edge.upstream)) upstream_.push_back(*one);
         Lane &lane = place(false, is_upload);
         void *event = nullptr;
@@ -380,9 +380,9 @@ private:
     bool follow_epochs() {
         epochs_.clear();
         wait_for_.clear();
-        if (table_->may_follow(*edges_)) return true;
-        followed_ = *edges_;  // for what is sent may enter the hazards
-        edges_ = &followed_;
+        if (table_->may_follow(edges_)) return true;
+        followed_.assign(edges_.begin(), edges_.end());  // for what is sent may enter the hazards
+        edges_ = {followed_.data(), followed_.size()};
         for (const Edge &edge : followed_) {
             if (table_->may_follow(edge.upstream)) continue;
             const std::uint32_t epoch = table_->epoch_ahead(edge.upstream);
@@ -691,7 +691,7 @@ private:
     Fresh fresh_ = Fresh::LEAST;
     int unasked_ = 0;  // launches since somebody asked for an event
     int most_bare_ = SPARSE;  // as many launches of a lane have one event
-    const std::vector<Edge> *edges_ = nullptr;
+    Edges edges_;
     std::vector<Flying> upstream_;  // of the launch being submitted, in flight
     std::vector<void *> wait_for_;
     std::vector<std::pair<std::uint32_t, std::int64_t>> followed_places_;  // lanes and places on these, of events there

@@ -166,7 +166,7 @@ public:
             std::for_each(std::begin(words), std::end(words), mix);
             mix(std::uint64_t(task.reads) << 32 | task.writes);
             for (std::uint32_t at = 0; at < task.many; at++) {
-                const Span &span = nodes[task.first + at]->span;
+                const Span &span = nodes[task.first + at]->span();
                 mix(std::uint64_t(span.base));
                 mix(std::uint64_t(span.start));
             }
@@ -190,7 +190,7 @@ public:
                 mine.argument_bytes() != theirs.argument_bytes() || mine.shape != theirs.shape)
                 return false;
             for (std::uint32_t node = 0; node < mine.many; node++)
-                if (!(nodes[mine.first + node]->span == other.nodes[theirs.first + node]->span))
+                if (!(nodes[mine.first + node]->span() == other.nodes[theirs.first + node]->span()))
                     return false;
             if (arguments(mine, theirs.arguments()) == Likeness::OTHER) return false;
         }
@@ -202,7 +202,7 @@ public:
         std::vector<Span> reads, writes;
         for (const Expected &task : tasks)
             for (std::uint32_t at = 0; at < task.many; at++) {
-                const Span &span = nodes[task.first + at]->span;
+                const Span &span = nodes[task.first + at]->span();
                 if (task.reads >> at & 1) reads.push_back(span);
                 if (task.writes >> at & 1) writes.push_back(span);
             }
@@ -256,7 +256,7 @@ private:
     // A node that was taken out of the index and came back is another node.
     static bool is_same(Node *&mine, Node *other) {
         if (mine == other) return true;
-        if (!(mine->span == other->span)) return false;
+        if (!(mine->span() == other->span())) return false;
         other->holders++;
         std::exchange(mine, other)->let_go();
         return true;

@@ -10,11 +10,11 @@ namespace acs_cl {
 
 namespace {
 
-// Bits of that many words, shifted up by 1 to 64. The caller does the first word, which is often the only one.
-ACS_CL_WIDE void add_shifted(std::uint64_t *__restrict to, const std::uint64_t *__restrict from,
-                             int many, int by) {
-    for (int at = 1; at < many; at++)
-        to[at] |= from[at] << 1 << (by - 1) | from[at - 1] >> (64 - by);
+// Adds the bits of groups of words to those behind the first word, shifted up by 1 to 64. The caller does the first
+// word, which is often the only one.
+inline void add_shifted(std::uint64_t *__restrict to, const std::uint64_t *__restrict from, int groups, int bit) {
+    for (int at = 0; at < GROUP * groups; at++)
+        to[at + 1] |= from[at + 1] << 1 << bit | from[at] >> (63 - bit);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ std::unique_ptr<Footprint> Hazards::footprint(const std::vector<Span> &reads,
     return made;
 }
 
-const std::vector<Edge> &Hazards::enter_footprint(std::int64_t number, Footprint &footprint) {
+Edges Hazards::enter_footprint(std::int64_t number, Footprint &footprint) {
     Marks::Mark &mark = mark_of(footprint);
     begin(number);
     for (std::int64_t base : footprint.bases) find_reuse(base);
@@ -62,15 +62,16 @@ const std::vector<Edge> &Hazards::enter_footprint(std::int64_t number, Footprint
     footprint.met.clear();
     mark.last = number;
     tidy();
+    settle();
     prune();
-    return kept_;
+    return kept();
 }
 
 void Hazards::move(Footprint &footprint, std::int64_t base,
                    const std::vector<std::pair<Span, bool>> &spans) {
     const std::int64_t last = mark_of(footprint).last;
     for (const auto &[own, _] : std::vector(footprint.nodes.items)) {
-        if (!own || own->span.base != base) continue;
+        if (!own || own->span().base != base) continue;
         footprint.nodes.erase(own.get());
         footprint.met.erase(own.get());
         if (own->writer == footprint.mark) own->writer = last;
@@ -96,7 +97,7 @@ void Hazards::look_again(Footprint &footprint) {
     auto spans = std::exchange(footprint.fresh, {});
     for (auto [node, written] : std::vector(met.items))
         if (node && !has(*node)) {  // it was swept when it had lost its replay record
-            spans.emplace_back(node->span, written);
+            spans.emplace_back(node->span(), written);
             met.erase(node.get());
             footprint.nodes.erase(node.get());
         }
@@ -189,22 +190,25 @@ inline void Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
     for (const Node *node : reads) find_near(*node, false);
     if (!heirs_.empty())
         for (const Nodes &nodes : {reads, writes})
-            for (const Node *node : nodes) find_reuse(node->span.base);
+            for (const Node *node : nodes) find_reuse(node->span().base);
     find(barrier_, ANY);
     for (const Node *node : writes) find_near(*node, true);
     settle();
-    if (!met_.empty()) resolve(&reads, writes);
+    if (!met_.empty()) {
+        resolve(&reads, writes);
+        settle();
+    }
     prune();
 }
 
-const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes writes) {
+Edges Hazards::enter(std::int64_t number, Nodes reads, Nodes writes) {
     follow(number, reads, writes);
     if (has_wide_)
         for (const Nodes &nodes : {reads, writes}) wake(nodes);
     for (Node *node : reads) read(*node, number);
     for (Node *node : writes) write(*node, number);
     tidy();
-    return kept_;
+    return kept();
 }
 
 std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
@@ -221,7 +225,7 @@ std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
     std::int64_t number = first;
     for (const Band &band : bands) {
         follow(number++, nodes(band.reads), nodes(band.writes));
-        found.push_back(kept_);
+        found.emplace_back(kept().begin(), kept().end());
     }
     if (has_wide_)
         for (const Band &band : bands) {
@@ -241,14 +245,15 @@ std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
     return found;
 }
 
-const std::vector<Edge> &Hazards::enter_barrier(std::int64_t number) {
+Edges Hazards::enter_barrier(std::int64_t number) {
     begin(number);
     live_.each([&](std::int64_t other) { find(other, ANY); });
     settle();
     resolve(nullptr, {});
+    settle();
     prune();
     barrier_ = number;
-    return kept_;
+    return kept();
 }
 
 void Hazards::retire(std::int64_t number) {
@@ -314,7 +319,7 @@ void Hazards::begin(std::int64_t number) {
     const std::int64_t reach = std::clamp<std::int64_t>(number - live_.oldest(), 0, REMEMBERED);
     words_ = int((reach + 63) / 64);
     if (near_words_) near_.fill(0);  // the search before ended early
-    near_words_ = 0;
+    near_words_ = near_launches_ = 0;
     far_.clear();
     met_.clear();
 }
@@ -344,7 +349,7 @@ void Hazards::settle() {
         near_[distance / 64] |= bit;
         near_words_ |= std::uint64_t(1) << distance / 64;
         kinds_[distance] = is_new ? their_kinds_[at] : kinds_[distance];
-        pruned += is_new;  // less those that are kept
+        near_launches_ += is_new;
     }
     many_ = 0;
 }
@@ -397,26 +402,40 @@ void Hazards::find_reuse(std::int64_t base) {
 
 // Makes the launch live. Drops edges that another upstream implies, and remembers what the launch waits for. It
 // does so only as far back as launches live, since nobody asks for older ones.
-void Hazards::prune() {
-    settle();
-    kept_.clear();
+//
+// A processor cannot foresee which launches were found, nor how far away they are. A branch on that costs it as much
+// as all words of a launch. So each launch that was found is added, implied or not, and for as many words as the
+// farthest could need. What goes too far falls off behind the last word.
+ACS_CL_WIDE void Hazards::prune() {
     live_.add(number_);
-    std::uint64_t *mask = live_.ancestors(number_);
-    mask[0] = 0;
-    if (words_ > 1) std::fill(mask + 1, mask + words_, 0);
-    for (; near_words_; near_words_ &= near_words_ - 1) {
-        const int word = lowest_bit(near_words_);
-        const std::uint64_t found = std::exchange(near_[word], 0);
-        while (const std::uint64_t left = found & ~mask[word]) {
-            const int bit = lowest_bit(left), distance = 64 * word + bit;
-            const std::int64_t upstream = number_ - 1 - distance;
-            const std::uint64_t *its = live_.ancestors(upstream);
-            mask[word] |= (its[0] << 1 | 1) << bit;
-            if (words_ > word + 1) add_shifted(mask + word, its, words_ - word, bit + 1);
-            keep(upstream, kinds_[distance]);
-        }
+    const int groups = (words_ + GROUP - 2) / GROUP;  // behind the first word
+    if (kept_.size() < near_launches_) kept_.resize(2 * near_launches_);
+    Edge *kept = kept_.data();
+    std::uint64_t *ancestors = ancestors_.data();
+    ancestors[0] = 0;
+    for (int at = 0; at < GROUP * groups; at++) ancestors[at + 1] = 0;
+    for (std::uint64_t words = std::exchange(near_words_, 0); words;) {
+        const int word = lowest_bit(words);
+        const std::uint64_t found = near_[word], rest = found & (found - 1);
+        near_[word] = rest;
+        words = rest ? words : words & (words - 1);
+
+        const int bit = lowest_bit(found), distance = 64 * word + bit;
+        std::uint64_t *own = ancestors + word;
+        const bool is_kept = !(*own >> bit & 1);
+        const Kind kind = kinds_[distance];
+        kept->upstream = number_ - 1 - distance;
+        kept->kind = kind;
+        const std::uint64_t *its = live_.ancestors(kept->upstream);
+        kept += is_kept;
+        edges[kind] += is_kept;
+        *own |= (its[0] << 1 | 1) << bit;
+        add_shifted(own, its, groups, bit);
     }
-    pruned -= kept_.size();
+    many_kept_ = std::size_t(kept - kept_.data());
+    pruned += near_launches_ - many_kept_;
+    std::uint64_t *to = live_.ancestors(number_);
+    for (int at = 0; at < words_; at++) to[at] = ancestors[at];
     if (!far_.empty()) keep_far();
 }
 
@@ -424,15 +443,13 @@ void Hazards::keep_far() {
     std::stable_sort(far_.begin(), far_.end(), [](const auto &a, const auto &b) {
         return a.first > b.first;
     });
-    for (std::size_t at = 0; at < far_.size(); at++)
-        if (!at || far_[at].first != far_[at - 1].first) keep(far_[at].first, far_[at].second);
-}
-
-inline void Hazards::keep(std::int64_t upstream, Kind kind) {
-    Edge &edge = kept_.emplace_back();  // not a copy of one, which would wait for its parts
-    edge.upstream = upstream;
-    edge.kind = kind;
-    edges[kind]++;
+    const auto is_same = [](const auto &a, const auto &b) { return a.first == b.first; };
+    far_.erase(std::unique(far_.begin(), far_.end(), is_same), far_.end());
+    kept_.resize(std::max(kept_.size(), many_kept_ + far_.size()));
+    for (const auto &[upstream, kind] : far_) {
+        kept_[many_kept_++] = {upstream, kind};
+        edges[kind]++;
+    }
 }
 
 void Hazards::let_rest(Nodes nodes) {
@@ -443,7 +460,7 @@ void Hazards::let_rest(Nodes nodes) {
 // Puts the nodes near a wide node to sleep on which no live launch stands.
 void Hazards::let_rest(Node &node) {
     if (!node.is_wide()) node.widen();
-    if (node.beside->looks++ % REST_EACH) return;
+    if (!node.is_time_to_rest(REST_EACH)) return;
     node.near.remove([&](Node *other) {
         if (live_.has(other->writer)) return false;
         other->writer = 0;
@@ -500,9 +517,9 @@ NodePointer Hazards::new_node(const Span &span) {
     NodePointer made(new Node(span, index_));
     index.search(span, [&](Node *other) {
         compared++;
-        if (!overlap(span, other->span)) return;
-        made->near.add(other, covers(span, other->span));
-        other->meet(made.get(), covers(other->span, span));
+        if (!overlap(span, other->span())) return;
+        made->near.add(other, covers(span, other->span()));
+        other->meet(made.get(), covers(other->span(), span));
         note_width(*other);
     });
     note_width(*made);
@@ -539,7 +556,7 @@ void Hazards::sweep(std::int64_t base) {
     index.each([&](Node *node) {
         if (!live_.has(node->writer)) node->writer = 0;
         keep_live(node->readers);
-        bool is_wanted = node->arrays && node->every().size() <= MOST_NEAR;
+        bool is_wanted = node->details().arrays && node->every().size() <= MOST_NEAR;
         if (node->writer || !node->readers.empty() || is_wanted) return;
         node->index = 0;
         idle.push_back(node);

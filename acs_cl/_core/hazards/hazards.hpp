@@ -21,6 +21,7 @@
 
 namespace acs_cl {
 
+constexpr int GROUP = 4;  // words that a wide register has
 constexpr std::size_t SWEPT_AT = 16384;
 constexpr std::size_t MOST_NEAR = 8;  // of nodes that are kept for arrays only
 constexpr std::size_t WIDE = 32;  // neighbours from which on those without launches are asleep
@@ -31,6 +32,15 @@ enum Kind : std::uint8_t { RAW, WAR, WAW, REUSE, ANY, KINDS };
 struct Edge {
     std::int64_t upstream;
     Kind kind;
+};
+
+// The edges of a launch, one after another in memory.
+struct Edges {
+    const Edge *first = nullptr;
+    std::size_t many = 0;
+
+    const Edge *begin() const { return first; }
+    const Edge *end() const { return first + many; }
 };
 
 // Nodes in the order in which they came, each with whether it is written.
@@ -133,13 +143,13 @@ public:
     std::uint32_t index() const { return index_; }
 
     // Returns the edges of launch `number`, which is live from now on. Valid until the next call.
-    const std::vector<Edge> &enter(std::int64_t number, Nodes reads, Nodes writes);
+    Edges enter(std::int64_t number, Nodes reads, Nodes writes);
     // Does the same for the bands of one launch, numbered from `first` on, which do not see each other. No two of
     // them write the same node.
     std::vector<std::vector<Edge>> enter_many(std::int64_t first, const std::vector<Band> &bands);
     // Does the same for a launch that may touch any memory.
-    const std::vector<Edge> &enter_barrier(std::int64_t number);
-    const std::vector<Edge> &enter_footprint(std::int64_t number, Footprint &footprint);
+    Edges enter_barrier(std::int64_t number);
+    Edges enter_footprint(std::int64_t number, Footprint &footprint);
 
     std::unique_ptr<Footprint> footprint(const std::vector<Span> &reads,
                                          const std::vector<Span> &writes, const Footprint *before);
@@ -187,8 +197,8 @@ private:
     void look_again(Footprint &footprint);
     void resolve(const Nodes *read, Nodes written);
     void prune();
-    void keep(std::int64_t upstream, Kind kind);
     void keep_far();
+    Edges kept() const { return {kept_.data(), many_kept_}; }
     void write(Node &node, std::int64_t number);
     NodePointer new_node(const Span &span);
     void tidy();
@@ -222,9 +232,12 @@ private:
     int words_ = 0;  // as far back as launches live
     std::array<std::uint64_t, WORDS> near_ = {};
     std::uint64_t near_words_ = 0;  // words that are not 0
+    std::uint32_t near_launches_ = 0;  // bits that are set
     std::array<Kind, REMEMBERED> kinds_;  // by distance
     std::vector<std::pair<std::int64_t, Kind>> far_, met_;  // launches that are farther away; replay records
-    std::vector<Edge> kept_;
+    std::array<std::uint64_t, 2 * WORDS + GROUP> ancestors_ = {};  // of the launch; beyond `words_` they may be anything
+    std::vector<Edge> kept_ = std::vector<Edge>(64);  // room for edges, `many_kept_` of which are there
+    std::size_t many_kept_ = 0;
 };
 
 }  // namespace acs_cl

@@ -27,7 +27,7 @@ struct alignas(64) Ancestors {
 // cache. Older launches that still live, and replay records, are few and in a set.
 class Live {
 public:
-    Live() : ancestors_(LEAST) {}
+    Live() : ancestors_(LEAST + 1) {}
 
     std::size_t size() const { return size_; }
     std::int64_t newest() const { return newest_; }  // number that ever entered
@@ -49,8 +49,11 @@ public:
         return has_recent(number) || (number < first_ && number && has_others_ && others_.count(number));
     }
 
-    // Valid for one of the latest `REMEMBERED` launches that lived when the newest one entered.
-    std::uint64_t *ancestors(std::int64_t number) { return ancestors_[std::size_t(number) & mask_].words; }
+    // Valid for one of the latest `REMEMBERED` launches that lived when the newest one entered. The word behind the
+    // last one may be read: it is another launch's.
+    std::uint64_t *ancestors(std::int64_t number) {
+        return reinterpret_cast<std::uint64_t *>(&ancestors_[std::size_t(number) & mask_]);
+    }
 
     // Adds a number that is not there yet: a replay record, or a launch after all others.
     void add(std::int64_t number) {
@@ -112,11 +115,11 @@ private:
     }
 
     void widen() {
-        const std::vector<Ancestors> before =
-            std::exchange(ancestors_, std::vector<Ancestors>(2 * ancestors_.size()));
-        mask_ = ancestors_.size() - 1;
-        for (std::int64_t number = newest_ - std::int64_t(before.size()); number < newest_; number++)
-            std::copy_n(before[std::size_t(number) % before.size()].words, WORDS, ancestors(number));
+        const std::size_t many = mask_ + 1;
+        const std::vector<Ancestors> before = std::exchange(ancestors_, std::vector<Ancestors>(2 * many + 1));
+        mask_ = 2 * many - 1;
+        for (std::int64_t number = newest_ - std::int64_t(many); number < newest_; number++)
+            ancestors_[std::size_t(number) & mask_] = before[std::size_t(number) % many];
     }
 
     std::int64_t first_ = 1;  // of the latest numbers
@@ -125,7 +128,7 @@ private:
     std::uint32_t has_others_ = 0;
     std::array<std::uint64_t, RING / 64> bits_ = {};  // by number
     std::unordered_set<std::int64_t> others_;
-    std::vector<Ancestors> ancestors_;  // by number, as far back as launches live
+    std::vector<Ancestors> ancestors_;  // by number, as far back as launches live; one more at the end
 };
 
 }  // namespace acs_cl

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -130,10 +131,48 @@ struct Crowd {
     std::uint32_t looks = 0;
 };
 
-// A distinct span: its last writer, its readers since, and the nodes that it shares bytes with. The part that each
-// check reads comes first, and fits a cache line.
-struct alignas(64) Node {
-    Node(const Span &of, std::uint32_t owner) : index(owner), span(of) {}
+// The part of a node that a check seldom needs.
+struct NodeDetails {
+    Span span;
+    std::uint32_t arrays = 0;  // some of the holders: they ask for it again
+    std::unique_ptr<Crowd> crowd;
+};
+
+// Memory for nodes: for as many parts that each check reads, one behind the other, and then for as many details. With
+// both in turns, a program with many nodes would fill the nearer caches with details. Nodes that are gone leave their
+// places to others. The GIL is held.
+class NodeMemory {
+public:
+    static constexpr std::size_t LINE = 64, MANY = 64, TO_DETAILS = MANY * LINE;
+
+    static void *take() {
+        if (!free_) add();
+        return std::exchange(free_, free_->next);
+    }
+    static void give_back(void *place) { free_ = new (place) Free{free_}; }
+
+private:
+    struct Free {
+        Free *next;
+    };
+
+    static void add() {
+        auto *first = static_cast<char *>(::operator new(2 * TO_DETAILS, std::align_val_t(LINE)));
+        for (std::size_t at = MANY; at--;) give_back(first + at * LINE);
+    }
+
+    inline static Free *free_ = nullptr;
+};
+
+// A distinct span: its last writer, its readers since, and the nodes that it shares bytes with. What each check reads
+// is a cache line.
+struct alignas(NodeMemory::LINE) Node {
+    Node(const Span &of, std::uint32_t owner) : index(owner) { new (&details()) NodeDetails{of, 0, nullptr}; }
+    ~Node() { details().~NodeDetails(); }
+    Node(const Node &) = delete;
+    Node &operator=(const Node &) = delete;
+    static void *operator new(std::size_t) { return NodeMemory::take(); }
+    static void operator delete(void *place) { NodeMemory::give_back(place); }
 
     std::int64_t writer = 0;  // a launch or a replay record
     std::uint32_t index;  // the number of its index; 0: it was taken out
@@ -141,9 +180,10 @@ struct alignas(64) Node {
     Uses readers;
     Neighbours near;
 
-    Span span;
-    std::uint32_t arrays = 0;  // some of the holders: they ask for it again
-    std::unique_ptr<Crowd> beside;
+    NodeDetails &details() const {
+        return *reinterpret_cast<NodeDetails *>(reinterpret_cast<std::uintptr_t>(this) + NodeMemory::TO_DETAILS);
+    }
+    const Span &span() const { return details().span; }
 
     void let_go() {
         if (!--holders) delete this;
@@ -152,51 +192,54 @@ struct alignas(64) Node {
     // A whole matrix has each of its tiles as a neighbour. To look at all of them each time would cost more than
     // the launch. So a wide node's list has only those on which a launch may stand. The others are asleep, and come
     // back with their next launch.
-    bool is_wide() const { return beside && !beside->every.empty(); }
-    const Neighbours &every() const { return is_wide() ? beside->every : near; }
+    bool is_wide() const { return crowd() && !crowd()->every.empty(); }
+    const Neighbours &every() const { return is_wide() ? crowd()->every : near; }
+
+    // Whether this look at a wide node, one of `each`, is the one at which its neighbours go to sleep.
+    bool is_time_to_rest(std::uint32_t each) { return crowd()->looks++ % each == 0; }
 
     void meet(Node *other, bool is_covered) {
         near.add(other, is_covered);
         if (!is_wide()) return;
-        beside->every.add(other, is_covered);
-        other->more().wide.push_back(this);
+        crowd()->every.add(other, is_covered);
+        other->new_crowd().wide.push_back(this);
     }
     void widen() {
         for (auto one : near) {
-            more().every.add(one.node(), one.is_covered());
-            one.node()->more().wide.push_back(this);
+            new_crowd().every.add(one.node(), one.is_covered());
+            one.node()->new_crowd().wide.push_back(this);
         }
     }
     ACS_CL_SELDOM void wake() {
         near.set_asleep(false);
-        for (Node *wide : beside->wide) wide->hear(this);
+        for (Node *wide : crowd()->wide) wide->hear(this);
     }
     template <typename Gone>
     void forget(Gone &&gone) {
         near.remove(gone);
-        if (!beside) return;
-        beside->every.remove(gone);
-        auto &wide = beside->wide;
+        if (!crowd()) return;
+        crowd()->every.remove(gone);
+        auto &wide = crowd()->wide;
         wide.erase(std::remove_if(wide.begin(), wide.end(), gone), wide.end());
     }
 
 private:
-    Crowd &more() {
-        if (!beside) beside = std::make_unique<Crowd>();
-        return *beside;
+    std::unique_ptr<Crowd> &crowd() const { return details().crowd; }
+    Crowd &new_crowd() {
+        if (!crowd()) crowd() = std::make_unique<Crowd>();
+        return *crowd();
     }
     void hear(Node *other) {
         near.set_crowded(true);
-        if (near.size() < beside->every.size()) {
-            near.add(other, covers(span, other->span));
+        if (near.size() < crowd()->every.size()) {
+            near.add(other, covers(span(), other->span()));
             return;
         }
         near.clear();  // it has some of them twice
-        for (auto one : beside->every) near.add(one.node(), one.is_covered());
+        for (auto one : crowd()->every) near.add(one.node(), one.is_covered());
     }
 };
-static_assert(offsetof(Node, span) <= 64);
-static_assert(sizeof(Node) <= 128);
+static_assert(sizeof(Node) <= NodeMemory::LINE && sizeof(NodeDetails) <= NodeMemory::LINE);
 
 // Counts in the node, where a check looks anyway. The GIL is held.
 class NodePointer {
@@ -236,7 +279,7 @@ public:
         for (std::size_t at = hash & mask();; at = (at + 1) & mask()) {
             const Slot &slot = slots_[at];
             if (!slot.node) return nullptr;
-            if (slot.hash == hash && slot.node->span == span) return slot.node;
+            if (slot.hash == hash && slot.node->span() == span) return slot.node;
         }
     }
 
@@ -244,11 +287,11 @@ public:
     void add(Node *node) {
         if (2 * ++size_ > slots_.size()) grow();
         node->holders++;
-        put({HashOfSpan()(node->span), node});
+        put({HashOfSpan()(node->span()), node});
     }
 
     void erase(Node *node) {
-        std::size_t hole = HashOfSpan()(node->span) & mask();
+        std::size_t hole = HashOfSpan()(node->span()) & mask();
         while (slots_[hole].node != node) hole = (hole + 1) & mask();
         // entries that were pushed past the hole move back, or a search would miss them
         for (std::size_t at = (hole + 1) & mask(); slots_[at].node; at = (at + 1) & mask()) {

@@ -203,7 +203,7 @@ public:
     std::size_t count = 0, sweep_at = 64;
 
     void add(Node *node) {
-        const Span &span = node->span;
+        const Span &span = node->span();
         count++;
         if (span.rows == 1) {
             for (Grid &grid : grids_) grid.contiguous.add(box_in(grid, span), node);
@@ -271,7 +271,7 @@ private:
         Grid grid;
         grid.pitch = span.pitch;
         grids_.front().contiguous.each(
-            [&](Node *node) { grid.contiguous.add(box_in(grid, node->span), node); });
+            [&](Node *node) { grid.contiguous.add(box_in(grid, node->span()), node); });
         grids_.push_back(std::move(grid));
         return grids_.size() - 1;
     }

@@ -34,12 +34,12 @@ public:
         }
         nb::list found;
         for (const std::vector<Edge> &edges : Hazards::enter_many(first, bands))
-            found.append(told(edges));
+            found.append(told({edges.data(), edges.size()}));
         return found;
     }
 
     // Returns the edges of a launch that Python made, or the core.
-    const std::vector<Edge> &check(std::int64_t number, nb::handle reads, nb::handle writes) {
+    Edges check(std::int64_t number, nb::handle reads, nb::handle writes) {
         read_.clear();
         written_.clear();
         if (take(reads, read_) && take(writes, written_))
@@ -47,12 +47,12 @@ public:
                                   {written_.data(), written_.size()});
         return enter_barrier(number);
     }
-    const std::vector<Edge> &check(std::int64_t number, const Touched &touched) {
+    Edges check(std::int64_t number, const Touched &touched) {
         Node *reads[MOST_SPANS], *writes[MOST_SPANS];
         std::size_t many_read = 0, many_written = 0;
         for (std::uint32_t at = 0; at < touched.many; at++) {
             Node *node = touched.nodes[at];
-            if (!has(*node)) node = this->node(node->span).get();
+            if (!has(*node)) node = this->node(node->span()).get();
             if (touched.reads >> at & 1) reads[many_read++] = node;
             if (touched.writes >> at & 1) writes[many_written++] = node;
         }
@@ -131,7 +131,7 @@ private:
         return true;
     }
 
-    static nb::object told(const std::vector<Edge> &found) {
+    static nb::object told(Edges found) {
         nb::object told = nb::steal(PyDict_New());
         if (!told.is_valid()) throw PythonError();
         for (const Edge &edge : found) {

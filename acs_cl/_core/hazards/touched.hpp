@@ -14,7 +14,7 @@ constexpr int MOST_SPANS = 32;  // bits of a word: pointers, and values that dec
 
 // Puts a held node into the index again, if it was taken out.
 inline void renew(Node *&node, Hazards &hazards) {
-    Node *now = hazards.node(node->span).get();
+    Node *now = hazards.node(node->span()).get();
     now->holders++;
     std::exchange(node, now)->let_go();
 }
@@ -65,7 +65,7 @@ private:
 inline nb::tuple spans_of(Node *const *nodes, std::uint32_t many, std::uint32_t which) {
     nb::list chosen;
     for (std::uint32_t at = 0; at < many; at++)
-        if (which >> at & 1) chosen.append(object_of(nodes[at]->span));
+        if (which >> at & 1) chosen.append(object_of(nodes[at]->span()));
     return nb::tuple(chosen);
 }
 

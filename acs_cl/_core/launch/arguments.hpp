@@ -167,10 +167,10 @@ inline bool reads_word(View *when, Hazards &hazards, Touched &touched) {
         std::find(flag_types.begin(), flag_types.end(), when->dtype) == flag_types.end())
         return false;
     Node *node = when->node_in(hazards);
-    if (!node || node->span.start % 4) return false;
+    if (!node || node->span().start % 4) return false;
     for (std::uint32_t at = 0; at < touched.many; at++) {
-        const Span &other = touched.nodes[at]->span;
-        if (touched.writes >> at & 1 && other.base == node->span.base && overlap(other, node->span))
+        const Span &other = touched.nodes[at]->span();
+        if (touched.writes >> at & 1 && other.base == node->span().base && overlap(other, node->span()))
             return false;
     }
     touched.add(node, true, false);

@@ -148,7 +148,7 @@ public:
 private:
     static nb::list spans(const std::vector<NodePointer> &nodes) {
         nb::list spans;
-        for (const NodePointer &node : nodes) spans.append(object_of(node->span));
+        for (const NodePointer &node : nodes) spans.append(object_of(node->span()));
         return spans;
     }
 

@@ -230,7 +230,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         Binder::Known *known = binder->reach(launch);
         if (!known) return nullptr;
         Binder::Views told;
-        for (std::uint32_t at = 0; at < views.many; at++) told.push_back(views.nodes[at]->span);
+        for (std::uint32_t at = 0; at < views.many; at++) told.push_back(views.nodes[at]->span());
         known->access(std::move(told));
         return &size.reaches.make(key, reach_of({known->reached}));
     }

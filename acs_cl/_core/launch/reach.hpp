@@ -196,7 +196,7 @@ private:
     private:
         static void add(Touched &touched, const Touched &of, std::uint32_t at,
                         const Argument &argument, Hazards &hazards) {
-            const Span &span = of.nodes[at]->span;
+            const Span &span = of.nodes[at]->span();
             const bool read = of.reads >> at & 1, written = of.writes >> at & 1;
             const std::vector<Span> none, reads = read ? cut(span, argument.reads) : none,
                                           writes = written ? cut(span, argument.writes) : none;
@@ -226,7 +226,7 @@ private:
     // Whether all of the arrays is touched.
     bool is_covered(const Touched &whole) const {
         for (std::uint32_t at = 0; at < whole.many; at++)
-            if (whole.nodes[at]->span.width > covers_[at]) return false;
+            if (whole.nodes[at]->span().width > covers_[at]) return false;
         return true;
     }
 

@@ -177,7 +177,7 @@ private:
         const nb::handle place = view->place;
         if (view->engine != engine_.ptr() || !PyTuple_Check(place.ptr())) return false;
         Node *node = view->node_in(*table.hazards);
-        return node && node->span.rows == 1 && node->span.width == view->nbytes &&
+        return node && node->span().rows == 1 && node->span().width == view->nbytes &&
                take(DriverMemory(queues.classes(), PyTuple_GET_ITEM(place.ptr(), 0)), node,
                     PyLong_AsSize_t(PyTuple_GET_ITEM(place.ptr(), 1)), std::size_t(view->nbytes), written);
     }

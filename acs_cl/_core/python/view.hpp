@@ -23,7 +23,7 @@ struct View {
     // Python.
     Node *node_in(Hazards &hazards) {
         Node *found = node && hazards.has(*node) ? node.get() : look_up(hazards);
-        return found && !hazards.leaves(found->span) ? found : nullptr;
+        return found && !hazards.leaves(found->span()) ? found : nullptr;
     }
 
     auto objects() {
@@ -33,9 +33,9 @@ struct View {
 
 private:
     void keep(const NodePointer &now) {
-        if (node) node->arrays--;
+        if (node) node->details().arrays--;
         node = now;
-        if (node) node->arrays++;
+        if (node) node->details().arrays++;
     }
 
     Node *look_up(Hazards &hazards) {

@@ -79,7 +79,7 @@ std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::o
                                           bool patient, bool counted) {
     static const nb::handle type = nb::object(nb::module_::import_("acs_cl.records").attr("Launch")).release();
     const std::int64_t launch = ++number;
-    const std::vector<Edge> &edges = footprint ? hazards->Hazards::enter_footprint(launch, *footprint)
+    const Edges edges = footprint ? hazards->Hazards::enter_footprint(launch, *footprint)
                                                : hazards->check(launch, PyTuple_GET_ITEM(access.ptr(), 0),
                                                                 PyTuple_GET_ITEM(access.ptr(), 1));
     try {

@@ -36,7 +36,7 @@ constexpr std::int64_t LOOK_EVERY = 32;  // launches, and then only after so lon
 constexpr auto LOOK_AFTER = std::chrono::microseconds(100);
 constexpr auto COUNT_AFTER = std::chrono::microseconds(4000);  // which ends what is only counted
 
-inline nb::tuple upstream_of(const std::vector<Edge> &edges) {
+inline nb::tuple upstream_of(Edges edges) {
     nb::list upstream;
     for (const Edge &edge : edges) upstream.append(edge.upstream);
     return nb::tuple(upstream);
@@ -155,7 +155,7 @@ public:
 
     // Launch `number` of the core's own is in the hazards, behind `edges`, and no lane took it: what it is
     // goes into the window, and is dispatched as one that Python made.
-    void keep(const nb::object &command, const Touched &touched, const std::vector<Edge> &edges) {
+    void keep(const nb::object &command, const Touched &touched, Edges edges) {
         const nb::object launch = acs_cl::record_of(number, command, touched.nodes, touched.many,
                                                     touched.reads, touched.writes,
                                                     touched.overwrites, upstream_of(edges));
@@ -595,7 +595,7 @@ public:
     }
 
     // Whether a launch that nobody holds may go to a driver that then waits for its upstream.
-    bool may_follow(const std::vector<Edge> &edges) const {
+    bool may_follow(Edges edges) const {
         return std::all_of(edges.begin(), edges.end(),
                            [this](const Edge &edge) { return may_follow(edge.upstream); });
     }
@@ -647,8 +647,8 @@ public:
     bool has_watched() const { return !watched_.empty(); }
 
     // Launch `number + 1` is in the hazards: behind what.
-    const std::vector<Edge> &enter(const Touched &touched) {
-        const auto &edges = hazards->check(number + 1, touched);
+    Edges enter(const Touched &touched) {
+        const Edges edges = hazards->check(number + 1, touched);
         number++;
         return edges;
     }
