@@ -86,6 +86,31 @@ struct Graph {
 
 class Recorder {
 public:
+    // An epoch of thousands of tasks fills half a megabyte, which the system would give and take back for each epoch.
+    // So a recorder takes the memory of one that is gone. The GIL is held.
+    Recorder() {
+        if (spares().empty()) return;
+        Lists spare = std::move(spares().back());
+        spares().pop_back();
+        records.swap(spare.records);
+        graph.heirs.swap(spare.heirs);
+        graph.counts.swap(spare.counts);
+        graph.initial.swap(spare.initial);
+        links_.swap(spare.links);
+        widest_.swap(spare.widest);
+    }
+    ~Recorder() {
+        if (spares().size() >= MOST_SPARE || records.empty()) return;
+        const auto empty = [](auto &list) {
+            list.clear();
+            return std::move(list);
+        };
+        spares().push_back({empty(records), empty(graph.heirs), empty(graph.counts), empty(graph.initial), empty(links_),
+                            empty(widest_)});
+    }
+    Recorder(const Recorder &) = delete;
+    Recorder &operator=(const Recorder &) = delete;
+
     std::vector<RecordWords> records;  // one more if `place` was called
     std::string extra;
     std::size_t entries = 0;  // tiles of all tasks
@@ -291,6 +316,20 @@ private:
         std::uint32_t chain;
         bool is_followed;
     };
+
+    // Lists of a recorder that is gone. They are empty, and have room.
+    struct Lists {
+        std::vector<RecordWords> records;
+        std::vector<std::uint32_t> heirs, counts, initial;
+        std::vector<Link> links;
+        std::vector<std::uint32_t> widest;
+    };
+    static constexpr std::size_t MOST_SPARE = 3;  // one epoch is open, and two are on the device
+
+    static std::vector<Lists> &spares() {
+        static auto *const all = new std::vector<Lists>;  // which outlives all recorders
+        return *all;
+    }
 
     std::vector<Link> links_;            // of each task
     std::vector<std::uint32_t> widest_;  // tiles of the widest task of each chain
