@@ -46,41 +46,57 @@ public:
 
     bool has(Py_ssize_t many) const { return many_ < 0 || many_ == many; }
 
-    // Null where the sequence has become shorter.
+    // Returns null if the sequence has become shorter.
     PyObject *item(Py_ssize_t index) const {
         if (!items_.is_valid()) return same_;
         bool is_there = index < PySequence_Fast_GET_SIZE(items_.ptr());
         return is_there ? PySequence_Fast_GET_ITEM(items_.ptr(), index) : nullptr;
     }
 
-    // Has memory bring what launches soon after will look at: arrays, and the nodes of nearer ones.
-    void fetch(Py_ssize_t index) const {
-        if (!is_arrays_ || index + ARRAYS_AHEAD >= PySequence_Fast_GET_SIZE(items_.ptr())) return;
-        auto *farther = reinterpret_cast<View *>(item(index + ARRAYS_AHEAD));
-        prefetch_to_write(farther);
-        prefetch(&farther->node);
-        View *near = view_of(item(index + NODES_AHEAD));
-        if (near && near->node) prefetch_to_write(near->node.get());
+    // Has a launch take its argument `at`. `held`, if not null, keeps it.
+    bool give(Py_ssize_t index, Bound &bound, std::size_t at, nb::object *held) const {
+        if (data_) return give_number(index, bound, at);
+        PyObject *value = same_;
+        if (items_.is_valid()) {
+            const Py_ssize_t many = PySequence_Fast_GET_SIZE(items_.ptr());
+            if (index >= many) return false;
+            PyObject *const *items = PySequence_Fast_ITEMS(items_.ptr()) + index;
+            if (is_arrays_ && index + ARRAYS_AHEAD < many) fetch(items);
+            value = *items;
+        }
+        if (held) *held = nb::borrow(value);
+        return bound.take(at, value);
     }
 
-    // Has a launch take its argument `at`; it is put into `held`, where that is something.
-    bool give(Py_ssize_t index, Bound &bound, std::size_t at, nb::object *held) const {
-        if (!data_) {
-            PyObject *value = item(index);
-            if (held) *held = nb::borrow(value);
-            return value && bound.take(at, value);
-        }
-        const char code = bound.plan.parameters[at].code, *from = data_ + index * buffer_.strides[0];
-        if (format_ == code) {
-            std::memcpy(bound.place_of(at), from, std::size_t(buffer_.itemsize));
+private:
+    // Has memory bring what the next launches read: their arrays, and the nodes of nearer ones.
+    static void fetch(PyObject *const *items) {
+        auto *farther = reinterpret_cast<View *>(items[ARRAYS_AHEAD]);
+        prefetch_to_write(farther);
+        prefetch(&farther->node);
+        View *near = view_of(items[NODES_AHEAD]);
+        if (!near || !near->node) return;
+        prefetch_to_write(near->node.get());
+        prefetch(&near->node->details());
+    }
+
+    bool give_number(Py_ssize_t index, Bound &bound, std::size_t at) const {
+        const char *from = data_ + index * buffer_.strides[0];
+        if (format_ == bound.plan.parameters[at].code) {
+            char *to = bound.place_of(at);
+            switch (buffer_.itemsize) {  // a copy of any size would be a call
+                case 8: std::memcpy(to, from, 8); break;
+                case 4: std::memcpy(to, from, 4); break;
+                case 2: std::memcpy(to, from, 2); break;
+                default: *to = *from;
+            }
             return true;
         }
         nb::object number = nb::steal(as_object(from));
         return number.is_valid() && bound.take(at, number.ptr());
     }
 
-private:
-    // `long` is one of the types with a width, and another one in different systems.
+    // The width of `long` depends on the system.
     static char whole(char format) {
         if (format == 'l') return sizeof(long) == 8 ? 'q' : 'i';
         if (format == 'L') return sizeof(long) == 8 ? 'Q' : 'I';
@@ -122,38 +138,56 @@ private:
 class Touches {
 public:
     Touches() = default;
+    ~Touches() {
+        for (const Touch touch : all_) touch.node()->let_go();
+    }
     Touches(const Touches &) = delete;
     Touches &operator=(const Touches &) = delete;
 
-    std::int64_t first = 0;  // its number
+    std::int64_t first = 0;  // the number of the first launch
     Py_ssize_t many = 0;  // launches
-    nb::object error;  // of the one behind them, which was refused
+    nb::object error;  // of the launch behind them, which was refused
 
-    // Launch `number`, without what the one before had in the same place.
+    // Adds launch `number`, without nodes that the launch before has in the same place.
     void add(std::int64_t number, const Touched &touched) {
         if (!many) first = number;
         for (std::uint32_t at = 0; at < touched.many; at++) {
             Node *node = touched.nodes[at];
             if (many && last_[at] == node) continue;
             last_[at] = node;
-            if (touched.reads >> at & 1) reads_.emplace_back(node);
-            if (touched.writes >> at & 1) writes_.emplace_back(node);
+            node->holders++;
+            all_.emplace_back(node, touched.reads >> at & 1, touched.writes >> at & 1);
         }
         many++;
     }
 
-    nb::list reads() const { return spans(reads_); }
-    nb::list writes() const { return spans(writes_); }
+    nb::list reads() const { return spans(&Touch::is_read); }
+    nb::list writes() const { return spans(&Touch::is_written); }
 
 private:
-    static nb::list spans(const std::vector<NodePointer> &nodes) {
+    // A node that is held, and in its lowest bits whether it is read and written.
+    class Touch {
+    public:
+        Touch(Node *node, bool read, bool written)
+            : bits_(reinterpret_cast<std::uintptr_t>(node) | std::uintptr_t(read) | std::uintptr_t(written) << 1) {}
+
+        Node *node() const { return reinterpret_cast<Node *>(bits_ & ~std::uintptr_t(3)); }
+        bool is_read() const { return bits_ & 1; }
+        bool is_written() const { return bits_ & 2; }
+
+    private:
+        std::uintptr_t bits_;
+    };
+
+    nb::list spans(bool (Touch::*is_wanted)() const) const {
         nb::list spans;
-        for (const NodePointer &node : nodes) spans.append(object_of(node->span()));
+        for (const Touch &touch : all_)
+            if ((touch.*is_wanted)()) spans.append(object_of(touch.node()->span()));
         return spans;
     }
 
     Node *last_[MOST_SPANS];
-    std::vector<NodePointer> reads_, writes_;
+    std::vector<Touch> all_;
 };
 
 // What the parameters are in each of many launches, and what decides; nothing where these are not as many.
@@ -176,7 +210,7 @@ public:
 
     bool is_whole() const { return is_whole_; }
     bool decide() const { return flags_.has_value(); }
-    // Null where the sequence has become shorter.
+    // Returns null if the sequence has become shorter.
     PyObject *flag(Py_ssize_t launch) const { return flags_->item(launch); }
     auto begin() const { return all_.begin(); }
     auto end() const { return all_.end(); }
@@ -208,7 +242,6 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
         if (!bound.start(in_epoch)) return;
         std::size_t index = 0;
         for (const Column &column : taken) {
-            column.fetch(at);
             if (!column.give(at, bound, index, in_epoch ? nullptr : &held[index])) return;
             index++;
         }
