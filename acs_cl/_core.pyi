@@ -698,10 +698,10 @@ def learn(
     global_size: Sizes,
     local_size: Sizes | None,
     heads: Iterable[tuple[Any, int, bytes, bytes | None]],
-    stay: tuple[int, int, str | None] | None,
+    lease: tuple[int, int, str | None] | None,
 ) -> None:
     """Add sizes to that plan. `heads`: for each scheduler that takes them, beginning with the home
-    of the sizes: its local memory, the start of their records there, and their shape. `stay`: the
+    of the sizes: its local memory, the start of their records there, and their shape. `lease`: the
     lease as its number of launches, its last launch, and its reason."""
 
 def learn_bands(

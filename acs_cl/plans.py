@@ -99,8 +99,8 @@ def plan_launches(
         return
     may_record = not is_kept and command.kernel is kernel.native
     heads: list[Head] = engine.backend.heads(command) if may_record else []
-    stay = _stay(kernel, command, args, number)
-    if not heads and stay is None:
+    lease = _lease(kernel, command, args, number)
+    if not heads and lease is None:
         return
     if not native.is_planned(kernel, bool(heads)):
         origin: Any = kernel.native.origin
@@ -108,7 +108,7 @@ def plan_launches(
         if not _plan(kernel, _parameters(kernel), function):
             kernel.is_for_python = True
             return
-    native.learn(kernel, command.global_size, command.local_size, heads, stay)
+    native.learn(kernel, command.global_size, command.local_size, heads, lease)
     if variant is not None:
         native.learn_gate(kernel, variant)
 
@@ -159,16 +159,16 @@ def plan_commands(
     assert isinstance(kernel, core.native.Caller)
     native, engine = core.native, kernel.engine
     name, queued, global_size, local_size = command[:4]
-    stay = engine.backend.stays(number, queued, (name, global_size, local_size))
-    if not stay[0] or not engine.table.usable:
+    lease = engine.backend.stays(number, queued, (name, global_size, local_size))
+    if not lease[0] or not engine.table.usable:
         return
     if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel, given), None):
         return
-    native.learn(kernel, global_size, local_size, (), stay)
+    native.learn(kernel, global_size, local_size, (), lease)
     native.set_arguments(joining, of_program, kernel, queued, given.pointers, given.values)
 
 
-def _stay(
+def _lease(
     kernel: Planned, command: KernelCommand, args: tuple[object, ...], number: int
 ) -> tuple[int, int, str | None] | None:
     """Return the lease of launches like `number` on lanes, if it went to one. None: it did not."""
@@ -177,12 +177,12 @@ def _stay(
     if backend.core_queues is None:
         return None
     key = kernel.name, command.global_size, command.local_size
-    stay = backend.stays(number, command.kernel, key)
-    if not stay[0] or not _are_plain(engine, args):
+    lease = backend.stays(number, command.kernel, key)
+    if not lease[0] or not _are_plain(engine, args):
         return None
     if engine.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
         return None  # the size of local memory decides whether the scheduler takes the next one
-    return stay
+    return lease
 
 
 def _plan(kernel: Planned, parameters: list[_Parameter] | None, function: Function | None) -> bool:

@@ -95,11 +95,11 @@ class ReplayHazards(Hazards):
             found[last] = WAW
         if self._barrier in live:
             found[self._barrier] = ANY
-        for base in [base for base in self._heirs if base in footprint.bases]:
-            users = tuple(user for user in self._heirs[base] if user in live)
+        for base in [base for base in self._recycled if base in footprint.bases]:
+            users = tuple(user for user in self._recycled[base] if user in live)
             found.update(dict.fromkeys(users, REUSE))
             if not users:
-                del self._heirs[base]
+                del self._recycled[base]
         if footprint.met is None or footprint.met or footprint.new:
             self._look_again(footprint, found)
         footprint.met = {}

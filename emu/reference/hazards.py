@@ -114,7 +114,7 @@ class Hazards:
         self._bases: dict[int, _Base] = {}
         self._ancestors: dict[int, int] = {}
         """Live launches. Bit k of the value: launch `number - 1 - k` is waited for already."""
-        self._heirs: dict[int, tuple[int, ...]] = {}
+        self._recycled: dict[int, tuple[int, ...]] = {}
         """Recycled bases: live launches that used the memory before."""
         self._barrier = 0
         self._sweep_at = SWEPT_AT
@@ -178,7 +178,7 @@ class Hazards:
         live = self._ancestors
         nodes = self._nodes
         found: dict[int, str] = {}
-        if self._heirs or self._barrier:
+        if self._recycled or self._barrier:
             self._find_rare(found, reads, writes)
         read_nodes: list[_Node] = []  # loops, since comprehensions are calls before Python 3.12
         written_nodes: list[_Node] = []
@@ -231,12 +231,12 @@ class Hazards:
         self._ancestors.pop(number, None)
         if len(self._ancestors) == len(self._replays):
             self._barrier = 0
-            self._heirs.clear()
+            self._recycled.clear()
 
     def users(self, base: int) -> tuple[int, ...]:
         """Return the live launches that touch `base`."""
         index = self._bases.get(base)
-        users = set(self._heirs.get(base, ()))
+        users = set(self._recycled.get(base, ()))
         if index is not None:
             for node in index.nodes():
                 users.update(node.writers)
@@ -249,7 +249,7 @@ class Hazards:
 
     def forget(self, base: int) -> None:
         """Forget `base`, whose spans never come again."""
-        self._heirs.pop(base, None)
+        self._recycled.pop(base, None)
         index = self._bases.pop(base, None)
         if index is not None:
             for node in index.nodes():
@@ -259,7 +259,7 @@ class Hazards:
         """Let all launches of `base` wait for `users`, which may still use its memory."""
         users = tuple(user for user in users if user in self._ancestors)
         if users:
-            self._heirs[base] = users
+            self._recycled[base] = users
 
     def is_live(self, number: int) -> bool:
         """Tell whether the launch has entered and not retired."""
@@ -273,15 +273,15 @@ class Hazards:
         if self._barrier in live:
             found[self._barrier] = ANY
         for span in (*reads, *writes):
-            users = self._heirs.get(span.base)
+            users = self._recycled.get(span.base)
             if users is not None:
                 users = tuple(user for user in users if user in live)
                 for user in users:
                     found[user] = REUSE
                 if users:
-                    self._heirs[span.base] = users
+                    self._recycled[span.base] = users
                 else:
-                    del self._heirs[span.base]
+                    del self._recycled[span.base]
 
     def _enter_barrier(self, number: int) -> dict[int, str]:
         """Enter a launch that may touch any memory: it waits for all, and all later ones for it."""

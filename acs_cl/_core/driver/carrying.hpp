@@ -1,5 +1,5 @@
-// Bytes from one device to another, of another context: through pinned memory of the host, in chunks
-// that follow each other, so that one is read while the one before is written.
+// Copies between devices of two contexts. Bytes go through pinned memory of the host, in chunks, so that one chunk is
+// read while the one before is written.
 
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace acs_cl {
 
-// Where bytes are on a device: memory as a `Transfer` takes it, and a queue of its own.
+// The place of the bytes on a device: memory in the form of a `Transfer`, with a queue for this copy alone.
 struct Side {
     void *queue, *memory;
     std::size_t offset;
 };
 
-// Pinned memory, of which each slot has a chunk at a time.
+// Pinned memory in slots. Each slot holds one chunk at a time.
 struct Slots {
     char *first;
     std::size_t nbytes, many;
@@ -36,21 +36,21 @@ public:
           reads_((nbytes + chunk_ - 1) / chunk_), writes_(reads_.size()) {}
     Carrying(const Carrying &) = delete;
     Carrying &operator=(const Carrying &) = delete;
-    // What is under way uses the slots.
+    // Waits, because copies under way use the slots.
     ~Carrying() {
         for (std::vector<void *> *all : {&reads_, &writes_})
             for (void *event : *all)
                 if (event) driver.wait_for_events(1, &event), driver.release_event(event);
     }
 
-    // Start reading the first chunks; the driver's status, as with the others.
+    // Starts to read the first chunks. Returns the driver's status, like the others.
     std::int32_t begin() {
         std::int32_t status = 0;
         for (std::size_t at = 0; !status && at < reads_.size() && at < slots_.many; at++)
             status = read(at);
         return status;
     }
-    // Write the next chunk once it was read, and read another one into the slot that gets free.
+    // Writes the next chunk once it was read, and reads another one into the slot that becomes free.
     std::int32_t step() {
         const std::size_t at = next_++, behind = at - 1 + slots_.many;
         std::int32_t status = end(reads_[at]);
@@ -60,7 +60,7 @@ public:
         return !status && behind < reads_.size() ? read(behind) : status;
     }
     bool has_more() const { return next_ < reads_.size(); }
-    // Wait until the last chunk is there.
+    // Waits until the last chunk is there.
     std::int32_t finish() { return writes_.empty() ? 0 : end(writes_.back()); }
 
 private:
@@ -96,8 +96,7 @@ private:
     std::vector<void *> reads_, writes_;  // events, by chunk
 };
 
-// Copies beside each other, each with slots of its own; the status when all is there, or the first
-// failure.
+// Runs several copies at one time, each with its own slots. Returns the first failure, or 0 when all bytes are there.
 inline std::int32_t carry(std::vector<std::unique_ptr<Carrying>> &copies) {
     std::int32_t status = 0;
     const auto each = [&](auto &&what) {

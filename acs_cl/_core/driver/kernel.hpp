@@ -1,5 +1,4 @@
-// Kernels as queues take them: arguments and sizes from Python to the driver, through the loader
-// that PyOpenCL has loaded.
+// Kernels for queues: takes arguments and sizes from Python to the driver, through the loader of PyOpenCL.
 
 #pragma once
 
@@ -19,7 +18,7 @@ namespace acs_cl {
 
 namespace nb = nanobind;
 
-// What is called of the driver, in the order of `functions` in acs_cl/devices/driver.py.
+// The functions of the driver, in the order of `functions` in acs_cl/devices/driver.py.
 struct Driver {
     using Info = std::int32_t (*)(void *, std::uint32_t, std::size_t, void *, std::size_t *);
     std::int32_t (*set_argument)(void *, std::uint32_t, std::size_t, const void *);
@@ -84,7 +83,7 @@ inline void *address(nb::handle number) {
     return found;
 }
 
-// Python's classes of arguments, and of commands.
+// The Python classes of arguments and of commands.
 struct Classes {
     explicit Classes(nb::tuple all)
         : svm(all[0]), memory(all[1]), local(all[2]), sampler(all[3]), command(all[4]),
@@ -98,13 +97,12 @@ inline bool is_a(nb::handle object, const nb::object &type) {
     return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject *>(type.ptr()));
 }
 
-// Tells the driver which allocations a kernel may reach by pointers in memory, all of them at once. NVIDIA's
-// refuses to hear of none.
+// Tells the driver all allocations that a kernel may reach by pointers in memory. NVIDIA's refuses an empty list.
 inline std::int32_t declare_memory(void *kernel, const std::vector<void *> &all) {
     return all.empty() ? 0 : driver.set_kernel_info(kernel, KERNEL_SVM_POINTERS, all.size() * sizeof(all[0]), all.data());
 }
 
-// The driver's handle of one of PyOpenCL's objects; null where it has none, and no error then.
+// Returns the driver's handle of a PyOpenCL object. Null without an error: it has none.
 inline void *handle_of(PyObject *object) {
     static PyObject *name = PyUnicode_InternFromString("int_ptr");
     PyObject *number = PyObject_GetAttr(object, name);
@@ -114,8 +112,7 @@ inline void *handle_of(PyObject *object) {
     return found;
 }
 
-// Memory of the driver's behind one of PyOpenCL's objects: the handle of a buffer, or an address. Null:
-// it is neither.
+// The driver's memory behind a PyOpenCL object: the handle of a buffer, or an address. Null: the object is neither.
 struct DriverMemory {
     void *start = nullptr;
     bool is_svm = false;
@@ -133,7 +130,7 @@ struct DriverMemory {
     }
 };
 
-// A `commands.KernelCommand`. Plain: its sizes are one to three numbers, as many in each.
+// The fields of a `commands.KernelCommand`. It is plain if all its sizes have the same one to three dimensions.
 struct KernelFields {
     explicit KernelFields(nb::handle command)
         : kernel(field(command, 1)), pointers(field(command, 4)), values(field(command, 5)) {
@@ -158,11 +155,11 @@ private:
     std::size_t numbers_[4];
 };
 
-// A kernel of the driver's that nobody else sets arguments of, so that those which stay the same
-// need not be set again. It keeps what they refer to alive: OpenCL does not.
+// A driver's kernel whose arguments nobody else sets. An argument that stays the same is not set again. It keeps the
+// memory of its arguments alive, which OpenCL does not.
 class QueueKernel {
 public:
-    // A second one of the program and name of `kernel`.
+    // Creates another kernel of the same program and name.
     explicit QueueKernel(void *kernel) {
         void *program = nullptr;
         char name[1024];
@@ -172,7 +169,7 @@ public:
         if (!failed) kernel_ = driver.create_kernel(program, name, &failed);
         if (failed) throw std::runtime_error("the driver makes no second kernel");
     }
-    // The kernel of a Python object itself, whose arguments nobody else sets from now on.
+    // Uses the kernel of a Python object itself. Nobody else sets its arguments from now on.
     explicit QueueKernel(nb::object kernel)
         : kernel_(address(kernel.attr("int_ptr"))), adopted_(std::move(kernel)) {}
     ~QueueKernel() {
@@ -181,8 +178,8 @@ public:
     QueueKernel(const QueueKernel &) = delete;
     QueueKernel &operator=(const QueueKernel &) = delete;
 
-    // The one that a kernel of ours keeps: made for its first launch, False where there can be
-    // none. Null for a kernel of others.
+    // Returns the one that a kernel of acs_cl keeps, made for its first launch. It keeps False if there can be none.
+    // Null: there is none, or it is a kernel of others.
     static QueueKernel *of(nb::handle kernel) {
         nb::object kept = nb::getattr(kernel, "queued", nb::borrow(Py_False));
         if (kept.is_none()) {
@@ -199,8 +196,8 @@ public:
         return found;
     }
 
-    // Tuples of index and argument in turns. False where an argument is of no known kind, or the
-    // driver refuses it.
+    // Sets arguments from tuples of index, argument, index, argument and so on. False: the kind of an argument is
+    // unknown, or the driver refuses it.
     bool set(nb::handle pointers, nb::handle values, const Classes &classes) {
         auto each = [](nb::handle turns, auto &&set_one) {
             for (Py_ssize_t at = 0; at + 1 < PyTuple_GET_SIZE(turns.ptr()); at += 2)
@@ -242,7 +239,7 @@ public:
         return !failed;
     }
 
-    // Memory at an address, which `owner` keeps there.
+    // Sets memory at an address, which `owner` keeps alive.
     bool set_address(std::size_t index, std::uint64_t address, PyObject *owner) {
         Slot &slot = this->slot(index);
         if (slot.memory.is_valid() && slot.address == address) return true;
@@ -256,7 +253,7 @@ public:
 
     bool set_value(std::size_t index, std::string_view bytes) { return !put_value(index, bytes); }
 
-    // The driver's status, as for what follows.
+    // Returns the driver's status, like the functions below.
     std::int32_t put_value(std::size_t index, std::string_view bytes) {
         Slot &slot = this->slot(index);
         if (slot.value == bytes) return 0;
@@ -278,7 +275,6 @@ public:
 
     std::int32_t declare(const std::vector<void *> &all) { return declare_memory(kernel_, all); }
 
-    // The driver's status.
     std::int32_t enqueue(void *queue, const Sizes &sizes, const std::vector<void *> &wait_for,
                          void **event, const std::size_t *offset = nullptr) const {
         return driver.enqueue(queue, kernel_, std::uint32_t(sizes[0]), offset, &sizes[1],
@@ -289,8 +285,8 @@ public:
 private:
     struct Slot {
         nb::object memory;
-        std::uint64_t address = 0;  // where that is known
-        std::string value;  // one of the two, or none where it is not known what is set
+        std::uint64_t address = 0;  // of `memory`; 0: unknown
+        std::string value;  // instead of `memory`; neither: nobody knows what is set
     };
 
     Slot &slot(std::size_t index) {
@@ -303,8 +299,8 @@ private:
     std::vector<Slot> slots_;
 };
 
-// The same enqueues from C, for benchmarks: memory and one value of each launch, one work-item, on
-// queues in turns. `events`: with an event for each, looked at and released as a runtime would.
+// Enqueues from C, which benchmarks compare with. Each launch has one work-item, its memory and a value, and takes the
+// next queue. `events`: each has an event, which is polled and released like in a runtime.
 class FromC {
 public:
     FromC(std::vector<std::uintptr_t> queues, std::uintptr_t kernel, bool svm,

@@ -1,6 +1,5 @@
-// Where reads land on the host. Drivers of GPUs copy by way of memory that they have pinned, and by a thread of
-// their own where a read is into other memory: it ends some microseconds later, or some tens where that thread
-// runs elsewhere (docs/notes/2026-11-23-small-reads.md).
+// Pinned memory of the host for reads. A GPU's driver reads into other memory by a thread of its own, so the read ends
+// some microseconds later, or tens of them on another core (docs/notes/2026-11-23-small-reads.md).
 
 #pragma once
 
@@ -15,7 +14,7 @@ namespace acs_cl {
 
 namespace nb = nanobind;
 
-// A contiguous piece of host memory, which Python keeps until the driver is through with it.
+// A contiguous piece of host memory, which Python keeps until the driver no longer uses it.
 struct HostBytes {
     HostBytes(nb::handle object, bool is_written) {
         int flags = is_written ? PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE : PyBUF_C_CONTIGUOUS;
@@ -30,16 +29,16 @@ struct HostBytes {
     Py_buffer view = {};
 };
 
-// Memory for one read: pinned where `keeper` has it, which may outlive all else.
+// Memory for one read. If it is pinned, `keeper` holds it, and may outlive everything else.
 struct Landing {
     void *bytes = nullptr;
     nb::object keeper;
 };
 
-// Pieces of pinned memory, each given to one read at a time.
+// Pieces of pinned memory. Each of them serves one read at a time.
 class Landings {
 public:
-    // `make` gives a list of arrays of one size, once it is asked; None: there are none.
+    // `make` is called at the first use, and returns a list of arrays of one size. None: there are none.
     void use(nb::object make) {
         free_.clear();
         taken_ = nbytes_ = 0;
@@ -47,7 +46,7 @@ public:
     }
     const nb::object &maker() const { return make_; }
 
-    // False where none is free, or long enough.
+    // Takes a piece. False: none is free, or they are too short.
     bool take(std::size_t nbytes, Landing &landing) {
         if (make_.is_valid() && !make_.is_none())
             for (nb::handle one : std::exchange(make_, nb::object())()) {
@@ -62,7 +61,7 @@ public:
         return true;
     }
 
-    // What was taken is needed no more.
+    // Gives a piece back.
     void give(Landing &&landing) {
         if (!landing.keeper.is_valid()) return;
         free_.push_back(std::move(landing));

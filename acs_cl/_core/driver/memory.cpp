@@ -1,4 +1,4 @@
-// What PyOpenCL's objects are to the driver: memory.hpp says what for.
+// Asks the driver for the memory behind PyOpenCL objects; see memory.hpp.
 
 #include "driver/memory.hpp"
 
@@ -42,9 +42,9 @@ Span interval(std::int64_t base, std::int64_t start, std::uint64_t nbytes) {
     return bounded({base, start, width, 1, width});
 }
 
-// All of a memory object, as bytes of the one that it is a part of: a sub-buffer of its buffer, an image of the
-// buffer below it, whose rows may be apart. Intel's runtime does not tell that one once the program has
-// released it: such a part may be any memory.
+// Returns the span of a memory object. A sub-buffer has bytes of its buffer. An image has all bytes of the buffer below
+// it, since its rows may be apart. Intel's runtime no longer names that buffer once the program has released it, so
+// such a part may be any memory.
 Span span_of_handle(void *memory) {
     std::size_t size = 0, offset = 0;
     std::uint32_t type = 0;
@@ -57,7 +57,7 @@ Span span_of_handle(void *memory) {
     return interval(whole.base, std::int64_t(offset), size);
 }
 
-// An address without an extent may reach anything that is named like that.
+// Returns the span of shared virtual memory. Without an extent it may be anything that is named by its address.
 Span span_of_svm(PyObject *pointer) {
     const auto address = std::int64_t(nb::cast<std::uint64_t>(nb::getattr(pointer, "svm_ptr")));
     const nb::object size = nb::steal(PyObject_GetAttr(pointer, size_name));
@@ -130,7 +130,7 @@ nb::object memory_of(PyObject *object, nb::handle store) {
         if (const auto by_address = is_host ? host_span(object, *span) : std::nullopt) span = by_address;
     }
     nb::object made = new_memory(*span, is_host, nb::none());
-    // a class without room for it is asked each time
+    // an object that takes no attributes is asked each time
     if (!known.is_valid() && PyObject_SetAttr(object, span_name, made.ptr())) PyErr_Clear();
     return made;
 }

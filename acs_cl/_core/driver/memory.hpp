@@ -1,6 +1,6 @@
-// Memory of the driver's behind PyOpenCL's objects: its bytes, as hazards name them. Two objects for the same memory
-// meet: a sub-buffer is named by its buffer and where it is there, shared virtual memory by its address, and so is
-// a buffer on the program's own memory.
+// The driver's memory behind PyOpenCL objects, as spans for hazards. Two objects for the same memory have spans that
+// meet. So the span of a sub-buffer names its buffer and the place in it. Shared virtual memory is named by its
+// address, like a buffer on the program's own memory.
 
 #pragma once
 
@@ -17,24 +17,24 @@
 
 namespace acs_cl {
 
-// The base of what is named by its address: ADDRESS_SPACE in acs_cl/access/arguments.py.
+// The base of memory that is named by its address: ADDRESS_SPACE in acs_cl/access/arguments.py.
 constexpr std::int64_t BY_ADDRESS = -1;
 
-// What a store has from the driver: where each allocation starts, as an address or a handle, and its size.
+// The allocations of a store: the start of each, as an address or a handle, and its size.
 class Reserved {
 public:
     void add(std::uint64_t start, std::uint64_t size) {
         sizes_[start] = size;
         changes_++;
     }
-    // How much that was.
+    // Returns its size.
     std::uint64_t remove(std::uint64_t start) {
         const std::uint64_t size = sizes_.at(start);
         sizes_.erase(start);
         changes_++;
         return size;
     }
-    // What another store has counts, too. It lives as long as this.
+    // Adds the allocations of another store, which lives at least as long.
     void include(const Reserved &other) { others_.push_back(&other); }
     bool owns(std::uint64_t address) const {
         auto next = sizes_.upper_bound(address);
@@ -50,15 +50,15 @@ private:
     std::int64_t changes_ = 0;
 };
 
-// What is known of such an object, which keeps this as its `acs_span`.
+// Knowledge about the memory of a PyOpenCL object, which keeps it in its attribute `acs_span`.
 struct Memory {
     PyObject_HEAD
-    PyObject *store;  // the `Reserved` whose runtime it is for; null: any
+    PyObject *store;  // the `Reserved` of its runtime; null: it is for any
     Span span;
-    NodePointer node;  // of the hazards that asked last
+    NodePointer node;  // in the hazards that asked last
     bool is_host;      // the host may look at it without another command
 
-    // Null where these are all memory, or left to Python.
+    // Returns its node. Null: it may be all memory, or is left to Python.
     Node *node_in(Hazards &hazards) {
         if (!node || !hazards.has(*node)) {
             if (span.base == EVERYTHING) return nullptr;
@@ -66,18 +66,20 @@ struct Memory {
         }
         return hazards.leaves(span) ? nullptr : node.get();
     }
-    // Whether an argument begins where its bytes do: one of unknown extent does not.
+    // Whether its first byte is known. It is not if the extent is unknown.
     bool is_placed() const { return span.base != BY_ADDRESS || span.start; }
 
     auto objects() { return std::array{&store}; }
     void end() { node = {}; }
 };
 
-// The bytes of an object by what the driver calls it; all memory where that is not told. None: it is no memory.
+// Returns the bytes of an object by the driver's name for them. If the driver does not tell: all memory. None: the
+// object is no memory.
 std::optional<Span> driver_span(PyObject *object);
-// The same of a buffer on the program's own memory, by where that is; none for others.
+// Returns the same bytes by their address, for a buffer on the program's own memory. None: it is another one.
 std::optional<Span> host_span(PyObject *object, const Span &span);
-// What an object is for the runtime of a store; all memory where it has that from the store. None: it is no memory.
+// Returns the `Memory` of an object, for the runtime of a store. It is all memory if it comes from the store. None: the
+// object is no memory.
 nb::object memory_of(PyObject *object, nb::handle store);
 
 void add_memory(nb::module_ &module);

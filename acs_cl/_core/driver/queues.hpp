@@ -1,19 +1,20 @@
-// Queues of one device and what is in flight on them, for the three host backends of
-// acs_cl/backends/queues.py. `serial` is lanes, one of them.
+// The lanes of one device and the launches in flight on them, for the three host backends of
+// acs_cl/backends/queues.py. The backend `serial` has one lane.
 //
-// By default a launch on lanes goes behind an upstream that is the last on its lane, where the queue's own order
-// is its wait: most edges of a chain need no event. Else it takes the lane with the least in flight,
-// the latest one if that is idle, since drivers are quickest where they were last. It waits for
-// upstream on other lanes by event: once for each of these, by the last one there, and not for what its lane
-// follows already. Such a lane is flushed first, since a driver may not start on a queue that was never
-// flushed while another queue waits for it for ever. emu/reference/lanes.py is the model of these choices.
+// By default a launch goes behind an upstream launch that is the last on its lane. The order of the queue is then
+// the wait, so most edges of a chain need no event. Otherwise the launch takes the lane with the fewest in flight. An
+// idle lane that was used last comes first, since drivers are quickest there.
 //
-// A launch whose time is wanted takes a lane that keeps times, which no other launch does: to keep them costs
+// The launch waits for upstream on other lanes by event. One event for each such lane is enough, that of the last
+// upstream launch there. What its own lane follows already needs none. The other lane is flushed first: a driver may
+// never start a queue that was not flushed, while another queue waits for it. emu/reference/lanes.py is the model of
+// these choices.
+//
+// A launch that is to be timed takes a lane that keeps times. No other launch does, since keeping times costs
 // microseconds for each command.
 //
-// Every command but a plain kernel, and whatever the driver refuses, goes by the command's own
-// `enqueue` in Python, which knows every case and raises PyOpenCL's errors. The caller holds the
-// runtime's lock.
+// Only plain kernels are enqueued here. Other commands, and those that the driver refuses, go through their own
+// `enqueue` in Python, which knows every case and raises PyOpenCL's errors. The caller holds the runtime's lock.
 
 #pragma once
 
@@ -38,31 +39,29 @@
 
 namespace acs_cl {
 
-// Which lane a launch takes of those of its upstream: one of which the upstream is the last launch;
-// that of the first one; or of the first that nobody else went on from, as Opara and GrCUDA have it.
+// Which lane of its upstream a launch takes: one where upstream is the last launch; the lane of the first upstream
+// launch; or that of the first one that no other launch has followed there, as in Opara and GrCUDA.
 enum class After : int { TAIL, SAME, DISJOINT };
 
-// Which one else: the one with the least in flight; one with nothing in flight, or in turns; or
-// always in turns.
+// Which other lane it takes: the one with the fewest in flight; an idle one, or each in turn; or always each in turn.
 enum class Fresh : int { LEAST, REUSE, ALWAYS };
 
-// Launches in flight on a queue from which on its driver may make an enqueue wait for room, so that
-// it goes without the GIL. Below it the GIL is kept: another busy thread would take it for
-// milliseconds, once for each launch.
+// With so many launches in flight on a queue, a driver may make an enqueue wait for room. It is then called without
+// the GIL. With fewer the GIL is kept, because another busy thread would take it for milliseconds at each launch.
 constexpr std::size_t CROWDED = 512;
 
-// Bytes from which on an upload goes to a lane of its own: it takes longer than to wait for another lane.
+// Bytes from which on an upload goes to a lane of its own. It takes longer than a wait for another lane.
 constexpr std::size_t UPLOAD_BYTES = 1 << 20;
 
-// Bytes from which on a driver may copy for so long inside a call that others should run meanwhile.
+// Bytes from which on a driver may copy inside a call for so long that other threads should run meanwhile.
 constexpr std::size_t MANY_BYTES = 64 << 10;
 
-// On some drivers an event that is kept costs as much as an enqueue. Where nobody asked for one in the last
-// UNASKED launches, only every SPARSE-th launch of an in-order lane has its own. The next one stands for those
-// before it, or a marker does. Where the device does not keep up, kernels may be long, and whoever waits for one
-// should not wait for many others: then it is every BEHIND-th. Who asks for the last launch of a lane gets a
-// marker, which is exact: only the next FEW have events of their own, in case each is asked for. Launches without
-// events never fill the window, since nobody would see it empty.
+// On some drivers an event costs as much as an enqueue. If nobody asked for one in the last UNASKED launches, only
+// every SPARSE-th launch of an in-order lane has an event. That stands for the launches before it, or a marker does. If
+// the device does not keep up, kernels may be long, and a wait for one should not be a wait for many: every BEHIND-th
+// launch has an event then. A request for the last launch of a lane gets a marker, which is exact. Only the next FEW
+// launches then have events, in case each is asked for. Launches without events never fill the window, because nobody
+// would see it become empty.
 constexpr int UNASKED = 64, SPARSE = 16, BEHIND = 4, FEW = 4;
 constexpr std::size_t KEEPS_UP = 64;  // launches in flight on a lane, after a look at what has ended
 
@@ -71,17 +70,17 @@ public:
     struct Lane {
         void *queue;
         nb::object python;
-        std::deque<std::int64_t> queued;  // in flight, in the order of submission
+        std::deque<std::int64_t> queued;  // launches in flight, in the order of submission
         std::int64_t used = 0, last_seen = 0;
         int bare = 0;  // launches since the last one with an event
-        std::int64_t flushed = 0;  // places on it up to which the driver was told to start
-        std::int64_t last_above = 0;  // of the upstream of the launch being submitted, the last place on it
-        std::vector<std::int64_t> follows{};  // of each lane, the last place that all to come on this one follow
+        std::int64_t flushed = 0;  // the place up to which the driver was told to start
+        std::int64_t last_above = 0;  // the last place here of an upstream of the launch being submitted
+        std::vector<std::int64_t> follows{};  // by lane: the last place that this lane already follows
 
         bool is_unflushed() const { return flushed < used; }
     };
 
-    // `event`: makes Python's event of the driver's, and whether to retain it.
+    // `event`: makes a Python event from a driver's event, and from whether to retain that.
     Queues(nb::list queues, bool out_of_order, bool profiling, nb::tuple classes, nb::object event)
         : classes_(classes), event_(std::move(event)), out_of_order_(out_of_order),
           profiling_(profiling) {
@@ -96,27 +95,27 @@ public:
     std::int64_t waits = 0;  // events that launches were made to wait for
     std::int64_t bare = 0;  // launches without an event of their own
     int unasked_enough = UNASKED;
-    Landings landings;  // of small reads that are waited for
-    Staging staging;    // of long uploads
+    Landings landings;  // for small reads that the host waits for
+    Staging staging;    // for long uploads
 
-    // Whether a long upload may go by way of pinned memory; with the GIL.
+    // Whether a long upload may go through pinned memory. With the GIL.
     bool may_stage() { return uploads_ && !profiling_ && staging.is_there(); }
 
     // ---- submitting ---------------------------------------------------------------------------
 
-    // A queue in order that keeps times, for launches that are to be timed.
+    // Adds an in-order queue that keeps times, for launches that are to be timed.
     void time_on(nb::object queue) {
         if (timed_) throw std::logic_error("there is a queue that keeps times");
         timed_ = add_lane(std::move(queue));
     }
 
-    // A queue in order for uploads that follow nothing in flight.
+    // Adds an in-order queue for uploads that follow nothing in flight.
     void upload_on(nb::object queue) {
         if (uploads_) throw std::logic_error("there is a queue for uploads");
         uploads_ = add_lane(std::move(queue));
     }
 
-    // A `records.Launch`, and events of other queues that it goes behind. `timed`: its time is wanted.
+    // Submits a `records.Launch`, behind the events of other queues. `timed`: it is to be timed.
     void submit(nb::handle launch, nb::handle behind, bool timed) {
         if (!table_) throw std::logic_error("these queues have no launch table");
         std::int64_t number = whole_number(PyTuple_GET_ITEM(launch.ptr(), 0));
@@ -149,10 +148,10 @@ public:
         add(lane, number, driver_event, event.release().ptr());
     }
 
-    // A launch of the core's own, which is in the hazards from now on. False: no queue has it, since
-    // what it follows is held or in an epoch, or the driver refuses it. Then `command` says what it is, and
-    // the table keeps that, for `completed` to go on with. Without one Python has to finish it. `kernel`: null where
-    // no queue may have it; `offset`: null for none.
+    // Enters a launch of the core into the hazards, and submits it. False: no lane took it, because its upstream is
+    // held or in an epoch, or because the driver refuses it. The table then keeps what `command` returns, and
+    // `completed` goes on with that. Without `command` Python has to finish it. `kernel`: null if no lane may have it.
+    // `offset`: null for none.
     template <typename Command = std::nullptr_t>
     bool launch(const Touched &touched, const QueueKernel *kernel, const Sizes &sizes, const std::size_t *offset,
                 PyObject *name, const nb::object &reason, Command &&command = nullptr) {
@@ -161,15 +160,15 @@ public:
         });
     }
 
-    // How a caller waits for a transfer: by the driver's own blocking call, which is quickest, where nothing
-    // is ahead of it and the caller `may_block` (`has_ended`), or else by `event`, which is the caller's then.
+    // How a caller waits for a transfer. If nothing is ahead of it and the caller `may_block`, the driver's blocking
+    // call is quickest, and then it `has_ended`. Otherwise the caller gets `event`, and releases it.
     struct Waited {
         bool may_block = true;
         void *event = nullptr;
         bool has_ended = false;
     };
 
-    // The same of a transfer. `keeps` lives until it has ended; `waited`, if not null: the caller waits.
+    // Does the same for a transfer. `keeps` lives until it has ended. `waited`: null if the caller does not wait.
     template <typename Command>
     bool launch(const Touched &touched, const Transfer &transfer, PyObject *name, PyObject *keeps,
                 Waited *waited, Command &&command, PyObject *reason = nullptr) {
@@ -208,17 +207,17 @@ public:
         return true;
     }
 
-    // An event that says when a launch has ended, which is the caller's; null where no lane has it.
+    // Returns an event behind a launch, which the caller releases. Null: no lane has the launch.
     void *event_to_wait_for(std::int64_t number) {
         const Flying *one = asked_for(number);
         if (one) driver.retain_event(one->event);
         return one ? one->event : nullptr;
     }
 
-    // Whether its device is another one than the host's processor.
+    // Whether the device is not the host's processor.
     bool on_own_processor() const { return is_of_own_processor(lanes_[0].queue); }
 
-    // By which policy lanes are chosen.
+    // Sets the policy that chooses lanes.
     void place_by(int after, int fresh) {
         if (after < 0 || after > int(After::DISJOINT) || fresh < 0 || fresh > int(Fresh::ALWAYS))
             throw std::invalid_argument("there is no such policy of lanes");
@@ -226,10 +225,10 @@ public:
         fresh_ = Fresh(fresh);
     }
 
-    // What the newest of these follows.
+    // Returns the edges of the newest launch here.
     Edges edges() const { return edges_; }
 
-    // The table of the runtime.
+    // Sets the table of the runtime.
     void join(nb::object table) {
         table_ = nb::cast<Table *>(table);
         const std::size_t room = std::min(table_->window, table_->backlog) / (2 * lanes_.size());
@@ -237,7 +236,7 @@ public:
         table_object_ = std::move(table);
     }
 
-    // For the collector of cycles: the table has whatever Python gave with its launches.
+    // For the collector of cycles. The table holds the Python objects of the launches.
     PyObject *held_object() const { return table_object_.ptr(); }
     void let_go() {
         forget();
@@ -258,7 +257,7 @@ public:
         return used;
     }
 
-    // None where the launch is not in flight.
+    // Returns the event of a launch. None: it is not in flight.
     nb::object event(std::int64_t number) {
         const Flying *one = asked_for(number);
         if (!one) return nb::none();
@@ -278,7 +277,7 @@ public:
         if (out_of_order_ && !has_timed()) {
             collect(lanes_[0], std::min(most, lanes_[0].queued.size()));
         } else {
-            // a look that finds nothing more has seen all that is upstream of what others found
+            // only a poll that finds nothing more has seen the upstream of all that the polls before it found
             while (out_of_order_ ? collect_all() : collect_heads()) {
             }
             if (!out_of_order_) mark_idle();
@@ -299,8 +298,8 @@ public:
         return ended();
     }
 
-    // Tells Python's engine of these, which `poll` gave. False with an error: those that it has not kept
-    // are told at the next look.
+    // Tells the Python engine about launches that `poll` returned. False with an error: the next poll tells about
+    // those that the engine has not kept.
     bool tell(PyObject *engine, nb::list ended) {
         if (completed(engine, ended.ptr())) return true;
         if (!nb::len(ended)) return false;
@@ -316,19 +315,19 @@ public:
             if (lane.is_unflushed()) start(lane);
     }
 
-    // Have the device start on a launch that will be waited for.
+    // Has the device start a launch, since somebody will wait for it.
     void flush_for(std::int64_t number) {
         const Flying *one = find(number);
         if (one && lanes_[one->lane].is_unflushed()) start(lanes_[one->lane]);
     }
 
-    // Memory that the driver has lives until this launch has ended.
+    // Keeps memory that the driver uses until this launch has ended.
     void keep(std::int64_t number, nb::handle memory) {
         Flying *one = find(number);
         if (one && !one->bytes) one->bytes = Py_NewRef(memory.ptr());
     }
 
-    // Let go of all events.
+    // Releases all events.
     void forget() {
         for (Lane &lane : lanes_) {
             for (std::int64_t number : lane.queued)
@@ -340,9 +339,9 @@ public:
     }
 
 private:
-    static constexpr std::int32_t ELSEWHERE = -1;  // refused: its lane is none for it
+    static constexpr std::int32_t ELSEWHERE = -1;  // refused: the lane does not suit it
 
-    // The way of all of these. Whatever is raised: it is nowhere then, or a lane has it.
+    // Does what all kinds of launches have in common. If it raises, either a lane has the launch, or nothing has.
     template <typename Command, typename Enqueue>
     bool launch_by(const Touched &touched, PyObject *name, const nb::object &reason,
                    Command &&command, Enqueue &&enqueue_on, bool is_upload = false) {
@@ -375,13 +374,13 @@ private:
         return true;
     }
 
-    // Whether a driver may have the newest launch now. Epochs of the scheduler that it follows are sent, and it
-    // waits for their events.
+    // Whether a driver may have the newest launch now. Sends the epochs that it follows, so that it waits for their
+    // events.
     bool follow_epochs() {
         epochs_.clear();
         wait_for_.clear();
         if (table_->may_follow(edges_)) return true;
-        followed_.assign(edges_.begin(), edges_.end());  // for what is sent may enter the hazards
+        followed_.assign(edges_.begin(), edges_.end());  // an epoch that is sent may enter the hazards
         edges_ = {followed_.data(), followed_.size()};
         for (const Edge &edge : followed_) {
             if (table_->may_follow(edge.upstream)) continue;
@@ -398,7 +397,6 @@ private:
 
     // ---- lanes --------------------------------------------------------------------------------
 
-
     std::size_t add_lane(nb::object queue) {
         lanes_.push_back({address(queue.attr("int_ptr")), std::move(queue), {}});
         for (Lane &lane : lanes_) lane.follows.resize(lanes_.size());
@@ -410,7 +408,7 @@ private:
 
     bool has_timed() const { return timed_ && !lanes_[timed_].queued.empty(); }
 
-    // Bytes that a command takes from the host to the device.
+    // Returns how many bytes a command takes from the host to the device.
     std::size_t uploaded(nb::handle command) const {
         if (!uploads_ || !command.type().is(classes_.transfer)) return 0;
         const nb::handle target = PyTuple_GET_ITEM(command.ptr(), 1), source = PyTuple_GET_ITEM(command.ptr(), 2);
@@ -420,7 +418,7 @@ private:
         return std::size_t(nbytes);
     }
 
-    // Where a launch goes that follows `upstream_`, and what it waits for there.
+    // Returns the lane for a launch that follows `upstream_`, and collects the events that it waits for there.
     Lane &place(bool timed = false, bool is_upload = false) {
         Lane &chosen = timed && timed_ ? lanes_[timed_]
                        : out_of_order_ ? lanes_[0]
@@ -452,8 +450,8 @@ private:
         }
     }
 
-    // Behind the newest of its upstream that is the last one on its lane; else where least is in
-    // flight. The latest lane, where they overlap nothing.
+    // Returns the lane of the newest upstream launch that is the last on its lane. Without one: the lane with the
+    // fewest in flight, or the latest lane if several would overlap nothing.
     Lane &choose() {
         if (after_ != After::TAIL || fresh_ != Fresh::LEAST) return choose_by_policy();
         if (open_ > 1 && spread_.is_due()) look_back();
@@ -462,7 +460,7 @@ private:
         return lanes_[latest_ = least_used()];
     }
 
-    // The same for the policies of others. They look at nothing but edges and lanes.
+    // Does the same by the policies of other systems, which look only at edges and lanes.
     Lane &choose_by_policy() {
         if (after_ == After::SAME)
             for (const Flying &other : upstream_)
@@ -500,10 +498,10 @@ private:
         return best;
     }
 
-    // Whether a launch some launches ago has ended, of those in flight: where that one has no event,
-    // one before it.
+    // Notes whether a launch has ended that is some launches older than the newest one in flight. If it has no event,
+    // the next older one that has.
     void look_back() {
-        std::vector<std::size_t> left;  // of each lane, those older than what was looked at
+        std::vector<std::size_t> left;  // by lane: the launches that are older than those seen so far
         for (const Lane &lane : lanes_) left.push_back(lane.queued.size());
         for (int many = 1;; many++) {
             std::size_t newest = lanes_.size();
@@ -523,7 +521,7 @@ private:
         }
     }
 
-    // The driver's status.
+    // Returns the driver's status.
     std::int32_t enqueue(Lane &lane, const QueueKernel &kernel, const Sizes &sizes, void *&event,
                          const std::size_t *offset = nullptr) {
         void **wanted = wants_event(lane) ? &event : nullptr;
@@ -538,8 +536,8 @@ private:
                lane.bare + 1 >= std::min(behind_ ? BEHIND : SPARSE, most_bare_);
     }
 
-    // The launch of its lane whose event says that `one` has ended: the next that has an event, or
-    // the last one, which gets a marker's. Null where the driver refuses even that.
+    // Returns the launch of the lane whose event says that `one` has ended: the next one with an event, or the last
+    // one, which gets the event of a marker. Null: the driver refuses the marker.
     const Flying *covering(const Flying &one, int unasked = 0) {
         unasked_ = std::min(unasked_, unasked);
         if (one.event) return &one;
@@ -550,7 +548,7 @@ private:
         return mark(lane) ? nullptr : find(lane.queued.back());
     }
 
-    // The same for the host, which often waits for the last one of a lane, and for no other.
+    // Does the same for the host, which often waits for the last launch of a lane, and for no other.
     const Flying *asked_for(std::int64_t number) {
         const Flying *one = find(number);
         if (!one) return nullptr;
@@ -566,7 +564,7 @@ private:
         return failed;
     }
 
-    // In this order: without the GIL, what another thread puts there meanwhile is not forgotten.
+    // The note comes first: without the GIL, another thread may add a launch during the flush.
     static void start(Lane &lane) {
         lane.flushed = lane.used;
         driver.flush(lane.queue);
@@ -587,7 +585,7 @@ private:
         bare += !event;
     }
 
-    // The launch that a lane was given last has ended by now: its call was waited for.
+    // Ends the newest launch of a lane, because the call that enqueued it has waited for it.
     void end_newest(Lane &lane) {
         const std::int64_t number = lane.queued.back();
         lane.queued.pop_back();
@@ -604,7 +602,7 @@ private:
         in_flight_--;
     }
 
-    // What has ended at the heads of in-order lanes; whether anything has.
+    // Takes the ended launches at the heads of in-order lanes. Returns whether there were any.
     bool collect_heads() {
         std::size_t before = ended_.size();
         for (Lane &lane : lanes_) {
@@ -622,7 +620,7 @@ private:
         return ended_.size() > before;
     }
 
-    // A lane whose launches have no event, and that nothing went to since the last look, gets one.
+    // Adds a marker to each lane whose launches have no event and that got no launch since the last poll.
     void mark_idle() {
         for (Lane &lane : lanes_) {
             auto &queued = lane.queued;
@@ -635,8 +633,8 @@ private:
         }
     }
 
-    // Of the first launches of an out-of-order queue, newest first: whatever is upstream of one seen
-    // to have ended has then ended too. Those left move up, to where they are looked at next.
+    // Takes the ended ones among the first launches of an out-of-order queue. The newest is asked first, so that all
+    // upstream of one that has ended is found, too. The others move up, and the next poll asks about them.
     void collect(Lane &lane, std::size_t most) {
         std::size_t left = most;
         for (std::size_t at = most; at-- > 0;) {
@@ -649,14 +647,14 @@ private:
         std::reverse(ended_.begin(), ended_.end());
     }
 
-    // The same of all lanes; whether anything has ended.
+    // Does the same for all lanes. Returns whether any launch has ended.
     bool collect_all() {
         const std::size_t before = ended_.size();
         for (Lane &lane : lanes_) collect(lane, lane.queued.size());
         return ended_.size() > before;
     }
 
-    // The core's own launches that ended well are over with that: the table knows.
+    // Returns the ends that Python has to see. Launches of the core that ended well are over here, in the table.
     nb::list ended() {
         nb::list list = untold_.is_valid() ? nb::steal<nb::list>(untold_.release()) : nb::list();
         const bool all_is_well = table_ && !(ended_.size() && table_->has_bad_epoch());
@@ -684,19 +682,19 @@ private:
 
     std::vector<Lane> lanes_;
     std::size_t in_flight_ = 0, latest_ = 0;
-    std::size_t open_ = 0;  // lanes that any launch may take: the first ones
-    std::size_t timed_ = 0, uploads_ = 0;  // which lane keeps times, which one has uploads; 0: none
+    std::size_t open_ = 0;  // how many lanes any launch may take; they come first
+    std::size_t timed_ = 0, uploads_ = 0;  // the lane that keeps times, and the one for uploads; 0: none
     Spread spread_;
     After after_ = After::TAIL;
     Fresh fresh_ = Fresh::LEAST;
     int unasked_ = 0;  // launches since somebody asked for an event
-    int most_bare_ = SPARSE;  // as many launches of a lane have one event
+    int most_bare_ = SPARSE;  // how many launches of a lane may share one event
     Edges edges_;
-    std::vector<Flying> upstream_;  // of the launch being submitted, in flight
+    std::vector<Flying> upstream_;  // those in flight, of the launch being submitted
     std::vector<void *> wait_for_;
-    std::vector<std::pair<std::uint32_t, std::int64_t>> followed_places_;  // lanes and places on these, of events there
-    std::vector<Edge> followed_;          // of the newest launch, where epochs were sent for it
-    std::vector<std::uint32_t> epochs_;  // those that it follows
+    std::vector<std::pair<std::uint32_t, std::int64_t>> followed_places_;  // of these events: the lane, the place on it
+    std::vector<Edge> followed_;         // edges of the newest launch, if epochs were sent for it
+    std::vector<std::uint32_t> epochs_;  // epochs that it follows
     std::vector<std::pair<Flying, std::int32_t>> ended_;
     Classes classes_;
     nb::object event_, table_object_, untold_;

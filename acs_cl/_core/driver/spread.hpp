@@ -1,6 +1,5 @@
-// Whether launches are spread over lanes. Where kernels have ended before the next but one is
-// launched, lanes overlap nothing, and an event across them costs some drivers as much as a launch:
-// then all go to one lane.
+// Decides whether launches are spread over lanes. If kernels end before the next but one is launched, lanes overlap
+// nothing, and an event between lanes costs some drivers as much as a launch. All launches then go to one lane.
 
 #pragma once
 

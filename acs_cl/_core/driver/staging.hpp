@@ -1,6 +1,6 @@
-// Uploads of memory that the program may change as soon as the call returns. Drivers of GPUs copy such memory by one
-// thread, at a seventh of what a bus takes, and make the caller wait. Here some threads copy it to pinned pieces, and
-// each sends its own: the bus is as busy as they keep it.
+// Uploads of memory that the program may change as soon as the call returns. A GPU's driver copies such memory by one
+// thread, which uses a seventh of the bus, and the caller waits. Here several threads copy it into pinned pieces, and
+// each sends its own pieces. So the bus is as busy as the threads keep it.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace acs_cl {
 
-// Bytes from which on it is worth its threads, and what a thread should have at least.
+// Bytes from which on threads pay off, and the least number of bytes for each thread.
 constexpr std::size_t STAGED_BYTES = 16 << 20, THREAD_BYTES = 2 << 20;
 
 class Staging {
@@ -29,10 +29,10 @@ public:
     Staging(const Staging &) = delete;
     Staging &operator=(const Staging &) = delete;
 
-    // `make` gives a list of arrays of one size, once it is asked.
+    // `make` is called at the first use, and returns a list of arrays of one size.
     void use(nb::object make) { make_ = std::move(make); }
 
-    // Whether there are pieces; with the GIL.
+    // Whether there are pieces. With the GIL.
     bool is_there() {
         if (make_.is_valid())
             for (nb::handle one : std::exchange(make_, nb::object())()) {
@@ -44,7 +44,8 @@ public:
         return pieces_.size() >= EACH;
     }
 
-    // Copies and sends all of it; without the GIL. The driver's status. `last`: null, or for an event behind all.
+    // Copies and sends all bytes, without the GIL. Returns the driver's status. `last`, if not null, gets an event
+    // behind all.
     std::int32_t write(const Transfer &transfer, void *queue, void **last) {
         const std::size_t most = std::min<std::size_t>(pieces_.size() / EACH,
                                                        std::max(1u, std::thread::hardware_concurrency() / 2));
@@ -64,7 +65,7 @@ public:
         for (std::size_t worker = 1; worker < many; worker++) try {
                 others.emplace_back(work, worker);
             } catch (const std::system_error &) {
-                break;  // there are no more: those that are there do it
+                break;  // the system has no more, so fewer do the work
             }
         work(0);
         for (std::thread &other : others) other.join();
@@ -72,7 +73,7 @@ public:
         return last ? driver.marker(queue, 0, nullptr, last) : 0;
     }
 
-    // Lets go of all; what is under way has ended.
+    // Releases all pieces, once their uploads have ended.
     void forget() {
         for (Piece &piece : pieces_)
             if (piece.event) {
@@ -89,7 +90,7 @@ private:
 
     struct Piece {
         char *bytes;
-        void *event;  // of what was sent from it last
+        void *event;  // of its latest upload
     };
 
     std::int32_t send(const Transfer &transfer, void *queue, std::size_t at, Piece &piece) {

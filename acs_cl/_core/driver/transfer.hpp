@@ -1,4 +1,4 @@
-// Transfers as queues take them: between buffers, memory at addresses, and the host.
+// Transfers for queues: between buffers, memory at addresses, and the host.
 
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace acs_cl {
 
-// `source` and `target`: the driver's handle of a buffer, or an address; the other side of a read or of a
-// write is the program's memory.
+// A side is the driver's handle of a buffer, or an address. The other side of a read or a write is the program's
+// memory.
 struct Transfer {
     enum Kind { READ, WRITE, COPY, FILL, SVM_COPY, SVM_FILL } kind;
     void *source = nullptr, *target = nullptr;
     std::size_t from = 0, to = 0, nbytes = 0;
     std::string_view pattern;
-    bool is_upload = false;  // of the program's memory, which is read
-    bool is_staged = false;  // and which the program may change when the call returns
+    bool is_upload = false;  // the source is the program's memory
+    bool is_staged = false;  // which the program may change when the call returns
 
-    // The driver's status. `blocks`: it returns when all is done, where one side is the program's.
+    // Returns the driver's status. `blocks`: a transfer with the program's memory has ended when it returns.
     std::int32_t enqueue(void *queue, const std::vector<void *> &behind, bool blocks,
                          void **event) const {
         const auto many = std::uint32_t(behind.size());

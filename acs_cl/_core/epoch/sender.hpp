@@ -252,7 +252,7 @@ public:
         open_ = nullptr;
         open_object_.reset();
         table_->shut();
-        return std::exchange(table_->strangers, {});
+        return std::exchange(table_->external, {});
     }
 
     // Has the open epoch polled from now on, so that tasks need not be announced.

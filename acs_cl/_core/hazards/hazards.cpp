@@ -188,7 +188,7 @@ inline void Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
     fetch(reads);
     fetch(writes);
     for (const Node *node : reads) find_near(*node, false);
-    if (!heirs_.empty())
+    if (!recycled_.empty())
         for (const Nodes &nodes : {reads, writes})
             for (const Node *node : nodes) find_reuse(node->span().base);
     find(barrier_, ANY);
@@ -260,7 +260,7 @@ void Hazards::retire(std::int64_t number) {
     live_.remove(number);
     if (live() == 0) {
         barrier_ = 0;
-        heirs_.clear();
+        recycled_.clear();
     }
 }
 
@@ -271,8 +271,8 @@ std::vector<std::int64_t> Hazards::users(std::int64_t base) {
         std::int64_t number = mark == marks_->by_number.end() ? user : mark->second.last;
         if (is_live(number)) users.push_back(number);
     };
-    auto heirs = heirs_.find(base);
-    if (heirs != heirs_.end()) std::for_each(heirs->second.begin(), heirs->second.end(), add);
+    auto recycled = recycled_.find(base);
+    if (recycled != recycled_.end()) std::for_each(recycled->second.begin(), recycled->second.end(), add);
     auto index = bases_.find(base);
     if (index != bases_.end())
         index->second.each([&](const Node *node) {
@@ -286,7 +286,7 @@ std::vector<std::int64_t> Hazards::users(std::int64_t base) {
 }
 
 void Hazards::forget(std::int64_t base) {
-    heirs_.erase(base);
+    recycled_.erase(base);
     left_.erase(base);
     auto index = bases_.find(base);
     if (index == bases_.end()) return;
@@ -300,7 +300,7 @@ void Hazards::forget(std::int64_t base) {
 void Hazards::inherit(std::int64_t base, const std::vector<std::int64_t> &users) {
     std::vector<std::int64_t> live(users);
     keep_live(live);
-    if (!live.empty()) heirs_[base] = std::move(live);
+    if (!live.empty()) recycled_[base] = std::move(live);
 }
 
 std::size_t Hazards::held() const {
@@ -393,11 +393,11 @@ inline void Hazards::find_near(const Node &node, bool written) {
 }
 
 void Hazards::find_reuse(std::int64_t base) {
-    auto heirs = heirs_.find(base);
-    if (heirs == heirs_.end()) return;
-    keep_live(heirs->second);
-    for (std::int64_t user : heirs->second) find(user, REUSE);
-    if (heirs->second.empty()) heirs_.erase(heirs);
+    auto recycled = recycled_.find(base);
+    if (recycled == recycled_.end()) return;
+    keep_live(recycled->second);
+    for (std::int64_t user : recycled->second) find(user, REUSE);
+    if (recycled->second.empty()) recycled_.erase(recycled);
 }
 
 // Makes the launch live. Drops edges that another upstream implies, and remembers what the launch waits for. It

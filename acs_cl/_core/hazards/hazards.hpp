@@ -213,7 +213,8 @@ private:
     Live live_;
     NodeTable nodes_;
     std::unordered_map<std::int64_t, Base> bases_;
-    std::unordered_map<std::int64_t, std::vector<std::int64_t>> heirs_;
+    // By recycled base: live launches that used its memory before.
+    std::unordered_map<std::int64_t, std::vector<std::int64_t>> recycled_;
     std::unordered_set<std::int64_t> left_;  // bases
     std::shared_ptr<Marks> marks_;
     std::int64_t barrier_ = 0;

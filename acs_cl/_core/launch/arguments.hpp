@@ -1,5 +1,4 @@
-// Arguments of plain calls: arrays of the runtime, and numbers as `struct` packs them. Whatever is
-// neither is left to Python.
+// Arguments of plain calls: arrays of the runtime, and numbers in the form of `struct`. Others are left to Python.
 
 #pragma once
 
@@ -19,12 +18,12 @@
 
 namespace acs_cl {
 
-// A parameter: memory at a pointer (`code` 'P'), `local` memory ('L'), or a number as `struct` calls it.
-// Kernels of PyOpenCL's have others, too: memory that is no pointer, as images ('M'), another object of the
-// driver's ('O'), and bytes that are no number ('v').
+// A parameter of a kernel. Its `code` is 'P' for memory at a pointer, 'L' for `local` memory, or that of `struct` for a
+// number. PyOpenCL's kernels have others, too: 'M' for memory that is no pointer, such as an image, 'O' for another
+// object of the driver, and 'v' for bytes that are no number.
 struct Parameter {
     char code;
-    std::size_t at;  // where its bytes go
+    std::size_t at;  // the place of its bytes
     bool read, written;
     std::size_t nbytes = 8;
 
@@ -32,9 +31,9 @@ struct Parameter {
     bool is_object() const { return is_memory() || code == 'L' || code == 'O'; }
 };
 
-inline std::vector<PyTypeObject *> number_types;  // NumPy's, whose conversions run no Python code
-inline PyTypeObject *local_type;  // PyOpenCL's local memory
-inline std::vector<PyObject *> flag_types;  // of arrays that may decide whether a launch runs
+inline std::vector<PyTypeObject *> number_types;  // types of NumPy whose conversions run no Python code
+inline PyTypeObject *local_type;  // local memory of PyOpenCL
+inline std::vector<PyObject *> flag_types;  // element types of arrays that may decide whether a launch runs
 
 inline bool is_whole(PyObject *value) { return PyLong_CheckExact(value) || PyBool_Check(value); }
 
@@ -50,7 +49,7 @@ bool put_within(char *to, long long number) {
            number <= (long long)std::numeric_limits<Number>::max() && put(to, Number(number));
 }
 
-// 0 for what is left to Python.
+// Returns the size of a number, or 0 if it is left to Python.
 inline std::size_t number_bytes(char code) {
     switch (code) {
         case 'b': case 'B': return 1;
@@ -68,7 +67,7 @@ Wide read_as(const char *from) {
     return Wide(number);
 }
 
-// A whole number as `put_number` left it; 0 for what is none.
+// Returns a whole number that `put_number` has put, or 0 for a code of another kind.
 inline Wide number_of(char code, const char *from) {
     switch (code) {
         case 'b': return read_as<std::int8_t>(from);
@@ -85,7 +84,7 @@ inline Wide number_of(char code, const char *from) {
 
 inline bool is_number(char code) { return code != 'P' && number_bytes(code); }
 
-// As `struct.pack` puts it; false for whatever that refuses, or converts in ways of its own.
+// Puts a number in the form of `struct.pack`. False: `struct` would refuse it, or convert it in a special way.
 inline bool put_number(char code, PyObject *value, char *to) {
     bool known = is_whole(value) || PyFloat_CheckExact(value);
     for (std::size_t at = 0; !known && at < number_types.size(); at++)
@@ -121,13 +120,13 @@ inline bool put_number(char code, PyObject *value, char *to) {
     }
 }
 
-// Whose arrays are plain arguments.
+// The runtime whose arrays are plain arguments.
 struct Home {
     PyObject *engine;
     Hazards &hazards;
 };
 
-// Puts an argument among bytes, and notes what it touches; false where it is not plain.
+// Puts an argument into its place in a record, and notes what it touches. False: it is not plain.
 inline bool take(const Parameter &parameter, PyObject *value, const Home &home, char *record,
                  Touched &touched) {
     if (parameter.code != 'P') return put_number(parameter.code, value, record + parameter.at);
@@ -140,11 +139,11 @@ inline bool take(const Parameter &parameter, PyObject *value, const Home &home, 
     return true;
 }
 
-// The local memory that the arguments of a task take, behind what its kernel has of its own.
+// The local memory for arguments of a task, behind that of its kernel.
 struct Arena {
     std::uint64_t used, most;
 
-    // Puts where an argument's begins; false for what is no local memory, or too much of it.
+    // Puts the place where an argument's memory begins. False: it is no local memory, or too much.
     bool take(const Parameter &parameter, PyObject *value, char *record) {
         if (Py_TYPE(value) != local_type) return false;
         nb::object size = nb::steal(PyObject_GetAttrString(value, "size"));
@@ -160,8 +159,7 @@ struct Arena {
     static constexpr std::uint64_t LOCAL_ALIGN = 128;  // as acs_cl/scheduler/task.py
 };
 
-// Whether an array has one word that can decide, and nothing that `touched` says is written; then
-// it is read.
+// Whether an array can decide: it has one word, which the launch does not write. If so, the launch reads it.
 inline bool reads_word(View *when, Hazards &hazards, Touched &touched) {
     if (when->size != 1 || touched.many >= MOST_SPANS ||
         std::find(flag_types.begin(), flag_types.end(), when->dtype) == flag_types.end())
@@ -177,8 +175,7 @@ inline bool reads_word(View *when, Hazards &hazards, Touched &touched) {
     return true;
 }
 
-// Has a launch decided by `when`, the flag of `when=`; false where that is not one word of
-// this runtime, or the kernel may write it.
+// Lets `when=` decide about a task. False: that is not one word of this runtime, or the kernel may write it.
 inline bool take_flag(PyObject *object, const Home &home, char *record, Touched &touched) {
     View *when = view_of(object);
     if (!when || when->home != home.engine || when->address % 4 ||
@@ -191,13 +188,13 @@ inline bool take_flag(PyObject *object, const Home &home, char *record, Touched 
     return true;
 }
 
-// What decides for a launch on a queue: memory as the driver takes it, where that starts if it is at
-// an address, and where the word is in it.
+// The word that decides about a launch on a lane: the driver's memory, its address if it has one, and the place of the
+// word in it.
 struct Flag {
     PyObject *memory = nullptr;
     std::uint64_t address = 0, offset = 0;
 
-    // As `Guards.guarded` gives it to a kernel; false as in `take_flag`.
+    // Takes it in the form of `Guards.guarded`. False: as for `take_flag`.
     bool take(PyObject *object, const Home &home, bool by_address, Touched &touched) {
         View *when = view_of(object);
         if (!when || when->engine != home.engine || !PyTuple_Check(when->place) ||

@@ -1,5 +1,5 @@
-// The bands of a launch by one call: its arguments are bound once, and each band is a launch with bytes of its own. It
-// goes to a lane with an offset, or into the open epoch as some of the tiles.
+// Launches all bands of a launch by one call. The arguments are bound once. Each band is a launch with its own bytes.
+// It goes to a lane with an offset, or into the open epoch with some of the tiles.
 
 #include <stdexcept>
 
@@ -10,7 +10,7 @@ namespace acs_cl {
 
 namespace {
 
-// A handle of launches `first` to `last`, which touch `touched` together.
+// Makes a handle of launches `first` to `last`, which touch `touched` together.
 nb::object handle_of(const Bound &bound, PyObject *engine, std::int64_t first, std::int64_t last) {
     static PyObject *const runs_name = PyUnicode_InternFromString("_runs");
     nb::object handle = nb::steal(
@@ -23,7 +23,7 @@ nb::object handle_of(const Bound &bound, PyObject *engine, std::int64_t first, s
     return handle;
 }
 
-// What bands touch, while a driver is called without the GIL.
+// Holds the nodes of all bands while a driver is called without the GIL.
 struct AllHeld {
     explicit AllHeld(std::vector<Touched> &all) : all_(all) {
         for (const Touched &one : all_) one.hold();
@@ -38,11 +38,11 @@ private:
     std::vector<Touched> &all_;
 };
 
-// Whether all of them may go now.
+// Whether all bands may go now.
 bool may_go(Table &table, const CutPlan &cut) {
     const std::size_t many = cut.bands.size();
     if (!cut.is_recorded())
-        // where something is held, bytes may yet be poisoned: the launch goes as a whole, so that it fails as a whole
+        // if something is held, bytes may still be poisoned; the launch stays whole, so that it fails as a whole
         return !table.has_watched() && table.is_plain() && table.has_room(many);
     if (!table.scheduler.is(cut.scheduler) && !table.open_for(cut.scheduler)) return false;
     return table.takes_more() && table.has_room(many);
@@ -50,7 +50,7 @@ bool may_go(Table &table, const CutPlan &cut) {
 
 void record_all(const Bound &bound, const CutPlan &cut, std::vector<Touched> &shares) {
     for (std::size_t at = 0; at < shares.size(); at++) {
-        // one that is known ends where a launch did, and bands of another cut have other records
+        // a remembered epoch ends behind a whole launch, and bands of another cut have other records
         if (bound.table.forecast.is_complete()) throw std::logic_error("an epoch ended between the bands of a launch");
         shares[at].renew(*bound.table.hazards);
         bound.record(cut, cut.bands[at], shares[at]);
@@ -85,7 +85,7 @@ PyObject *launch_bands(Caller *self, PyObject *const *args, std::size_t many, Py
     const AllHeld held(shares);
     const std::int64_t before = table.number;
     nb::object handle = handle_of(bound, self->engine, before + 1, before + std::int64_t(shares.size()));
-    // a collector of cycles may have run meanwhile, and with it anything
+    // the collector of cycles may have run meanwhile, and with it any code
     if (table.number != before || !may_go(table, *cut)) return nullptr;
     if (cut->is_recorded()) {
         record_all(bound, *cut, shares);

@@ -1,6 +1,6 @@
-// Binding the arguments of a kernel for Python: what the driver takes, and the bytes that are touched.
+// Binds the arguments of a kernel for Python: what the driver takes, and the bytes that are touched.
 
-// Long because: what is said of a parameter, bound of an argument, and told to Python are one table.
+// Long because: the description of a parameter, the binding of its argument, and the record for Python belong together.
 
 #include "launch/binder.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t MOST_KEPT = 4096;  // launches whose outcome is kept
 
-// A named tuple of Python's, made without the call that its constructor is.
+// Makes a named tuple without a call of its constructor in Python.
 nb::object record(nb::handle type, const nb::tuple &fields) {
     const nb::tuple given = nb::make_tuple(fields);
     nb::object made = nb::steal(
@@ -81,14 +81,14 @@ std::vector<Parameter> parameters_of(nb::handle given) {
     return made;
 }
 
-// An argument of a launch, as the driver takes it.
+// An argument of a launch in the form for the driver.
 struct Argument {
-    nb::object driven, spans;  // what it touches, where it is memory
-    bool is_placed = false;    // it is one piece, and begins where that does
+    nb::object driven, spans;  // `spans`: of memory, what it touches
+    bool is_placed = false;    // it is one span, and begins with its first byte
     bool is_value = false;
 };
 
-// False where an argument is not plain.
+// Takes an argument. False: it is not plain.
 bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual, Argument &taken) {
     View *view = view_of(value);
     if (view && one.code == 'P' && view->home == home.ptr()) {
@@ -149,7 +149,7 @@ Binder::Known *Binder::reach(const access::Launched &launch, bool always) {
     return &known.emplace(launch, Known{run(launch), {}}).first->second;
 }
 
-// Raises where there are no such sizes.
+// Returns what the outline may ask about. Raises if these are no sizes of a launch.
 access::Launched Binder::launched(nb::handle global, nb::handle local, nb::handle offset, nb::handle values,
                                   nb::handle groups) const {
     Sizes sizes, start{};
@@ -191,7 +191,7 @@ nb::object Binder::access_of(const access::Outcome &outcome, const Views &views)
     return new_access(reads, writes);
 }
 
-// `spans`: of each parameter; null where it is no memory.
+// Returns the access to whole views. `spans`: of each parameter; null: it is no memory.
 nb::object Binder::whole_of(const std::vector<nb::object> &spans) const {
     nb::list reads, writes;
     for (std::size_t index = 0; index < spans.size() && !is_everything; index++) {
@@ -205,7 +205,8 @@ nb::object Binder::whole_of(const std::vector<nb::object> &spans) const {
     return new_access(reads, writes);
 }
 
-// Null where nobody knows. While spans are made for Python, other threads may come, and forget what is kept.
+// Returns the narrowed access. Null: it is unknown. While spans are made for Python, other threads may forget what is
+// kept.
 nb::object Binder::narrowed(const access::Launched &launch, const Views &views) {
     Known *found = reach(launch);
     if (!found) return {};
@@ -271,7 +272,7 @@ nb::dict Binder::reached(nb::handle global, nb::handle local, nb::handle offset,
     return dict_of(found);
 }
 
-// The spans of an access that has one for each parameter in memory; nothing where it has not.
+// Returns the spans of an access that has one for each parameter in memory. None: it has not.
 std::optional<Binder::Views> Binder::views_of(nb::handle access) const {
     const Items reads(nb::object(access[0]).ptr()), writes(nb::object(access[1]).ptr());
     auto read = reads.begin(), written = writes.begin();
@@ -290,7 +291,7 @@ nb::list Binder::outcomes(nb::handle access) {
     static const nb::handle type = class_of("acs_cl.access.binder", "Outcome");
     const std::optional<Views> whole = views_of(access);
     nb::list made;
-    const std::map<access::Launched, Known> now = known;  // other threads may come meanwhile
+    const std::map<access::Launched, Known> now = known;  // other threads may change it meanwhile
     for (const auto &[launch, one] : now) {
         std::optional<Views> of;
         for (const auto &[views, kept] : one.accesses)

@@ -1,8 +1,7 @@
-// The binder of a kernel: what its parameters are, and which bytes its launches reach by them.
+// The binder of a kernel: its parameters, and the bytes that its launches reach through them.
 //
-// Launches of the core's own keep that for their arrays (launch/reach.hpp). Whoever has to see a launch in
-// Python gets it as a record (acs_cl/access/binder.py). Either way a body is run once for the same sizes and
-// numbers.
+// For launches of the core, launch/reach.hpp applies that to their arrays. Python gets a record
+// (acs_cl/access/binder.py). In both cases an outline runs once for the same sizes and numbers.
 
 #pragma once
 
@@ -18,7 +17,7 @@
 
 namespace acs_cl {
 
-// What an outline may ask for of a launch with these sizes.
+// Returns what an outline may ask about a launch with these sizes.
 inline access::Launched launched_of(const Sizes &sizes) {
     access::Launched launch;
     launch.axes = sizes[0];
@@ -36,7 +35,7 @@ public:
     // What launches of the same sizes and numbers reach.
     struct Known {
         access::Outcome reached;
-        std::map<Views, nb::object> accesses;  // what some of them touch; null where nobody has asked
+        std::map<Views, nb::object> accesses;  // of some of them; null if nobody has asked
 
         nb::object &access(Views &&views) {
             constexpr std::size_t MOST = 4096;
@@ -45,9 +44,9 @@ public:
         }
     };
 
-    // `given`: code, mode and bytes of each parameter. `functions`: of the outline, None where launches touch
-    // all of their views. `needed`: the parameters whose numbers matter there; `group`: what the kernel asks
-    // for; `more`: what it writes besides, `everything`: in place of all that.
+    // `given`: code, mode and size of each parameter. `functions`: those of the outline; None: launches touch all of
+    // their views. `needed`: parameters whose numbers matter to the outline. `group`: the group size that the kernel
+    // asks for. `more`: other spans that it writes. `everything`: it touches only those.
     Binder(nb::handle given, nb::handle functions, std::vector<std::uint16_t> needed, nb::handle group,
            nb::tuple more, bool everything);
 
@@ -57,24 +56,25 @@ public:
         return found == outcome.end() ? untouched : found->second;
     }
 
-    // Null where these are new, and too many others were run, but not `always`. It stands until the next call.
+    // Runs the outline, unless the result is known. Null: too many others were run. `always`: in that case, too. Valid
+    // until the next call.
     Known *reach(const access::Launched &launch, bool always = false);
 
-    // What a part of a launch reaches, which is not kept; nothing where too many others were run.
+    // Returns what a part of a launch reaches, and does not keep it. None: too many others were run.
     std::optional<access::Outcome> reach_part(const access::Launched &part) {
         return most >= 0 && runs() >= most ? std::nullopt : std::optional(run(part));
     }
 
-    // Arguments as the driver takes them, and what they touch: a `Bound`, or None where one is not plain.
-    // `are_usual`: none is as the program gave it; see `usual` in acs_cl/kernel.py.
+    // Returns a `Bound`: arguments for the driver, and what they touch. None: one is not plain. `are_usual`: all were
+    // prepared by `usual` in acs_cl/kernel.py.
     nb::object bind(nb::handle home, nb::handle global, nb::handle local, nb::handle offset, nb::handle args,
                     bool are_usual, bool narrows);
-    // What any box of groups touches of these views, or all of them where no groups are named.
+    // Returns what a box of groups touches of these views. No groups: all of them.
     nb::object touched(nb::handle views, nb::handle numbers, nb::handle global, nb::handle local,
                        nb::handle offset, nb::handle groups);
     nb::dict reached(nb::handle global, nb::handle local, nb::handle offset, nb::handle numbers,
                      nb::handle groups);
-    // What launches that have this access were made of.
+    // Returns the sizes, numbers and views of launches that have this access.
     nb::list outcomes(nb::handle access);
 
     std::int64_t runs() const { return outline ? outline->runs() : 0; }
@@ -82,7 +82,7 @@ public:
     const std::vector<Parameter> parameters;
     std::vector<std::uint16_t> numbers;
     bool has_ranges = false;
-    std::int64_t most = -1;  // runs, after which launches touch all of their views; below 0: any number
+    std::int64_t most = -1;  // runs of the outline, after which launches touch all of their views; below 0: no limit
 
 private:
     access::Outcome run(access::Launched launch);
@@ -93,7 +93,7 @@ private:
                               nb::handle groups) const;
     std::optional<Views> views_of(nb::handle access) const;
 
-    std::optional<access::Outline> outline;  // none, too, where it is nested too deeply
+    std::optional<access::Outline> outline;  // none, too, if it is nested too deeply
     std::optional<access::Launched::Three> group;
     nb::tuple more;
     bool is_everything;

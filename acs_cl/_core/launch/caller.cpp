@@ -10,7 +10,7 @@ namespace {
 
 PyObject *call_name, *when_name, *bands_name;
 
-// Whether all arguments of a launch are plain.
+// Binds all arguments of a launch. False: one is not plain.
 bool bind(Bound &bound, PyObject *const *args, PyObject *when, bool in_epoch) {
     if (!bound.start(in_epoch)) return false;
     for (std::size_t at = 0; at < bound.plan.parameters.size(); at++)
@@ -18,9 +18,9 @@ bool bind(Bound &bound, PyObject *const *args, PyObject *when, bool in_epoch) {
     return bound.finish(when);
 }
 
-// A plain launch; null without an error where it is not one, and nothing has changed. `kept`: no lane took
-// it, and it is in the table; the lock is still taken, or another thread would see a launch that nobody
-// goes on with.
+// Makes a plain launch, and returns its handle. Null without an error: it is not plain, and nothing has changed.
+// `kept`: no lane took it, and it is in the table. The lock is still held then, since no other thread may see a launch
+// that is not handled yet.
 PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject *when, bool &kept) {
     Bound bound(*self->plan, self->engine);
     Table &table = bound.table;
@@ -69,7 +69,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
             PyErr_SetString(PyExc_RuntimeError, error.what());
             return nullptr;
         }
-        // nothing is on this stack that has to be let go, should the interpreter end
+        // nothing on this stack needs a destructor, in case the interpreter ends
         if (kept) {
             Lock *lock = table->lock;  // of the engine, which the kernel holds
             const std::int64_t number = reinterpret_cast<Handle *>(handle)->number;

@@ -1,5 +1,5 @@
-// Kernels as they are called: a type of Python's own kind, so that a call finds no descriptor and no
-// tuple on its way. What is not plain goes to `_call` of the class in Python that inherits from it.
+// Calls of kernels. The type is one of Python's own kind, so that a call needs no descriptor and no tuple. Calls that
+// are not plain go to `_call` of the Python class that inherits from it.
 
 #pragma once
 
@@ -19,11 +19,11 @@ struct Caller {
     void forget() { LaunchPlan::forget(std::exchange(plan, nullptr)); }
 };
 
-// Raises where an object is no kernel.
+// Returns a kernel. Raises if the object is none.
 Caller *caller(nb::handle object);
 
-// Binds the arguments of a launch, and makes it: as a task of the open epoch, whose record is bound in its
-// place, or on a lane. Nothing has changed where a step says false, but for the last one.
+// Binds the arguments of a launch, and makes it: as a task of the open epoch, whose arguments go right into its record,
+// or on a lane. If a step returns false, nothing has changed, except for the last step.
 class Bound {
 public:
     LaunchPlan &plan;
@@ -35,22 +35,21 @@ public:
     Bound(LaunchPlan &of, PyObject *engine)
         : plan(of), table(*of.table), home{engine, *table.hazards}, use_(of) {}
 
-    // Whether launches of these sizes are known. `decides`: with `when=`.
+    // Begins with the sizes. False: launches of these sizes are unknown. `decides`: with `when=`.
     bool begin(PyObject *global, PyObject *local, bool decides) {
         kernel_ = decides ? plan.lanes.gated : plan.lanes.kernel;
         object_ = decides ? plan.lanes.gated_object : plan.lanes.kernel_object;
         decides_ = decides;
         return begin(global, local);
     }
-    // The same for a kernel of PyOpenCL's, which has its arguments already: launches are of `object`, as queues
-    // take it.
+    // Does the same for a PyOpenCL kernel, which has its arguments already. `object`: the kernel for queues.
     bool begin(PyObject *global, PyObject *local, QueueKernel *kernel, PyObject *object) {
         kernel_ = kernel;
         object_ = object;
         are_views_ = false;
         return begin(global, local);
     }
-    // Whether it may be a task now: of the open epoch, or of one that is opened for it where it lives.
+    // Whether it may be a task now: of the open epoch, or of one that is opened for its own scheduler.
     bool may_record() {
         if (size_->heads.empty()) return false;
         head_ = size_->in(table.scheduler.ptr());
@@ -60,11 +59,11 @@ public:
         return head_ && table.takes_more();
     }
     bool may_enqueue() const {
-        return plan.is_current() && kernel_ && plan.lanes.stay.lasts(table);
+        return plan.is_current() && kernel_ && plan.lanes.lease.lasts(table);
     }
     bool is_on_lanes() const { return size_->on_lanes && may_enqueue(); }
 
-    // Before the arguments of each launch; false where its sizes are not known any more.
+    // Starts a launch, before its arguments. False: its sizes are no longer known.
     bool start(bool in_epoch) {
         touched = Touched();
         bytes_ = own_;
@@ -82,7 +81,7 @@ public:
         return true;
     }
 
-    // The same for a launch in bands, whose records get their arguments when all are there.
+    // Does the same for a launch in bands, whose records get all arguments at the end.
     bool start(const CutPlan &cut) {
         start(false);
         in_epoch_ = cut.is_recorded();
@@ -98,18 +97,19 @@ public:
         if (parameter.code != 'L') return acs_cl::take(parameter, value, home, bytes_, touched);
         return in_epoch_ ? arena_.take(parameter, value, bytes_) : Py_TYPE(value) == local_type;
     }
-    // The bytes of all arguments of a kernel of PyOpenCL's, at their places.
+    // Takes the bytes of all arguments of a PyOpenCL kernel, in their places.
     void take_bytes(const std::string &bytes) { std::memcpy(own_ + HEAD_BYTES, bytes.data(), bytes.size()); }
-    // Its memory or the like. `node`: what it touches, null for none; `is_placed`: the argument begins there.
+    // Takes an object of the driver, such as memory. `node`: what it touches, or null. `is_placed`: its first byte is
+    // known.
     void take_object(std::size_t at, PyObject *object, Node *node, bool is_placed) {
         args[at] = object;
         if (node) touched.add(node, plan.parameters[at].read, plan.parameters[at].written);
         is_narrow_ &= node && is_placed;
     }
-    // Where the bytes of a number go.
+    // Returns the place for the bytes of a number.
     char *place_of(std::size_t at) { return bytes_ + plan.parameters[at].at; }
 
-    // All arguments are there, and `when`, if it decides.
+    // Ends the arguments. `when` is there if it decides.
     bool finish(PyObject *when) {
         if (is_narrow_) plan.narrow(*size_, sizes_, bytes_, touched);
         if (!decides_) return true;
@@ -117,7 +117,7 @@ public:
                          : flag_.take(when, home, plan.lanes.by_address, touched);
     }
 
-    // Into the hazards, and into the open epoch.
+    // Enters the launch into the hazards and the open epoch.
     void record() const {
         const Head &head = *head_;
         const std::string_view blob{bytes_ + HEAD_BYTES, plan.epoch->blob_bytes};
@@ -127,16 +127,16 @@ public:
                      plan.name.ptr(), plan.epoch->addresses);
     }
 
-    // How launches of these sizes are cut where `bands=` says so, None: by default. Null: nobody knows.
+    // Returns how launches of these sizes are cut for `said`, the value of `bands=`. None: the default. Null: unknown.
     template <typename MayGo>
     std::shared_ptr<CutPlan> cut(PyObject *said, MayGo &&may_go) const { return size_->cuts.find(said, may_go); }
 
-    // What each band touches, once all arguments are there.
+    // Finds what each band touches, once all arguments are there. False: as for the plan.
     bool share_out(CutPlan &cut, std::vector<Touched> &shares) const {
         return plan.share_out(cut, bytes_, touched, shares);
     }
 
-    // A band into the hazards, and into the open epoch.
+    // Enters a band into the hazards and the open epoch.
     void record(const CutPlan &cut, const BandPlan &band, const Touched &own) const {
         const std::string_view blob{own_ + HEAD_BYTES, plan.epoch->blob_bytes};
         const std::string_view shape = cut.shape ? std::string_view(*cut.shape) : "";
@@ -146,24 +146,24 @@ public:
                      plan.epoch->addresses);
     }
 
-    // Gives the arguments to the driver's kernel: with the runtime's lock, so that the driver may be
-    // waited for without the GIL.
+    // Sets the arguments of the driver's kernel. The caller has the runtime's lock, so that the GIL may be given away
+    // while the driver makes it wait.
     bool set() const {
         return plan.set(kernel_, bytes_, args, are_views_) && (!decides_ || plan.set(flag_));
     }
 
-    // Into the hazards, and to a lane. False: no lane took it, and it is in the table.
+    // Enters the launch into the hazards, and sends it to a lane. False: no lane took it, and it is in the table.
     bool enqueue() {
         ToLanes &lanes = plan.lanes;
-        lanes.stay.use();
+        lanes.lease.use();
         return lanes.queues->launch(
-            touched, kernel_, sizes_, nullptr, plan.name.ptr(), lanes.stay.reason, [&] {
+            touched, kernel_, sizes_, nullptr, plan.name.ptr(), lanes.lease.reason, [&] {
                 return plan.command(object_, global_, local_, bytes_, args, are_views_,
                                     decides_ ? &flag_ : nullptr, nb::none());
             });
     }
 
-    // The same of a band. Those before it are on their way, so that it is in the table whatever has happened.
+    // Does the same for a band. The bands before it are under way, so it gets into the table whatever happens.
     bool enqueue(const CutPlan &cut, const BandPlan &band, const Touched &own) {
         QueueKernel *kernel = band.has_offset() ? cut.kernel : kernel_;
         const nb::handle object = band.has_offset() ? nb::handle(cut.kernel_object) : object_;
@@ -197,8 +197,8 @@ private:
     char *bytes_ = nullptr, own_[HEAD_BYTES + MOST_BLOB];
 };
 
-// All bands of a launch as `asked`, None: by default; `made` of them. Null without an error where the core can't make
-// them by itself, and nothing has changed.
+// Launches all bands of a launch, and returns a handle; `made` of them. `asked`: the value of `bands=`, None: the
+// default. Null without an error: the core cannot make them by itself, and nothing has changed.
 PyObject *launch_bands(Caller *self, PyObject *const *args, std::size_t many, PyObject *asked, std::size_t &made);
 
 void add_caller(nb::module_ &module);

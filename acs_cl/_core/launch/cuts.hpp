@@ -1,5 +1,5 @@
-// How launches of one size are cut into bands (docs/design/bands.md), as far as the core makes these by itself.
-// acs_cl/plans.py tells it of launches that went in bands before.
+// How the core cuts launches of one size into bands (docs/design/bands.md). acs_cl/plans.py tells it about launches
+// that went in bands before.
 
 #pragma once
 
@@ -19,15 +19,15 @@
 
 namespace acs_cl {
 
-constexpr std::size_t MOST_CUTS = 16;          // of launches of one size
-constexpr std::size_t MOST_BAND_NUMBERS = 64;  // for which it is kept what a band reaches
+constexpr std::size_t MOST_CUTS = 16;          // for launches of one size
+constexpr std::size_t MOST_BAND_NUMBERS = 64;  // different numbers for which the reach of a band is kept
 
-// Some groups of a launch, which are a launch of their own: on a lane one with an offset, in the scheduler some of
-// the tiles.
+// Some groups of a launch that are a launch of their own: one with an offset on a lane, or some of the tiles in the
+// scheduler.
 struct BandPlan {
-    std::vector<access::Launched> boxes;  // which groups, without the launch's numbers
+    std::vector<access::Launched> boxes;  // its groups, without the launch's numbers
     Sizes sizes{};
-    std::array<std::size_t, 4> offset{};  // how many numbers there are comes first
+    std::array<std::size_t, 4> offset{};  // the number of dimensions comes first
     nb::object python_size, python_offset;
     RecordWords words{};  // no arguments
     ByBytes<Reach, MOST_BAND_NUMBERS> reaches;
@@ -35,22 +35,23 @@ struct BandPlan {
     bool has_offset() const { return offset[1] || offset[2] || offset[3]; }
 };
 
-// All of them: on lanes, or in a scheduler.
+// All bands of a launch, on lanes or in a scheduler.
 struct CutPlan {
-    nb::object asked;  // by `bands=`
+    nb::object asked;  // the value of `bands=`
     std::vector<BandPlan> bands;
 
-    nb::object kernel_object;  // for those with an offset
+    nb::object kernel_object;  // for bands with an offset
     QueueKernel *kernel = nullptr;
-    nb::object reason;  // why they are there
+    nb::object reason;  // why they go to lanes
 
     nb::object scheduler;
-    std::uint64_t arena_bytes = 0;  // of local memory that there is
+    std::uint64_t arena_bytes = 0;  // all local memory
     std::optional<std::string> shape;
 
     bool is_recorded() const { return scheduler.is_valid(); }
 
-    // Whether that is what `bands=` says. Only types that are known are compared, which run no code of the program's.
+    // Whether it is for this value of `bands=`. Only values of the same type are compared, which runs no code of the
+    // program.
     bool is_for(PyObject *said) const {
         if (said == asked.ptr()) return true;
         if (Py_TYPE(said) != Py_TYPE(asked.ptr())) return false;
@@ -60,10 +61,10 @@ struct CutPlan {
     }
 };
 
-// Those that are known of launches of one size.
+// The known cuts of launches of one size.
 class CutPlans {
 public:
-    // The first one as asked that may go now, in a scheduler rather than on lanes; null: none.
+    // Returns the first one for a value of `bands=` that may go now, in a scheduler rather than on lanes. Null: none.
     template <typename MayGo>
     std::shared_ptr<CutPlan> find(PyObject *asked, MayGo &&may_go) const {
         const std::vector<std::shared_ptr<CutPlan>> all = all_;  // a scheduler may be opened for one

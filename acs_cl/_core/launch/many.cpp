@@ -1,4 +1,4 @@
-// Many launches of a kernel by one call: acs_cl/graph/many.py says when.
+// Many launches of a kernel by one call; see acs_cl/graph/many.py.
 
 #include <list>
 #include <optional>
@@ -15,8 +15,7 @@ namespace {
 
 constexpr Py_ssize_t ARRAYS_AHEAD = 8, NODES_AHEAD = 4;
 
-// What a parameter is in each of many launches: one value, the items of a sequence, or the numbers
-// of a buffer.
+// A parameter of many launches: one value, the items of a sequence, or the numbers of a buffer.
 class Column {
 public:
     Column(nb::handle values, bool is_each, const Parameter &parameter) : same_(values.ptr()) {
@@ -190,11 +189,11 @@ private:
     std::vector<Touch> all_;
 };
 
-// What the parameters are in each of many launches, and what decides; nothing where these are not as many.
+// All parameters of many launches, and the words that decide about them.
 class Columns {
 public:
-    // `columns`: for each parameter its values, and whether they are one for each launch; `when`: the same
-    // of what decides, or None.
+    // `columns`: for each parameter its values, and whether there is one for each launch. `when`: the same for the
+    // words that decide, or None.
     Columns(nb::list columns, nb::handle when, const std::vector<Parameter> &parameters,
             Py_ssize_t many) {
         is_whole_ = columns.size() == parameters.size();
@@ -208,6 +207,7 @@ public:
         is_whole_ = flags_->has(many);
     }
 
+    // Whether there are as many values as launches.
     bool is_whole() const { return is_whole_; }
     bool decide() const { return flags_.has_value(); }
     // Returns null if the sequence has become shorter.
@@ -221,8 +221,8 @@ private:
     bool is_whole_ = false;
 };
 
-// As far as they are plain and nobody has to look, launches `first` and those after it: in the open epoch,
-// or on lanes.
+// Makes launches from `first` on, in the open epoch or on lanes. Stops at one that is not plain, and when Python has to
+// look.
 void launch_some(Caller *self, nb::handle global, nb::handle local, const Columns &taken,
                  Py_ssize_t first, Py_ssize_t many, Touches &made) {
     Bound bound(*self->plan, self->engine);
@@ -235,7 +235,7 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
         if (!bound.is_on_lanes() || !table.is_plain() || !table.lock->try_take()) return;
         lock.emplace(table.lock);
     }
-    std::vector<nb::object> held(in_epoch ? 0 : plan.parameters.size() + 1);  // without the GIL
+    std::vector<nb::object> held(in_epoch ? 0 : plan.parameters.size() + 1);  // while the GIL is given away
     for (Py_ssize_t at = first; at < many; at++) {
         if (in_epoch ? !table.has_room() : !(table.may_go_on() && bound.may_enqueue())) return;
         if (made.many && (in_epoch ? table.is_due() : table.should_look())) return;
@@ -257,7 +257,7 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
         const Holding holding(bound.touched);
         const bool is_on_lane = bound.enqueue();
         if (!is_on_lane && !completed(self->engine, nullptr, table.number)) {
-            const nb::python_error error;  // which takes it
+            const nb::python_error error;  // takes the error
             made.error = nb::borrow(error.value());
             return;
         }
@@ -267,7 +267,7 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
     }
 }
 
-// What a call takes in one place: one value for all launches, or a sequence.
+// An argument of the call: one value for all launches, or a sequence.
 struct Each {
     nb::object value;
     bool is_each;
@@ -280,7 +280,7 @@ struct Each {
     }
 };
 
-// Launch `at`, as a call.
+// Makes launch `at` by a call of the kernel.
 nb::object launch_one(nb::handle kernel, const std::vector<Each> &given, nb::handle names, Py_ssize_t at) {
     std::vector<nb::object> held;
     std::vector<PyObject *> args;
@@ -291,9 +291,9 @@ nb::object launch_one(nb::handle kernel, const std::vector<Each> &given, nb::han
     return handle;
 }
 
-// All launches, in order; see acs_cl/graph/many.py. `sizes` and `columns`: of each value whether it is one for
-// each launch; `keywords`: the same by name. What they are (`Touches` of those that were plain, handles of all
-// others), how many, and what the next one was refused for, or None.
+// Makes all launches, in order. `sizes` and `columns`: values, and whether each launch has its own. `keywords`: the
+// same by name. Returns `Touches` of plain launches and handles of the others, how many launches there are, and the
+// error of the next one, or None.
 nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::dict keywords, Py_ssize_t many) {
     Caller *self = caller(kernel);
     std::vector<Each> given;
@@ -316,7 +316,7 @@ nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::d
                     taken.emplace(columns, when, self->plan->parameters, many);
                 }
                 auto made = std::make_unique<Touches>();
-                // PyObject_GetBuffer and the like may have run code
+                // PyObject_GetBuffer and others may have run any code
                 if (self->plan && self->plan->place == plan)
                     launch_some(self, given[0].value, given[1].value, *taken, at, many, *made);
                 at += made->many;
@@ -333,7 +333,7 @@ nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::d
         }
     } catch (const nb::python_error &error) {
         return nb::make_tuple(parts, at, error.value());
-    } catch (const PythonError &) {  // which is set
+    } catch (const PythonError &) {  // the error is set
         const nb::python_error error;
         return nb::make_tuple(parts, at, error.value());
     }

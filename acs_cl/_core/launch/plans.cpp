@@ -1,4 +1,4 @@
-// What Python says of kernels: acs_cl/plans.py says when.
+// Takes launch plans from Python; see acs_cl/plans.py.
 
 #include <memory>
 
@@ -11,8 +11,8 @@ namespace acs_cl {
 
 namespace {
 
-// The classes of handles, of those of launches in bands, of arrays and local memory, the types of numbers, and those of
-// arrays that decide, for as long as the process lives.
+// Takes the classes of handles, of handles of launches in bands, of arrays and of local memory, the types of numbers,
+// and the element types of arrays that may decide. They live as long as the process.
 void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle local, nb::handle numbers,
          nb::handle flags) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
@@ -24,16 +24,14 @@ void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle 
     for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());
 }
 
-// Launches of `kernel` have parameters of some codes, modes and lengths, each with its place in a record.
-// `binder`: the kernel's, which tells which bytes they reach.
-// `lanes`: the queues, the kernel as they take it, and whether by address. `record`: where a scheduler has
-// the kernel, how many bytes the arguments take there, and how much local memory the kernel has of its own; nothing
-// where these do not go into records.
+// Makes the plan of a kernel. `parameters`: code, mode, size, and place in a record of each. `binder`: tells which
+// bytes launches reach. `lanes`: the queues, the kernel for them, and whether arrays are addresses there. `record`: for
+// a kernel in a scheduler, the bytes of its arguments and its local memory; empty if its arguments fit no record.
 void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle parameters, nb::handle binder,
           nb::handle lanes, nb::handle record) {
     Caller *self = caller(kernel);
     auto made = std::make_unique<LaunchPlan>(table, std::move(name));
-    std::size_t end = 0;  // of a record; 0: one is behind the other
+    std::size_t end = 0;  // of a record; 0: no record, arguments are one behind the other
     made->knows_records = !record.is_none();
     if (made->knows_records && nb::len(record)) {
         const auto blob_bytes = nb::cast<std::size_t>(record[0]);
@@ -88,10 +86,9 @@ std::optional<std::string> shape_of(const nb::object &given) {
     return std::string(shape.c_str(), shape.size());
 }
 
-// A size that its launches may have. `heads`: of each scheduler that takes such launches, the one where they live
-// first, itself, its local memory, what records begin with, and their shape. `stay`: how many launches, up to which number, go to lanes before Python decides again, and
-// for which reason, if that is asked for.
-void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle heads, nb::handle stay) {
+// Learns a size of launches. `heads`: for each scheduler that takes them, and for their own one first, the scheduler,
+// its local memory, the head of their records, and their shape. `lease`: the fields of a `Lease`, or None.
+void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle heads, nb::handle lease) {
     LaunchPlan *plan = caller(kernel)->plan;
     Sizes sizes;
     if (!plan || !take_sizes(global.ptr(), local.ptr(), sizes)) return;
@@ -106,15 +103,15 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle he
         head.words = words;
         if (auto shape = shape_of(nb::object(one[3]))) head.shape = std::move(shape);
     }
-    if (stay.is_none()) return;
+    if (lease.is_none()) return;
     size.on_lanes = true;
-    plan->lanes.stay = {nb::cast<std::int64_t>(stay[0]), nb::cast<std::int64_t>(stay[1]),
-                        nb::object(stay[2])};
+    plan->lanes.lease = {nb::cast<std::int64_t>(lease[0]), nb::cast<std::int64_t>(lease[1]),
+                         nb::object(lease[2])};
 }
 
-// How launches of a size are cut where `bands=` is `asked`, None: by default. `bands`: of each its groups, as boxes of
-// groups of `unit` work-items, and on lanes its size and offset, else the head of its record. `lanes`: the kernel of
-// those with an offset, and why they are there; `record`: the scheduler, its local memory, and the shape.
+// Learns how launches of a size are cut for `asked`, the value of `bands=`. None: the default. `bands`: of each, boxes
+// of its groups, which have `unit` work-items; then its size and offset on lanes, or the head of its record. `lanes`:
+// the kernel of bands with an offset, and why they go there. `record`: the scheduler, its local memory, and the shape.
 void learn_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::object asked, nb::handle unit,
                  nb::handle bands, nb::handle lanes, nb::handle record) {
     LaunchPlan *plan = caller(kernel)->plan;
@@ -158,7 +155,7 @@ void learn_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obj
     plan->is_cut = true;
 }
 
-// The variant of a kernel that takes what decides behind its other parameters.
+// Learns the form of a kernel for `when=`, which takes the word that decides behind its other parameters.
 void learn_gate(nb::handle kernel, nb::object variant) {
     LaunchPlan *plan = caller(kernel)->plan;
     if (!plan || plan->lanes.gated_object.is(variant)) return;
@@ -174,7 +171,7 @@ void add_plans(nb::module_ &module) {
                nb::arg("parameters"), nb::arg("binder"), nb::arg("lanes").none(),
                nb::arg("record").none());
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
-               nb::arg("local_size").none(), nb::arg("heads"), nb::arg("stay").none());
+               nb::arg("local_size").none(), nb::arg("heads"), nb::arg("lease").none());
     module.def("learn_bands", learn_bands, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
                nb::arg("asked").none(), nb::arg("unit"), nb::arg("bands"), nb::arg("lanes").none(),
                nb::arg("record").none());

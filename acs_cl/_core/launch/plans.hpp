@@ -1,5 +1,5 @@
-// What is known of a kernel whose launches the core makes: its parameters, which bytes it reaches, and
-// where launches of it may go. acs_cl/plans.py makes it.
+// The launch plan of a kernel: its parameters, the bytes that it reaches, and where its launches may go.
+// acs_cl/plans.py makes it.
 
 #pragma once
 
@@ -25,8 +25,8 @@ namespace acs_cl {
 constexpr std::size_t MOST_SIZES = 4096, MOST_PARAMETERS = 64;
 constexpr std::size_t MOST_BLOB = 1024;  // as epochs.MOST_ARGS_BYTES
 
-// What is known of a kernel. While the GIL is given up, or Python is called, others may put another one
-// in its place, or take it away: then it goes with its last use.
+// A thing that may be replaced or forgotten while it is in use: when the GIL is given away, or Python is called. It
+// then goes with its last use.
 template <typename What>
 class Forgettable {
 public:
@@ -51,7 +51,7 @@ private:
     bool is_forgotten_ = false;
 };
 
-// Things that are known of some sizes; the last ones that were asked for are found at once.
+// Values by the sizes of launches. The sizes of the last request are found at once.
 template <typename Value>
 class BySizes {
 public:
@@ -63,7 +63,7 @@ public:
         return last_ ? &last_->second : nullptr;
     }
 
-    // The value of these sizes, new or not.
+    // Returns the value of these sizes, and makes one if needed.
     Value &make(const Sizes &sizes) {
         if (known_.size() >= MOST_SIZES) {
             last_ = nullptr;
@@ -77,28 +77,28 @@ private:
     std::pair<const Sizes, Value> *last_ = nullptr;
 };
 
-// What records of one size have in common in one scheduler; no arguments.
+// The part that records of one size share in one scheduler, without arguments.
 struct Head {
     nb::object scheduler;
-    std::uint64_t arena_bytes = 0;  // of local memory that there is
+    std::uint64_t arena_bytes = 0;  // all local memory
     RecordWords words{};
     std::optional<std::string> shape;
 };
 
 // How long launches go to lanes before Python decides again.
-struct Stay {
-    std::int64_t left = -1;  // launches until then; below 0: all
-    std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
+struct Lease {
+    std::int64_t launches = -1;  // how many more; below 0: no limit
+    std::int64_t last = 0;       // the last launch of the lease; 0: no limit
     nb::object reason;
 
-    bool lasts(const Table &table) const { return left && !(until && table.number >= until); }
-    void use() { left -= left > 0; }
+    bool lasts(const Table &table) const { return launches && !(last && table.number >= last); }
+    void use() { launches -= launches > 0; }
 };
 
-// What launches of one size are.
+// Launches of one size.
 struct Sized {
-    std::list<Head> heads;  // in schedulers that take them: the first one is where they live
-    bool on_lanes = false;  // whether lanes do
+    std::list<Head> heads;  // one for each scheduler that takes them; their own scheduler comes first
+    bool on_lanes = false;  // lanes take them
     CutPlans cuts;
     Reaches reaches;
 
@@ -107,7 +107,7 @@ struct Sized {
             if (one.scheduler.ptr() == scheduler) return &one;
         return nullptr;
     }
-    // New or not, and the first one where it is at home there.
+    // Returns the head for a scheduler, and makes one if needed. `is_home`: that is their own scheduler.
     Head &make(nb::object scheduler, bool is_home) {
         auto found = std::find_if(heads.begin(), heads.end(),
                                   [&](const Head &one) { return one.scheduler.is(scheduler); });
@@ -115,7 +115,7 @@ struct Sized {
             found = heads.emplace(heads.end());
             found->scheduler = std::move(scheduler);
         }
-        if (is_home) heads.splice(heads.begin(), heads, found);  // which moves no head
+        if (is_home) heads.splice(heads.begin(), heads, found);  // this moves no head in memory
         return *found;
     }
 };
@@ -123,35 +123,35 @@ struct Sized {
 // What records of a kernel have in common in all schedulers.
 struct ToEpoch {
     std::size_t blob_bytes;     // of all arguments
-    std::uint64_t local_bytes;  // of local memory of its own
+    std::uint64_t local_bytes;  // local memory of the kernel itself
     Addresses addresses;
 };
 
-// The lanes of a host backend: what enqueues the kernel there, as it is and as the variant for `when=`.
+// What a kernel needs on lanes: their queues, the kernel itself, and its form for `when=`.
 struct ToLanes {
-    Queues *queues = nullptr;  // which the caller holds
+    Queues *queues = nullptr;  // the kernel holds it
     nb::object kernel_object, gated_object;
     QueueKernel *kernel = nullptr, *gated = nullptr;
     bool by_address = false;
-    Stay stay;
+    Lease lease;
 };
 
-// All of that. Arguments are bound the same way for both: each has its place among bytes, which is that
-// of a record where a scheduler has the kernel.
+// The launch plan. Arguments are bound in one way for epochs and for lanes: each has a place among bytes. If a
+// scheduler has the kernel, that is its place in a record.
 struct LaunchPlan : Forgettable<LaunchPlan> {
-    // Itself until it goes: for those that hold neither it nor its kernel.
+    // Points to the plan until that is gone, for those that hold neither the plan nor its kernel.
     const std::shared_ptr<LaunchPlan *> place = std::make_shared<LaunchPlan *>(this);
     nb::object name;
-    Table *table;  // which the caller holds
+    Table *table;  // the kernel holds it
     std::uint64_t generation;
     std::vector<Parameter> parameters;
     std::size_t end = HEAD_BYTES;  // of the arguments' bytes
     nb::object binder_object;
-    Binder *binder = nullptr;  // that it is, where that knows which bytes launches reach
+    Binder *binder = nullptr;  // the kernel's binder, if it knows which bytes launches reach
     std::optional<ToEpoch> epoch;
     bool knows_records = false;  // a scheduler has the kernel
     ToLanes lanes;
-    bool is_cut = false;  // some launches are
+    bool is_cut = false;  // some launches go in bands
     BySizes<Sized> sizes;
 
     LaunchPlan(nb::handle with, nb::object called)
@@ -160,7 +160,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
 
     bool is_current() const { return !is_forgotten() && generation == table->generation; }
 
-    // Sizes of a launch. Loops give the very tuples of the launch before, which nobody can change.
+    // Takes the sizes of a launch. A loop often gives the same tuples as before, which nobody can change.
     bool take_sizes(PyObject *global, PyObject *local, Sizes &to) {
         if (global == given_[0].ptr() && local == given_[1].ptr()) return to = given_sizes_, true;
         if (!acs_cl::take_sizes(global, local, to)) return false;
@@ -169,10 +169,10 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return true;
     }
 
-    // A launch for a lane went through Python. If a scheduler has it after all, the next one goes there as well, and
-    // the plan learns of that.
+    // Ends the lease if a launch that no lane took went to a scheduler. The next one then goes through Python, too,
+    // from which the plan learns about the scheduler.
     void is_back(std::int64_t launch) {
-        if (table->epoch(launch)) lanes.stay.left = 0;
+        if (table->epoch(launch)) lanes.lease.launches = 0;
     }
 
     bool has_local() const {
@@ -180,7 +180,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                            [](const Parameter &one) { return one.code == 'L'; });
     }
 
-    // From all of a launch's arrays to what it touches of them.
+    // Narrows whole arrays to the bytes that a launch touches.
     void narrow(Sized &size, const Sizes &sizes, const char *bytes, Touched &touched) const {
         if (!binder) return;
         char values[8 * MOST_PARAMETERS];
@@ -190,8 +190,8 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         if (reach) reach->narrow(touched, *table->hazards);
     }
 
-    // The same for each band of a launch. False where nobody knows, or two of them write the same bytes: then it
-    // stays whole.
+    // Does the same for each band of a launch. False: the bytes are unknown, or two bands write the same ones. The
+    // launch then stays whole.
     bool share_out(CutPlan &cut, const char *bytes, const Touched &touched, std::vector<Touched> &shares) const {
         if (!binder) return false;
         char values[8 * MOST_PARAMETERS];
@@ -222,7 +222,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return std::adjacent_find(written.begin(), written.end()) == written.end();
     }
 
-    // For sizes and numbers that are new; null where too many others were worked out.
+    // Makes the reach for new sizes and numbers. Null: too many others were made.
     Reach *new_reach(Sized &size, std::string_view key, const Sizes &sizes, const char *bytes,
                      const Touched &views) const {
         access::Launched launch = launched_of(sizes);
@@ -235,7 +235,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return &size.reaches.make(key, reach_of({known->reached}));
     }
 
-    // What the parts of a launch reach that have these outcomes.
+    // Returns what the parts of a launch with these outcomes reach together.
     Reach reach_of(const std::vector<access::Outcome> &outcomes) const {
         Reach made;
         for (std::size_t index = 0; index < parameters.size(); index++) {
@@ -257,7 +257,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
             launch.numbers[index] = number_of(parameters[index].code, bytes + parameters[index].at);
     }
 
-    // The numbers that ranges depend on.
+    // Returns the numbers that ranges depend on.
     std::string_view numbers(const char *bytes, char *values) const {
         std::size_t many = 0;
         for (std::uint16_t index : binder->numbers) {
@@ -268,13 +268,13 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return {values, many};
     }
 
-    // What the driver takes for an argument in memory. `are_views`: arrays stand for theirs.
+    // Returns the driver's object for an argument in memory. `are_views`: arguments are arrays.
     PyObject *driven(std::size_t at, PyObject *const *args, bool are_views) const {
         if (!are_views || parameters[at].code != 'P') return args[at];
         return reinterpret_cast<View *>(args[at])->argument;
     }
 
-    // Gives arguments to a kernel of the driver's; false where that refuses one.
+    // Sets the arguments of a driver's kernel. False: the driver refuses one.
     bool set(QueueKernel *kernel, const char *bytes, PyObject *const *args, bool are_views) const {
         const Classes &classes = lanes.queues->classes();
         for (std::size_t at = 0; at < parameters.size(); at++) {
@@ -289,7 +289,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return true;
     }
 
-    // What decides, behind the other parameters of the variant.
+    // Sets the word that decides, behind the other parameters of the form for `when=`.
     bool set(const Flag &flag) const {
         std::size_t first = parameters.size();
         bool is_set = lanes.by_address
@@ -300,7 +300,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                                          sizeof(flag.offset)});
     }
 
-    // A `commands.KernelCommand` of such a launch of `kernel`. `lane`: why it has to go to one; null for nothing.
+    // Makes a `commands.KernelCommand` of such a launch. `lane`: why it has to go to a lane; null: it need not.
     nb::object command(nb::handle kernel, PyObject *global, PyObject *local, const char *bytes, PyObject *const *args,
                        bool are_views, const Flag *flag, nb::handle offset, const nb::object &lane = {}) const {
         nb::list objects, values;

@@ -1,5 +1,5 @@
-// What launches touch of their arrays, as the binder found it (launch/binder.hpp): rectangles of bytes of each
-// argument, which depend on sizes and on some numbers, but not on which arrays come.
+// What launches touch of their arrays, from the results of the binder (launch/binder.hpp). Those are rectangles of
+// bytes of each argument. They depend on the sizes and on some numbers, but not on the arrays.
 
 #pragma once
 
@@ -20,10 +20,10 @@
 
 namespace acs_cl {
 
-constexpr std::size_t MOST_FOUND = 8192;  // launches of which the spans are kept
-constexpr std::size_t MOST_NUMBERS = 4096;
+constexpr std::size_t MOST_FOUND = 8192;    // launches whose spans are kept
+constexpr std::size_t MOST_NUMBERS = 4096;  // numbers whose reach is kept
 
-// Bytes of an argument, counted from its first one; no base. Nothing: all of them.
+// Bytes of an argument, counted from its first one. Their spans have no base. None: all bytes.
 using Part = std::optional<std::vector<Span>>;
 
 inline Part part_of(bool is_whole, const access::Rectangles &reached) {
@@ -40,7 +40,7 @@ inline void add_to(Part &some, const Part &more) {
     else if (some) some->insert(some->end(), more->begin(), more->end());
 }
 
-// A rectangle without what is outside of a view of one row.
+// Clips a rectangle to a view of one row.
 inline void clip(const Span &whole, const Span &part, std::vector<Span> &to) {
     const std::int64_t limit = whole.width, start = part.start, pitch = part.pitch, width = part.width;
     if (part.rows == 1) {
@@ -52,7 +52,7 @@ inline void clip(const Span &whole, const Span &part, std::vector<Span> &to) {
         to.push_back({whole.base, whole.start + start, pitch, part.rows, width});
         return;
     }
-    // rows that begin at 0 or later, and end in the view
+    // the rows that begin at 0 or later and end in the view
     const std::int64_t first = std::max<std::int64_t>(0, -floor_divide(start, pitch));
     const std::int64_t last = std::min(part.rows, floor_divide(limit - width - start, pitch) + 1);
     const auto row = [&](std::int64_t at) {
@@ -63,7 +63,7 @@ inline void clip(const Span &whole, const Span &part, std::vector<Span> &to) {
     if (last > first) clip(whole, {0, start + first * pitch, pitch, last - first, width}, to);
 }
 
-// Of the bytes of an argument those that are reached.
+// Returns the reached ones of an argument's bytes.
 inline std::vector<Span> cut(const Span &whole, const Part &reached) {
     if (!reached) return {whole};
     std::vector<Span> found;
@@ -73,12 +73,12 @@ inline std::vector<Span> cut(const Span &whole, const Part &reached) {
     return found;
 }
 
-// Things by the bytes of their keys; the last one is found at once. Where there are `MOST`, they may not
-// come again: all are forgotten.
+// Values by the bytes of their keys. The value of the last request is found at once. If there are `MOST`, they may
+// never be needed again, and all are forgotten.
 template <typename Value, std::size_t MOST>
 class ByBytes {
 public:
-    // Null where there is none.
+    // Returns null if there is none.
     Value *find(std::string_view key) {
         if (last_ && last_->key == key) return &last_->value;
         if (places_.empty()) return nullptr;
@@ -86,7 +86,7 @@ public:
         return place ? &(last_ = place.get())->value : nullptr;
     }
 
-    // In place of the one that there is, if there is one.
+    // Makes a value, in place of the one that may be there.
     template <typename... Of>
     Value &make(std::string_view key, Of &&...of) {
         if (2 * many_ >= places_.size()) make_room();
@@ -135,7 +135,7 @@ private:
 // What launches of one size with the same numbers touch.
 class Reach {
 public:
-    // What is read and what is written of the next argument in memory.
+    // Adds what is read and written of the next argument in memory.
     void add(Part reads, Part writes) {
         std::int64_t least = FARTHEST;
         for (const Part *some : {&reads, &writes})
@@ -144,7 +144,7 @@ public:
         arguments_.push_back({std::move(reads), std::move(writes)});
     }
 
-    // From all of a launch's arrays to what it touches of them.
+    // Narrows whole arrays to the bytes that a launch touches.
     void narrow(Touched &touched, Hazards &hazards) {
         if (is_covered(touched)) return;
         const std::string_view key(reinterpret_cast<const char *>(touched.nodes),
@@ -159,8 +159,8 @@ private:
         Part reads, writes;
     };
 
-    // What a launch touches of its arrays. Holds the arrays' nodes, too, since they are what it is found
-    // by. Small, since there are many.
+    // What a launch touches of its arrays. It holds the nodes of the arrays, too, because it is found by them. It is
+    // small, because there are many.
     class Found {
     public:
         Found(const Touched &whole, const std::vector<Argument> &arguments, Hazards &hazards)
@@ -168,7 +168,7 @@ private:
             Touched touched;
             for (std::uint32_t at = 0; at < whole.many; at++)
                 add(touched, whole, at, arguments[at], hazards);
-            if (touched.many >= MOST_SPANS) touched = whole;  // one may decide
+            if (touched.many >= MOST_SPANS) touched = whole;  // leaves room for the word that decides
             reads_ = touched.reads;
             writes_ = touched.writes;
             overwrites_ = touched.overwrites;
@@ -210,12 +210,12 @@ private:
                 for (const Span &one : writes) add_one(one, false, true);
         }
 
-        std::vector<Node *> nodes_;  // of the arrays, and then what is touched
+        std::vector<Node *> nodes_;  // of the arrays, and then of the touched bytes
         std::uint32_t arrays_, reads_ = 0, writes_ = 0;
         bool overwrites_ = false;
     };
 
-    // How many bytes are reached from the first one on.
+    // Returns how many bytes are reached from the first one on.
     static std::int64_t from_the_start(const std::vector<Span> &reached) {
         std::int64_t most = 0;
         for (const Span &one : reached)
@@ -223,7 +223,7 @@ private:
         return most;
     }
 
-    // Whether all of the arrays is touched.
+    // Whether all bytes of the arrays are touched.
     bool is_covered(const Touched &whole) const {
         for (std::uint32_t at = 0; at < whole.many; at++)
             if (whole.nodes[at]->span().width > covers_[at]) return false;
@@ -231,11 +231,11 @@ private:
     }
 
     std::vector<Argument> arguments_;
-    std::vector<std::int64_t> covers_;  // all of the arrays where each has so many bytes at most
+    std::vector<std::int64_t> covers_;  // arrays of at most so many bytes are touched as a whole
     ByBytes<Found, MOST_FOUND> found_;  // by the nodes of the arrays
 };
 
-// The same for all numbers, by the bytes of those that it depends on.
+// The reach for all numbers, by the bytes of those that it depends on.
 using Reaches = ByBytes<Reach, MOST_NUMBERS>;
 
 }  // namespace acs_cl

@@ -1,4 +1,4 @@
-// Sizes of launches, from Python to what the driver takes.
+// Sizes of launches, from Python to the form for the driver.
 
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace acs_cl {
 
-// Global and local size; how many numbers each has comes first, 0 where there is none.
+// Global and local size. Each begins with its number of dimensions, or 0 if there is none.
 using Sizes = std::array<std::size_t, 8>;
 
-// One to three numbers of Python's, none below `least`.
+// Takes one to three numbers of Python. False: there are others, or one is below `least`.
 inline bool take_size(PyObject *size, std::size_t *to, std::size_t least = 1) {
     if (!PyTuple_CheckExact(size) || PyTuple_GET_SIZE(size) < 1 || PyTuple_GET_SIZE(size) > 3)
         return false;
@@ -28,7 +28,7 @@ inline bool take_size(PyObject *size, std::size_t *to, std::size_t least = 1) {
     return true;
 }
 
-// False also where the local size has not as many numbers as the global one.
+// Takes both sizes. False: one is no size, or they differ in the number of dimensions.
 inline bool take_sizes(PyObject *global, PyObject *local, Sizes &sizes) {
     sizes.fill(0);
     return take_size(global, &sizes[0]) &&

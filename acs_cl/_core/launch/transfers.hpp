@@ -1,5 +1,5 @@
-// Transfers: one binder for those of arrays and those of an `acs.Queue`, which also waits for them.
-// acs_cl/transfers.py and acs_cl/calls.py say when arrays take it, queue/transfers.cpp when a queue does.
+// Transfers: one binder for arrays and for `acs.Queue`, and the waits for them. acs_cl/transfers.py and acs_cl/calls.py
+// use it for arrays, queue/transfers.cpp for queues.
 
 #pragma once
 
@@ -15,9 +15,8 @@
 
 namespace acs_cl {
 
-// Waits for a read of the core's own into `host` by its event, which is given back, and has what ended
-// told. Whether it ended well. Where a signal's handler raises meanwhile, the driver still has the
-// memory, which lives until then.
+// Waits for a read of the core into `host` by its event, which it releases, and tells Python what has ended. Returns
+// whether the read ended well. If the handler of a signal raises, the driver still uses the memory, which is kept.
 inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, void *event,
                      nb::handle host) {
     struct Given {
@@ -32,7 +31,7 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
     bool has_ended_well = !event_status(event);
     Table &table = *queues.table();
     if (!table.lock->try_take()) {
-        has_ended_well &= !table.sender;  // of whose epochs one may be seen to right now
+        has_ended_well &= !table.sender;  // another thread may be handling the end of an epoch
     } else {
         Taken taken(table.lock);
         has_ended_well &= !table.poisoned && !table.has_bad_epoch();
@@ -44,8 +43,8 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
     return has_ended_well;
 }
 
-// A transfer on its way into or out of the program's memory. Who leaves before it has ended, by an
-// exception, waits for it all the same: that memory may be anything then.
+// A transfer under way into or out of the program's memory. An exception also waits for its end, because the memory may
+// be used for anything afterwards.
 struct UnderWay : Queues::Waited {
     UnderWay() = default;
     ~UnderWay() {
@@ -60,7 +59,7 @@ struct UnderWay : Queues::Waited {
     void *take() { return std::exchange(event, nullptr); }
 };
 
-// The bytes of some object, while this lives.
+// The bytes of an object, as long as this lives.
 struct Bytes {
     Py_buffer view = {};
 
@@ -71,24 +70,24 @@ struct Bytes {
 
     bool take(PyObject *object, int flags) {
         if (!PyObject_GetBuffer(object, &view, flags)) return true;
-        PyErr_Clear();  // a type of elements that buffers do not have
+        PyErr_Clear();  // its elements have a type that buffers do not know
         return false;
     }
 };
 
-// A transfer, and what it touches of the device's memory: its two sides are taken, and then it is
-// launched. A side is memory of the driver's, or the program's; one of them is the driver's. Bytes that
-// are repeated over the target are a pattern.
+// A transfer, and what it touches of the device's memory. It takes its two sides, and is launched then. At least one
+// side is the driver's memory. The other one may be the program's. A pattern is bytes that are repeated over the
+// target.
 class BoundTransfer {
 public:
     Transfer plain{};
     Touched touched;
     Bytes program;    // the program's side, or the pattern
-    nb::object keeps;  // lives as long as a lane has the transfer
+    nb::object keeps;  // it lives as long as a lane has the transfer
 
     explicit BoundTransfer(Queues &of) : queues(of), table(*of.table()) {}
 
-    // Bytes of the driver's memory from `offset` on, whose node somebody holds. False where there is none.
+    // Takes bytes of the driver's memory from `offset` on, whose node somebody holds. False: there is no memory.
     bool take(const DriverMemory &memory, Node *node, std::size_t offset, std::size_t nbytes, bool written) {
         (written ? plain.target : plain.source) = memory.start;
         (written ? plain.to : plain.from) = offset;
@@ -99,7 +98,7 @@ public:
         return memory.start;
     }
 
-    // The other side of the only one so far: all of the program's bytes, or those that stand for them.
+    // Takes the program's memory as the other side: all of it, or other bytes in its place.
     void take_program(void *bytes = nullptr) {
         (has_target_ ? plain.source : plain.target) = bytes ? bytes : program.view.buf;
     }
@@ -107,7 +106,7 @@ public:
         plain.pattern = {static_cast<const char *>(program.view.buf), std::size_t(program.view.len)};
     }
 
-    // Both sides are there.
+    // Ends the sides.
     void finish() {
         const bool fills = !plain.pattern.empty();
         what_ = fills ? Transfer::FILL : !has_target_ ? Transfer::READ : has_source_ ? Transfer::COPY : Transfer::WRITE;
@@ -123,7 +122,7 @@ public:
     }
     PyObject *name() const { return name_of(what_); }
 
-    // With the runtime's lock. `command` makes its record. False: no lane took it, and it is in the table.
+    // Launches it, with the runtime's lock. `command` makes its record. False: no lane took it, and it is in the table.
     template <typename Command>
     bool launch(Queues::Waited *waited, Command &&command) const {
         static PyObject *const reasons[] = {PyUnicode_InternFromString("a read runs on a lane"),
@@ -141,11 +140,11 @@ private:
     bool has_source_ = false, has_target_ = false, is_svm_ = false;
 };
 
-// A transfer from `source` to `target`; each is an array in one piece or memory of the host, and one is an
-// array. A source of fewer bytes than the target has is a pattern.
+// A transfer between an array in one piece and memory of the host, or between two such arrays. A source with fewer
+// bytes than the target is a pattern.
 class ArrayTransfer : public BoundTransfer {
 public:
-    // `copied`: the program may change a source of its own when the call returns.
+    // `copied`: the program may change its own source when the call returns.
     ArrayTransfer(Queues &of, nb::handle engine, nb::object target, nb::object source, bool copied = false)
         : BoundTransfer(of), engine_(engine), target_(std::move(target)), source_(std::move(source)),
           to_(view_of(target_.ptr())), from_(view_of(source_.ptr())) {
@@ -157,11 +156,11 @@ public:
             plain.is_staged = is_plain_ = plain.is_upload && plain.nbytes >= STAGED_BYTES && of.may_stage();
     }
 
-    // Whether it is one that the core makes.
+    // Whether the core may make it.
     bool is_plain() const { return is_plain_; }
     PyObject *result() const { return to_ ? nullptr : target_.ptr(); }
 
-    // With the runtime's lock. False: no lane took it, and it is in the table.
+    // Launches it, with the runtime's lock. False: no lane took it, and it is in the table.
     bool launch(Queues::Waited *waited) const {
         return BoundTransfer::launch(waited, [&]() -> nb::object {
             return queues.classes().transfer(nb::handle(name()),
@@ -203,18 +202,18 @@ private:
     bool is_plain_;
 };
 
-// True: `host` has the values of `array`, which is in one piece. False: the driver has failed. None:
-// it is no plain read, and nothing has changed. A number: it is a launch, and has to be waited for.
+// Reads an array in one piece into `host`. Returns True: the values are there. False: the driver has failed. None: it
+// is no plain read, and nothing has changed. A number: that launch has to be waited for.
 inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, nb::object host) {
     Table *table = queues.table();
     if (!table || !table->is_plain() || !view_of(array.ptr())) return nb::none();
     ArrayTransfer bound(queues, engine, host, array);
-    Landing landing;  // which outlives the read
+    Landing landing;  // it outlives the read
     UnderWay under_way;
-    under_way.may_block = false;  // a signal is heard meanwhile
+    under_way.may_block = false;  // signals are handled meanwhile
     std::int64_t number;
     {
-        // again, for whoever made the buffer may have run code
+        // asked again, because making the buffer may have run any code
         if (!bound.is_plain() || !table->is_plain() || !table->lock->try_take()) return nb::none();
         const Taken taken(table->lock);
         const bool lands = queues.landings.take(bound.plain.nbytes, landing);
@@ -240,7 +239,7 @@ inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, 
     return nb::bool_(has_ended_well);
 }
 
-// A transfer that nobody waits for now: a handle; or None, and nothing has changed.
+// Launches a transfer that nobody waits for now, and returns a handle. None: it is not plain, and nothing has changed.
 inline nb::object transfer(Queues &queues, nb::handle engine, nb::object target, nb::object source,
                            bool copied) {
     Table *table = queues.table();

@@ -1,4 +1,4 @@
-// What Python is told of launches that ended, and what the table has for it.
+// Reports to Python: launches that have ended, and other events of the table.
 
 #pragma once
 
@@ -10,8 +10,8 @@ namespace acs_cl {
 
 namespace nb = nanobind;
 
-// A launch has ended, with the driver's status, its event where somebody may ask for times, and its lane.
-// `epoch`, if not 0: the launches of the core's own in it have, all of them well.
+// A launch has ended: the driver's status, its event if somebody may ask for times, and its lane. `epoch`, if not 0:
+// all launches that the core made in that epoch have ended well.
 struct End {
     std::int64_t number;
     std::int32_t status;
@@ -23,20 +23,19 @@ struct End {
         : number(of), status(with), event(std::move(by)), lane(on), epoch(whole) {}
 };
 
-// What a queue of the program's has to see to behind its commands: a sample of them is complete, the host has waited
-// for results, or only that the lists of what is in flight have become long. `settles`, if not 0: a launch that
-// has to be waited for first, with all that the host can look behind.
+// Work of a program's queue after a command: a sample of commands is complete, the host has waited for results, or its
+// lists of launches in flight have become long. `settles`, if not 0: the queue first waits for this launch, and for all
+// whose results the host can see.
 struct Due {
     nb::object queue;
     std::int64_t settles;
     bool is_sampled, has_waited;
 };
 
-// Has Python's engine see to what is under way: `ended` are launches that were seen to end; null: it is
-// time to look. `launched`, if not 0, is the launch that the call under way has put into the table, since no
-// lane took it: it goes on from there. `due`, if not null, is all that it is about. `goes_on`: that launch is a part of
-// one that has begun. False with an error, as when the driver refuses that launch; then `ended` is empty if Python has
-// kept all of it.
+// Has the Python engine handle what is under way. `ended`: launches that have ended; null: it only looks. `launched`,
+// if not 0: a launch in the table that no lane took, and that the engine goes on with. `due`, if not null, is the only
+// thing to handle. `goes_on`: the launch is a part of another one that has begun. False with an error, for instance
+// when the driver refuses the launch. `ended` is empty then if Python has kept all of it.
 inline bool completed(PyObject *engine, PyObject *ended, std::int64_t launched = 0, const Due *due = nullptr,
                       bool goes_on = false) {
     static PyObject *const name = PyUnicode_InternFromString("completed");
@@ -46,7 +45,6 @@ inline bool completed(PyObject *engine, PyObject *ended, std::int64_t launched =
     PyObject *all[] = {engine, ended ? ended : Py_None, number.ptr(), what.ptr(), Py_True};
     return nb::steal(PyObject_VectorcallMethod(name, all, goes_on ? 5 : 4, nullptr)).is_valid();
 }
-
 
 void add_table(nb::module_ &module);
 

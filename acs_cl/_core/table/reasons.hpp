@@ -1,5 +1,5 @@
-// Why launches went to lanes beside a scheduler: of the newest ones, and how many for each reason. A launch is
-// noted by two stores, since each one that goes to a lane is.
+// Why launches went to lanes beside a scheduler: the reasons of the newest ones, and how many had each reason. A note
+// takes two stores, because every launch on a lane is noted.
 
 #pragma once
 
@@ -17,7 +17,7 @@ namespace nb = nanobind;
 
 class Reasons {
 public:
-    // A launch went to a lane.
+    // Notes that a launch went to a lane.
     void note(std::int64_t number, const nb::object &reason) {
         keep(number, reason);
         auto found = std::find_if(counted_.begin(), counted_.end(),
@@ -29,7 +29,7 @@ public:
         found->second++;
     }
 
-    // A launch went somewhere else.
+    // Notes that a launch went somewhere else.
     void keep(std::int64_t number, const nb::object &where) {
         Kept &one = kept_[std::size_t(number) % REMEMBERED];
         one.number = number;
@@ -37,16 +37,16 @@ public:
         newest_ = std::max(newest_, number);
     }
 
-    // What was kept of a launch, or None.
+    // Returns what was noted of a launch, or None.
     nb::object of(std::int64_t number) const {
         const Kept &one = kept_[std::size_t(number) % REMEMBERED];
         return number && one.number == number ? one.where : nb::none();
     }
 
-    // Whether it would still be known of a launch that it was kept.
+    // Whether a note of this launch would still be there.
     bool reaches(std::int64_t number) const { return number > newest_ - std::int64_t(REMEMBERED); }
 
-    // How many launches there were for each reason.
+    // Returns how many launches had each reason.
     nb::dict counts() {
         add_up();
         return nb::steal<nb::dict>(PyDict_Copy(sums_.ptr()));
@@ -66,7 +66,7 @@ private:
     }
 
     std::vector<Kept> kept_ = std::vector<Kept>(REMEMBERED);  // by number
-    std::vector<std::pair<nb::object, std::int64_t>> counted_;  // one object is one reason
+    std::vector<std::pair<nb::object, std::int64_t>> counted_;  // each reason is one object
     nb::dict sums_;
     std::int64_t newest_ = 0;
 };

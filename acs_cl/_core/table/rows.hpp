@@ -1,5 +1,5 @@
-// The rows of the launch table, by number: a ring of those that came last, and the few that have stayed
-// for so long that the ring would have to grow for their sake.
+// The rows of the launch table, by number. The latest ones are in a ring. A few old ones are in a map, because the ring
+// would have to grow for their sake.
 
 #pragma once
 
@@ -15,20 +15,20 @@
 
 namespace acs_cl {
 
-// A launch in flight. Nodes are those of what it touches, where the core made it.
+// A launch in flight. If the core made it, the nodes are those that it touches.
 struct Row {
-    PyObject *object = nullptr;  // owned: Python's record, or the name of one that the core made
+    PyObject *object = nullptr;  // owned: the record of Python, or the name of a launch that the core made
     std::uint32_t epoch = 0, task = 0;  // epoch 0: none
-    std::uint32_t first = 0;  // node of its epoch's, or its place where `has_place`
+    std::uint32_t first = 0;  // its first node in its epoch, or its place if it `has_place`
     State state = State::NONE;
     std::uint8_t many = 0;  // nodes
-    std::uint32_t owner = 0;  // queue of the program's that it is of; 0: none
+    std::uint32_t owner = 0;  // its queue of the program; 0: none
     bool by_core : 1, is_left : 1, holds : 1, is_counted : 1, is_lost : 1, is_watched : 1,
-        has_place : 1,    // among those that lanes have, or had
-        is_foreseen : 1,  // the last of an epoch that came as foreseen, and stands for all of it
-        overwrites : 1,   // all that it writes, for sure
-        is_shown : 1;     // the host can look behind it, without another command
-    std::uint32_t reads = 0, writes = 0;  // which of them, by bits
+        has_place : 1,    // among launches that lanes have, or had
+        is_foreseen : 1,  // it is the last of a foreseen epoch, and stands for all of it
+        overwrites : 1,   // surely everything that it writes
+        is_shown : 1;     // the host can see its result without another command
+    std::uint32_t reads = 0, writes = 0;  // which nodes, by bits
 
     Row()
         : by_core(false), is_left(false), holds(false), is_counted(false), is_lost(false),
@@ -44,7 +44,7 @@ class Rows {
 public:
     Rows() : ring_(LEAST) {}
 
-    // Null where no launch in flight has the number.
+    // Returns null if no launch in flight has the number.
     Row *find(std::int64_t number) {
         if (is_in_ring(number)) {
             Row &row = at(number);
@@ -56,7 +56,7 @@ public:
     }
     const Row *find(std::int64_t number) const { return const_cast<Rows *>(this)->find(number); }
 
-    // The row of a launch that comes. Others may have moved.
+    // Makes the row of a new launch. Other rows may move.
     Row &make(std::int64_t number) {
         if (number != end_ || std::size_t(end_ - first_) >= ring_.size()) {
             if (first_ == end_) first_ = end_ = number;
@@ -68,7 +68,7 @@ public:
         return at(number);
     }
 
-    // It is over, and nobody needs what it had.
+    // Erases the row of a launch that is over.
     void erase(std::int64_t number) {
         if (!is_in_ring(number)) {
             old_.erase(number);
@@ -79,13 +79,13 @@ public:
         trim();
     }
 
-    // 0: there is none.
+    // Returns the oldest number, or 0.
     std::int64_t oldest() const {
         if (!old_.empty()) return old_.begin()->first;
         return first_ == end_ ? 0 : first_;
     }
 
-    // The newest up to `last`, or 0.
+    // Returns the newest number up to `last`, or 0.
     std::int64_t newest(std::int64_t last) const {
         for (std::int64_t number = last < end_ ? last : end_ - 1; number >= first_; number--)
             if (find(number)) return number;
@@ -93,7 +93,7 @@ public:
         return after == old_.begin() ? 0 : (--after)->first;
     }
 
-    // `visit(number, row)` for each behind `after`, in order, until it says false.
+    // Calls `visit(number, row)` for each row behind `after`, in order, until it returns false.
     template <typename Visit>
     void each(std::int64_t after, Visit &&visit) {
         for (auto one = old_.upper_bound(after); one != old_.end(); ++one)
@@ -115,7 +115,7 @@ private:
         while (first_ < end_ && at(first_).state == State::NONE) first_++;
     }
 
-    // The ring grows where it is in use; else the oldest leave it.
+    // Makes room in the ring. It grows if most of it is in use. Otherwise its oldest rows go to the map.
     void make_room(std::int64_t number) {
         if (2 * in_ring_ >= ring_.size()) {
             std::vector<Row> larger(2 * ring_.size());
@@ -136,7 +136,7 @@ private:
         if (first_ == end_) first_ = end_ = number;
     }
 
-    std::vector<Row> ring_;  // what is not from `first_` to before `end_` is none
+    std::vector<Row> ring_;  // rows from `first_` to before `end_`; the others are unused
     std::map<std::int64_t, Row> old_;
     std::int64_t first_ = 0, end_ = 0;
     std::size_t in_ring_ = 0;

@@ -1,4 +1,4 @@
-// What may become of a launch: a closed list of states, and which of them may follow which.
+// The states of a launch: a closed list, and which state may follow which.
 // docs/design/launch-table.md draws it; emu/reference/table.py is the model.
 
 #pragma once
@@ -9,13 +9,13 @@ namespace acs_cl {
 
 enum class State : std::uint8_t {
     NONE,       // no launch in flight has this number
-    HELD,       // outside of a full window
-    PENDING,    // inside, and something that it has to wait for on the host has not come
-    READY,      // nothing holds it: whoever dispatches launches has it, or takes it next
-    EXECUTING,  // a lane, an epoch or a thread of the host has it
+    HELD,       // it is outside of a full window
+    PENDING,    // it is inside, and waits for something on the host
+    READY,      // nothing holds it, and the dispatcher has it, or takes it next
+    EXECUTING,  // a lane, an epoch or a host thread has it
     ENDED,
-    FAILED,     // it ended badly, or was reached by the failure of another one
-    NEVER_RAN,  // poisoned or refused; its upstream stands in for it until that has ended
+    FAILED,     // it failed, or the failure of another one has reached it
+    NEVER_RAN,  // it was poisoned or refused; its upstream stands in for it until that has ended
 };
 
 constexpr int STATES = 8;
@@ -24,21 +24,21 @@ constexpr const char *STATE_NAMES[STATES] = {"none",      "held",  "pending", "r
 
 constexpr std::uint8_t bit(State state) { return std::uint8_t(1u << int(state)); }
 
-// Which states may follow each.
+// The states that may follow each state.
 constexpr std::uint8_t FOLLOWING[STATES] = {
     std::uint8_t(bit(State::HELD) | bit(State::PENDING) | bit(State::READY)),
     std::uint8_t(bit(State::PENDING) | bit(State::READY)),
     bit(State::READY),
     std::uint8_t(bit(State::EXECUTING) | bit(State::NEVER_RAN)),
     std::uint8_t(bit(State::ENDED) | bit(State::FAILED)),
-    0,  // of a launch that is over nothing follows: its row is given up
+    0,  // nothing follows the end of a launch, because its row is given up
     0,
     0,
 };
 
 inline const char *name_of(State state) { return STATE_NAMES[int(state)]; }
 
-// Raises where `to` may not follow. What it says is made apart, since steps are many.
+// Raises if `to` may not follow. The message is made in another function, to keep the frequent case short.
 [[noreturn]] void refuse_step(std::int64_t number, State from, State to);
 inline void check_step(std::int64_t number, State from, State to) {
     if (!(FOLLOWING[int(from)] & bit(to))) refuse_step(number, from, to);

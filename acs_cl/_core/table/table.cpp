@@ -1,4 +1,4 @@
-// The launch table as Python has it.
+// The launch table for Python.
 
 #include "table/table.hpp"
 
@@ -155,7 +155,7 @@ void add_table(nb::module_ &module) {
         .def_ro("is_sampled", &Due::is_sampled)
         .def_ro("has_waited", &Due::has_waited);
 
-    // in the order of the states: those that may follow each
+    // for each state, those that may follow it
     nb::dict steps;
     for (int from = 0; from < STATES; from++) {
         nb::list names;
@@ -244,7 +244,7 @@ void add_table(nb::module_ &module) {
              "most_entries"_a, "next_look"_a)
         .def("shut", [](Table &self) {
             self.shut();
-            return std::exchange(self.strangers, {});
+            return std::exchange(self.external, {});
         })
         .def_prop_ro("counts", [](const Table &self) {
             return self.forecast.counted() || self.forecast.is_complete();

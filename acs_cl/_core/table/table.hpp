@@ -1,13 +1,14 @@
-// The launch table: a row for each launch in flight, whoever made it, from when it is in the hazards to
-// its end. The window is in it, which says when a launch may go where it runs; and which launches an
-// epoch of the scheduler has. docs/design/launch-table.md says more; emu/reference/table.py is the model.
+// The launch table: a row for each launch in flight, from its entry into the hazards to its end. It includes the
+// window, which decides when a launch may go to its route, and the launches of each epoch of the scheduler.
+// docs/design/launch-table.md says more; emu/reference/table.py is the model.
 //
-// A launch is held on the host only for what no driver waits for:
-// - one that `holds` (a host task) holds those that follow it until it is done;
-// - any other holds them only until it is handed out: the driver waits for its event then;
-// - but a patient one (a host task, for which no driver waits, and every launch under `ready_first`) is
-//   held by all that it follows until they are done;
-// - a gated one is held until its gate is opened, and one outside a full window until there is room.
+// A launch is held on the host only by what no driver can wait for:
+// - A launch that `holds` (a host task) holds those behind it until it has ended.
+// - Any other launch holds those behind it only until it is handed out. The driver then waits for its event.
+// - A patient launch is held by all that it follows until they have ended. Host tasks are patient, since no driver
+//   waits for them, and with `ready_first` every launch is.
+// - A gated launch waits for a foreign event. It is held until its gate is opened.
+// - A launch outside of a full window is held until there is room.
 
 #pragma once
 
@@ -31,10 +32,10 @@
 
 namespace acs_cl {
 
-constexpr std::size_t MOST_PAST = 256;  // epochs that came as foreseen, for `explain`
-constexpr std::int64_t LOOK_EVERY = 32;  // launches, and then only after so long:
-constexpr auto LOOK_AFTER = std::chrono::microseconds(100);
-constexpr auto COUNT_AFTER = std::chrono::microseconds(4000);  // which ends what is only counted
+constexpr std::size_t MOST_PAST = 256;  // foreseen epochs that are remembered for `explain`
+constexpr std::int64_t LOOK_EVERY = 32;  // launches from one look at the clock to the next
+constexpr auto LOOK_AFTER = std::chrono::microseconds(100);    // from one look of Python to the next, at least
+constexpr auto COUNT_AFTER = std::chrono::microseconds(4000);  // the same while launches are only counted
 
 inline nb::tuple upstream_of(Edges edges) {
     nb::list upstream;
@@ -42,24 +43,23 @@ inline nb::tuple upstream_of(Edges edges) {
     return nb::tuple(upstream);
 }
 
-// A `records.Launch` of what was bound in the core.
+// Makes a `records.Launch` of a launch that was bound in the core.
 nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes, std::uint32_t many,
                      std::uint32_t reads, std::uint32_t writes, bool overwrites,
                      const nb::tuple &upstream);
 
-// A launch in flight on a lane; number 0: it is not, or not any more. `owner`: Python's event, where that
-// is what keeps the launch's host memory alive. `bytes`: what the driver reads of the core's own until then.
+// A launch in flight on a lane.
 struct Flying {
-    std::int64_t number = 0;
+    std::int64_t number = 0;  // 0: it is not in flight
     void *event = nullptr;
-    PyObject *owner = nullptr;
+    PyObject *owner = nullptr;  // the Python event, if that keeps the launch's host memory alive
     std::uint32_t lane = 0;
-    std::int64_t place = 0;  // on its lane, from 1 on, in the order in which that got them
-    PyObject *bytes = nullptr;
-    bool continued = false;  // another launch has gone on where it ran: for a policy of lanes
+    std::int64_t place = 0;  // on its lane, from 1 on, in the order of submission
+    PyObject *bytes = nullptr;  // host memory of the core that the driver uses until the launch ends
+    bool continued = false;  // another launch has followed it on its lane; for a policy of lanes
 };
 
-// A launch went from one state to another; `ns`: on the clock of `perf_counter_ns`.
+// A launch went from one state to another. `ns`: on the clock of `perf_counter_ns`.
 struct Transition {
     std::int64_t number;
     State from, to;
@@ -67,7 +67,7 @@ struct Transition {
 };
 
 class Sender;
-Recorder *recorder_of(nb::handle object);  // Python's
+Recorder *recorder_of(nb::handle object);  // returns the recorder of a Python object
 
 class Table {
 public:
@@ -84,7 +84,7 @@ public:
         if (lock) lock->first = nullptr;
     }
 
-    // What it owns of Python's, for the collector of cycles: `visit` gets each, until it says false.
+    // Visits the Python objects that it owns, for the collector of cycles. Stops when `visit` returns false.
     template <typename Visit>
     void each_object(Visit &&visit) {
         rows_.each(-1, [&](std::int64_t, Row &row) { return !row.object || visit(row.object); });
@@ -109,23 +109,23 @@ public:
         usable = false;
     }
 
-    std::int64_t number = 0;  // of the newest launch
-    std::int64_t ended = 0;    // launches that are over, so far
+    std::int64_t number = 0;   // of the newest launch
+    std::int64_t ended = 0;    // launches that have ended so far
     std::int64_t full = 0;     // launches that found the window full
-    std::int64_t by_core = 0;  // launches that the core made, so far
-    std::size_t most = 0;      // launches inside the window
+    std::int64_t by_core = 0;  // launches that the core has made so far
+    std::size_t most = 0;      // the most launches that were inside the window
 
     // ---- from one state to the next -------------------------------------------------------------
 
-    // Raises where that may not follow.
+    // Takes a launch to its next state. Raises if that may not follow.
     void go(std::int64_t launch, Row &row, State state) {
         check_step(launch, row.state, state);
         if (logs_) keep_step(launch, row.state, state);
         row.state = state;
     }
 
-    // A launch that Python made enters behind all others. Whether it is ready: the caller has it then.
-    // `gated`: held until `open_gate`; `counted`: it may turn out wrong only when it has ended.
+    // Inserts a launch that Python made behind all others. Returns whether it is ready, and then the caller has it.
+    // `gated`: it is held until `open_gate`. `counted`: whether it has failed may be known only after its end.
     bool insert(nb::handle launch, bool holds, bool gated, bool patient, bool counted) {
         const std::int64_t number = whole_number(PyTuple_GET_ITEM(launch.ptr(), 0));
         if (rows_.find(number)) throw std::invalid_argument("this launch is in the table already");
@@ -147,14 +147,14 @@ public:
         return enter(number, row, upstream, gated, patient);
     }
 
-    // A launch of Python's comes: into the hazards, behind what it follows, and into the window. `after`:
-    // launches that it follows whatever it touches. Its number, and whether it is ready: the caller has it then.
+    // Enters a launch of Python into the hazards and the window. `after`: launches that it follows, whatever bytes it
+    // touches. Returns its number, and whether it is ready. The caller has it then.
     std::pair<std::int64_t, bool> take(const nb::object &command, const nb::object &access, Footprint *footprint,
                                        const std::vector<std::int64_t> &after, bool holds, bool gated, bool patient,
                                        bool counted);
 
-    // Launch `number` of the core's own is in the hazards, behind `edges`, and no lane took it: what it is
-    // goes into the window, and is dispatched as one that Python made.
+    // Inserts launch `number` of the core, which is in the hazards behind `edges`. No lane took it, so it goes on like
+    // a launch that Python made.
     void keep(const nb::object &command, const Touched &touched, Edges edges) {
         const nb::object launch = acs_cl::record_of(number, command, touched.nodes, touched.many,
                                                     touched.reads, touched.writes,
@@ -162,10 +162,10 @@ public:
         if (insert(launch, false, false, ready_first, false)) ready_.push_back(number);
     }
 
-    // Something that executes launches has it.
+    // Notes that its route has a launch.
     void start(std::int64_t launch) { go(launch, known(launch), State::EXECUTING); }
 
-    // Its end was seen, well or not.
+    // Ends a launch.
     void end(std::int64_t launch, bool failed) {
         Row &row = known(launch);
         if (flying(launch)) throw std::logic_error("a lane has this launch, which has not ended");
@@ -176,7 +176,7 @@ public:
         let_others_in();
     }
 
-    // It will not run: until what it follows has ended, that stands in for it.
+    // Ends a launch that will not run. Its upstream stands in for it until that has ended.
     void never_ran(std::int64_t launch, const std::vector<std::int64_t> &upstream) {
         Row &row = known(launch);
         go(launch, row, State::NEVER_RAN);
@@ -188,7 +188,7 @@ public:
         let_others_in();
     }
 
-    // The same upstream, with what stands in for launches that never ran.
+    // Returns the upstream with stand-ins in place of launches that never ran.
     std::vector<std::int64_t> expand(const std::vector<std::int64_t> &upstream) const {
         if (stand_ins_.empty()) return upstream;
         std::vector<std::int64_t> found;
@@ -203,7 +203,7 @@ public:
         return found;
     }
 
-    // What a launch was gated on has come.
+    // Lets a gated launch go on, because its foreign event has come.
     void open_gate(std::int64_t launch) {
         Row &row = known(launch);
         if (row.state != State::HELD) {
@@ -214,7 +214,7 @@ public:
             if (one.number == launch) one.gated = false;
     }
 
-    // Launches that became ready, in the order in which they did; 0: no more.
+    // Takes the next launch that became ready, in the order in which they did. 0: there is none.
     std::int64_t next_ready() {
         if (ready_.empty()) return 0;
         std::int64_t launch = ready_.front();
@@ -223,7 +223,7 @@ public:
     }
     bool has_ready() const { return !ready_.empty(); }
 
-    // A failure has reached it: however it ends, it has failed.
+    // Notes that a failure has reached a launch. However it ends, it has failed.
     void lose(std::int64_t launch) {
         tell_apart();
         known(launch).is_lost = true;
@@ -239,7 +239,7 @@ public:
     std::int64_t newest(std::int64_t last) const { return rows_.newest(last); }
     std::size_t outside() const { return outside_.size(); }
     std::size_t inside() const { return inside_; }
-    std::size_t waiting() const { return outside_.size() + pending_; }  // not handed out
+    std::size_t waiting() const { return outside_.size() + pending_; }  // launches that are not handed out
 
     const char *state(std::int64_t launch) const {
         const Row *row = find(launch);
@@ -255,7 +255,7 @@ public:
         return numbers;
     }
 
-    // Launch `place` of those in flight, from 0 on; 0: there are not so many.
+    // Returns the number of launch `place` of those in flight, from 0 on. 0: there are not so many.
     std::int64_t nth(std::size_t place) {
         std::int64_t found = 0;
         rows_.each(-1, [&](std::int64_t number, Row &row) {
@@ -269,17 +269,17 @@ public:
         return found;
     }
 
-    // A `records.Launch`; None where it is not in flight.
+    // Returns a `records.Launch`. None: it is not in flight.
     nb::object record_of(std::int64_t launch) {
         if (stands_for(launch) != launch || is_foreseen(launch)) tell_apart();
         const Row *row = rows_.find(launch);
         return row ? record(launch, *row) : nb::none();
     }
 
-    // Those behind a launch, in order.
+    // Returns the launches behind one, in order.
     nb::list later(std::int64_t launch) {
         tell_apart();
-        std::vector<std::int64_t> numbers;  // first, for making records may run anything
+        std::vector<std::int64_t> numbers;  // all of them first, because making a record may run any code
         rows_.each(launch, [&](std::int64_t one, Row &) { return numbers.push_back(one), true; });
         nb::list launches;
         for (std::int64_t one : numbers)
@@ -287,7 +287,7 @@ public:
         return launches;
     }
 
-    // What a launch that is not handed out waits for.
+    // Returns what holds a launch that is not handed out.
     std::vector<std::int64_t> blockers(std::int64_t launch) const {
         std::vector<std::int64_t> found;
         for (const auto &[other, waits] : watched_)
@@ -298,18 +298,18 @@ public:
         return found;
     }
 
-    // From now on it is kept when which launch went from which state to which.
+    // Logs every change of a state from now on.
     void log() { logs_ = true; }
     const std::vector<Transition> &transitions() const { return log_; }
 
-    // ---- queues of the program's ------------------------------------------------------------------
+    // ---- queues of the program --------------------------------------------------------------------
 
     std::uint32_t new_queue() {
         newest_of_queue_.push_back(0);
         return std::uint32_t(newest_of_queue_.size());
     }
 
-    // A launch is one of a queue. `shown`: the host can look behind it, without another command.
+    // Assigns a launch to a queue. `shown`: the host can see its result without another command.
     void assign(std::int64_t launch, std::uint32_t queue, bool shown) {
         newest_of_queue_.at(queue - 1) = launch;
         Row *row = rows_.find(launch);
@@ -319,10 +319,10 @@ public:
         row->is_shown |= shown;
     }
 
-    // The newest launch that a queue ever had; 0: none.
+    // Returns the newest launch that a queue ever had. 0: none.
     std::int64_t newest_of(std::uint32_t queue) const { return newest_of_queue_.at(queue - 1); }
 
-    // Those of a queue in flight, up to one of them: all, or those that the host can look behind.
+    // Returns the launches of a queue in flight, up to `last`. `shown`: only those whose result the host can see.
     std::vector<std::int64_t> of_queue(std::uint32_t queue, std::int64_t last, bool shown) {
         std::vector<std::int64_t> found;
         if (shown && !shown_) return found;
@@ -341,7 +341,7 @@ public:
 
     // ---- epochs and tasks -----------------------------------------------------------------------
 
-    // A launch that Python made is a task of an epoch.
+    // Makes a launch of Python a task of an epoch.
     void put(std::int64_t launch, std::uint32_t epoch, std::uint32_t task) {
         Row &row = known(launch);
         row.epoch = epoch;
@@ -352,7 +352,7 @@ public:
         if (epoch == open) forecast.leave_alone();
     }
 
-    // 0 where it is in none.
+    // Returns the epoch of a launch. 0: none.
     std::uint32_t epoch(std::int64_t launch) const {
         const Row *row = find(launch);
         return row && row->is_in_epoch() ? row->epoch : 0;
@@ -371,7 +371,7 @@ public:
         return batch == batches_.end() ? std::vector<std::int64_t>() : batch->second.numbers;
     }
 
-    // The kernels of the launches of an epoch that the core made, with how many there are of each.
+    // Returns the kernels in an epoch, and how many launches of each the core made there.
     nb::dict names(std::uint32_t epoch) const {
         std::unordered_map<PyObject *, std::size_t> many;  // one kernel has one string
         auto batch = batches_.find(epoch);
@@ -389,8 +389,8 @@ public:
         return names;
     }
 
-    // Whether the core made all launches of an epoch, and no other is left up to the last of them: nothing that
-    // failed is still to be told of.
+    // Whether the core made all launches of an epoch, and only those are in flight up to the last one. Then no failure
+    // is left to be reported before they end.
     bool comes_next(std::uint32_t epoch) {
         auto found = batches_.find(epoch);
         if (found == batches_.end() || poisoned || !stand_ins_.empty()) return false;
@@ -403,8 +403,8 @@ public:
         return is_all;
     }
 
-    // The epoch has ended, or is given up: its launches are in none. Those that Python has to end one by
-    // one; the others of it are over at `end_epoch`. `one_by_one`: all are.
+    // Takes the launches out of an epoch that has ended, or is given up. Returns those that Python has to end one by
+    // one. The others end at `end_epoch`. `one_by_one`: it returns all.
     std::vector<std::int64_t> leave(std::uint32_t epoch, bool one_by_one) {
         std::vector<std::int64_t> told;
         if (one_by_one) tell_apart();
@@ -415,7 +415,7 @@ public:
         for (std::int64_t launch : batch.numbers) {
             Row &row = known(launch);
             row.is_left = true;
-            if (!row.by_core) row.epoch = 0;  // it may come to another, or to a lane
+            if (!row.by_core) row.epoch = 0;  // it may go to another one, or to a lane
             if (!row.by_core || one_by_one) told.push_back(launch);
         }
         if (!batch.many) end_batch(found);
@@ -423,7 +423,7 @@ public:
         return told;
     }
 
-    // The launches of the core's own in an epoch that was left have ended.
+    // Ends the launches that the core made in an epoch that was left.
     void end_epoch(std::uint32_t epoch) {
         auto found = batches_.find(epoch);
         if (found == batches_.end()) return;
@@ -432,7 +432,7 @@ public:
             Row *row = rows_.find(launch);
             if (!row || !row->by_core || row->epoch != epoch) continue;
             go(launch, *row, row->is_lost ? State::FAILED : State::ENDED);
-            give_up(launch, *row, true);  // a name: nothing runs when that is let go
+            give_up(launch, *row, true);  // its object is a name, so its release runs no code
             batch.many--;
         }
         end_batch(found);
@@ -441,16 +441,16 @@ public:
 
     std::size_t in_epochs() const { return in_epochs_; }
 
-    // ---- launches of the core's own -------------------------------------------------------------
+    // ---- launches of the core -------------------------------------------------------------------
 
-    // One that a lane has.
+    // Adds a launch that a lane has.
     void put_on_lane(std::int64_t launch, PyObject *name, const Touched &touched) {
         Row &row = make(launch, name, touched);
         place_of(row).touched = touched;
         touched.hold();
     }
 
-    // What its lane has of a launch; null where none has it.
+    // Returns a launch on its lane. Null: no lane has it.
     Flying *flying(std::int64_t launch) {
         const Row *row = rows_.find(launch);
         if (!row || !row->has_place) return nullptr;
@@ -458,17 +458,17 @@ public:
         return one.number ? &one : nullptr;
     }
 
-    // A lane has a launch from now on.
+    // Notes that a lane has a launch.
     Flying &take_off(std::int64_t launch, void *event, PyObject *owner, std::uint32_t lane, std::int64_t place) {
         Flying &one = place_of(known(launch)).flying;
         one = {launch, event, owner, lane, place, nullptr, false};
         return one;
     }
 
-    // It has not any more: what it had is the caller's.
+    // Notes that no lane has it any more. The caller owns what is returned.
     Flying land(std::int64_t launch) { return std::exchange(*flying(launch), Flying()); }
 
-    // It has ended, and well; false where it is none of these.
+    // Ends a launch that the core made for a lane, and that ended well. False: it is another one.
     bool end_on_lane(std::int64_t launch) {
         Row *row = rows_.find(launch);
         if (!row || !row->is_on_lane_by_core()) return false;
@@ -484,20 +484,19 @@ public:
     nb::object recorder_object, scheduler;
     Recorder *recorder = nullptr;
     std::size_t least_tasks = 0, most_tasks = 0, most_entries = 0, next_look = 0;
-    std::vector<std::int64_t> strangers;  // what it waits for that is in no epoch
-    Sender *sender = nullptr;             // of epochs, where there are any
+    std::vector<std::int64_t> external;  // its external upstream: launches in no epoch
+    Sender *sender = nullptr;            // of epochs; null: there is no scheduler
 
-    // Whether the core may make a launch for it now.
+    // Whether the core may add a launch now.
     bool takes_more() const {
         return open && recorder->tasks() + forecast.counted() >= least_tasks && may_record();
     }
 
-    // Has it be one of another scheduler: the one before is sent. False, and nothing has changed, where Python has
-    // to decide about that.
+    // Sends it, and opens one for another scheduler. False: Python has to decide that, and nothing has changed.
     bool open_for(nb::handle other);
 
-    // Launch `number + 1`: the task whose record is in its place, behind what it touches. Where the
-    // epoch is expected to come as an earlier one did, it is only counted while it does.
+    // Adds launch `number + 1`, a task whose record is in its place. If the epoch is forecast and the launch comes as
+    // foreseen, it is only counted.
     void launch(const std::string_view *blob, const std::string_view *shape, const Touched &touched,
                 PyObject *name, const Addresses &addresses) {
         if (forecast.is_on && is_foreseen(blob, shape, touched, addresses)) {
@@ -511,15 +510,15 @@ public:
         forecast.recorded(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
     }
 
-    // What was only counted enters the hazards: as a whole, or launch by launch as if nothing had been expected.
-    // Whoever takes the lock does that first.
+    // Enters the launches that were only counted into the hazards: as a whole, or one by one like without a forecast.
+    // Every taker of the lock does this first.
     void settle() noexcept {
         if (!forecast.counted()) return;
         if (forecast.comes_to_an_end()) enter_foreseen();
         else record_counted();
     }
 
-    // What was only counted is recorded.
+    // Records the launches that were only counted.
     void record_counted() {
         const std::size_t many = forecast.counted();
         const TemplatePointer known = forecast.known();
@@ -535,7 +534,7 @@ public:
         }
     }
 
-    // Launches come to an epoch from now on.
+    // Opens an epoch for launches.
     void open_epoch(std::uint32_t epoch, nb::object to, nb::object for_scheduler, std::size_t least,
                     std::size_t most, std::size_t entries, std::size_t look) {
         recorder = recorder_of(to);
@@ -548,7 +547,7 @@ public:
         next_look = look;
     }
 
-    // The open epoch is sent as it was foreseen: what it is. Null: it is not.
+    // Takes the remembered epoch that is sent in place of the open one. Null: that did not come as foreseen.
     TemplatePointer take_foreseen() {
         if (!forecast.is_complete()) return nullptr;
         TemplatePointer known = forecast.known();
@@ -556,8 +555,8 @@ public:
         return known;
     }
 
-    // The open epoch, which was collected, is sent. Whether it has come often and should stay on the
-    // device; then `keep_on_device` is told of it.
+    // Remembers the open epoch, which was collected and is sent. Returns whether it has come often and should stay on
+    // the device. `keep_on_device` is called then.
     bool remember() {
         kept_.reset();
         auto found = batches_.find(open);
@@ -570,7 +569,7 @@ public:
         return kept_ != nullptr;
     }
 
-    // It is on the device: what is had of it, and its words up to where its blocks begin.
+    // Makes that epoch resident. `words`: those up to its blocks.
     void keep_on_device(nb::object resident, const void *words, std::size_t many) {
         if (!kept_) return;
         kept_->words.resize(many);
@@ -580,7 +579,7 @@ public:
         kept_.reset();
     }
 
-    // Nobody knows any more how it is on the device.
+    // Forgets a resident epoch, because its state on the device is unknown.
     void drop(nb::handle resident) {
         const std::deque<TemplatePointer> all = forecast.templates();
         for (const TemplatePointer &one : all)
@@ -594,7 +593,7 @@ public:
         return in_flight_ + after <= backlog && inside_ + after <= window;
     }
 
-    // Whether a launch that nobody holds may go to a driver that then waits for its upstream.
+    // Whether a driver may have a launch with these edges, and wait for its upstream.
     bool may_follow(Edges edges) const {
         return std::all_of(edges.begin(), edges.end(),
                            [this](const Edge &edge) { return may_follow(edge.upstream); });
@@ -606,17 +605,17 @@ public:
         return !row || !(row->is_watched || row->is_in_epoch());
     }
 
-    // The epoch that alone keeps a launch from following `upstream`, or 0.
+    // Returns the epoch that alone keeps a driver from waiting for `upstream`, or 0.
     std::uint32_t epoch_ahead(std::int64_t upstream) const {
         const Row *row = rows_.find(upstream);
         return row && !ready_first && !row->is_watched && row->is_in_epoch() ? row->epoch : 0;
     }
 
-    // The driver's event behind an epoch, which is sent for it; null where there is none.
+    // Sends an epoch if it is open, and returns the driver's event behind it. Null: there is none.
     void *event_of_epoch(std::uint32_t which);
 
-    // Whether an epoch has ended badly, and nobody has seen to it: what was behind it on a lane is lost with it,
-    // directly or not, and ends only when Python has heard of that.
+    // Whether an epoch has failed, and Python does not know yet. All that follows it on lanes has failed, too, and ends
+    // only when Python knows.
     bool has_bad_epoch() const;
 
     bool is_due() const {
@@ -624,19 +623,20 @@ public:
         if (recorder->tasks() >= most_tasks || recorder->entries >= most_entries ||
             forecast.ends_here())
             return true;
-        // one that is like an earlier one so far ends where that did
+        // an epoch that follows a remembered one ends where that did
         if (forecast.follows() && next_look != 1) return false;
         return next_look && recorder->tasks() >= next_look;
     }
 
-    // Whether launches of the open epoch were only counted, and nobody looks at that epoch.
+    // Whether launches of the open epoch were only counted, and nobody polls that epoch.
     bool wants_attention() const { return next_look == 1 && forecast.counted(); }
 
     // ---- both -----------------------------------------------------------------------------------
 
-    // Whether nothing is unusual, so that the core may make launches.
+    // Whether the core may make launches, because nothing is unusual.
     bool is_plain() const { return !lock->is_held() && may_go_on(); }
-    bool may_go_on() const { return usable && has_room() && is_simple(); }  // with the lock
+    // The same for a caller that has the lock.
+    bool may_go_on() const { return usable && has_room() && is_simple(); }
 
     bool is_simple() const {
         return !(recording || bypassing || poisoned || counted_) && returned_.empty() &&
@@ -646,18 +646,18 @@ public:
     bool has_counted() const { return counted_; }
     bool has_watched() const { return !watched_.empty(); }
 
-    // Launch `number + 1` is in the hazards: behind what.
+    // Enters launch `number + 1` into the hazards. Returns its edges.
     Edges enter(const Touched &touched) {
         const Edges edges = hazards->check(number + 1, touched);
         number++;
         return edges;
     }
 
-    // Sends what is due, or has Python look at that and at what has ended; false with an error. What is only
-    // counted stays so where somebody only has to be told that there is something.
+    // Sends a due epoch, or has Python look at that and at what has ended. False with an error. Launches that are only
+    // counted stay so if Python only has to know that there are some.
     bool look(PyObject *engine);
 
-    // Whether Python has not looked for a while.
+    // Whether Python has not looked for a while. If so, it looks now.
     bool is_unseen() {
         const auto now = std::chrono::steady_clock::now();
         if (now - looked_at_ <= LOOK_AFTER) return false;
@@ -665,7 +665,7 @@ public:
         return true;
     }
 
-    // Whether Python should look behind the newest launches.
+    // Whether Python should look, after the newest `many` launches.
     bool should_look(std::size_t many = 1) {
         if (is_due() || wants_attention()) return true;
         if (number / LOOK_EVERY == (number - std::int64_t(many)) / LOOK_EVERY) return false;
@@ -677,7 +677,7 @@ public:
         return !begins;
     }
 
-    // The open epoch takes no more.
+    // Closes the open epoch.
     void shut() {
         open = 0;
         recorder_object.reset();
@@ -686,14 +686,14 @@ public:
         forecast.start();
     }
 
-    // Whether a launch was, or is, only counted: as far as that is remembered.
+    // Whether a launch came in a foreseen epoch, as far as that is remembered.
     bool was_foreseen(std::int64_t launch) const {
         return std::any_of(past_.begin(), past_.end(), [launch](const auto &one) {
             return one.first <= launch && launch <= one.second;
         });
     }
 
-    // Memory that a program has dropped, wherever it did: the next launch takes note first.
+    // Takes memory that a program has dropped, in whatever thread. The next launch handles it first.
     void give_back(std::int64_t base, nb::object block) {
         returned_.emplace_back(base, std::move(block));
     }
@@ -705,34 +705,34 @@ public:
         return nb::make_tuple(base, block);
     }
 
-    // ---- what it is part of ---------------------------------------------------------------------
+    // ---- the runtime around it ------------------------------------------------------------------
 
     bool usable = false;
     std::uint64_t generation = 0;  // of launch plans
     std::size_t backlog = SIZE_MAX, window = SIZE_MAX;
-    bool ready_first = false;  // a launch goes nowhere while anything upstream of it runs
-    bool in_order = false;     // behind one that is held, all are
-    // what makes launches unusual, besides what the table knows itself
+    bool ready_first = false;  // a launch is held while any of its upstream runs
+    bool in_order = false;     // all launches behind a held one are held
+    // reasons for which launches are unusual, besides those in the table itself
     std::int64_t recording = 0;  // recordings under way
-    std::int64_t bypassing = 0;  // queues whose commands go to the driver as they are
+    std::int64_t bypassing = 0;  // queues in bypass
     bool poisoned = false;
     nb::object hazards_object, lock_object;
     nb::object reasons_object;
-    Reasons *reasons = nullptr;  // why launches went to queues beside a scheduler; null: there is none
+    Reasons *reasons = nullptr;  // why launches went to lanes beside a scheduler; null: there is no scheduler
     PythonHazards *hazards = nullptr;
     Lock *lock = nullptr;
 
 private:
     using Upstream = std::vector<std::int64_t>;
 
-    // Of a launch that holds others, or is held.
+    // A launch that holds others, or is held.
     struct Watched {
         std::uint32_t blockers = 0;
-        Upstream dependants;  // until it is handed out; of one that holds: until it is done
-        Upstream patients;    // until it is done
+        Upstream dependants;  // launches held until it is handed out, or, if it `holds`, until it has ended
+        Upstream patients;    // launches held until it has ended
     };
 
-    // What a lane has of a launch; and what that touches, where the core made it.
+    // A launch on a lane, and the nodes that it touches if the core made it.
     struct OnLane {
         Flying flying;
         Touched touched;
@@ -745,11 +745,11 @@ private:
         bool gated, patient;
     };
 
-    // What an epoch has.
+    // The launches of an epoch.
     struct Batch {
-        Upstream numbers;  // by task; one that came as foreseen: the last one
-        std::vector<Node *> nodes;  // of those that the core made
-        std::size_t many = 0;       // how many of these are in flight
+        Upstream numbers;  // by task; a foreseen epoch has only its last one
+        std::vector<Node *> nodes;  // of launches that the core made
+        std::size_t many = 0;       // how many of those are in flight
 
         void let_go() {
             for (Node *node : nodes) node->let_go();
@@ -757,14 +757,14 @@ private:
         }
     };
 
-    // What a task of the open epoch has besides its record.
+    // What a task of the open epoch has beside its record.
     struct Beside {
         Addresses addresses;
         std::uint32_t blob_bytes;
     };
 
-    // An epoch in flight that came as foreseen: its first launch, and what it is like. Its last launch
-    // has a row, which stands for all.
+    // A foreseen epoch in flight: its first launch, and the remembered epoch that it is like. The row of its last
+    // launch stands for all.
     struct Foreseen {
         std::int64_t first;
         TemplatePointer like;
@@ -772,12 +772,12 @@ private:
 
     void keep_step(std::int64_t launch, State from, State to);
 
-    // Whether nothing keeps the core from making tasks, whatever epoch is open.
+    // Whether the core may make tasks, whatever epoch is open.
     bool may_record() const {
         return !forecast.is_complete() && !ready_first && watched_.empty() && is_plain();
     }
 
-    // ---- epochs that come as foreseen -----------------------------------------------------------
+    // ---- foreseen epochs ------------------------------------------------------------------------
 
     bool is_foreseen(const std::string_view *blob, const std::string_view *shape,
                      const Touched &touched, const Addresses &addresses) {
@@ -795,14 +795,14 @@ private:
         return false;
     }
 
-    // All launches of the open epoch have come as foreseen: one row, behind what they touch together.
+    // Makes one row for all launches of the open epoch, which came as foreseen, behind what they touch together.
     void enter_foreseen() {
         const TemplatePointer &known = forecast.known();
         const std::size_t many = known->size();
         const auto began = std::chrono::steady_clock::now();
         for (const Edge &edge : hazards->Hazards::enter_footprint(number, *known->joint->footprint)) {
             const Row *row = rows_.find(edge.upstream);
-            if (!row || !row->is_in_epoch()) strangers.push_back(edge.upstream);
+            if (!row || !row->is_in_epoch()) external.push_back(edge.upstream);
         }
         forecast.entered(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
         Batch &in = batch(open);
@@ -821,7 +821,7 @@ private:
         if (past_.size() > MOST_PAST) past_.pop_front();
     }
 
-    // The launch whose row stands for this one.
+    // Returns the launch whose row stands for this one.
     std::int64_t stands_for(std::int64_t launch) const {
         if (foreseen_.empty()) return launch;
         auto found = foreseen_.lower_bound(launch);
@@ -837,7 +837,7 @@ private:
         return row.is_foreseen ? std::size_t(launch - foreseen_.at(launch).first + 1) : 1;
     }
 
-    // Something is asked of each launch by itself: all have rows of their own from now on.
+    // Gives each launch of foreseen epochs its own row, because somebody asks for a single one.
     void tell_apart() {
         for (auto &[last, one] : std::exchange(foreseen_, {})) {
             const Row own = known(last);
@@ -867,7 +867,7 @@ private:
         }
     }
 
-    // What the open epoch is, for those that will be compared with it.
+    // Fills a remembered epoch from the open one.
     void fill(Template &made, const Batch &in) {
         made.nodes = in.nodes;
         for (Node *node : made.nodes) node->holders++;
@@ -895,13 +895,13 @@ private:
 
     // ---- rows -----------------------------------------------------------------------------------
 
-    // The task whose record is in its place.
+    // Records the task whose record is in its place.
     void record_task(const std::string_view *blob, const std::string_view *shape,
                      const Touched &touched, PyObject *name, const Addresses &addresses) {
         inside_epoch_.clear();
         for (const Edge &edge : enter(touched)) {
             const Row *row = rows_.find(edge.upstream);
-            if (!row || !row->is_in_epoch()) strangers.push_back(edge.upstream);
+            if (!row || !row->is_in_epoch()) external.push_back(edge.upstream);
             else if (row->epoch == open) inside_epoch_.push_back(row->task);
         }
         std::uint32_t task = recorder->add(blob, shape, inside_epoch_);
@@ -927,7 +927,7 @@ private:
         return *row;
     }
 
-    // A launch of the core's own, which is on its way at once.
+    // Makes the row of a launch of the core, which goes to its route at once.
     Row &make(std::int64_t launch, PyObject *name, const Touched &touched) {
         Row &row = rows_.make(launch);
         row.object = Py_NewRef(name);
@@ -983,7 +983,7 @@ private:
         pending_--;
     }
 
-    // What a launch waited for has come. It, and then whatever waited only for its turn, may be ready.
+    // Removes a blocker of a launch. If that was the last one, the launch is ready, and so may be those that it held.
     void unblock(std::int64_t launch) {
         std::deque<std::int64_t> come{launch};
         for (; !come.empty(); come.pop_front()) {
@@ -995,7 +995,7 @@ private:
         }
     }
 
-    // It is handed out: those that waited for that do not any more.
+    // Collects the launches that waited until this one was handed out.
     void let_pass(std::int64_t launch, Row &row, std::deque<std::int64_t> &come) {
         if (row.holds || !row.is_watched) return;
         Watched &waits = watched_[launch];
@@ -1004,8 +1004,8 @@ private:
         if (waits.patients.empty()) forget(launch, row);
     }
 
-    // A launch is over: its row is, and whoever waited for it does not any more. What Python gave with it
-    // is for the caller to let go, which may run anything.
+    // Gives up the row of a launch that is over, and unblocks the launches that it held. Returns its Python object: the
+    // release of that may run any code.
     nb::object give_up(std::int64_t launch, Row &row, bool retires) {
         nb::object object = nb::steal(std::exchange(row.object, nullptr));
         if (row.has_place) give_place_up(row);
@@ -1027,7 +1027,7 @@ private:
         return object;
     }
 
-    // Where what a lane has of a launch is.
+    // Returns the place for a launch on a lane.
     OnLane &place_of(Row &row) {
         if (!row.has_place) {
             if (free_.empty()) {
@@ -1048,13 +1048,13 @@ private:
         free_.push_back(row.first);
     }
 
-    // Of an epoch that was left one launch of the core's own is over, and was told.
+    // Notes that Python ended a launch of the core in an epoch that was left.
     void end_in_batch(std::uint32_t epoch) {
         auto found = batches_.find(epoch);
         if (!--found->second.many) end_batch(found);
     }
 
-    // There may be room for launches outside, and launches that never ran may have nothing left.
+    // Lets launches into the window if there is room, and removes stand-ins that have ended.
     void let_others_in() {
         while (!outside_.empty() && inside_ < window) {
             const Outside one = std::move(outside_.front());
@@ -1103,7 +1103,7 @@ private:
         return *newest_.second;
     }
 
-    // Its memory serves the next epoch: as much as that of a full one comes from the system each time.
+    // Ends the batch of an epoch. Its memory serves the next one, since the system would give so much anew each time.
     void end_batch(std::map<std::uint32_t, Batch>::iterator batch) {
         if (newest_.first == batch->first) newest_ = {};
         spare_ = std::move(batch->second);
@@ -1119,7 +1119,7 @@ private:
     std::deque<std::pair<std::int64_t, nb::object>> returned_;
     std::map<std::int64_t, Upstream> stand_ins_;  // of launches that never ran
     std::size_t in_flight_ = 0, inside_ = 0, pending_ = 0, counted_ = 0, in_epochs_ = 0;
-    std::size_t shown_ = 0;  // launches that the host can look behind
+    std::size_t shown_ = 0;  // launches whose result the host can see
     std::vector<std::int64_t> newest_of_queue_;
     std::map<std::uint32_t, Batch> batches_;
     std::pair<std::uint32_t, Batch *> newest_;
