@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import inside
 import pyopencl as cl
 import pytest
 import sampling
@@ -187,7 +188,7 @@ def own_cache(tmp_path: Path, environment: Environment) -> Iterator[Path]:
     """The folder of a process that knows nothing, and of a machine where none ever ran."""
     folder = tmp_path / "cache"
     environment(ACS_CL_CACHE=folder)
-    with testing.new_process():
+    with inside.new_process():
         yield folder
 
 

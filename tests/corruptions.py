@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 from graphs import SOURCE, Run, graph, prebuild
+from inside import Scheduler
 
 import acs_cl as acs
 from acs_cl.scheduler import layout
-from acs_cl.testing import Scheduler, runtime_of
+from acs_cl.testing import runtime_of
 
 VALUES = (0, 1, 2, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 RECORD_KINDS = {

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from inside import bands_touch
 from random_bands import Machine, check
 
 from acs_cl.errors import CheckError
 from acs_cl.records import Access
-from acs_cl.testing.scheduler import bands_touch
 
 N, W, H = 640, 32, 20
 LINES = ("scale", "halo", "mirror", "own", "strip", "poses", "team")

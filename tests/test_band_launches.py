@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
+from inside import launching
 from random_bands import Machine, random_program
 
 import acs_cl as acs
@@ -22,7 +24,6 @@ from acs_cl import testing
 from acs_cl.launch.parts import IS_PART
 from acs_cl.scheduler.backend import Device as SchedulerBackend
 from acs_cl.testing.changing import changed
-from acs_cl.testing.scheduler import launching
 
 PROGRAMS = max(8, int(os.environ.get("ACS_CL_FUZZ", "300")) // 30)
 N = 4096
@@ -302,7 +303,7 @@ def test_bands_of_an_epoch_that_is_refused_fail(device: cl.Device) -> None:
         x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
         for _ in range(2):
             prog.sweep((N,), None, x, y, N, bands=4).wait()
-        with testing.Scheduler(rt).refusing():
+        with inside.Scheduler(rt).refusing():
             count, handle = by_core(rt, prog.sweep, (N,), None, x, y, N, bands=4)
             assert count == 4
             with pytest.raises(acs.AcsError, match="OUT_OF_RESOURCES"):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from inside import Scheduler, marked
 from random_bands import Machine, check
 
 import acs_cl as acs
@@ -23,7 +24,6 @@ from acs_cl.launch.parts import parts_of
 from acs_cl.records import Access
 from acs_cl.scheduler import layout
 from acs_cl.scheduler.segment import Segment
-from acs_cl.testing.scheduler import Scheduler, marked
 
 PROGRAMS = max(12, int(os.environ.get("ACS_CL_FUZZ", "300")) // 24)
 

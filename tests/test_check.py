@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import inside
 import pyopencl as cl
 import pytest
 from check_programs import RIGHT, SOURCE, WRONG, Right, Wrong
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.devices.build import build
 from acs_cl.errors import CheckError, CheckWarning
 
@@ -136,7 +136,7 @@ def test_the_same_where_the_first_launches_are_let_through_too(
     program: Wrong | Right, options: dict[str, Any], native: Any
 ) -> None:
     """What is proven, or watched by the device, is believed from the beginning."""
-    with testing.limit("launches that are always checked", 0):
+    with inside.limit("launches that are always checked", 0):
         if isinstance(program, Wrong):
             test_wrong_programs_are_named(program, True, options, native)
         else:

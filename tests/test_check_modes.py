@@ -9,6 +9,7 @@ import warnings
 from random import Random
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -16,7 +17,6 @@ from check_programs import SOURCE
 from conftest import Environment
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.check.checker import Checker
 from acs_cl.check.memory import SvmRegion
 from acs_cl.check.modes import Modes, modes
@@ -194,7 +194,7 @@ def test_memory_that_may_go_back_to_the_driver_is_watched_no_more(
 ) -> None:
     """Large arrays have allocations of their own, and on a CPU begin somewhere inside them."""
     with (
-        testing.limit("freed bytes that checks keep", 0),
+        inside.limit("freed bytes that checks keep", 0),
         acs.Runtime(device, backend="serial", check="access") as rt,
     ):
         twice = rt.build(SOURCE).twice

@@ -6,12 +6,12 @@ import random
 import warnings
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.errors import CheckWarning
 from tests.test_queue import READ_WRITE, N, kernels_of
 
@@ -111,7 +111,7 @@ def test_a_look_waits_as_often_with_many_buffers(context: cl.Context, count: int
         for _ in range(3):  # the first two of a kernel are tried twice
             kernels["add"](queue, (N,), None, row, np.int32(1))
     queue.finish()
-    with testing.own_transfers() as (begun, waits):
+    with inside.own_transfers() as (begun, waits):
         kernels["add"](queue, (N,), None, rows[0], np.int32(1))
     assert len(begun) == 5 * count
     assert [len(events) for events in waits] == [count, 2 * count + 1, count, count]

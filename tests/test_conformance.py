@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
 import pytest
 
 import acs_cl as acs
-from acs_cl import testing
 
 SOURCE = """
 kernel void put(global int *x, int value)
@@ -533,7 +533,7 @@ def test_kernels_of_which_the_driver_tells_little_are_read_write(
 ) -> None:
     """PyOpenCL's cache gives programs made of binaries, of which drivers tell less; Intel's does
     not tell the program of a kernel whose program was released."""
-    with contextlib.nullcontext() if told else testing.untold_programs():
+    with contextlib.nullcontext() if told else inside.untold_programs():
         native: Any = cl.Program(rt.context, SOURCE).build(cache_dir=False)
         if built_from == "binary":
             binaries = native.get_info(cl.program_info.BINARIES)
@@ -552,7 +552,7 @@ def test_kernels_of_which_the_driver_tells_little_are_read_write(
 
 
 def test_variables_of_a_program_that_is_not_known_order_its_kernels(rt: acs.Runtime) -> None:
-    with testing.untold_programs():
+    with inside.untold_programs():
         native = cl.Program(rt.context, SOURCE).build(cache_dir=False)
         x, y = rt.zeros(8, "i4"), rt.zeros(8, "i4")
         first = rt.launch(native.put, (8,), None, x, np.int32(5))

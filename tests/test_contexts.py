@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.devices import contexts
 from acs_cl.devices.facts import may_include
 
@@ -35,7 +35,7 @@ class Compiled:
 @pytest.fixture
 def compiled() -> Iterator[Compiled]:
     counted = Compiled()
-    with testing.new_process(), testing.compiling(counted.count):
+    with inside.new_process(), inside.compiling(counted.count):
         yield counted
 
 
@@ -119,7 +119,7 @@ def test_what_does_not_build_says_so_each_time(device: cl.Device, compiled: Comp
 
 
 def test_few_are_kept(device: cl.Device, compiled: Compiled) -> None:
-    with testing.limit("programs of a context", 2), acs.Runtime(device, backend="lanes") as rt:
+    with inside.limit("programs of a context", 2), acs.Runtime(device, backend="lanes") as rt:
         for n in (1, 2, 1, 3, 1, 2):  # 2 is the one that was not asked for the longest, then 3
             rt.build(SOURCE, macros={"N": n})
     assert compiled.times == 4

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -29,6 +30,7 @@ from fuzz.oracle import NumpyMachine
 from fuzz.steps import compare, run
 from fuzz.threads import in_threads
 from graphs import GROUPED, SOURCE, TILED, Run, Task, expected, graph, prebuild
+from inside import Scheduler
 
 import acs_cl as acs
 from acs_cl import testing
@@ -44,7 +46,7 @@ from acs_cl.scheduler.policy import (
     STREAK,
     Choice,
 )
-from acs_cl.testing import Scheduler, runtime_of
+from acs_cl.testing import runtime_of
 
 HERE = Path(__file__).resolve().parent
 
@@ -441,7 +443,7 @@ def test_memory_that_runs_out_sends_the_open_epoch_and_goes_on(
     x = rt.zeros(1000, "u4")
     kept_open.inc((1000,), None, x, 1)
     assert scheduler.has_open_epoch
-    with testing.scarce_memory(rt), pytest.raises(MemoryError):
+    with inside.scarce_memory(rt), pytest.raises(MemoryError):
         rt.empty(17_000_001, "u4")
     assert not scheduler.has_open_epoch
     kept_open.inc((1000,), None, x, 1)
@@ -802,8 +804,8 @@ SCRIPT = """
 import faulthandler, random, sys
 faulthandler.dump_traceback_later(80, exit=True)
 import acs_cl as acs
-from acs_cl.testing import Scheduler
 from graphs import GROUPED, SOURCE, TILED, Run, graph, prebuild
+from inside import Scheduler
 with acs.Runtime(backend="device") as rt:
     program = rt.build(SOURCE)
     prebuild(program, 4)
@@ -968,7 +970,7 @@ def test_a_program_whose_tasks_are_long_goes_to_lanes(
     device: cl.Device,
 ) -> None:
     """As on a GPU, where launches on lanes are not timed one by one."""
-    with testing.long_launch(0.0), acs.Runtime(device) as rt:
+    with inside.long_launch(0.0), acs.Runtime(device) as rt:
         choice: Any = with_policy(rt).policy
         choice.on_cpu = False
         add = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }").add
@@ -1018,7 +1020,7 @@ def test_epochs_take_the_queue_without_times_until_one_seems_long(
     device: cl.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a GPU."""
-    with testing.long_launch(1e9), acs.Runtime(device) as rt:
+    with inside.long_launch(1e9), acs.Runtime(device) as rt:
         backend: Any = with_policy(rt).backend
         choice: Any = with_policy(rt).policy
         choice.on_cpu = False
@@ -1045,7 +1047,7 @@ def test_epochs_take_the_queue_without_times_until_one_seems_long(
 
         steps(6)
         assert set(used) == {(False, False)}
-        with testing.long_launch(-1.0):  # all seem long
+        with inside.long_launch(-1.0):  # all seem long
             steps(1)
             assert choice.doubts
             used.clear()

@@ -13,11 +13,12 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import inside
 import pyopencl as cl
 import pytest
 from conftest import Environment
 
-from acs_cl import devices, testing
+from acs_cl import devices
 from acs_cl.errors import DeviceError, UsageError
 
 on_linux_x86 = pytest.mark.skipif(
@@ -206,7 +207,7 @@ def text(value: bytes = b"generic") -> Any:
 @pytest.fixture
 def fresh(environment: Environment) -> Iterator[Environment]:
     environment(ACS_CL_POCL_CPU="auto")
-    with testing.new_process():
+    with inside.new_process():
         yield environment
 
 

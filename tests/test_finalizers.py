@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -78,7 +79,7 @@ def test_a_queue_that_is_collected_inside_of_its_runtime(
     assert not runtime.engine.gates
     runtime.finish()
     assert (values_of(cl.CommandQueue(context), a) == 4).all()
-    assert id(runtime) not in testing.users()
+    assert id(runtime) not in inside.users()
 
 
 def test_queues_come_and_go_on_all_threads(context: cl.Context) -> None:

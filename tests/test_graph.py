@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -26,7 +27,6 @@ from fuzz.steps import Launch, Step, run
 from fuzz.views import BYTES, SHAPES, View
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.graph.graph import Graph
 from acs_cl.scheduler.orders import ORDERS
 
@@ -164,7 +164,7 @@ def test_replays_in_a_row_are_right_where_groups_leave_early(
     device: cl.Device, turns: int, groups: int | None
 ) -> None:
     with acs.Runtime(device, backend="device", groups=groups) as rt:
-        backend = testing.Scheduler(rt)
+        backend = inside.Scheduler(rt)
         backend.set(turns=turns)
         prog = rt.build(SOURCE)
         x = rt.zeros((40, 700), "u4")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
@@ -44,13 +45,13 @@ pytestmark = pytest.mark.usefixtures("without_sections")
 @pytest.fixture
 def long_way() -> Iterator[list[str]]:
     """The kernels that Python planned."""
-    with testing.planned_commands() as found:
+    with inside.planned_commands() as found:
         yield found.kernels
 
 
 def by_python(context: cl.Context, **options: Any) -> acs.Queue:
     """A queue whose kernels Python launches."""
-    queue = testing.plan_every_command(acs.Queue(context, **options))
+    queue = inside.plan_every_command(acs.Queue(context, **options))
     gc.collect()
     return queue
 
@@ -369,7 +370,7 @@ def test_memory_of_the_program_is_looked_behind(context: cl.Context) -> None:
     kernels["slow"](queue, (N,), None, shared, np.int32(7), np.int32(ROUNDS // 10))
     kernels["add"](queue, (N,), None, other, np.int32(1)).wait()
     # once an event was seen to be complete, so is all before it that the host can look at
-    assert testing.seen_complete(queue) >= testing.launched(queue.runtime)
+    assert inside.seen_complete(queue) >= testing.launched(queue.runtime)
     mapped, _ = cl.enqueue_map_buffer(queue, shared, cl.map_flags.READ, 0, (N,), np.int32)
     assert mapped[0] == 7
 

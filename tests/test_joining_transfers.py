@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -33,7 +34,7 @@ LONG = 20 * ROUNDS
 @pytest.fixture
 def long_way() -> Iterator[list[str]]:
     """The transfers that Python planned."""
-    with testing.planned_commands() as found:
+    with inside.planned_commands() as found:
         yield found.transfers
 
 
@@ -177,7 +178,7 @@ def test_events_are_those_of_python(context: cl.Context, long_way: list[str]) ->
         assert event.command_execution_status == cl.command_execution_status.COMPLETE
     assert read.get_ward() is host
     assert written.get_ward() is None
-    assert testing.seen_complete(queue) == testing.launched(queue.runtime)
+    assert inside.seen_complete(queue) == testing.launched(queue.runtime)
     cl.enqueue_copy(queue, host, a, wait_for=[read, written])
     cl.enqueue_copy(queue, host, a, src_offset=0, wait_for=None, is_blocking=True)
     assert not long_way

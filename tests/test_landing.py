@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from time import perf_counter
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
 from patience import undisturbed
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.backends import queues as queues_module
 from acs_cl.devices import driver
 from acs_cl.scheduler.sender import PLACES
@@ -34,7 +34,7 @@ kernel void spin(global uint *x, uint rounds) {
 def rt(device: cl.Device) -> Iterator[acs.Runtime]:
     """As on a GPU."""
     with acs.Runtime(device, backend="device") as runtime:
-        testing.Scheduler(runtime).land_in_pinned_memory()
+        inside.Scheduler(runtime).land_in_pinned_memory()
         yield runtime
 
 
@@ -46,7 +46,7 @@ def add(rt: acs.Runtime) -> Any:
 
 
 def test_what_is_one_too_many_lands_elsewhere(rt: acs.Runtime, add: Any) -> None:
-    scheduler, x = testing.Scheduler(rt), rt.zeros(64, np.uint32)
+    scheduler, x = inside.Scheduler(rt), rt.zeros(64, np.uint32)
     stop = cl.UserEvent(rt.context)
     for queue in rt.engine.backend.queues:
         cl.enqueue_barrier(queue, wait_for=[stop])
@@ -73,7 +73,7 @@ def test_without_pinned_memory_it_lands_elsewhere(
     x = rt.zeros(64, np.uint32)
     add((64,), (64,), x, 1)
     assert x.get().tolist() == [1] * 64
-    assert testing.Scheduler(rt).pinned_places == (0, 0)
+    assert inside.Scheduler(rt).pinned_places == (0, 0)
 
 
 @pytest.mark.usefixtures("core_reads")

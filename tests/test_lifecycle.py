@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
@@ -321,7 +322,7 @@ def test_backlog_bounds_what_is_in_flight(device: cl.Device) -> None:
 @pytest.fixture
 def impatient() -> Iterator[None]:
     """A wait for room gives up soon."""
-    with testing.limit("seconds without room", 0.05):
+    with inside.limit("seconds without room", 0.05):
         yield
 
 
@@ -430,7 +431,7 @@ def test_allocation_behind_a_user_event_is_an_error(device: cl.Device, impatient
         event = cl.UserEvent(rt.context)
         program.put((16,), None, x, 3, wait_for=[event])
         with (
-            testing.no_memory(rt),
+            inside.no_memory(rt),
             pytest.raises(acs.UsageError, match=r"allocation of 64 bytes .*\(put\)"),
         ):
             rt.empty(16, "i4")
@@ -473,7 +474,7 @@ def test_finish_wakes_up_seldom(make: Callable[..., acs.Runtime]) -> None:
     arrays = [rt.zeros(16, "i4") for _ in range(64)]
     rt.finish()
     stopped = cl.UserEvent(rt.context)
-    for queue in testing.driver_queues(rt):
+    for queue in inside.driver_queues(rt):
         cl.enqueue_barrier(queue, wait_for=[stopped])
     for x in arrays:
         program.put((16,), None, x, 1)

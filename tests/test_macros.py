@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.access import inference
 from acs_cl.access.binder import binder
 from acs_cl.access.inference import from_source
@@ -310,7 +310,7 @@ def test_a_program_asks_once_and_what_was_asked_is_kept(
     preprocess.plain_unit(source, None, device)
     assert len(asked) == 1
     assert {"__OPENCL_C_VERSION__", "FOO", "__BAR__"} <= set(asked[0])
-    with testing.new_process():
+    with inside.new_process():
         clang.parse(source, None, device)
         clang.parse(chosen("#ifdef __clang__"), None, device)  # asked for as many sources do
         assert len(asked) == 1
@@ -381,7 +381,7 @@ def test_a_name_that_no_program_builds_with_keeps_no_other_from_its_answer(
     device: cl.Device, builds: Callable[[Build], None]
 ) -> None:
     builds(lambda chunks: "BAD" not in chunks)
-    with testing.new_process():
+    with inside.new_process():
         unit = clang.parse(chosen("#if __OPENCL_C_VERSION__ && !defined(NO_SUCH)"), None, device)
         assert "100" in clang.printed(unit.kernels["k"])
         with pytest.raises(CannotParse, match="macro BAD"):
@@ -402,7 +402,7 @@ def test_a_driver_that_builds_no_question_is_not_asked_for_long(
 
     builds(able)
     many = " || ".join(f"defined(__MINE_{at})" for at in range(200))
-    with testing.new_process(), pytest.raises(CannotParse, match="macro __MINE_0"):
+    with inside.new_process(), pytest.raises(CannotParse, match="macro __MINE_0"):
         clang.parse(chosen(f"#if {many}"), None, device)
     assert len(asked) < (10 if bad == "nothing builds" else 80)
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.observe.record import load
 from acs_cl.observe.trace import Slice
 from acs_cl.records import Found
@@ -224,7 +224,7 @@ def test_a_timed_form_that_does_not_build_is_told(
     def fails(*arguments: object) -> None:
         raise cl.RuntimeError("out of patience")
 
-    with testing.build_step("form", lambda _: fails), rt.measure() as m:
+    with inside.build_step("form", lambda _: fails), rt.measure() as m:
         step.go()
     noted = m.record().about.noted
     assert noted.clock == ""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -237,7 +238,7 @@ def test_more_numbers_than_are_written_one_by_one(device: cl.Device) -> None:
 
 
 def test_only_epochs_with_slow_footprints_are_not_foreseen(case: Case) -> None:
-    scheduler = testing.Scheduler(case.runtime)
+    scheduler = inside.Scheduler(case.runtime)
 
     def foreseen(first: int) -> bool:
         before = case.counted["epochs"]
@@ -368,7 +369,7 @@ def test_rows_are_told_apart_where_each_launch_is_asked_for(case: Case) -> None:
 
 def test_each_launch_of_an_epoch_that_the_driver_refuses_has_failed(case: Case) -> None:
     case.settle()
-    sender = testing.Scheduler(case.runtime)
+    sender = inside.Scheduler(case.runtime)
     before = case.counted["epochs"]
     with sender.refusing():
         handles = case.step(0)
@@ -437,7 +438,7 @@ def test_one_that_stays_on_the_device_is_not_collected_as_a_longer_one(device: c
         case = Case(runtime)
         case.settle()
         before = case.counted
-        testing.Scheduler(runtime).backend.keep_open(1000)
+        inside.Scheduler(runtime).backend.keep_open(1000)
         for _ in range(3):
             case.step()
         runtime.finish()
@@ -449,7 +450,7 @@ def test_one_that_stays_on_the_device_is_not_collected_as_a_longer_one(device: c
 def test_a_footprint_is_slow_if_it_takes_longer_than_its_launches(device: cl.Device) -> None:
     with testing.open_epochs(), acs.Runtime(device, backend="device", predict=True) as runtime:
         case = Case(runtime)
-        testing.Scheduler(runtime).allow_footprints(0)
+        inside.Scheduler(runtime).allow_footprints(0)
         case.rows = [runtime.zeros(4, "u4") for _ in range(100)]
         case.host = np.zeros((100, 4), "u4")
         for _ in range(4 * forecast.OFTEN):
@@ -520,7 +521,7 @@ def test_many_by_one_call_are_foreseen_too(case: Case) -> None:
 
 def test_settings_that_change_forget_what_was_compiled_with_others(case: Case) -> None:
     case.settle()
-    backend = testing.Scheduler(case.runtime).backend
+    backend = inside.Scheduler(case.runtime).backend
     backend.settings = backend.settings._replace(groups=1)
     assert case.counted["remembered"] == 0
     case.step()

@@ -46,6 +46,8 @@ def installed_layout(where: Path) -> Path:
     package.mkdir(parents=True, exist_ok=True)
     sources = [*(ROOT / "acs_cl").iterdir(), *(ROOT / name for name in MAPPED)]
     wanted = {source.name: source for source in sources if source.name != "__pycache__"}
+    if not (where / "inside").exists():
+        (where / "inside").symlink_to(ROOT / "tests" / "inside", target_is_directory=True)
     # Only differences are touched, so that two runs of the tests may share the links.
     for link in package.iterdir():
         if link.name not in wanted:
@@ -69,6 +71,7 @@ def test_mypy_strict_finds_nothing() -> None:
         f"--config-file={ROOT / 'pyproject.toml'}",
         f"--cache-dir={ROOT / '.mypy_cache'}",
         "--package=acs_cl",
+        "--package=inside",
         cwd=layout,
     )
     for name in MAPPED:

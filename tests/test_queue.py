@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
@@ -497,7 +498,7 @@ def test_random_programs_of_kernels_of_which_the_driver_tells_nothing(
     queue: acs.Queue, kernels: Kernels
 ) -> None:
     expected = random_program(cl.CommandQueue(queue.context), kernels, 1)
-    with testing.untold_programs(arguments=True):
+    with inside.untold_programs(arguments=True):
         found = random_program(queue, kernels, 1)
     for index, (one, other) in enumerate(zip(found, expected, strict=True)):
         assert np.array_equal(one, other), index
@@ -1125,7 +1126,7 @@ def test_memory_that_was_not_written_lives_while_it_is_poisoned(
 
 def test_nothing_is_replaced_without_a_queue_and_all_is_put_back(rt: acs.Runtime) -> None:
     gc.collect()
-    if testing.are_calls_replaced():
+    if inside.are_calls_replaced():
         pytest.skip("another test's queue lives")
     names = [name for name in dir(_cl) if "enqueue" in name] + ["wait_for_events"]
     before = {name: getattr(_cl, name) for name in names}
@@ -1163,7 +1164,7 @@ def test_arguments_are_not_remembered_across_queues(rt: acs.Runtime) -> None:
     queue.finish()
     del queue
     gc.collect()
-    if not testing.are_calls_replaced():
+    if not inside.are_calls_replaced():
         add.set_args(b, np.int32(2))  # not seen
     queue = acs.Queue(rt.context, runtime=rt)
     add.set_arg(1, np.int32(3))
@@ -1215,7 +1216,7 @@ def test_queues_of_one_context_share_a_runtime_and_drop_it(context: cl.Context) 
     runtime = first.runtime
     del first, second, timed
     gc.collect()
-    assert not any(user == id(runtime) for user in testing.users())
+    assert not any(user == id(runtime) for user in inside.users())
 
 
 def test_queues_that_are_dropped_with_work_in_flight(context: cl.Context) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -334,14 +335,14 @@ def test_launches_without_events_never_fill_the_window(
     """A lane has an event for each four launches at least, or for each two where there are two
     lanes. A wait for room may get a marker's event, behind which a lane begins anew."""
     with acs.Runtime(device, backend=name, lanes=2, **limits) as rt:
-        testing.expect_no_events(rt)
+        inside.expect_no_events(rt)
         add = rt.build(ADD).add
         x, y = rt.zeros(4, "i4"), rt.zeros(4, "i4")
-        before = testing.launched_without_events(rt)
+        before = inside.launched_without_events(rt)
         for _ in range(64):
             add((4,), None, x, y, 1, cl.LocalMemory(8), 1)
         rt.finish()
-        without = testing.launched_without_events(rt) - before
+        without = inside.launched_without_events(rt) - before
         waits = 64 // 8
         assert without <= 64 - 64 // (4 if name == "serial" else 2) + waits
 
@@ -372,7 +373,7 @@ def test_launches_without_events_are_waited_for_as_others(
 ) -> None:
     rng = random.Random(seed)
     with acs.Runtime(device, backend=name, issue=issue, lanes=rng.choice((2, 3, 8))) as rt:
-        testing.expect_no_events(rt)
+        inside.expect_no_events(rt)
         add = rt.build(ADD).add
         arrays = [rt.array(np.full(4, place), "i4") for place in range(12)]
         values = [array.get() for array in arrays]
@@ -397,7 +398,7 @@ def test_launches_without_events_are_waited_for_as_others(
                 rt.flush()
         rt.finish()
         assert testing.in_flight(rt) == 0
-        assert (testing.launched_without_events(rt) > 0) is (name != "out_of_order")
+        assert (inside.launched_without_events(rt) > 0) is (name != "out_of_order")
         for array, expected in zip(arrays, values, strict=True):
             np.testing.assert_array_equal(array.get(), expected)
 
@@ -453,7 +454,7 @@ def test_a_crowded_queue_takes_more(make: Callable[..., acs.Runtime]) -> None:
     rt = make()
     add = rt.build(ADD).add
     x, y = rt.zeros(4, "i4"), rt.zeros(4, "i4")
-    with held(testing.driver_queues(rt)):
+    with held(inside.driver_queues(rt)):
         for turn in range(CROWD):
             add((4,), None, x, y, 1, cl.LocalMemory(8), turn % 100)
     assert y.get().tolist() == [(CROWD - 1) % 100] * 4

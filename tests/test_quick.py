@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -70,7 +71,7 @@ def kept_open(program: acs.Program) -> Iterator[None]:
     """Epochs stay open until something asks for them."""
     testing.runtime_of(program).finish()
     with testing.open_epochs():
-        testing.Scheduler(testing.runtime_of(program)).keep_open()
+        inside.Scheduler(testing.runtime_of(program)).keep_open()
         yield
 
 
@@ -188,7 +189,7 @@ def test_they_are_what_python_makes_word_by_word(program: acs.Program, part: int
         for way in ("quick", "slow"):
             rows.fill(7)
             rt.finish()
-            with testing.planned_by_python(rt) if way == "slow" else contextlib.nullcontext():
+            with inside.planned_by_python(rt) if way == "slow" else contextlib.nullcontext():
                 made[way] = recorded(program, steps, rows[0] if seed % 2 else rows[1, :8])
             made[way]["values"] = rows.get().tolist()
         # not the first, which opens the epoch, nor where another thread of the runtime is inside
@@ -217,7 +218,7 @@ def test_those_that_decide_are_what_python_makes_word_by_word(
         rows.fill(7)
         some.set(np.arange(8, dtype="i4") % 2 - np.arange(8, dtype="i4") % 3)
         rt.finish()
-        with testing.planned_by_python(rt) if way == "slow" else contextlib.nullcontext():
+        with inside.planned_by_python(rt) if way == "slow" else contextlib.nullcontext():
             made[way] = recorded(program, steps, rows[0])
         made[way]["values"] = rows.get().tolist()
     assert made["quick"].pop("quick") > len(steps) * 0.7
@@ -320,7 +321,7 @@ def test_a_handle_says_what_any_other_does(program: acs.Program) -> None:
     rt = testing.runtime_of(program)
     warm(program)
     x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
-    with testing.planned_by_python(rt):
+    with inside.planned_by_python(rt):
         handles = [program.add((8,), None, x, y, 1)]
     before = testing.made_by_core(rt)
     handles += [program.add((8,), None, x, y, 1) for _ in range(3)]
@@ -530,7 +531,7 @@ def test_a_failed_epoch_fails_all_of_it(program: acs.Program) -> None:
     handles = [program.put((8,), None, y, step, 0, 0) for step in range(9)]
     assert testing.made_by_core(rt) >= before + 8
 
-    with testing.Scheduler(rt).refusing():
+    with inside.Scheduler(rt).refusing():
         rt.flush()
     for handle in handles:
         with pytest.raises(acs.PoisonedError, match="OUT_OF_RESOURCES"):
@@ -561,7 +562,7 @@ def test_what_follows_a_failed_epoch_of_another_scheduler_is_told_behind_it(
     rt.finish()
     z.set(np.arange(8, dtype="u4"))
     program.put((8,), None, y, 1, 0, 0)
-    with testing.Scheduler(rt).refusing():
+    with inside.Scheduler(rt).refusing():
         rt.flush()
     before = testing.made_by_core(rt)
     program.turn((8,), (4,), z)
@@ -589,7 +590,7 @@ def test_what_follows_a_failed_epoch_is_told_behind_it(program: acs.Program) -> 
     rt.finish()
     program.put((8,), None, y, 1, 0, 0)
     before = testing.made_by_core(rt)
-    scheduler = testing.Scheduler(rt)
+    scheduler = inside.Scheduler(rt)
     with scheduler.refusing():
         rt.flush()
     program.add((8,), None, y, x, 1)
@@ -613,12 +614,12 @@ def test_behind_an_epoch_the_next_one_is_open(program: acs.Program) -> None:
     rt = testing.runtime_of(program)
     warm(program)
     backend: Any = rt.engine.backend
-    scheduler = testing.Scheduler(rt)
+    scheduler = inside.Scheduler(rt)
     with scheduler.kept():
         scheduler.set(most_tasks=8)
         x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
         sent = backend.epochs_sent
-        with testing.calls_by_python() as long_way:
+        with inside.calls_by_python() as long_way:
             for _ in range(24):
                 program.add((ROW,), None, x, y, 1)
         assert (backend.epochs_sent - sent, long_way) == (3, [])
@@ -629,7 +630,7 @@ def test_behind_an_epoch_the_next_one_is_open(program: acs.Program) -> None:
         assert backend.epochs_sent - sent == 3
         assert y.get().tolist() == [24 * (i + 1) for i in range(ROW)]
 
-        with testing.open_epochs(0.001), testing.calls_by_python() as long_way:
+        with testing.open_epochs(0.001), inside.calls_by_python() as long_way:
             for _ in range(9):  # nobody asks for the last one, which is alone behind a full one
                 handle = program.add((ROW,), None, x, y, 1)
             until = time.perf_counter() + 20
@@ -648,7 +649,7 @@ def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(program: acs.Pr
     warm(program)
     backend: Any = rt.engine.backend
     x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
-    with testing.open_epochs(0.02), testing.calls_by_python() as long_way:
+    with testing.open_epochs(0.02), inside.calls_by_python() as long_way:
         for many in range(1, 4):
             rt.finish()
             until = time.perf_counter() + 20
@@ -695,7 +696,7 @@ def test_kernels_that_may_be_cut_anywhere_ride_with_those_of_groups(
 
         assert run() == (21, 20)
         expected = x.get().tolist(), y.get().tolist()
-        with testing.calls_by_python() as long_way:
+        with inside.calls_by_python() as long_way:
             assert run() == (21, 20)
         assert not long_way  # the core goes from one scheduler to the other
         again = x.get().tolist(), y.get().tolist()
@@ -705,7 +706,7 @@ def test_kernels_that_may_be_cut_anywhere_ride_with_those_of_groups(
         assert run() == (2, 1)
         assert (x.get().tolist(), y.get().tolist()) == expected
         for _ in range(2):
-            with testing.calls_by_python() as long_way:
+            with inside.calls_by_python() as long_way:
                 assert run() == (1, 0)
             assert (x.get().tolist(), y.get().tolist()) == again
         assert not long_way  # the core has learned where they are
@@ -907,7 +908,7 @@ def test_a_runtime_and_its_kernels_are_collected(device: cl.Device) -> None:
 
 def test_the_core_learns_at_once_how_long_an_epoch_is_kept_open(program: acs.Program) -> None:
     rt = testing.runtime_of(program)
-    backend = testing.Scheduler(rt).backend
+    backend = inside.Scheduler(rt).backend
     x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
     made = 0
     while made < 3 or testing.launched(rt) % 32:  # no look comes from the number of launches
@@ -942,7 +943,7 @@ def test_a_launch_that_goes_to_an_epoch_after_all_ends_the_stay_on_lanes(device:
         core.native.learn(made.put, (ROW,), None, (), (1 << 20, 0, None))
         for _ in range(20):
             made.add((ROW,), None, y, x, 1)
-        with testing.calls_by_python() as long_way:
+        with inside.calls_by_python() as long_way:
             for _ in range(6):
                 made.put((ROW,), None, x, 1, 2, 3)
         assert long_way == ["put"]  # the second one, which learns where it is

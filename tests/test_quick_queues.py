@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -55,7 +56,7 @@ def backend(request: pytest.FixtureRequest, device: cl.Device) -> str:
 @pytest.fixture
 def long_way() -> Iterator[list[str]]:
     """The kernels whose calls went to Python."""
-    with testing.calls_by_python() as found:
+    with inside.calls_by_python() as found:
         yield found
 
 
@@ -108,7 +109,7 @@ def test_they_are_what_python_makes(
                 handles: list[Any] = []
                 for turn in range(2):
                     before = len(long_way)
-                    with contextlib.nullcontext() if is_quick else testing.planned_by_python(rt):
+                    with contextlib.nullcontext() if is_quick else inside.planned_by_python(rt):
                         handles = [step(program) for step in program_steps]
                     took = len(long_way) - before
                     if turn:
@@ -138,7 +139,7 @@ def test_edges_are_those_of_python(device: cl.Device, backend: str) -> None:
             before = dict(rt.engine.hazards.edges)
             retire, by_core = rt.engine.backend.poll, testing.made_by_core(rt)
             rt.engine.backend.poll = lambda most=64: []  # type: ignore[method-assign]
-            with contextlib.nullcontext() if is_quick else testing.planned_by_python(rt):
+            with contextlib.nullcontext() if is_quick else inside.planned_by_python(rt):
                 for step in chosen:
                     step(program)
             if is_quick:
@@ -193,7 +194,7 @@ def test_what_is_known_of_some_arrays_holds_for_others(
                 before = len(long_way)
                 handle = program.add((8,), None, x, y, 1)
                 assert len(long_way) == before
-                with testing.planned_by_python(rt):
+                with inside.planned_by_python(rt):
                     access = program.add((8,), None, x, y, 1).access
                 assert handle.access == access
                 assert {type(span) for span in handle.access.reads} == {acs.records.Span}
@@ -287,7 +288,7 @@ def test_many_launches_are_the_loop_of_calls(
                     when = rng.choice([None, [flags[rng.randrange(4)] for _ in range(many)]])
                     if rng.random() < 0.3:
                         rt.call(lambda one, seen=seen: seen.append(int(one[0])), reads=[y[0]])
-                    with contextlib.nullcontext() if is_quick else testing.planned_by_python(rt):
+                    with contextlib.nullcontext() if is_quick else inside.planned_by_python(rt):
                         before = testing.launched(rt)
                         handle = program.add.launch_many((8,), None, x, y, values, when=when)
                         assert handle.number == before + many == testing.launched(rt)
@@ -354,7 +355,7 @@ def test_beside_host_tasks_events_and_limits(
                 gates: list[cl.UserEvent] = []
                 most = 0
                 for turn in range(2):
-                    with contextlib.nullcontext() if is_quick else testing.planned_by_python(rt):
+                    with contextlib.nullcontext() if is_quick else inside.planned_by_python(rt):
                         for step in chosen:
                             step(program)
                             most = max(most, rt.stats()["window"]["occupied"])
@@ -392,7 +393,7 @@ def test_only_what_follows_a_host_task_takes_the_long_way(
             rt.finish()
         go = threading.Event()
         task = rt.call(lambda values: go.wait(30) and None, reads=[y])
-        with testing.calls_by_python() as others:
+        with inside.calls_by_python() as others:
             for _ in range(100):  # independent of the task
                 program.add((8,), None, x, z, 1).wait()
         before = len(others)

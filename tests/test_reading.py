@@ -9,6 +9,7 @@ import threading
 import time
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -155,7 +156,7 @@ def test_what_the_core_does_not_take(device: cl.Device, asked: Asked) -> None:
         host.flags.writeable = False
         assert queues.read_now(rt.engine, x, host) is None
         assert asked.launches == 0
-        with testing.planned_by_python(rt):
+        with inside.planned_by_python(rt):
             assert x.get().tolist() == [0, 1, 2, 3]
         assert asked.launches == 1
 
@@ -233,7 +234,7 @@ def test_transfers_of_the_core_are_those_of_python(
                 seen: list[Any] = []
                 read: list[acs.Handle] = []
                 made = testing.made_by_core(rt)
-                with contextlib.nullcontext() if by_core else testing.planned_by_python(rt):
+                with contextlib.nullcontext() if by_core else inside.planned_by_python(rt):
                     for step in range(120):
                         if step % 30 == 15:  # what waits for a host task is not the core's
                             rt.finish()

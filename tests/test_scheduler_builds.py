@@ -15,14 +15,15 @@ from time import perf_counter, time_ns
 from types import SimpleNamespace
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
 from conftest import Environment
 from fuzz.threads import in_threads
+from inside import Scheduler
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.errors import BuildError
 from acs_cl.host import isolated
 from acs_cl.host.environment import variable
@@ -33,7 +34,6 @@ from acs_cl.scheduler import compiling, kernel_sets
 from acs_cl.scheduler.builds import Schedulers
 from acs_cl.scheduler.built import Facts
 from acs_cl.scheduler.policy import HOT
-from acs_cl.testing import Scheduler
 
 SOURCE = """
 kernel void inc(global uint *x, uint a) { x[get_global_id(0)] += a; }
@@ -288,7 +288,7 @@ def test_a_scheduler_that_takes_long_to_build_takes_no_more_kernels(
     rt: acs.Runtime,
 ) -> None:
     program, x = rt.build(many(3)), rt.zeros(8, "u4")
-    with testing.limit("seconds of a build", 0.0):
+    with inside.limit("seconds of a build", 0.0):
         rt.prebuild(program.k0, program.k1)
         rt.prebuild(program.k2)
     assert [one.facts.kernels for one in Scheduler(rt).built] == [("k0", "k1"), ("k2",)]
@@ -307,7 +307,7 @@ def test_what_another_process_has_compiled_is_compiled_once(
     environment(ACS_CL_CACHE=str(tmp_path))
     text = many(1).replace("+= 1", f"+= {time_ns() & 0xFFFF}")
     kernels = [rt.build(text).k0, rt.build(many(1, 1)).k1]
-    with testing.helpers() as apart:
+    with inside.helpers() as apart:
         rt.prebuild(kernels[1])
     assert apart == []
     scheduler = Scheduler(rt)
@@ -322,7 +322,7 @@ def test_what_another_process_has_compiled_is_compiled_once(
             assert not builds._pending
         assert [set(fact.kernels) for fact in builds.facts()] == [{"k0", "k1"}]
 
-    with testing.helpers() as apart:
+    with inside.helpers() as apart:
         build_in_the_background(scheduler.builds)
         watched = bool(variable("ACS_CL_WATCHDOG"))
         other = Schedulers(rt.context, rt.device, rt.plan.tier, None, watched=watched)
@@ -417,7 +417,7 @@ def test_a_translator_that_breaks_leaves_the_kernel_to_lanes_and_builds_go_on(
     def broken(*arguments: Any) -> Any:
         raise ValueError("on purpose")
 
-    with testing.build_step("translation", lambda _: broken):
+    with inside.build_step("translation", lambda _: broken):
         rt.prebuild(program.inc)
     program.inc((8,), None, x, 1)
     assert x.get().tolist() == [1] * 8
@@ -440,7 +440,7 @@ def test_the_kernel_that_a_compiler_cannot_take_is_left_out(
             raise error
 
     x = rt.zeros(8, "u4")
-    with testing.new_process(), testing.compiling(refuse):
+    with inside.new_process(), inside.compiling(refuse):
         for kernel in kernels:
             rt.prebuild(kernel)
     for kernel in kernels:
@@ -455,7 +455,7 @@ def test_a_fault_of_ours_while_building_keeps_nobody_waiting(
     rt: acs.Runtime,
 ) -> None:
     program, x = rt.build(SOURCE + many(2)), rt.zeros(64, "u4")
-    with testing.build_step("renewal", lambda _: lambda *_: 1 / 0):
+    with inside.build_step("renewal", lambda _: lambda *_: 1 / 0):
         rt.prebuild(program.k0)
         handle = program.k0((64,), None, x)
         assert "ZeroDivisionError" in str(rt.explain(handle))
@@ -482,7 +482,7 @@ def test_a_kernel_that_halves_the_groups_that_run_at_once_stays_on_lanes(
         return limits
 
     program, x = rt.build(SOURCE + many(4)), rt.zeros(64, "u4")
-    with testing.build_step("limits", made):
+    with inside.build_step("limits", made):
         rt.prebuild(program.inc)
         rt.prebuild(program.k0, program.k1, program.k2)
     alone = set() if is_enough else {"k1"}
@@ -495,7 +495,7 @@ def test_a_kernel_that_halves_the_groups_that_run_at_once_stays_on_lanes(
             assert ("half of them at most" in where) == (name in alone), where
     assert (x.get() == 2 * (5 + 1 + 2 + 3)).all()
     assert tasks(rt) == 8 - 2 * len(alone)
-    with testing.build_step("limits", made):
+    with inside.build_step("limits", made):
         rt.prebuild(program.k1, program.k3)
     assert kernels_by_group(rt) == {1: {"inc", "k0", "k1", "k2", "k3"} - alone}
 
@@ -509,7 +509,7 @@ def test_a_guest_that_does_not_build_stays_where_it_is_at_home(
         if "acs_entry_k0" in source and "acs_entry_turn" in source:
             raise BuildError("the program does not build:\non purpose", "", None)
 
-    with testing.new_process(), testing.compiling(refuse):
+    with inside.new_process(), inside.compiling(refuse):
         rt.prebuild((host.turn, (4,)))
         rt.prebuild(guest.k0)
     x = rt.array(np.arange(8, dtype="u4"))
@@ -554,17 +554,17 @@ def test_no_launch_waits_for_a_build_however_long_it_takes(
 ) -> None:
     """The compiler is held until all is launched, read and asked: a call that waited for it would
     never come back."""
-    inside, go = threading.Event(), threading.Event()
+    begun, go = threading.Event(), threading.Event()
 
     def made(real: Callable[..., Any]) -> Callable[..., Any]:
         def held(*arguments: Any) -> Any:
-            inside.set()
+            begun.set()
             assert go.wait(90)
             return real(*arguments)
 
         return held
 
-    with testing.build_step(stuck, made), acs.Runtime(device, backend=backend) as rt:
+    with inside.build_step(stuck, made), acs.Runtime(device, backend=backend) as rt:
         try:
             Scheduler(rt)
         except acs.UsageError as error:
@@ -575,7 +575,7 @@ def test_no_launch_waits_for_a_build_however_long_it_takes(
             for step in range(200):
                 program.inc((64,), None, x, step)
                 getattr(program, f"k{step % 4}")((64,), None, y)
-            assert inside.wait(60), "no build was begun"
+            assert begun.wait(60), "no build was begun"
             for step in range(200):
                 handle = program.inc((64,), None, x, step)
                 getattr(program, f"k{step % 4}")((64,), None, y)

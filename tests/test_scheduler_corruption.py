@@ -17,10 +17,10 @@ from pathlib import Path
 import pyopencl as cl
 import pytest
 from corruptions import KINDS, SURE
+from inside import Scheduler
 
 import acs_cl as acs
 from acs_cl.scheduler import layout
-from acs_cl.testing import Scheduler
 from acs_cl.testing.scheduler import open_epochs
 
 HERE = Path(__file__).resolve().parent

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
 from conftest import Enter, Environment
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.access import inference as signatures
 from acs_cl.access.inference import from_arg_info, from_source, signature_of
 from acs_cl.opencl_c import cache
@@ -265,15 +265,15 @@ def test_an_unusable_cache_folder_is_no_error(
 ) -> None:
     (tmp_path / "file").write_text("")
     environment(ACS_CL_CACHE=str(tmp_path / "file"))
-    with testing.new_process():
+    with inside.new_process():
         assert from_source(SOURCE, "other", "-DSIDE=4", None).parameters[0].mode == "w"
 
 
 def test_the_cache_is_bounded(folder: Path) -> None:
     for i in range(12):
         with (
-            testing.limit("entries of the cache", 5),
-            testing.limit("entries until the cache is trimmed", 1),
+            inside.limit("entries of the cache", 5),
+            inside.limit("entries until the cache is trimmed", 1),
         ):
             cache.store(f"entry{i}", {"i": i})
     assert len(list(folder.iterdir())) == 5

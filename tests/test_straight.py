@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
@@ -223,7 +224,7 @@ def test_tracking_that_overlap_asked_for_is_left_where_it_does_not_pay() -> None
 def test_random_programs_that_change_their_way_by_time(context: cl.Context, backend: str) -> None:
     expected = random_program(cl.CommandQueue(context), kernels_of(context), 5)
     chance = random.Random(7)
-    with testing.trials_say(lambda bypassed: chance.choice((None, not bypassed))):
+    with inside.trials_say(lambda bypassed: chance.choice((None, not bypassed))):
         queue = acs.Queue(context, backend=backend)
         for _ in range(3):
             found = random_program(queue, kernels_of(context), 5)
@@ -234,7 +235,7 @@ def test_random_programs_that_change_their_way_by_time(context: cl.Context, back
 
 def test_a_bypass_that_paid_goes_on_while_much_is_in_flight(context: cl.Context) -> None:
     """No sample says more there than the times did."""
-    with testing.trials_say(lambda bypassed: None if bypassed else True):
+    with inside.trials_say(lambda bypassed: None if bypassed else True):
         queue, kernels = acs.Queue(context, backend="device"), kernels_of(context)
         a = buffer(queue, np.zeros(N))
         for turn in range(1, 4):
@@ -249,7 +250,7 @@ def test_a_bypass_that_paid_goes_on_while_much_is_in_flight(context: cl.Context)
 
 
 def test_a_trial_that_pays_is_kept(context: cl.Context) -> None:
-    with testing.trials_say(lambda bypassed: None if bypassed else True):
+    with inside.trials_say(lambda bypassed: None if bypassed else True):
         queue = acs.Queue(context, backend="device")
         x = cl.array.zeros(queue, N, np.int32)
         for step in range(1, 9):
@@ -316,7 +317,7 @@ def test_an_exception_while_looking_leaves_no_read_under_way(
 ) -> None:
     """Ctrl-C may come in the Python of a look, when the core has enqueued a blocking read: the
     program gets its memory back when that is over, not before."""
-    with testing.endless_sample():
+    with inside.endless_sample():
         _read_while_a_sample_is_interrupted(context)
 
 

@@ -1,6 +1,6 @@
 """Tests state behaviour: how often they still reach into the library is counted, and may only fall.
 
-`acs_cl.testing` is there for what they need of its inside.
+`acs_cl.testing` and `inside` are there for what they need of it.
 """
 
 from __future__ import annotations

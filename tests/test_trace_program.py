@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl import testing
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.machines import machine
 from acs_cl.emu.policies import simulate
@@ -33,7 +33,7 @@ def work() -> Iterator[Callable[[int], None]]:
     def takes(ns: int) -> None:
         now[0] += ns
 
-    with testing.host_clock(lambda: now[0]):
+    with inside.host_clock(lambda: now[0]):
         yield takes
 
 

@@ -16,11 +16,11 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from conftest import Environment
+from inside import compared_by
 
 import acs_cl as acs
 from acs_cl.graph.tuning import Gain
 from acs_cl.scheduler.segment import Segment
-from acs_cl.testing.scheduler import compared_by
 from acs_cl.tools import cli
 
 SOURCE = """

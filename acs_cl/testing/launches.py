@@ -6,24 +6,19 @@ Input: a runtime, or an object made by one. Output: plain values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from time import perf_counter
 from typing import NamedTuple
 
 import pyopencl as cl
 
-from .. import program as programs
-from ..access import inference
-from ..devices import driver
 from ..errors import UsageError
 from ..handle import Handle
-from ..kernel import Kernel
 from ..memory.array import Array
 from ..program import Program, engine_of
 from ..queue.queue import Queue
 from ..records import Span
 from ..runtime import Runtime
-from .changing import changed
 
 
 def runtime_of(owner: Program | Queue) -> Runtime:
@@ -39,11 +34,6 @@ def span_of(array: Array) -> Span:
     if array.span is None:
         raise UsageError(f"no one span of bytes covers {array}")
     return array.span
-
-
-def driver_queues(runtime: Runtime) -> list[cl.CommandQueue]:
-    """Return the queues of the driver that a runtime on the host launches on."""
-    return list(runtime.engine.backend.queues)
 
 
 def launched(runtime: Runtime) -> int:
@@ -68,41 +58,11 @@ def made_by_core(runtime: Runtime) -> int:
     return runtime.engine.table.by_core
 
 
-@contextmanager
-def calls_by_python() -> Iterator[list[str]]:
-    """Collect the names of the kernels whose calls the core leaves to Python."""
-    found: list[str] = []
-    call: Callable[..., object] = vars(Kernel)["_call"]
-
-    def noted(kernel: Kernel, *args: object, **keywords: object) -> object:
-        found.append(kernel.name)
-        return call(kernel, *args, **keywords)
-
-    with changed(Kernel, "_call", noted):
-        yield found
-
-
-@contextmanager
-def planned_by_python(runtime: Runtime) -> Iterator[None]:
-    """Have every launch of the block made by Python."""
-    table = runtime.engine.table
-    before, table.usable = table.usable, False
-    try:
-        yield
-    finally:
-        table.usable = before
-
-
 def is_at_rest(runtime: Runtime) -> bool:
     """Return whether the runtime keeps nothing for any launch: none live, ordered or in the
     window."""
     with runtime.engine.lock:
         return len(runtime.engine.table) == runtime.engine.hazards.live == 0
-
-
-def seen_complete(queue: Queue) -> int:
-    """Return the last launch for which a queue knows that it and all earlier ones have ended."""
-    return int(queue.complete)
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
@@ -156,83 +116,3 @@ def hold(runtime: Runtime) -> Iterator[Gate]:
         yield gate
     finally:
         gate.open()
-
-
-@contextmanager
-def scarce_memory(runtime: Runtime, refusals: int = 2) -> Iterator[None]:
-    """Make the device refuse the first allocations of the runtime."""
-    reserve = runtime.engine.store.reserve
-    refused: list[int] = []
-
-    def scarce(size: int) -> object:
-        if len(refused) < refusals:
-            refused.append(size)
-            raise cl.MemoryError("no more")
-        return reserve(size)
-
-    with changed(runtime.engine.store, "reserve", scarce):
-        yield
-
-
-@contextmanager
-def no_memory(runtime: Runtime) -> Iterator[None]:
-    """Make every allocation of the runtime wait for memory in vain."""
-    with changed(runtime.engine.store, "allocate", lambda nbytes, is_live: None):
-        yield
-
-
-class Transfers(NamedTuple):
-    """Events by their addresses: of transfers as they were begun, and of each wait."""
-
-    begun: list[int]
-    waits: list[list[int]]
-
-
-@contextmanager
-def own_transfers() -> Iterator[Transfers]:
-    """Collect the transfers that the library makes for itself in the block, and its waits."""
-    found = Transfers([], [])
-    wait = driver.wait_for_events
-
-    def noted(transfer: Callable[..., cl.Event]) -> Callable[..., cl.Event]:
-        def begin(*arguments: object) -> cl.Event:
-            event = transfer(*arguments)
-            found.begun.append(event.int_ptr)
-            return event
-
-        return begin
-
-    def waited(events: list[cl.Event]) -> None:
-        if events:
-            found.waits.append([event.int_ptr for event in events])
-        wait(events)
-
-    with (
-        changed(driver, "read", noted(driver.read)),
-        changed(driver, "write", noted(driver.write)),
-        changed(driver, "wait_for_events", waited),
-    ):
-        yield found
-
-
-def launched_without_events(runtime: Runtime) -> int:
-    """Return how many launches the core has made without an event of their own."""
-    queues = runtime.engine.backend.core_queues
-    return queues.bare if queues is not None else 0
-
-
-def expect_no_events(runtime: Runtime) -> None:
-    """Make the core launch without events from now on, as if none had been needed lately."""
-    queues = runtime.engine.backend.core_queues
-    if queues is not None:
-        queues.unasked_enough = 0
-
-
-@contextmanager
-def untold_programs(arguments: bool = False) -> Iterator[None]:
-    """Make the driver hide the program of each kernel, and also its arguments, if asked."""
-    with ExitStack() as changes:
-        changes.enter_context(changed(programs, "_program_of", lambda kernel: None))
-        if arguments:
-            changes.enter_context(changed(inference, "from_arg_info", lambda kernel: None))
-        yield

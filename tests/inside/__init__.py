@@ -1,0 +1,75 @@
+"""What the library's own tests see and change of its inside.
+
+`acs_cl.testing` is for tests of any program. Only tests of the library need the rest: other
+limits, other clocks, launches that Python plans, and words of the scheduler that are wrong on
+purpose. What they need has its name here, so they survive when private parts change.
+"""
+
+from __future__ import annotations
+
+from inside.launches import (
+    calls_by_python,
+    driver_queues,
+    expect_no_events,
+    launched_without_events,
+    no_memory,
+    own_transfers,
+    planned_by_python,
+    scarce_memory,
+    seen_complete,
+    untold_programs,
+)
+from inside.moments import LIMITS, compiling, helpers, host_clock, limit, new_process
+from inside.queues import (
+    Planned,
+    are_calls_replaced,
+    endless_sample,
+    plan_every_command,
+    planned_commands,
+    trials_say,
+    users,
+)
+from inside.scheduler import (
+    BUILD_STEPS,
+    Scheduler,
+    bands_touch,
+    build_step,
+    compared_by,
+    launching,
+    long_launch,
+    marked,
+)
+
+__all__ = [
+    "BUILD_STEPS",
+    "LIMITS",
+    "Planned",
+    "Scheduler",
+    "are_calls_replaced",
+    "bands_touch",
+    "build_step",
+    "calls_by_python",
+    "compared_by",
+    "compiling",
+    "driver_queues",
+    "endless_sample",
+    "expect_no_events",
+    "helpers",
+    "host_clock",
+    "launched_without_events",
+    "launching",
+    "limit",
+    "long_launch",
+    "marked",
+    "new_process",
+    "no_memory",
+    "own_transfers",
+    "plan_every_command",
+    "planned_by_python",
+    "planned_commands",
+    "scarce_memory",
+    "seen_complete",
+    "trials_say",
+    "untold_programs",
+    "users",
+]

@@ -1,0 +1,132 @@
+"""Launches of a runtime: who plans them, on which queues they go, and a device without memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+
+import pyopencl as cl
+
+from acs_cl import program as programs
+from acs_cl.access import inference
+from acs_cl.devices import driver
+from acs_cl.kernel import Kernel
+from acs_cl.queue.queue import Queue
+from acs_cl.runtime import Runtime
+from acs_cl.testing.changing import changed
+
+
+def driver_queues(runtime: Runtime) -> list[cl.CommandQueue]:
+    """Return the queues of the driver that a runtime on the host launches on."""
+    return list(runtime.engine.backend.queues)
+
+
+@contextmanager
+def calls_by_python() -> Iterator[list[str]]:
+    """Collect the names of the kernels whose calls the core leaves to Python."""
+    found: list[str] = []
+    call: Callable[..., object] = vars(Kernel)["_call"]
+
+    def noted(kernel: Kernel, *args: object, **keywords: object) -> object:
+        found.append(kernel.name)
+        return call(kernel, *args, **keywords)
+
+    with changed(Kernel, "_call", noted):
+        yield found
+
+
+@contextmanager
+def planned_by_python(runtime: Runtime) -> Iterator[None]:
+    """Have every launch of the block made by Python."""
+    table = runtime.engine.table
+    before, table.usable = table.usable, False
+    try:
+        yield
+    finally:
+        table.usable = before
+
+
+def seen_complete(queue: Queue) -> int:
+    """Return the last launch for which a queue knows that it and all earlier ones have ended."""
+    return int(queue.complete)
+
+
+@contextmanager
+def scarce_memory(runtime: Runtime, refusals: int = 2) -> Iterator[None]:
+    """Make the device refuse the first allocations of the runtime."""
+    reserve = runtime.engine.store.reserve
+    refused: list[int] = []
+
+    def scarce(size: int) -> object:
+        if len(refused) < refusals:
+            refused.append(size)
+            raise cl.MemoryError("no more")
+        return reserve(size)
+
+    with changed(runtime.engine.store, "reserve", scarce):
+        yield
+
+
+@contextmanager
+def no_memory(runtime: Runtime) -> Iterator[None]:
+    """Make every allocation of the runtime wait for memory in vain."""
+    with changed(runtime.engine.store, "allocate", lambda nbytes, is_live: None):
+        yield
+
+
+class Transfers(NamedTuple):
+    """Events by their addresses: of transfers as they were begun, and of each wait."""
+
+    begun: list[int]
+    waits: list[list[int]]
+
+
+@contextmanager
+def own_transfers() -> Iterator[Transfers]:
+    """Collect the transfers that the library makes for itself in the block, and its waits."""
+    found = Transfers([], [])
+    wait = driver.wait_for_events
+
+    def noted(transfer: Callable[..., cl.Event]) -> Callable[..., cl.Event]:
+        def begin(*arguments: object) -> cl.Event:
+            event = transfer(*arguments)
+            found.begun.append(event.int_ptr)
+            return event
+
+        return begin
+
+    def waited(events: list[cl.Event]) -> None:
+        if events:
+            found.waits.append([event.int_ptr for event in events])
+        wait(events)
+
+    with (
+        changed(driver, "read", noted(driver.read)),
+        changed(driver, "write", noted(driver.write)),
+        changed(driver, "wait_for_events", waited),
+    ):
+        yield found
+
+
+def launched_without_events(runtime: Runtime) -> int:
+    """Return how many launches the core has made without an event of their own."""
+    queues = runtime.engine.backend.core_queues
+    return queues.bare if queues is not None else 0
+
+
+def expect_no_events(runtime: Runtime) -> None:
+    """Make the core launch without events from now on, as if none had been needed lately."""
+    queues = runtime.engine.backend.core_queues
+    if queues is not None:
+        queues.unasked_enough = 0
+
+
+@contextmanager
+def untold_programs(arguments: bool = False) -> Iterator[None]:
+    """Make the driver hide the program of each kernel, and also its arguments, if asked."""
+    with ExitStack() as changes:
+        changes.enter_context(changed(programs, "_program_of", lambda kernel: None))
+        if arguments:
+            changes.enter_context(changed(inference, "from_arg_info", lambda kernel: None))
+        yield

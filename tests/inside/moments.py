@@ -1,0 +1,95 @@
+"""Other limits, another clock, compilers that are listened to, and a process that knows nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from pyopencl import _cl
+
+from acs_cl.access import inference
+from acs_cl.check import checker, passes
+from acs_cl.devices import contexts, pocl
+from acs_cl.host import files, isolated
+from acs_cl.launch import dispatch, engine, gates
+from acs_cl.observe import trace
+from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.parse import macros
+from acs_cl.scheduler import builds
+from acs_cl.testing.changing import changed
+
+LIMITS: dict[str, tuple[object, str]] = {
+    "launches that are always checked": (passes, "FIRST"),
+    "freed bytes that checks keep": (checker, "QUARANTINE_BYTES"),
+    "programs of a context": (contexts, "KEPT"),
+    "seconds without room": (gates, "PATIENCE_S"),
+    "seconds of a build": (builds, "LONG_BUILD_S"),
+    "entries of the cache": (cache, "ENTRIES_MAX"),
+    "entries until the cache is trimmed": (cache, "_stores_until_trim"),
+}
+"""Where each is."""
+
+
+@contextmanager
+def limit(what: str, value: float) -> Iterator[None]:
+    """Make one of `LIMITS` another number for a while."""
+    where, name = LIMITS[what]
+    with changed(where, name, value):
+        yield
+
+
+@contextmanager
+def host_clock(read_ns: Callable[[], int]) -> Iterator[None]:
+    """Have timelines read another clock than the host's for a while."""
+    with ExitStack() as put_back:
+        for module in (dispatch, engine, trace):
+            put_back.enter_context(changed(module, "perf_counter_ns", read_ns))
+        yield
+
+
+@contextmanager
+def compiling(told: Callable[[str], object]) -> Iterator[None]:
+    """Tell a function each text that a driver is to compile, in the thread that asks for it.
+
+    What the function raises comes instead of a program.
+    """
+    build: Callable[..., object] = _cl._Program._build
+
+    def compiled(program: _cl._Program, *arguments: object) -> object:
+        told(str(program.get_info(_cl.program_info.SOURCE)))
+        return build(program, *arguments)
+
+    with changed(_cl._Program, "_build", compiled):
+        yield
+
+
+@contextmanager
+def helpers() -> Iterator[list[tuple[str, bool]]]:
+    """Collect the modules that ran in processes of their own, and whether each ended well."""
+    ask = isolated.ask
+    found: list[tuple[str, bool]] = []
+
+    def asked(module: str, *arguments: object) -> bool:
+        is_well: bool = ask(module, *arguments)  # type: ignore[arg-type]
+        found.append((module.rpartition(".")[2], is_well))
+        return is_well
+
+    with changed(isolated, "ask", asked):
+        yield found
+
+
+@contextmanager
+def new_process() -> Iterator[None]:
+    """Forget for a while what this process knows about programs and their compiler.
+
+    What is on disk stays known: set ACS_CL_CACHE for another folder.
+    """
+    with (
+        changed(inference, "_programs", {}),
+        changed(macros, "_known", {}),
+        changed(macros, "_untold", {}),
+        changed(files, "_told", set()),
+        changed(contexts, "_shared", {}),
+        changed(pocl, "_repaired", {}),
+    ):
+        yield

@@ -1,0 +1,88 @@
+"""Which queues there are, when they sample and try, and who plans their commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from acs_cl.kernel import Kernel
+from acs_cl.queue import commands, patch, sampling, trials
+from acs_cl.queue import queue as queue_module
+from acs_cl.queue.calls import Original
+from acs_cl.queue.queue import Queue
+from acs_cl.testing.changing import changed
+
+TRANSFERS = ("_enqueue_read_buffer", "_enqueue_write_buffer")
+"""Functions of PyOpenCL whose calls the core makes by itself once it has their plans."""
+
+
+@contextmanager
+def trials_say(verdict: Callable[[bool], bool | None]) -> Iterator[None]:
+    """Make queues choose bypass or tracking by `verdict` at each wait for results.
+
+    It gets whether they bypass now, and returns True for bypass, False for tracking, None for no
+    change.
+    """
+
+    def stretch(_: object, bypassed: bool, __: int, ___: float) -> bool | None:
+        return verdict(bypassed)
+
+    with changed(trials.Trials, "stretch", stretch), changed(sampling, "STRETCH", 16):
+        yield
+
+
+@contextmanager
+def endless_sample() -> Iterator[None]:
+    """Make queues sample the overlap of their launches all the time, without a verdict."""
+    with changed(sampling, "LOOKED", 1 << 30):
+        yield
+
+
+def plan_every_command(queue: Queue) -> Queue:
+    """Make Python plan each command of a queue anew; usually the core remembers plans."""
+    queue.joining = None
+    return queue
+
+
+class Planned(NamedTuple):
+    """Commands planned by Python, by the names of kernels and of PyOpenCL's functions."""
+
+    kernels: list[str]
+    transfers: list[str]
+
+
+@contextmanager
+def planned_commands() -> Iterator[Planned]:
+    """Collect the commands of queues that Python plans in the block."""
+    found = Planned([], [])
+    described = commands.described
+
+    def kernel(queue: Queue, own: Kernel, *rest: Any) -> object:
+        found.kernels.append(own.name)
+        return described(queue, own, *rest)
+
+    def transfer(name: str, before: Original) -> Original:
+        def counted(*arguments: object, **keywords: object) -> object:
+            found.transfers.append(name)
+            return before(*arguments, **keywords)
+
+        return counted
+
+    kept = {name: commands.HANDLERS[name] for name in TRANSFERS}
+    with changed(commands, "described", kernel):
+        commands.HANDLERS.update({name: transfer(name, kept[name]) for name in kept})
+        try:
+            yield found
+        finally:
+            commands.HANDLERS.update(kept)
+
+
+def users() -> list[int]:
+    """Return the runtimes that have queues at the moment, by `id`."""
+    return queue_module.with_queues()
+
+
+def are_calls_replaced() -> bool:
+    """Return whether functions of PyOpenCL are replaced, because queues are alive."""
+    return patch.is_entered()
