@@ -14,12 +14,13 @@ from conftest import Enter, Environment
 
 import acs_cl as acs
 from acs_cl import devices
+from acs_cl.benchmarks import demo
+from acs_cl.benchmarks.figures.timelines import Panel, Run, draw, rows_of
+from acs_cl.benchmarks.workloads.treatments import SCENES, TILE, Filter, reference
 from acs_cl.errors import InternalError
-from acs_cl.observe.pictures import Panel, Run, draw, rows_of
 from acs_cl.observe.slices import Slice
 from acs_cl.opencl_c.kernel_files import kernel_source
-from acs_cl.tools import cli, demo
-from acs_cl.tools.demo_filter import SCENES, TILE, Filter, reference
+from acs_cl.tools import cli
 
 SIDE = 4 * TILE
 

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 import acs_cl as acs
+from acs_cl.benchmarks.workloads.treatments import SCENES, TILE, Filter
 from acs_cl.observe.measure import Edge, Measure
 from acs_cl.observe.slices import Slice
-from acs_cl.tools.demo_filter import SCENES, TILE, Filter
 
 DRIVER = Path(__file__).with_name("perfetto.js")
 LIMIT_S = 120

@@ -481,7 +481,7 @@ def test_demo_gets_its_options(imported_as: Callable[[str, object], None]) -> No
             got.append(args)
             return 3
 
-    imported_as("acs_cl.tools.demo", Demo)
+    imported_as("acs_cl.benchmarks.demo", Demo)
     assert cli.main(["demo", "--quick", "--out", "a.png", "--backend", "lanes"]) == 3
     (args,) = got
     assert (args.quick, args.out, args.backend, args.device) == (True, "a.png", "lanes", None)

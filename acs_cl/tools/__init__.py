@@ -1,1 +1,1 @@
-"""Commands and tools around the library: `acs-cl`, the demo, the pytest plugin."""
+"""Commands and tools around the library: `acs-cl` and the pytest plugin."""

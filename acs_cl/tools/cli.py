@@ -161,7 +161,7 @@ COMMANDS: dict[str, Command] = {
     "demo": Command(
         "run an input-dependent pipeline, serial and concurrent, and draw both",
         _demo_options,
-        _runs("acs_cl.tools.demo"),
+        _runs("acs_cl.benchmarks.demo"),
     ),
     "bench": Command(
         "time the workloads on every backend, beside PyOpenCL by itself",

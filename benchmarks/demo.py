@@ -24,13 +24,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import Runtime, __version__, devices
-from ..errors import AcsError, UsageError
-from ..host.environment import variable
-from ..host.progress import Progress
-from ..observe.pictures import Panel, Run, draw
-from ..observe.slices import Slice
-from .demo_filter import SCENES, TILE, Filter, Pixels, Treatment, Treatments, reference
+from acs_cl import Runtime, __version__, devices
+from acs_cl.benchmarks.figures.timelines import Panel, Run, draw
+from acs_cl.benchmarks.workloads.treatments import (
+    SCENES,
+    TILE,
+    Filter,
+    Pixels,
+    Treatment,
+    Treatments,
+    reference,
+)
+from acs_cl.errors import AcsError, UsageError
+from acs_cl.host.environment import variable
+from acs_cl.host.progress import Progress
+from acs_cl.observe.slices import Slice
 
 PICTURE = "acs-cl-demo.png"
 TOLERANCE = 0.01

@@ -1,4 +1,4 @@
-"""The pipeline of the demo: an adaptive image filter, on a runtime and also in NumPy.
+"""The pipeline of the demo, an adaptive image filter, on a runtime and also in NumPy.
 
 Input: a picture of whole grey levels. Output: the filtered picture, and the treatment of each tile.
 
@@ -18,9 +18,9 @@ from math import pi, sqrt
 
 import numpy as np
 
-from .. import Array, Handle, Runtime
-from ..opencl_c.kernel_files import kernel_source
-from ..records import HostArray
+from acs_cl import Array, Handle, Runtime
+from acs_cl.opencl_c.kernel_files import kernel_source
+from acs_cl.records import HostArray
 
 TILE = 96
 GROUP = 64

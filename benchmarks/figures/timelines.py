@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy.typing as npt
 
-from ..errors import UsageError
-from ..host.intervals import packed
-from .slices import Slice, on_device
+from acs_cl.errors import UsageError
+from acs_cl.host.intervals import packed
+from acs_cl.observe.slices import Slice, on_device
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
