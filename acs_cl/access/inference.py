@@ -275,8 +275,7 @@ def _parse_signature(
             raise CannotParse("expressions nested too deeply") from None
         parameters = []
         anywhere = found.anywhere
-        cursors = [c for c in clang.library().collect(kernel) if c._kind_id == n.PARM_DECL]
-        for cursor, (mode, why) in zip(cursors, found.modes, strict=True):
+        for cursor, (mode, why) in zip(n.parameters_of(kernel), found.modes, strict=True):
             parameters.append(_declared(cursor, mode, why))
             kind = cursor.type.get_canonical()
             if not anywhere and n.shape_of(kind) == n.RECORD and _holds_pointers(kind):

@@ -12,7 +12,6 @@ import re
 from typing import NamedTuple
 
 from acs_cl.opencl_c.functions.survey import is_opaque
-from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.tree import Cursor, Type
 
@@ -58,9 +57,7 @@ def blob_of(kernel: Cursor, prefix: str, names: set[str], constants: bool) -> Bl
     lines: list[str] = []
     arguments: list[str] = []
     end, has_constants = 0, False
-    for cursor in clang.library().collect(kernel):
-        if cursor._kind_id != n.PARM_DECL:
-            continue
+    for cursor in n.parameters_of(kernel):
         kind, size, alignment = measure(cursor)
         if kind == "constant":
             if not constants:

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from acs_cl.opencl_c.functions.blob import CannotTranslate, measure, type_name
 from acs_cl.opencl_c.functions.rename import IDENTITY
 from acs_cl.opencl_c.functions.survey import Survey
-from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.tokens import Tokens
 
@@ -128,11 +127,7 @@ def _check(survey: Survey, reached: dict[str, set[str]], name: str) -> None:
 
 def _child(survey: Survey, name: str, prefix: str) -> Child:
     """Return how the arguments of a function are kept until its items run."""
-    parameters = [
-        cursor
-        for cursor in clang.library().collect(survey.functions[name].definition)
-        if cursor._kind_id == n.PARM_DECL
-    ]
+    parameters = n.parameters_of(survey.functions[name].definition)
     item = parameters[0].type.get_canonical() if parameters else None
     if item is None or n.shape_of(item) != n.NUMBER or item.get_size() != 4:
         raise CannotTranslate("does not take its item as a uint first")

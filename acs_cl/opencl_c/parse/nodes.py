@@ -96,6 +96,16 @@ def shape_of(kind_type: Type) -> int:
     return _CLASSES.get(kind_type.get_canonical()._kind_id, OTHER)
 
 
+def parameters_of(function: Cursor) -> list[Cursor]:
+    """Return the parameters of a function."""
+    return [one for one in clang.library().collect(function) if one._kind_id == PARM_DECL]
+
+
+def body_of(function: Cursor) -> Cursor:
+    """Return the body of a function that is defined."""
+    return next(one for one in clang.library().collect(function) if 200 <= one._kind_id < 300)
+
+
 def convert(cursor: Cursor) -> Node:
     """Convert the tree below a cursor."""
     library = clang.library()

@@ -27,9 +27,9 @@ from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
-from acs_cl.opencl_c.parse.preprocess import Plain, plain_of, start_of, unit_with
+from acs_cl.opencl_c.parse.preprocess import Plain, plain_of, unit_with
 from acs_cl.opencl_c.parse.tree import Cursor
-from acs_cl.opencl_c.variants.offsets import closing
+from acs_cl.opencl_c.variants.edits import Edits, at_top, changed, closing, edited, renamed
 
 WHEN = "__global const uint *acs_when, ulong acs_when_at"
 """Memory, and a byte offset into it. Zero there: nothing runs."""
@@ -75,9 +75,6 @@ _COLLECTIVE = re.compile(
 
 MOST_TOGETHER = 32
 """Most kernels of a source whose variants are built at once."""
-
-Edits = list[tuple[int, int, str]]
-"""(from, to, new text), in bytes."""
 
 
 class Guarded(NamedTuple):
@@ -190,7 +187,7 @@ def _one(unit: clang.Unit, kernel: str, when: bool, counted: bool) -> _Variants:
     parts = [unit.source, _ANSWERS] if counted else [unit.source]
     parts += [_copy(unit, functions[helper], asking) for helper in functions
               if helper in asking and helper != kernel]  # fmt: skip
-    parts.append(_edited(unit, functions[kernel].cursor, edits))
+    parts.append(edited(unit, functions[kernel].cursor, edits))
     return _Variants("\n".join([*parts, ""]), {kernel: _collective(functions)})
 
 
@@ -204,7 +201,7 @@ def _all(plain: Plain) -> _Variants:
     for name in kernels:
         edits += _head(unit, unit.kernels[name], _name(name, True, False), WHEN, _WHEN)
     collective = {name: _collective(reached(unit, name)) for name in kernels}
-    return _Variants(_changed(unit.data, 0, len(unit.data), edits), collective)
+    return _Variants(changed(unit.data, 0, len(unit.data), edits), collective)
 
 
 def _collective(functions: dict[str, _Function]) -> str:
@@ -257,7 +254,7 @@ def _asking(functions: dict[str, _Function]) -> set[str]:
 
 def _calls(unit: clang.Unit, function: _Function, asking: set[str]) -> Edits:
     """Redirect each call of a function that asks to its copy, with the count as first argument."""
-    data = unit.source.encode("utf-8")
+    data = unit.data
     edits: Edits = []
     for name, place in function.calls:
         if name not in asking:
@@ -275,44 +272,25 @@ def _calls(unit: clang.Unit, function: _Function, asking: set[str]) -> Edits:
 def _parameters(unit: clang.Unit, cursor: Cursor) -> tuple[int, int, bool]:
     """Return where the parameter list of a function begins and ends, and whether it is not
     empty."""
-    data = unit.source.encode("utf-8")
-    opening = data.index(b"(", cursor.location.offset + len(cursor.spelling.encode())) + 1
-    children = clang.library().collect(cursor)
-    some = any(child._kind_id == n.PARM_DECL for child in children)
-    return opening, closing(data, opening), some
+    opening = unit.data.index(b"(", cursor.location.offset + len(cursor.spelling.encode())) + 1
+    return opening, closing(unit.data, opening), bool(n.parameters_of(cursor))
 
 
 def _head(unit: clang.Unit, kernel: Cursor, name: str, extra: str, lines: str) -> Edits:
     """Return edits for the kernel's new name, its further parameters, and its first lines."""
-    place = kernel.location.offset
     begin, end, some = _parameters(unit, kernel)
-    body = next(c for c in clang.library().collect(kernel) if 200 <= c._kind_id < 300)
-    top = body.extent.start.offset + 1
     return [
-        (place, place + len(kernel.spelling.encode()), name),
+        renamed(unit, kernel, name),
         (end, end, f", {extra}") if some else (begin, end, extra),
-        (top, top, f"\n{lines}\n"),
+        at_top(kernel, f"\n{lines}\n"),
     ]
 
 
 def _copy(unit: clang.Unit, function: _Function, asking: set[str]) -> str:
     """Return a copy of a helper that takes the count and passes it on."""
     cursor = function.cursor
-    place = cursor.location.offset
     begin, end, some = _parameters(unit, cursor)
     edits = _calls(unit, function, asking)
-    edits.append((place, place + len(cursor.spelling.encode()), f"acs_{cursor.spelling}"))
+    edits.append(renamed(unit, cursor, f"acs_{cursor.spelling}"))
     edits.append((begin, begin if some else end, "uint acs_counted" + ", " * some))
-    return _edited(unit, cursor, edits)
-
-
-def _edited(unit: clang.Unit, cursor: Cursor, edits: Edits) -> str:
-    return _changed(unit.data, start_of(unit, cursor), cursor.extent.end.offset, edits)
-
-
-def _changed(data: bytes, at: int, until: int, edits: Edits) -> str:
-    out = b""
-    for begin, end, text in sorted(edits):
-        out += data[at:begin] + text.encode()
-        at = end
-    return (out + data[at:until]).decode("utf-8")
+    return edited(unit, cursor, edits)

@@ -9,18 +9,15 @@ the start of these pointers, the variant computes the same as the kernel.
 
 from __future__ import annotations
 
-import re
-
 import pyopencl as cl
 
 from acs_cl.devices.facts import BuildOptions
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
-from acs_cl.opencl_c.parse.preprocess import start_of, unit_with
+from acs_cl.opencl_c.parse.preprocess import unit_with
 from acs_cl.opencl_c.parse.tree import Cursor
-
-_DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
+from acs_cl.opencl_c.variants.edits import Edits, at_top, closing, edited, pointer_of, renamed
 
 
 def with_byte_offsets(
@@ -42,15 +39,8 @@ def with_byte_offsets(
 
 def _variant(unit: clang.Unit, kernel: Cursor, name: str, parameters: tuple[int, ...]) -> str:
     """Return the text of the kernel with its name, parameter list and first lines changed."""
-    collect = clang.library().collect
-    data = unit.source.encode("utf-8")
-    children = collect(kernel)
-    declared = [c for c in children if c._kind_id == n.PARM_DECL]
-    body = next(c for c in children if 200 <= c._kind_id < 300)
-    start = start_of(unit, kernel)
-    edits: list[tuple[int, int, str]] = []  # (from, to, new text)
-    place = kernel.location.offset
-    edits.append((place, place + len(kernel.spelling), name))
+    declared = n.parameters_of(kernel)
+    edits: Edits = [renamed(unit, kernel, name)]
     extra, lines = "", ""
     for index in parameters:
         cursor = declared[index]
@@ -58,55 +48,22 @@ def _variant(unit: clang.Unit, kernel: Cursor, name: str, parameters: tuple[int,
         extra += f", ulong {own or f'acs_{index}'}__acs_offset"
         if not own:  # a parameter without a name is not used
             continue
-        place = cursor.location.offset
-        if data[place : place + len(own)] != own.encode():
-            raise CannotParse(f"parameter {own} is not where it is declared")
-        edits.append((place, place + len(own), f"{own}__acs_base"))
+        edits.append(renamed(unit, cursor, f"{own}__acs_base"))
         lines += _adjusted(cursor)
     if declared:
-        place = closing(data, declared[-1].extent.end.offset)
+        place = closing(unit.data, declared[-1].extent.end.offset)
         edits.append((place, place, extra))
-    place = body.extent.start.offset + 1
-    edits.append((place, place, lines))
-    out, at = b"", start
-    for begin, end, text in sorted(edits):
-        out += data[at:begin] + text.encode()
-        at = end
-    return (out + data[at : kernel.extent.end.offset]).decode("utf-8")
+    return edited(unit, kernel, [*edits, at_top(kernel, lines)])
 
 
 def _adjusted(cursor: Cursor) -> str:
     """Return the line that sets a parameter to the pointer plus its offset."""
-    name = cursor.spelling
-    shape = n.shape_of(cursor.type)
-    canonical = cursor.type.get_canonical()
-    if shape == n.ARRAY:  # shown as written, but a parameter is a pointer
-        target = canonical.get_array_element_type()
-        written = cursor.type.get_array_element_type().spelling + " *"
-    elif shape == n.POINTER:
-        target = canonical.get_pointee()
-        written = cursor.type.spelling
-    else:
+    name, pointer = cursor.spelling, pointer_of(cursor.type)
+    if pointer is None:
         raise CannotParse(f"parameter {name} is not a pointer")
-    space = n.SPACES.get(target.get_address_space(), "global")
-    written = " ".join(_DROPPED.sub(" ", written).split())
+    space, written = n.SPACES.get(pointer.space, "global"), pointer.written
     if "(" in written or "[" in written:
         raise CannotParse(f"parameter {name} has a type that cannot be written in one piece")
     return (
         f" {written} {name} = ({written})((__{space} char *){name}__acs_base + {name}__acs_offset);"
     )
-
-
-def closing(data: bytes, at: int) -> int:
-    """Return the offset of the parenthesis that closes the parameter list."""
-    depth = 0
-    while at < len(data):
-        sign = data[at : at + 1]
-        if sign == b"(":
-            depth += 1
-        elif sign == b")":
-            if depth == 0:
-                return at
-            depth -= 1
-        at += 1
-    raise CannotParse("the parameter list does not end")

@@ -17,7 +17,6 @@ place in it that becomes one after any other access. Invariants:
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -25,14 +24,21 @@ from acs_cl.devices.facts import BuildOptions
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
-from acs_cl.opencl_c.parse.preprocess import start_of, unit_with
-from acs_cl.opencl_c.parse.tree import Cursor, Type
-from acs_cl.opencl_c.variants.offsets import closing
+from acs_cl.opencl_c.parse.preprocess import unit_with
+from acs_cl.opencl_c.parse.tree import Cursor
+from acs_cl.opencl_c.variants.edits import (
+    Edits,
+    Pointer,
+    at_top,
+    closing,
+    edited,
+    pointer_of,
+    renamed,
+)
 
 _SUFFIX = "__acs_watched"
 _ATOMIC = re.compile(r"atom(ic)?_")
 _VECTOR_MEMORY = re.compile(r"v(load|store)(_half)?(\d*)(_rt[ezpn])?$")
-_DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
 _WAYS = {"r": 1, "w": 2, "rw": 3}
 
 _HELPERS = """
@@ -85,27 +91,18 @@ def watching(
         return result, kernel + _SUFFIX, parameters
 
 
-class _Pointer(NamedTuple):
-    """The target of a pointer."""
-
-    space: int
-    bytes: int
-    written: str
-    """Its type in a cast."""
-
-
 class _Watch:
     """One walk over a kernel and its helpers. It knows how the place of each expression is used:
     read, written, or both ('r' 'w' 'rw'), or only its address is taken ('')."""
 
     def __init__(self, unit: clang.Unit) -> None:
         self._unit = unit
-        self._data = unit.source.encode("utf-8")
+        self._data = unit.data
         self._collect = clang.library().collect
         self._lib = clang.library().cindex.conf.lib
-        self._edits: list[tuple[int, int, str]] = []
-        """(from, to, new text), in the order of their adding. At one place, the outer edit comes
-        first if both begin there, the inner one if both end there."""
+        self._edits: Edits = []
+        """In the order of their adding. At one place, the outer edit comes first if both begin
+        there, the inner one if both end there."""
         self._numbers: dict[str, int] = {}
         self._likeliest = 0
         self._given = self._more = ""
@@ -115,10 +112,10 @@ class _Watch:
 
     def kernel(self, kernel: Cursor) -> tuple[str, list[int]]:
         """Return the text of the variant with its helpers, and the parameters that have limits."""
-        declared = [c for c in self._collect(kernel) if c._kind_id == n.PARM_DECL]
+        declared = n.parameters_of(kernel)
         watched = []
         for index, cursor in enumerate(declared):
-            found = _pointer(cursor.type)
+            found = pointer_of(cursor.type)
             if found is not None and found.space in (n.GLOBAL, n.CONSTANT):
                 watched.append(index)
         if not watched:
@@ -150,22 +147,14 @@ class _Watch:
     def _function(self, function: Cursor, extra: str, first: str) -> str:
         """Return the text of a function with its name, parameters and accesses changed."""
         before, self._edits = self._edits, []
-        children = self._collect(function)
-        body = next(c for c in children if 200 <= c._kind_id < 300)
-        begin, name = function.location.offset, function.spelling
-        if self._data[begin : begin + len(name)] != name.encode():
-            raise CannotParse(f"{name} is not where it is defined")
-        self._insert(begin + len(name), _SUFFIX)
-        last = [c for c in children if c._kind_id == n.PARM_DECL][-1]
+        self._edits.append(renamed(self._unit, function, function.spelling + _SUFFIX))
+        last = n.parameters_of(function)[-1]
         self._insert(closing(self._data, last.extent.end.offset), extra)
-        self._insert(body.extent.start.offset + 1, first)
-        self._below(body)
-        out, at = b"", start_of(self._unit, function)
-        for begin, end, text in sorted(self._edits, key=lambda one: one[0]):
-            out += self._data[at:begin] + text.encode()
-            at = end
+        self._edits.append(at_top(function, first))
+        self._below(n.body_of(function))
+        text = edited(self._unit, function, self._edits)
         self._edits = before
-        return (out + self._data[at : function.extent.end.offset]).decode("utf-8")
+        return text
 
     # ---- the walk ----
 
@@ -203,9 +192,9 @@ class _Watch:
 
     def _element(self, cursor: Cursor, how: str) -> None:
         base, index = self._collect(cursor)
-        pointer = _pointer(base.type)
+        pointer = pointer_of(base.type)
         if pointer is None:  # of a vector; or index[pointer]
-            if _pointer(index.type) is not None:
+            if pointer_of(index.type) is not None:
                 raise CannotParse("an index in front of its pointer")
             self._look(base, "rw" if "w" in how else how)
             self._look(index, "r")
@@ -224,7 +213,7 @@ class _Watch:
 
     def _member(self, cursor: Cursor, how: str) -> None:
         children = self._collect(cursor)
-        pointer = _pointer(children[0].type) if children else None
+        pointer = pointer_of(children[0].type) if children else None
         if pointer is None:
             for child in children:
                 self._look(child, how)
@@ -234,7 +223,7 @@ class _Watch:
 
     def _pointed(self, child: Cursor, parent: Cursor, how: str) -> None:
         """Note how the target of a pointer is used."""
-        pointer = _pointer(child.type)
+        pointer = pointer_of(child.type)
         if pointer is None or not how or not self._is_watched(pointer):
             self._look(child, "r")
             return
@@ -274,7 +263,7 @@ class _Watch:
             return
         for argument in arguments:
             self._look(argument, "r")
-        pointers = [_pointer(argument.type) for argument in arguments]
+        pointers = [pointer_of(argument.type) for argument in arguments]
         if not any(one is not None and self._is_watched(one) for one in pointers):
             return
         begin, end = self._extent(callee)
@@ -298,7 +287,7 @@ class _Watch:
         self._helpers.append(self._function(definition, self._more, ""))
 
     def _builtin(self, name: str, cursor: Cursor, arguments: list[Cursor]) -> None:
-        pointers = [_pointer(argument.type) for argument in arguments]
+        pointers = [pointer_of(argument.type) for argument in arguments]
         watched = [one is not None and self._is_watched(one) for one in pointers]
         vector = _VECTOR_MEMORY.match(name)
         if vector and watched and watched[-1]:
@@ -318,7 +307,7 @@ class _Watch:
         *data, index, pointer = arguments
         for argument in data:
             self._look(argument, "r")
-        found = _pointer(pointer.type)
+        found = pointer_of(pointer.type)
         assert found is not None
         if not _is_steady(pointer):
             raise CannotParse(f"a pointer in a call of {match[0]} that changes something")
@@ -360,7 +349,7 @@ class _Watch:
         return extent.start.offset, extent.end.offset
 
     @staticmethod
-    def _is_watched(pointer: _Pointer) -> bool:
+    def _is_watched(pointer: Pointer) -> bool:
         if pointer.space == n.GENERIC:
             raise CannotParse("a pointer to memory of any kind")
         if pointer.space not in (n.GLOBAL, n.CONSTANT):
@@ -368,23 +357,6 @@ class _Watch:
         if pointer.bytes <= 0 or any(sign in pointer.written for sign in "([&"):
             raise CannotParse("a pointer whose type cannot be written in one piece")
         return True
-
-
-def _pointer(spelled: Type) -> _Pointer | None:
-    """Return the target of a pointer, or of an array's name for a parameter. None: no pointer."""
-    canonical = spelled.get_canonical()
-    shape = n.shape_of(canonical)
-    if shape == n.ARRAY:
-        target = canonical.get_array_element_type()
-        element = spelled.get_array_element_type()
-        written = f"{element.spelling} *"
-    elif shape == n.POINTER:
-        target = canonical.get_pointee()
-        written = spelled.spelling
-    else:
-        return None
-    written = " ".join(_DROPPED.sub(" ", written).split())
-    return _Pointer(target.get_address_space(), target.get_size(), written)
 
 
 def _is_arrow(cursor: Cursor, below: list[Cursor]) -> bool:

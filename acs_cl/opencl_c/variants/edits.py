@@ -1,0 +1,90 @@
+"""Edits of a function's text, at places that its syntax tree tells.
+
+Input: a parsed unit, a function of it, and edits. Output: the text of the function with them. Pure.
+Invariant: no two edits replace the same bytes. Insertions at one place keep their order.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from acs_cl.opencl_c.parse import clang
+from acs_cl.opencl_c.parse import nodes as n
+from acs_cl.opencl_c.parse.clang import CannotParse
+from acs_cl.opencl_c.parse.preprocess import start_of
+from acs_cl.opencl_c.parse.tree import Cursor, Type
+
+_DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
+
+Edits = list[tuple[int, int, str]]
+"""(from, to, new text), in bytes."""
+
+
+def edited(unit: clang.Unit, function: Cursor, edits: Edits) -> str:
+    """Return the text of a function with edits."""
+    return changed(unit.data, start_of(unit, function), function.extent.end.offset, edits)
+
+
+def changed(data: bytes, at: int, until: int, edits: Edits) -> str:
+    """Return a part of a text with edits."""
+    out = b""
+    for begin, end, text in sorted(edits, key=lambda one: one[:2]):
+        out += data[at:begin] + text.encode()
+        at = end
+    return (out + data[at:until]).decode("utf-8")
+
+
+def renamed(unit: clang.Unit, cursor: Cursor, name: str) -> tuple[int, int, str]:
+    """Return the edit that gives another name to what is declared at a cursor."""
+    begin, own = cursor.location.offset, cursor.spelling.encode()
+    if unit.data[begin : begin + len(own)] != own:
+        raise CannotParse(f"{cursor.spelling} is not where it is declared")
+    return begin, begin + len(own), name
+
+
+def at_top(function: Cursor, lines: str) -> tuple[int, int, str]:
+    """Return the edit that adds the first lines of a function."""
+    top = n.body_of(function).extent.start.offset + 1
+    return top, top, lines
+
+
+def closing(data: bytes, at: int) -> int:
+    """Return the offset of the parenthesis that closes the parameter list."""
+    depth = 0
+    while at < len(data):
+        sign = data[at : at + 1]
+        if sign == b"(":
+            depth += 1
+        elif sign == b")":
+            if depth == 0:
+                return at
+            depth -= 1
+        at += 1
+    raise CannotParse("the parameter list does not end")
+
+
+class Pointer(NamedTuple):
+    """The target of a pointer."""
+
+    space: int
+    bytes: int
+    written: str
+    """Its type in a cast."""
+
+
+def pointer_of(spelled: Type) -> Pointer | None:
+    """Return the target of a pointer, or of an array's name for a parameter, which is shown as it
+    was written. None: no pointer."""
+    canonical = spelled.get_canonical()
+    shape = n.shape_of(canonical)
+    if shape == n.ARRAY:
+        target = canonical.get_array_element_type()
+        written = f"{spelled.get_array_element_type().spelling} *"
+    elif shape == n.POINTER:
+        target = canonical.get_pointee()
+        written = spelled.spelling
+    else:
+        return None
+    written = " ".join(_DROPPED.sub(" ", written).split())
+    return Pointer(target.get_address_space(), target.get_size(), written)
