@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyopencl as cl
 
-from . import core
 from .access.bands import Groups
 from .access.binder import Bound
 from .access.called import Called
@@ -39,21 +38,10 @@ class Cuttable(Called, Protocol):
     """A kernel whose launches are cut."""
 
     standing: Any
-    options: tuple[str, ...]
 
     @property
     def engine(self) -> Engine:
         """Return the engine of its runtime."""
-
-    @property
-    def binder(self) -> core.native.Binder:
-        """Return the binder for the arguments of its launches."""
-
-    def offsets_of(self, native: Any) -> tuple[int, ...]:
-        """Return the parameters that take a byte offset in one of its OpenCL kernels."""
-
-    def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Return source and name of the version that adds byte offsets, or else its own."""
 
 
 class Bands:

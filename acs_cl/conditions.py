@@ -27,8 +27,8 @@ from .errors import UsageError
 from .launch.commands import KernelCommand, TransferCommand
 from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
 from .memory.array import Array
-from .ranges import overlap
-from .records import EVERYTHING, Access, Span
+from .ranges import meet
+from .records import Access
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -79,19 +79,12 @@ class size:  # noqa: N801  read like `range` and `slice`
 class Decided(Called, Protocol):
     """A kernel whose launches may decide on the device."""
 
-    options: tuple[str, ...]
     guards: Guards | None
     """Its guarded variants, once it needed any."""
 
     @property
     def engine(self) -> Engine:
         """Return the engine of its runtime."""
-
-    def offsets_of(self, native: cl.Kernel) -> tuple[int, ...]:
-        """Return the parameters that take a byte offset in one of its OpenCL kernels."""
-
-    def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Return source and name of the version that adds byte offsets."""
 
     def refuse_second_variables(self, why: str, instead: str) -> None:
         """Refuse a rewritten version of a kernel that uses variables of its program."""
@@ -145,7 +138,7 @@ class Deciding:
         reads = (*access.reads, *(cell.span for cell in cells))
         copies: list[Array] = []
         for index, cell in enumerate(cells):
-            if any(_meet(cell.span, span) for span in access.writes):
+            if any(meet(cell.span, span) for span in access.writes):
                 copies.append(self._copy(cell, wait_for))
                 cells[index] = cell._replace(place=copies[-1].where())
                 reads += copies[-1].spans
@@ -306,7 +299,3 @@ def _is_one(value: Any, dtype: object) -> bool:
     if dtype is not None:
         return dtype in (_UINT32, _INT32) and value.size == 1
     return isinstance(value, (cl.Buffer, cl.SVMPointer)) and value.size == WIDTH
-
-
-def _meet(a: Span, b: Span) -> bool:
-    return EVERYTHING in (a.base, b.base) or (a.base == b.base and overlap(a, b))

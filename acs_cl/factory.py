@@ -6,17 +6,13 @@ order of upstream and may overlap everything else.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyopencl as cl
 
 from .backends.queues import HOST, HostQueues
-from .core import native
 from .errors import UsageError
 from .launch.backend import Backend
 from .records import Placing
 from .scheduler.backend import Device
-from .scheduler.policy import Choice
 from .scheduler.sender import Settings
 
 __all__ = [
@@ -26,7 +22,6 @@ __all__ = [
     "Device",
     "Settings",
     "create",
-    "create_device",
     "create_emulated",
 ]
 
@@ -53,17 +48,3 @@ def create_emulated(context: cl.Context, device: cl.Device, options: object) -> 
     from .backends.emulated import Emulated
 
     return Emulated(context, device, emulate(options))
-
-
-def create_device(
-    host: Backend,
-    context: cl.Context,
-    device: cl.Device,
-    store: Any,
-    tier: str,
-    settings: Settings,
-    choice: Choice | None,
-    table: native.Table,
-) -> Device:
-    """Make the backend 'device'. `host`: for launches that its scheduler does not run."""
-    return Device(context, device, host, store, tier, settings, choice, table)

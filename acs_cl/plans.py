@@ -21,7 +21,6 @@ from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
 
 if TYPE_CHECKING:
     from .access.signature import Parameter
-    from .devices.driver import OwnKernel
     from .launch.commands import KernelCommand
     from .launch.engine import Engine
     from .launch.parts import Part
@@ -66,14 +65,6 @@ class Planned(Called, Protocol):
     @property
     def engine(self) -> Engine:
         """Return the engine of its runtime."""
-
-    @property
-    def native(self) -> OwnKernel:
-        """Return the runtime's own kernel."""
-
-    @property
-    def binder(self) -> core.native.Binder:
-        """Return the binder for the arguments of its launches."""
 
 
 def use(handle: type, cut_handle: type) -> None:

@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import core
-from .records import Span
+from .records import EVERYTHING, Span
 
 Rectangle = tuple[int, int, int, int]
 """Start, pitch, rows and width, without a base."""
 
 overlap, covers, merged = core.native.overlap, core.native.covers, core.native.merged
+
+
+def meet(a: Span, b: Span) -> bool:
+    """Tell whether launches that touch these bytes are ordered, if one of them writes."""
+    return EVERYTHING in (a.base, b.base) or (a.base == b.base and overlap(a, b))
 
 
 def intervals(span: Span, most: int = 65536) -> list[tuple[int, int]]:

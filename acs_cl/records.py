@@ -92,13 +92,6 @@ class Access(NamedTuple):
     overwrites: tuple[Span, ...] = ()
 
 
-class Edge(NamedTuple):
-    """Why a launch follows `upstream`: 'RAW', 'WAR', 'WAW' or 'reuse' (recycled memory)."""
-
-    upstream: int
-    kind: str
-
-
 class Command(Protocol):
     """The work of a launch."""
 

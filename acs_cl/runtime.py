@@ -42,14 +42,13 @@ from .launch.joint import CutHandle
 from .launch.registry import register
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
-from .memory.blocks import Store, store_for
+from .memory.blocks import store_for
 from .memory.views import normal_dtype, normal_shape
 from .observe import stats
 from .options import BACKLOG, options, prefetches, scheduler_settings, spawning
 from .program import Program, adopted_kernel, source_text
 from .records import HostArray, Options, Plan, Report
 from .scheduler.policy import Choice
-from .scheduler.sender import Settings
 
 plans.use(Handle, CutHandle)
 
@@ -165,7 +164,12 @@ class Runtime:
             settings = scheduler_settings(
                 groups, slice_ms, order, inside, bool(asked.watchdog_s), asked.trace, children
             )
-            runs = _with_scheduler(runs, used_context, used_device, store, planned, settings, table)
+            choice = None
+            if planned.scheduler == "mix":
+                choice = Choice(kind(used_device) == "CPU", used_device.max_compute_units)
+            runs = factory.Device(
+                used_context, used_device, runs, store, planned.tier, settings, choice, table
+            )
         parts = Parts(
             used_context, used_device, asked, planned, store, runs, table,
             _tracer() if asked.trace else None, partial(queues, True),
@@ -522,21 +526,3 @@ def _tracer() -> Tracer:
     from .observe.trace import Trace
 
     return Trace()
-
-
-def _with_scheduler(
-    host: Backend,
-    context: cl.Context,
-    device: cl.Device,
-    store: Store,
-    planned: Plan,
-    settings: Settings,
-    table: core.native.Table,
-) -> Backend:
-    """Make a scheduler on the device, with a host backend beside it."""
-    choice = None
-    if planned.scheduler == "mix":
-        choice = Choice(kind(device) == "CPU", device.max_compute_units)
-    return factory.create_device(
-        host, context, device, store, planned.tier, settings, choice, table
-    )

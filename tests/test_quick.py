@@ -159,7 +159,7 @@ def recorded(program: acs.Program, steps: list[Any], lane: acs.Array) -> dict[st
         cl.enqueue_barrier(queue, wait_for=[stop])
     program.say((ROW,), None, lane)  # on a lane, which is held: some wait for it
     handles = [step(program) for step in steps]
-    epoch: Any = rt.engine.backend.open_epoch
+    epoch: Any = rt.engine.backend.sender.open
     made = {
         "quick": testing.made_by_core(rt) - by_core,
         "words": epoch.recorder.image(8).words.tolist(),
@@ -284,7 +284,7 @@ def test_many_by_one_call_are_the_same_word_by_word(program: acs.Program, seed: 
         else:
             program.blend.launch_many((8,), None, *arrays, *reals)
             assert testing.made_by_core(rt) - before > many * 0.5
-        epoch: Any = rt.engine.backend.open_epoch
+        epoch: Any = rt.engine.backend.sender.open
         made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
     assert made["loop"] == made["many"]
 
@@ -312,7 +312,7 @@ def test_many_that_decide_are_those_of_a_loop(program: acs.Program, each: bool) 
             )
             assert testing.made_by_core(rt) - before > 50
             assert {view.span for view in views[1:2]} <= set(handle.access.reads)
-        epoch: Any = rt.engine.backend.open_epoch
+        epoch: Any = rt.engine.backend.sender.open
         made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
     assert made["loop"] == made["many"]
 
@@ -348,7 +348,7 @@ def test_events_waits_and_polls_find_them(program: acs.Program) -> None:
         before = testing.made_by_core(rt)
         handles = [program.put((8,), None, x, 1, 2, 3) for _ in range(5)]
         assert testing.made_by_core(rt) == before + 5
-        assert not rt.engine.backend.open_epoch.wait_for
+        assert not rt.engine.backend.sender.open.wait_for
         if way == "wait":
             handles[-1].wait()
         elif way == "event":
@@ -618,23 +618,23 @@ def test_behind_an_epoch_the_next_one_is_open(program: acs.Program) -> None:
     with scheduler.kept():
         scheduler.set(most_tasks=8)
         x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
-        sent = backend.epochs_sent
+        sent = backend.sender.epochs_sent
         with inside.calls_by_python() as long_way:
             for _ in range(24):
                 program.add((ROW,), None, x, y, 1)
-        assert (backend.epochs_sent - sent, long_way) == (3, [])
-        empty = backend.open_epoch
+        assert (backend.sender.epochs_sent - sent, long_way) == (3, [])
+        empty = backend.sender.open
         assert empty is not None
         assert not empty.recorder.tasks
         rt.finish()
-        assert backend.epochs_sent - sent == 3
+        assert backend.sender.epochs_sent - sent == 3
         assert y.get().tolist() == [24 * (i + 1) for i in range(ROW)]
 
         with testing.open_epochs(0.001), inside.calls_by_python() as long_way:
             for _ in range(9):  # nobody asks for the last one, which is alone behind a full one
                 handle = program.add((ROW,), None, x, y, 1)
             until = time.perf_counter() + 20
-            while (backend.unsent or backend.newest) and time.perf_counter() < until:
+            while (backend.unsent or backend.sender.newest) and time.perf_counter() < until:
                 time.sleep(0.001)
         assert handle.done
         assert backend.sender.sent == []
@@ -656,15 +656,15 @@ def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(program: acs.Pr
             while rt.engine.progress.is_running and time.perf_counter() < until:
                 time.sleep(0.01)
             assert not rt.engine.progress.is_running
-            sent = backend.epochs_sent
+            sent = backend.sender.epochs_sent
             for _ in range(many):
                 program.add((ROW,), None, x, y, 1)
             assert rt.engine.progress.is_running
-            while (backend.unsent or backend.newest) and time.perf_counter() < until:
+            while (backend.unsent or backend.sender.newest) and time.perf_counter() < until:
                 time.sleep(0.001)
             assert not backend.unsent
-            assert not backend.newest
-            assert 1 <= backend.epochs_sent - sent <= many
+            assert not backend.sender.newest
+            assert 1 <= backend.sender.epochs_sent - sent <= many
     assert not long_way
     assert y.get().tolist() == [6 * (i + 1) for i in range(ROW)]
 
@@ -724,12 +724,12 @@ def test_an_epoch_without_tasks_is_no_epoch(program: acs.Program) -> None:
     x = rt.zeros(8, "u4")
     program.put((8,), None, x, 1, 2, 3)
     rt.finish()
-    sent, empty = backend.epochs_sent, backend.open_epoch
+    sent, empty = backend.sender.epochs_sent, backend.sender.open
     assert empty is not None
     for ask in (rt.flush, rt.finish, x.get, lambda: x.fill(3), rt.finish):
         ask()
-    assert backend.open_epoch is empty
-    assert (backend.epochs_sent, backend.in_flight, backend.oldest()) == (sent, 0, None)
+    assert backend.sender.open is empty
+    assert (backend.sender.epochs_sent, backend.in_flight, backend.oldest()) == (sent, 0, None)
     with acs.Runtime(rt.device, backend="device") as other:
         made = other.build(SOURCE)
         other.prebuild(made.put)
@@ -737,7 +737,7 @@ def test_an_epoch_without_tasks_is_no_epoch(program: acs.Program) -> None:
         for _ in range(3):
             made.put((8,), None, y, 1, 2, 3)
         other.finish()
-        assert other.engine.backend.open_epoch is not None
+        assert other.engine.backend.sender.open is not None
     with pytest.raises(acs.UsageError, match="closed"):
         made.put((8,), None, y, 1, 2, 3)
 

@@ -1,9 +1,10 @@
-"""The kernel of a launch, as the modules use it that find its access."""
+"""The kernel of a launch, as the modules use it that find its access, decide or cut it."""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from .. import core
 from ..devices.driver import OwnKernel
 from ..memory.array import Home
 from .signature import Signature
@@ -16,6 +17,7 @@ class Called(Protocol):
     """A kernel of a runtime."""
 
     name: str
+    options: tuple[str, ...]
 
     @property
     def engine(self) -> Home:
@@ -28,6 +30,16 @@ class Called(Protocol):
     @property
     def signature(self) -> Signature:
         """Return its parameters."""
+
+    @property
+    def binder(self) -> core.native.Binder:
+        """Return the binder for the arguments of its launches."""
+
+    def offsets_of(self, native: Any) -> tuple[int, ...]:
+        """Return the parameters that take a byte offset in one of its OpenCL kernels."""
+
+    def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
+        """Return source and name of the version that adds byte offsets, or else its own."""
 
     def label(self) -> str:
         """Return the name of its next launch, for errors."""

@@ -23,12 +23,11 @@ BLIND_CONTROLS = 30
 
 
 class Matters(NamedTuple):
-    """An element whose value matters though it should not. `unsteady`: the outcome differs by
-    itself, so the element is not known."""
+    """An element whose value matters though it should not. None: the outcome differs by itself, so
+    the element is not known."""
 
     spot: Spot | None
     unwritten: bool = False
-    unsteady: bool = False
 
 
 def stray_write(case: Case, trials: Sequence[Trial]) -> Spot | None:
@@ -45,7 +44,7 @@ def stray_read(
         if not case.differ(real, trial):
             continue
         if case.may_differ or unsteady(case, real):
-            return Matters(None, unsteady=True)
+            return Matters(None)
         if access:
             spot = case.first_of(case.undeclared(), trial, real)
             if spot is not None:
@@ -55,7 +54,7 @@ def stray_read(
             if spot is not None:
                 return Matters(spot, unwritten=True)
         if unsteady(case, real):  # or only the two together matter, which this cannot separate
-            return Matters(None, unsteady=True)
+            return Matters(None)
     return None
 
 

@@ -23,8 +23,8 @@ from ..errors import PoisonedError, UsageError
 from ..launch.decision import LARGEST, WIDTH
 from ..launch.poisoning import lose
 from ..memory.array import Array
-from ..ranges import overlap
-from ..records import EVERYTHING, Access, Span
+from ..ranges import meet
+from ..records import Access
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +136,7 @@ def _is_set(graph: Driven, loop: Loop, numbers: Launched) -> bool:
     """Read the flag. If its value is lost, so is all that the body writes."""
     engine = graph.engine
     try:
-        handle = engine.read(loop.flag, None)
+        handle = engine.calls.read(engine, loop.flag, None)
     except PoisonedError as error:  # it is lost already, and no launch says so
         numbers.error = error
     else:
@@ -174,15 +174,11 @@ def checked(what: str, engine: Engine | None, flag: object, at_most: object) -> 
 
 def check_written(what: str, flag: Array, accesses: Sequence[Access]) -> None:
     """Refuse a body that cannot change the flag: it would not run, or run `at_most` rounds."""
-    if not any(_meet(flag.spans[0], span) for access in accesses for span in access.writes):
+    if not any(meet(flag.spans[0], span) for access in accesses for span in access.writes):
         raise UsageError(
             f"{what}: no launch of the body writes the word that decides ({flag!r}); a loop with a "
             "known count is a Python loop over replays"
         )
-
-
-def _meet(a: Span, b: Span) -> bool:
-    return EVERYTHING in (a.base, b.base) or (a.base == b.base and overlap(a, b))
 
 
 class loop:  # noqa: N801  read like `size`

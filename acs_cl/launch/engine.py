@@ -29,10 +29,10 @@ from ..devices import driver
 from ..errors import UsageError
 from ..handle import Handle
 from ..host.threads import Progress, on_host_task
-from ..memory.array import Array
+from ..memory.array import Array, Transfers
 from ..memory.blocks import Base
 from ..memory.views import contiguous_strides
-from ..records import Access, Command, DType, HostArray, Span
+from ..records import Access, Command, DType, Span
 from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, Gates, Parts
@@ -63,26 +63,11 @@ class Section(Protocol):
         """Make a launch of them. `by_own`: a command of the same queue ends them."""
 
 
-class Calls(Protocol):
+class Calls(Transfers, Protocol):
     """Functions of higher modules for arrays and kernels, which know only the engine."""
 
     def collected(self, engine: Engine) -> None:
         """Clean up an engine that is no longer used."""
-
-    def read_now(self, engine: Engine, array: Array, out: object) -> HostArray:
-        """Read an array back, and wait for it."""
-
-    def read(self, engine: Engine, array: Array, out: object) -> Handle:
-        """Read an array back."""
-
-    def write(self, engine: Engine, array: Array, source: object, copy: bool) -> Handle:
-        """Overwrite an array with host values."""
-
-    def fill(self, engine: Engine, array: Array, value: object) -> Handle:
-        """Overwrite every element of an array."""
-
-    def copy(self, engine: Engine, target: Array, source: Array) -> Handle:
-        """Overwrite an array with another one."""
 
     def launch_many(self, kernel: Any, *how: object) -> Any:
         """Launch a kernel many times."""
@@ -494,26 +479,6 @@ class Engine(Books):
         """Note that the program has the address of an array, and may use it unseen."""
         if self.checker is not None:
             self.checker.data_taken(array)
-
-    def read_now(self, array: Array, out: object) -> HostArray:
-        """Read an array back, and wait for it."""
-        return self.calls.read_now(self, array, out)
-
-    def read(self, array: Array, out: object) -> Handle:
-        """Read an array back."""
-        return self.calls.read(self, array, out)
-
-    def write(self, array: Array, source: object, copy: bool) -> Handle:
-        """Overwrite an array with host values."""
-        return self.calls.write(self, array, source, copy)
-
-    def fill(self, array: Array, value: object) -> Handle:
-        """Overwrite every element of an array."""
-        return self.calls.fill(self, array, value)
-
-    def copy(self, target: Array, source: Array) -> Handle:
-        """Overwrite an array with another one."""
-        return self.calls.copy(self, target, source)
 
 
 def _nobody(engine: Engine) -> None:

@@ -40,32 +40,40 @@ if TYPE_CHECKING:
     from .blocks import Base, Store
 
 
+class Transfers(Protocol):
+    """Functions of higher modules that move the contents of arrays, by the engine of a runtime."""
+
+    def read_now(self, engine: Any, array: Array, out: object) -> HostArray:
+        """Read an array back, and wait for it."""
+
+    def read(self, engine: Any, array: Array, out: object) -> Handle:
+        """Read an array back."""
+
+    def write(self, engine: Any, array: Array, source: object, copy: bool) -> Handle:
+        """Overwrite an array with host values."""
+
+    def fill(self, engine: Any, array: Array, value: object) -> Handle:
+        """Overwrite every element of an array."""
+
+    def copy(self, engine: Any, target: Array, source: Array) -> Handle:
+        """Overwrite an array with another one."""
+
+
 class Home(Protocol):
     """The engine of a runtime, as arrays use it."""
 
     store: Store
     context: cl.Context
 
+    @property
+    def calls(self) -> Transfers:
+        """Return the transfers of arrays."""
+
     def runtime(self) -> object:
         """Return the runtime that the program holds."""
 
     def tell_address(self, array: Array) -> None:
         """Note that the program has the address of an array, and may use it unseen."""
-
-    def read_now(self, array: Array, out: object) -> HostArray:
-        """Read an array back, and wait for it."""
-
-    def read(self, array: Array, out: object) -> Handle:
-        """Read an array back."""
-
-    def write(self, array: Array, source: object, copy: bool) -> Handle:
-        """Overwrite an array with host values."""
-
-    def fill(self, array: Array, value: object) -> Handle:
-        """Overwrite every element of an array."""
-
-    def copy(self, target: Array, source: Array) -> Handle:
-        """Overwrite an array with another one."""
 
 
 class Array(core.native.View):
@@ -257,7 +265,8 @@ class Array(core.native.View):
         `out` until then.
         """
         engine = self.live().engine
-        return engine.read_now(self, out) if wait else engine.read(self, out)
+        read = engine.calls.read_now if wait else engine.calls.read
+        return read(engine, self, out)
 
     def set(self, source: object, copy: bool = True) -> Handle:
         """Overwrite with the values of a NumPy array or scalar. Broadcast and convert as NumPy
@@ -266,15 +275,18 @@ class Array(core.native.View):
         `source` is copied at once, so it may change afterwards. `copy=False` promises that it does
         not change until the returned handle is done.
         """
-        return self.live().engine.write(self, source, copy)
+        engine = self.live().engine
+        return engine.calls.write(engine, self, source, copy)
 
     def fill(self, value: object) -> Handle:
         """Overwrite every element with `value`."""
-        return self.live().engine.fill(self, value)
+        engine = self.live().engine
+        return engine.calls.fill(engine, self, value)
 
     def copy_from(self, source: Array) -> Handle:
         """Overwrite with the elements of another array of the same shape and type."""
-        return self.live().engine.copy(self, source)
+        engine = self.live().engine
+        return engine.calls.copy(engine, self, source)
 
     def free(self) -> None:
         """Release the memory now. Launches in flight still finish with it. Views keep working until

@@ -99,16 +99,16 @@ class Device(Backend):
         if choice is not None:
             self.name = lanes.name  # the backend of the lanes, with the scheduler beside it
         self._store = store
-        self._schedulers = Schedulers(
+        self.schedulers = Schedulers(
             context, device, tier, settings.groups, settings.watched, settings.room, settings.timed
         )
         self._book = Book()
         on_cpu = bool(device.type & cl.device_type.CPU)
-        self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings, table, FEW)
+        self.sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings, table, FEW)
         self._table = table
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []
-        self._choice = choice
+        self.choice = choice
         """The rule that chooses between scheduler and lanes. None: all that can go to the
         scheduler."""
         self._clocked = self._clockless = self.queues
@@ -135,67 +135,35 @@ class Device(Backend):
         return self._reasons.counts()
 
     @property
-    def schedulers(self) -> Schedulers:
-        """Return the schedulers that are built or can be built."""
-        return self._schedulers
-
-    @property
     def settings(self) -> Settings:
         """Return the settings by which epochs run."""
-        return self._sender.settings
+        return self.sender.settings
 
     @settings.setter
     def settings(self, settings: Settings) -> None:
-        self._sender.settings = settings
+        self.sender.settings = settings
         self._table.forget_epochs()
-
-    @property
-    def choice(self) -> Choice | None:
-        """Return the rule that chooses between scheduler and lanes. None: there is no rule."""
-        return self._choice
-
-    @property
-    def sender(self) -> Sender:
-        """Return the sender of epochs."""
-        return self._sender
-
-    @property
-    def newest(self) -> Epoch | None:
-        """Return the newest epoch that was sent and is not known to have ended."""
-        newest: Epoch | None = self._sender.newest
-        return newest
-
-    @property
-    def open_epoch(self) -> Epoch | None:
-        """Return the epoch that takes launches at the moment."""
-        epoch: Epoch | None = self._sender.open
-        return epoch
 
     @property
     def waits(self) -> int:
         """Return how many launches on lanes epochs had to wait for."""
-        return self._sender.waits
-
-    @property
-    def epochs_sent(self) -> int:
-        """Return how many epochs were sent."""
-        return self._sender.epochs_sent
+        return self.sender.waits
 
     def keep_open(self, tasks: int = 0) -> None:
         """Let the open epoch grow to that many tasks, or until it is asked for, however large
         earlier epochs were."""
-        self._sender.grow_to(tasks)
+        self.sender.grow_to(tasks)
 
     @property
     def counters(self) -> dict[str, int]:
         """Count tasks, epochs, launches of the scheduler, and epochs that were sent early."""
-        epoch = self._sender.open
+        epoch = self.sender.open
         waiting = epoch.recorder.tasks if epoch is not None else 0
         return {
-            "tasks": self._sender.tasks_sent + waiting,
-            "epochs": self._sender.epochs_sent,
-            "launches": self._sender.launches,
-            "cuts": self._sender.cuts,
+            "tasks": self.sender.tasks_sent + waiting,
+            "epochs": self.sender.epochs_sent,
+            "launches": self.sender.launches,
+            "cuts": self.sender.cuts,
         }
 
     def where(self, number: int) -> str:
@@ -220,8 +188,8 @@ class Device(Backend):
     def join(self, table: core.native.Table) -> None:
         """Let the core make launches by itself, for the scheduler and for the lanes."""
         table.tell(self._reasons)
-        self._sender.by_itself = self._choice is None
-        self._sender.join()
+        self.sender.by_itself = self.choice is None
+        self.sender.join()
         self.lanes.join(table)
 
     @property
@@ -233,7 +201,7 @@ class Device(Backend):
         """Return the lease of a kernel: launches left, the launch where it ends, and the reason.
         It is for a kernel whose last launch took a lane. It is short, because the reason may
         change."""
-        reason, choice, left, until = self._reasons.of(number), self._choice, HOT, 0
+        reason, choice, left, until = self._reasons.of(number), self.choice, HOT, 0
         if kernel.origin is None:  # no scheduler can have it
             return -1, 0, reason
         if reason is None or (choice is not None and choice.wants_time(key)):
@@ -266,21 +234,21 @@ class Device(Backend):
         return {
             **self.counters,
             "on_lanes": self.reasons,
-            "builds": self._schedulers.builds,
+            "builds": self.schedulers.builds,
             "predicted": self._table.forecasts(),
-            "children": self._sender.children._asdict(),
-            "schedulers": [facts._asdict() for facts in self._schedulers.facts()],
+            "children": self.sender.children._asdict(),
+            "schedulers": [facts._asdict() for facts in self.schedulers.facts()],
         }
 
     @property
     def unsent(self) -> bool:
         """Tell whether launches wait for an epoch to be sent."""
-        return self._sender.unsent
+        return self.sender.unsent
 
     @property
     def is_attended(self) -> bool:
         """Tell whether the core may add launches to an epoch without telling Python."""
-        epoch = self._sender.open
+        epoch = self.sender.open
         return self.unsent or (epoch is not None and epoch.attended > 0)
 
     def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
@@ -295,7 +263,7 @@ class Device(Backend):
         if type(command) is KernelCommand and command.lane:
             self._to_lane(launch, command.lane)
             return
-        choice = self._choice
+        choice = self.choice
         if choice and (reason := _at_once(choice, launch.number, command)) is not None:
             self._to_lane(launch, reason)
             return
@@ -310,7 +278,7 @@ class Device(Backend):
                 _look_away(command.kernel, unfit.reason)
             self._to_lane(launch, unfit.reason)
             return
-        epoch = self._sender.open
+        epoch = self.sender.open
         if epoch is not None and epoch.scheduler is not scheduler:
             found = self._as_guest(command, scheduler, epoch.scheduler)
             if found is not None:
@@ -320,8 +288,8 @@ class Device(Backend):
                 self._keep_offer(command, scheduler, scheduler.bodies[command.kernel.origin])
         if epoch is None or epoch.scheduler is not scheduler:
             self._cut()
-            trusted = self._choice is None or self._choice.trusts
-            epoch = self._sender.open_for(scheduler, trusted)
+            trusted = self.choice is None or self.choice.trusts
+            epoch = self.sender.open_for(scheduler, trusted)
         table = self._table
         inside = []
         for upstream in launch.upstream:
@@ -329,7 +297,7 @@ class Device(Backend):
             if at >= 0:
                 inside.append(at)
             else:
-                self._sender.follow(epoch, upstream)
+                self.sender.follow(epoch, upstream)
         at = epoch.recorder.add(task.head, task.blob, task.shape, inside)
         table.put(launch.number, epoch.number, at)
         if epoch.names is None:
@@ -349,7 +317,7 @@ class Device(Backend):
         origin = command.kernel.origin
         if decision is not None and decision.count is not None:
             return None
-        if not self._schedulers.may_ride(origin, home, other):
+        if not self.schedulers.may_ride(origin, home, other):
             return None
         try:
             task = other.bodies[origin].made(command, decision, self._store.owns)
@@ -360,9 +328,9 @@ class Device(Backend):
 
     def attend(self) -> None:
         """Let the open epoch be polled, even though it has no tasks yet."""
-        epoch = self._sender.open
+        epoch = self.sender.open
         if epoch is not None and not epoch.attended:
-            self._sender.attend()
+            self.sender.attend()
 
     def heads(self, command: KernelCommand) -> list[Head]:
         """Return how records of such launches begin, in their own scheduler and in others that can
@@ -376,7 +344,7 @@ class Device(Backend):
         if found is None or self._refusal(_key(command), found[2], scheduler) is not None:
             return []
         heads = [(scheduler, body.limits.arena_bytes, *found[:2])]
-        for other in self._schedulers.built():
+        for other in self.schedulers.built():
             task = None if other is scheduler else self._as_guest(command, scheduler, other)
             if task is not None:
                 heads.append((other, other.limits.arena_bytes, task.head, task.shape))
@@ -399,9 +367,9 @@ class Device(Backend):
 
     def _refusal(self, key: Key | None, tiles: int, scheduler: Scheduler) -> str | None:
         """Say why the next launch of a kernel and sizes should take a lane. None: it should not."""
-        if self._choice is None:
+        if self.choice is None:
             return None
-        return self._choice.refusal(self._table.number, key, tiles, scheduler.limits.groups)
+        return self.choice.refusal(self._table.number, key, tiles, scheduler.limits.groups)
 
     def _task(
         self, command: Command, offer: tuple[Scheduler, Body] | None
@@ -414,7 +382,7 @@ class Device(Backend):
         try:
             task = body.made(command, decision, self._store.owns)
         except NeedsArena as more:
-            self._schedulers.enlarge(scheduler, more.nbytes)
+            self.schedulers.enlarge(scheduler, more.nbytes)
             raise
         if offer is None:
             self._keep_offer(command, scheduler, body)
@@ -434,24 +402,24 @@ class Device(Backend):
         if origin is None:
             raise Unfit(NO_ADDRESS)
         why = "" if self._come_together() else FEW_COME
-        return self._schedulers.find(origin, prod(command.local_size or (0,)), why)
+        return self.schedulers.find(origin, prod(command.local_size or (0,)), why)
 
     def _keep_together(self) -> None:
         """Bring kernels that are launched in turn into one scheduler. Epochs are cut between
         kernels of different schedulers. To learn which kernels these are, Python sees the next
         launch of each kernel for a while."""
         self._look_again()
-        step = self._cut_count.look(self._sender.cuts, self._sender.epochs_sent)
+        step = self._cut_count.look(self.sender.cuts, self.sender.epochs_sent)
         if step is Step.WATCH:
-            self._schedulers.watch()
+            self.schedulers.watch()
             self._forget_offers()
         elif step is Step.GATHER:
-            self._schedulers.gather()
+            self.schedulers.gather()
 
     def _come_together(self) -> bool:
         """Tell whether enough launches were in flight at one time to make an epoch worth sending.
         Until then nothing is built, because launches would wait for the driver's compiler."""
-        if not self._together and (self._choice is None or len(self._table) >= FEW):
+        if not self._together and (self.choice is None or len(self._table) >= FEW):
             self._together = True
             self._table.generation += 1
         return self._together
@@ -461,12 +429,12 @@ class Device(Backend):
         number = launch.number
         self._reasons.note(number, reason)
         command = launch.command
-        if self._choice is not None and self._choice.on_cpu:
+        if self.choice is not None and self.choice.on_cpu:
             key = _key(command)
-            if key is not None and self._choice.wants_time(key) and _has_origin(command):
+            if key is not None and self.choice.wants_time(key) and _has_origin(command):
                 self._timed[number] = key
         extra = None
-        if self._sender.has_any:
+        if self.sender.has_any:
             extra = self._epochs_above(launch)
         self.lanes.submit(launch, extra)
 
@@ -474,9 +442,9 @@ class Device(Backend):
         """Send the epochs that a launch on a lane follows, and return their events."""
         extra = []
         for number in launch.upstream:
-            epoch = self._sender.find(self._table.epoch(number))
+            epoch = self.sender.find(self._table.epoch(number))
             if epoch is not None:
-                if epoch is self._sender.open:
+                if epoch is self.sender.open:
                     self._cut()
                 if epoch.event is not None and epoch.event not in extra:
                     extra.append(epoch.event)
@@ -486,7 +454,7 @@ class Device(Backend):
         """Send a recorded segment as an epoch of its own, behind the open one. If the driver
         refuses, the segment fails."""
         self._cut()
-        sender = self._sender
+        sender = self.sender
         epoch = sender.new_epoch(command.segment.scheduler, True)
         epoch.segment, epoch.is_plain = command.segment, False
         for other in upstream:
@@ -503,28 +471,28 @@ class Device(Backend):
     def _choose_queue(self) -> None:
         """Use the queue that keeps times only while the choice needs timing. Epochs run in order,
         so the queue changes only when no epoch is in flight."""
-        choice = self._choice
-        if choice is None or self._sender.has_sent or self._clocked is self._clockless:
+        choice = self.choice
+        if choice is None or self.sender.has_sent or self._clocked is self._clockless:
             return
         wanted = self._clocked if choice.doubts else self._clockless
         if self.queues is not wanted and self.queues in (self._clocked, self._clockless):
             self.queues = wanted
-            self._sender.requeue(wanted[0], self.lanes)
+            self.sender.requeue(wanted[0], self.lanes)
 
     def send_if_due(self) -> None:
         """Send the open epoch if it is full, or if it has some tasks and the device has none."""
-        epoch = self._sender.open
+        epoch = self.sender.open
         if epoch is None or not self.unsent:
             return
         if not epoch.attended:
-            self._sender.attend()
+            self.sender.attend()
         epoch.opened = epoch.opened or perf_counter()
-        if self._sender.is_due():
+        if self.sender.is_due():
             self.send()
 
     def _cut(self) -> None:
         """Send the open epoch early."""
-        self._sender.cuts += self.unsent
+        self.sender.cuts += self.unsent
         self.send()
 
     def send(self) -> None:
@@ -532,7 +500,7 @@ class Device(Backend):
         epoch fail. The next epoch is opened at once if it will be sent whatever its size. Then
         launches of the core need not stop for it. If this epoch was polled, the next one is polled
         too."""
-        sender, choice = self._sender, self._choice
+        sender, choice = self.sender, self.choice
         if not sender.unsent:
             return
         if choice is not None:
@@ -551,12 +519,12 @@ class Device(Backend):
     def _look_again(self) -> None:
         """Look for the scheduler of each kernel again after a build. A kernel may be in a newer
         scheduler now, and one that the core sends to lanes may be in one."""
-        if self._builds == self._schedulers.builds:
+        if self._builds == self.schedulers.builds:
             return
-        self._builds = self._schedulers.builds
+        self._builds = self.schedulers.builds
         self._forget_offers()
-        if self._choice is not None:
-            self._choice.look_again(self._builds)
+        if self.choice is not None:
+            self.choice.look_again(self._builds)
 
     def _forget_offers(self) -> None:
         """Let Python find the scheduler of each kernel again, at its next launch."""
@@ -579,7 +547,7 @@ class Device(Backend):
     @property
     def has_epochs(self) -> bool:
         """Tell whether epochs were sent and not yet seen to end."""
-        return self._sender.has_sent
+        return self.sender.has_sent
 
     @property
     def in_flight(self) -> int:
@@ -589,10 +557,10 @@ class Device(Backend):
     def event(self, number: int) -> cl.Event | None:
         """Return the event of a launch: that of its command on a lane, or of its epoch, sent
         first."""
-        epoch: Epoch | None = self._sender.find(self._table.epoch(number))
+        epoch: Epoch | None = self.sender.find(self._table.epoch(number))
         if epoch is None:
             return self.lanes.event(number)
-        if epoch is self._sender.open:
+        if epoch is self.sender.open:
             self.send()
             if not self._table.epoch(number):
                 return self.lanes.event(number)
@@ -601,7 +569,7 @@ class Device(Backend):
     def oldest(self) -> cl.Event | None:
         """Return an event to wait for before the next poll."""
         self.send()
-        for epoch in self._sender.sent:
+        for epoch in self.sender.sent:
             event: cl.Event | None = epoch.event
             if event is not None:
                 return event
@@ -610,19 +578,19 @@ class Device(Backend):
     def poll(self, most: int = 64) -> Ended:
         """Return launches that have ended. Send the epoch that was open for long enough."""
         self._keep_together()
-        epoch = self._sender.open
+        epoch = self.sender.open
         if epoch is not None and epoch.recorder.tasks:
             most_s = OPEN_S if epoch.trusted and not self._table.follows else UNSURE_S
             if not epoch.opened:
                 epoch.opened = perf_counter()
                 if not epoch.attended:
-                    self._sender.attend()
-            elif perf_counter() - epoch.opened > most_s and self._sender.in_hand < 2:
+                    self.sender.attend()
+            elif perf_counter() - epoch.opened > most_s and self.sender.in_hand < 2:
                 self.send()
         elif self._table.is_complete:  # no other code sends it
             self.send()
         elif epoch is not None and epoch.attended and perf_counter() - epoch.attended > ATTENDED_S:
-            self._sender.leave_alone()
+            self.sender.leave_alone()
         return self._collect(lambda: self.lanes.poll(most))
 
     def poll_up_to(self, number: int) -> Ended:
@@ -634,7 +602,7 @@ class Device(Backend):
         launch that an ended epoch followed. Epochs with launches of the core's own are reported
         behind all others."""
         ended = self._from_lanes(poll())
-        epoch = self._sender.take_ended()
+        epoch = self.sender.take_ended()
         if epoch is None:
             return ended
         whole: Ended = []
@@ -643,7 +611,7 @@ class Device(Backend):
             ended += one_by_one
             if len(one_by_one) < epoch.recorder.tasks + epoch.foreseen:
                 whole.append(End(0, 0, epoch, -1, epoch.number))
-            epoch = self._sender.take_ended()
+            epoch = self.sender.take_ended()
         ended += self._from_lanes(poll())
         ended.sort(key=lambda one: one.number)
         return ended + whole
@@ -652,12 +620,12 @@ class Device(Backend):
         """Note the times of launches that ended on lanes, and add launches that never reached a
         lane."""
         timed = self._timed
-        if timed and self._choice is not None:
+        if timed and self.choice is not None:
             for end in ended:
                 key = timed.pop(end.number, None)
                 if key is not None and end.status >= 0:
                     took = end.event.profile.end - end.event.profile.start
-                    self._choice.timed(key, took / 1e3)
+                    self.choice.timed(key, took / 1e3)
                     self._table.generation += 1
         if self._lost:
             for number, error in self._lost:
@@ -671,10 +639,10 @@ class Device(Backend):
         which, table = epoch.number, self._table
         if epoch.scheduler.notes is not None:
             self._note(epoch)
-        status, broken, failures = self._sender.outcome(epoch, partial(table.of_epoch, which))
+        status, broken, failures = self.sender.outcome(epoch, partial(table.of_epoch, which))
         is_bad = broken is not None or bool(failures)
-        if not is_bad and self._choice is not None and epoch.segment is None:
-            self._look_at(epoch, self._choice)
+        if not is_bad and self.choice is not None and epoch.segment is None:
+            self._look_at(epoch, self.choice)
         if broken is not None and epoch.resident is not None:
             table.drop(epoch.resident)
         if any(epoch.children):
@@ -697,7 +665,7 @@ class Device(Backend):
         parts = None if segment is None else segment.parts
         noted = Noted(epoch.scheduler.notes, upto - epoch.launches, upto, *times, numbers, parts)
         self._book.ended(noted, epoch.counts.tasks)
-        if self._book.is_large and not self._sender.has_sent:
+        if self._book.is_large and not self.sender.has_sent:
             self._book.keep()
 
     def _look_at(self, epoch: Epoch, choice: Choice) -> None:
@@ -719,21 +687,21 @@ class Device(Backend):
 
     def time_tasks(self, on: bool) -> None:
         """Use schedulers that note times from now on, or the usual ones."""
-        self._schedulers.time(on)
+        self.schedulers.time(on)
         if on:
-            self._book.begin(one.notes for one in self._schedulers.built() if one.notes is not None)
+            self._book.begin(one.notes for one in self.schedulers.built() if one.notes is not None)
 
     def noted(self) -> Found | None:
         """Return what groups of the scheduler ran, for launches that have ended."""
-        if self._sender.has_sent:
+        if self.sender.has_sent:
             return None
-        return self._book.take()._replace(untimed=self._schedulers.untimed())
+        return self._book.take()._replace(untimed=self.schedulers.untimed())
 
     def snapshot(self) -> Snapshot | None:
         """Read the state of the oldest epoch on the device, by a queue that is not busy with it."""
         from .snapshot import snapshot
 
-        epoch = next((one for one in self._sender.sent if one.event is not None), None)
+        epoch = next((one for one in self.sender.sent if one.event is not None), None)
         if epoch is None:
             return None
         numbers = self._table.of_epoch(epoch.number)
@@ -757,10 +725,10 @@ class Device(Backend):
         """Return this backend's cutter, which cuts recorded launches into segments, for graphs."""
         from .cutting import Cutter
 
-        settings, choice = self.settings, self._choice
+        settings, choice = self.settings, self.choice
         how = SegmentSettings(
             settings.window, settings.stale,
-            settings.gang and self._sender.polls > 0, 1 if choice is None else FEW,
+            settings.gang and self.sender.polls > 0, 1 if choice is None else FEW,
         )  # fmt: skip
 
         def refusal(command: Command, task: Task, groups: int) -> str | None:
@@ -770,13 +738,13 @@ class Device(Backend):
                 return None  # on a CPU bands gain more than lanes do
             return choice.refusal(self._table.number, _key(command), task.tiles, groups)
 
-        return Cutter(self.queues[0].context, self._schedulers, self._store, how, refusal)
+        return Cutter(self.queues[0].context, self.schedulers, self._store, how, refusal)
 
     def prepare(self, kernels: list[tuple[Origin, int]]) -> None:
         """Build kernels into schedulers, and wait for the builds."""
         for origin, group in kernels:
-            self._schedulers.ask(origin, group)
-        self._schedulers.wait()
+            self.schedulers.ask(origin, group)
+        self.schedulers.wait()
 
     def requeue(
         self, lanes: Backend, queues: list[cl.CommandQueue] | None = None
@@ -788,7 +756,7 @@ class Device(Backend):
             timed = cl.command_queue_properties.PROFILING_ENABLE
             queues = [CommandQueue(old.context, old.device, properties=timed)]
         self.lanes, self.queues, self.profiling = lanes, queues, lanes.profiling
-        self._sender.requeue(queues[0], lanes)
+        self.sender.requeue(queues[0], lanes)
         return before
 
     def flush(self) -> None:
@@ -804,11 +772,11 @@ class Device(Backend):
 
     def close(self) -> None:
         """Wait, then release the queues."""
-        self._schedulers.close()
+        self.schedulers.close()
         self.wait_all()
-        self._sender.shut()
+        self.sender.shut()
         self.lanes.close()
-        self._sender.let_go_of_all()
+        self.sender.let_go_of_all()
 
 
 def forget_oldest(where: dict[int, str]) -> None:

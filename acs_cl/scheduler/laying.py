@@ -39,11 +39,6 @@ class Laid(NamedTuple):
     upstream: list[tuple[int, ...]]
     """The upstream tasks of each task."""
 
-    @property
-    def is_cut(self) -> bool:
-        """Tell whether one of its launches has several tasks."""
-        return len(self.launches) > len(self.tasks)
-
 
 NOTHING = Access((), ())
 

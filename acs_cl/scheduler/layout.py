@@ -68,7 +68,6 @@ SPAWNED, KEPT, REASONS = 99, 100, 4
 
 FAULTY = 0xF0000000
 TOLD = 14
-ABOVE_UPTO, NOT_WHOLE_GROUPS = 6, 7
 FAULTS = {
     1: "the header is not one of this version",
     2: "a record makes no sense",

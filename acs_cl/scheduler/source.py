@@ -15,7 +15,6 @@ from . import layout
 from .children import LEAST, MOST_LEAST, ROOM, Room
 
 TIERS = {"c11": "ACS_TIER_C11", "ptx": "ACS_TIER_PTX"}
-MOST_BODIES = 256
 
 
 class Body(NamedTuple):

@@ -124,9 +124,10 @@ class Scheduler(testing.Scheduler):
     @property
     def last_epoch(self) -> cl.Event | None:
         """Return the event of the newest epoch that was sent and is not known to have ended."""
-        newest = self.backend.newest
+        newest = self.backend.sender.newest
         assert newest is not None
-        return newest.event
+        event: cl.Event | None = newest.event
+        return event
 
     @property
     def builds(self) -> Schedulers:
