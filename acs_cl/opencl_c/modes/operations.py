@@ -19,7 +19,6 @@ from math import ceil, log
 from typing import NamedTuple
 
 from acs_cl.opencl_c.modes import bodies
-from acs_cl.opencl_c.modes.outline import COMPOUND, DO, FOR, IF, SWITCH, WHILE
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
 
@@ -45,7 +44,6 @@ _TWO = re.compile(r"fma|mad(24|_hi|_sat)?|mix|dot$")
 
 _DIVISIONS = frozenset({4, 5})
 _ARITHMETIC = frozenset({*range(3, 10), 17, 18, 19})
-_ASSIGNING = {23: 3, 24: 4, 25: 5, 26: 6, 27: 7, 28: 8, 29: 9, 30: 17, 31: 18, 32: 19}
 _LESS, _MORE = frozenset({11, 13}), frozenset({12, 14})
 
 
@@ -88,17 +86,13 @@ class _Count:
             return self.expression(node)
         if kind == n.VAR_DECL:
             return self._declared(node)
-        if kind == IF:
+        if kind == n.IF:
             return self._branches(node)
-        if kind == FOR:
+        if kind == n.FOR:
             return self._for(node)
-        if kind == WHILE:
+        if kind in (n.WHILE, n.DO):
             return self._repeated(node.children, TURNS)
-        if kind == DO:
-            return self._repeated(node.children, TURNS)
-        if kind in (COMPOUND, n.DECL_STMT, n.RETURN_STMT, SWITCH) or kind >= 200:
-            return self.block(node.children)
-        return 0
+        return self.block(node.children) if kind >= 200 else 0
 
     def _declared(self, node: Node) -> float:
         values = [child for child in node.children if n.is_expression(child.kind)]
@@ -171,7 +165,7 @@ class _Count:
             return abs(end - start)
         if step.kind != n.COMPOUND_ASSIGNMENT:
             return None
-        by, sign = self.value(step.children[1]), _ASSIGNING.get(step.operator)
+        by, sign = self.value(step.children[1]), n.ASSIGNING.get(step.operator)
         if not by:
             return None
         if sign in (6, 7):
@@ -204,7 +198,7 @@ class _Count:
                 count += width * (QUOTIENT if node.operator in _DIVISIONS else 1)
         elif kind == n.COMPOUND_ASSIGNMENT:
             self._assign(node.children[0], None)
-            sign = _ASSIGNING.get(node.operator, 6)
+            sign = n.ASSIGNING.get(node.operator, 6)
             count += width * (QUOTIENT if sign in _DIVISIONS else 1)
         elif kind == n.UNARY_OPERATOR and node.operator in n.INCREMENTS:
             self._assign(node.children[0], None)

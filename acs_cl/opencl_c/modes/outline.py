@@ -34,11 +34,7 @@ from acs_cl.opencl_c.parse.nodes import Node
 Operation = list[Any]
 """An operation under construction; `outlines` defines its meaning."""
 
-LABEL, COMPOUND, CASE, DEFAULT, IF, SWITCH, WHILE, DO, FOR = range(201, 210)
-GOTO, INDIRECT_GOTO, CONTINUE, BREAK = 210, 211, 212, 213
-
 _SIGNS = {3: "*", 4: "/", 5: "%", 6: "+", 7: "-", 8: "<<", 9: ">>", 17: "&", 18: "^", 19: "|"}
-_ASSIGNING = {23: 3, 24: 4, 25: 5, 26: 6, 27: 7, 28: 8, 29: 9, 30: 17, 31: 18, 32: 19}
 _COMPARISONS = {11: "<", 12: ">", 13: "<=", 14: ">=", 15: "==", 16: "!="}
 _AND, _OR, _ADD, _SUB = 20, 21, 6, 7
 _QUERIES = frozenset(
@@ -178,30 +174,30 @@ class _Walk:
             return self._value(node)
         if kind == n.VAR_DECL:
             return self._declare(node)
-        if kind in (COMPOUND, n.DECL_STMT):
+        if kind in (n.COMPOUND, n.DECL_STMT):
             return [",", *self._several(node.children)]
-        if kind == IF:
+        if kind == n.IF:
             condition, *branches = node.children
             test = self._value(condition)
             both = [[",", *self._several([branch])] for branch in branches]
             operation = ["if", test, both[0], both[1] if len(both) > 1 else _NOTHING]
             return operation if has_effect(both) else test
-        if kind == FOR:
+        if kind == n.FOR:
             return self._for(node)
-        if kind == WHILE:
+        if kind == n.WHILE:
             return self._loop(node.children[0], node.children[1], None)
-        if kind == DO:
+        if kind == n.DO:
             return self._freely([node.children[0], node.children[1]])
-        if kind == SWITCH:
+        if kind == n.SWITCH:
             return self._switch(node)
         if kind == n.RETURN_STMT:
             value = self._value(node.children[0]) if node.children else _NOTHING
             return ["return", value]
-        if kind in (CONTINUE, BREAK):
+        if kind in (n.CONTINUE, n.BREAK):
             return ["leave"]
-        if kind in (CASE, DEFAULT):
+        if kind in (n.CASE, n.DEFAULT):
             raise Unclear("a case inside of another statement")
-        if kind in (LABEL, GOTO, INDIRECT_GOTO):
+        if kind in (n.LABEL, n.GOTO, n.INDIRECT_GOTO):
             raise Unclear("goto")
         if kind in (n.GCC_ASM_STMT, n.MS_ASM_STMT):
             raise Unclear("inline assembly")
@@ -287,12 +283,12 @@ class _Walk:
     def _switch(self, node: Node) -> Operation:
         condition, body = node.children
         test = self._value(condition)
-        if body.kind != COMPOUND:
+        if body.kind != n.COMPOUND:
             raise Unclear("a switch without a block")
         self.assigned.append(set())
         operations: list[Operation] = []
         for child in body.children:
-            while child.kind in (CASE, DEFAULT):
+            while child.kind in (n.CASE, n.DEFAULT):
                 operations.append(["case"])
                 child = child.children[-1]
             operations += self._several([child])
@@ -535,7 +531,7 @@ class _Walk:
         left, right = node.children
         place = self._place(left)
         value = self._value(right)
-        operator = _ASSIGNING.get(node.operator, 0)
+        operator = n.ASSIGNING.get(node.operator, 0)
         if not isinstance(place, _Slot):
             load = self._load(left, place)
             return [",", value, load, self._store(place, _NOTHING, False), self._opaque(node)]

@@ -20,8 +20,6 @@ _COMMUTES = re.compile(r"atom(?:ic)?_(?:fetch_)?(add|sub|inc|dec|min|max|and|or|
 _GROUPS = {"sub": "add", "inc": "add", "dec": "add"}
 """Operations that commute with each other."""
 
-_COMPOUND, _IF, _WHILE, _DO, _FOR, _CASES = 202, 205, 207, 208, 209, (203, 204)
-
 
 def unsteady(functions: Mapping[int, bodies.Function]) -> str:
     """Return why launches may differ by their atomics. '': they cannot. The kernel comes first."""
@@ -62,13 +60,13 @@ def _atomics(body: Iterable[Node]) -> list[tuple[Node, bool]]:
 def _is_used(parent: Node, at: int) -> bool:
     """Tell whether the value of a child is used."""
     kind, last = parent.kind, len(parent.children) - 1
-    if kind == _COMPOUND:
+    if kind == n.COMPOUND:
         return False
-    if kind in (_IF, _WHILE):
+    if kind in (n.IF, n.WHILE):
         return at == 0
-    if kind == _DO:
+    if kind == n.DO:
         return at != 0
-    if kind in (_FOR, *_CASES):
+    if kind in (n.FOR, n.CASE, n.DEFAULT):
         return at != last
     return True
 
