@@ -14,7 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..records import Access, Span
 from .case import Case, Spot, Trial
+from .findings import READ, WRITE, Finding, Who, finding
+from .naming import where_of
 
 CONTROLS = 3
 """Runs from the same memory that have to agree before a kernel is accused."""
@@ -28,6 +31,28 @@ class Matters(NamedTuple):
 
     spot: Spot | None
     unwritten: bool = False
+
+
+class Judged(NamedTuple):
+    """A launch that was run alone: its error, whether its outcome differs by itself, and the run
+    from the memory before it."""
+
+    found: Finding | None
+    is_doubtful: bool
+    real: Trial
+
+
+def judged(case: Case, who: Who, access: Access) -> Judged:
+    """Run a launch alone, and compare it with its access. Memory is left as it comes."""
+    trials = [case.trial(case.other()), case.trial(case.turned())]
+    real = case.trial(case.before)
+    spot = stray_write(case, (real, *trials))
+    if spot is not None:
+        return Judged(wrote(case, spot, who, access), False, real)
+    matters = stray_read(case, real, trials, True, False)
+    if matters is None or matters.spot is None:
+        return Judged(None, matters is not None, real)
+    return Judged(read(case, matters.spot, who, access), False, real)
 
 
 def stray_write(case: Case, trials: Sequence[Trial]) -> Spot | None:
@@ -67,3 +92,27 @@ def unsteady(case: Case, real: Trial) -> bool:
         ):
             return True
     return False
+
+
+def wrote(case: Case, spot: Spot, who: Who, access: Access) -> Finding:
+    """Report a launch that writes undeclared bytes."""
+    byte = where_of(case, spot)
+    return finding(
+        WRITE, who, byte,
+        f"{who}: writes {byte.text}, and does not declare it; declared as written: "
+        f"{_list(access.writes)}",
+    )  # fmt: skip
+
+
+def read(case: Case, spot: Spot, who: Who, access: Access) -> Finding:
+    """Report a launch that reads undeclared bytes."""
+    byte = where_of(case, spot)
+    return finding(
+        READ, who, byte,
+        f"{who}: its outcome depends on {byte.text}, and it does not declare that as read; "
+        f"declared as read: {_list(access.reads)}",
+    )  # fmt: skip
+
+
+def _list(spans: Sequence[Span]) -> str:
+    return "; ".join(map(str, spans[:4])) + ("; …" if len(spans) > 4 else "") or "nothing"

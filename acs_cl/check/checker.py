@@ -38,16 +38,15 @@ from ..launch.waits import wait
 from ..memory.array import Array
 from ..memory.blocks import Base, Block
 from ..records import EVERYTHING, Access, Command, DType, Modes, Report, Span
-from . import findings
-from .access import Matters, stray_read, stray_write
+from .access import Matters, judged, read, stray_read, stray_write, wrote
 from .bands import Part as BandPart
 from .bands import parts_of
-from .case import Argument, Case, Spot, Trial
-from .findings import Finding, Where, Who, finding
+from .case import Argument, Case, Trial
+from .findings import FREED, READ, Finding, Findings, Who, finding
 from .foreign import Foreign
 from .leaks import leaks
 from .memory import GUARD, Interval, Memory, Part
-from .naming import arguments_of, plain_kernel, signature_of, token_of, where
+from .naming import arguments_of, plain_kernel, signature_of, token_of, where, where_of
 from .order import Batch
 from .passes import Passes
 from .patterns import Bytes, kind_of, marked
@@ -62,9 +61,6 @@ QUARANTINE_BYTES = 16 << 20
 
 MOST_PASSED = 4096
 """Most writes of launches that were let through, before the mirror has to take them over."""
-
-MOST_SAID = 100
-"""Most texts of findings that are kept."""
 
 ONCE = "map", "unmap"
 """Commands of a queue that do something else the second time."""
@@ -113,16 +109,12 @@ class Checker:
         self._seen: Counter[int] = Counter()
         self._kernels: set[int] = set()
         """The kernels of launches that were checked."""
-        self._unsteady: set[str] = set()
-        self._warned: set[str] = set()
         self._sites: dict[int, str] = {}
         self._arrays: dict[int, str] = {}
         self.unchecked: Counter[str] = Counter()
         self.launches = 0
         self.runs = 0
-        self.found = 0
-        self.said: deque[str] = deque(maxlen=MOST_SAID)
-        """The newest findings and warnings, for reports."""
+        self.findings = Findings()
         self._total_s = 0.0
         self._plain_s = 0.0
 
@@ -320,7 +312,7 @@ class Checker:
         spot, matters = None, None
         if self.modes.access:
             spot = stray_write(case, (real, *trials))
-        if spot is None and kernel.name not in self._unsteady:
+        if spot is None and kernel.name not in self.findings.unsteady:
             access_too, unwritten = self.modes.access, self.modes.uninitialised
             matters = stray_read(case, real, trials, access_too, unwritten)
             if matters is not None:
@@ -340,9 +332,8 @@ class Checker:
             note_written(case, real, trials)
         self._take_over(case, real, everything=spot is not None)
         if spot is not None:
-            self.fail(self.wrote(case, spot, who, access))
-        if wrong is not None:
-            self.fail(wrong)
+            wrong = wrote(case, spot, who, access)
+        self.findings.fail_if(wrong)
         if matters is not None:
             self._tell(case, matters, who, access)
         elif type(command) is KernelCommand:
@@ -361,19 +352,14 @@ class Checker:
                 memory, memory.read(touched), memory.intervals(touched.writes), whole.arguments,
                 partial(self._begin, begin), signature_of(command),
             )  # fmt: skip
-            real = case.trial(case.before)
-            trials = [case.trial(case.other()), case.trial(case.turned())]
-            spot = stray_write(case, (real, *trials))
-            if spot is not None:
-                return self.wrote(case, spot, own, touched)
-            matters = stray_read(case, real, trials, True, False)
-            if matters is not None and matters.spot is not None:
-                return self.read(case, matters.spot, own, touched)
+            found = judged(case, own, touched).found
+            if found is not None:
+                return found
         return None
 
     def right(self, kernel: KernelCommand) -> None:
         """Note that a launch was checked without an error."""
-        if kernel.name not in self._unsteady:
+        if kernel.name not in self.findings.unsteady:
             self._passes.right(kernel)
 
     def strayed(self) -> list[str]:
@@ -450,7 +436,7 @@ class Checker:
         spot = stray_write(case, (real,)) if self.modes.access else None
         self._take_over(case, real, everything=spot is not None or bool(self._nested))
         if spot is not None:
-            self.fail(self.wrote(case, spot, who, access))
+            self.findings.fail(wrote(case, spot, who, access))
         if self.modes.access:
             self._look_at_task(who)
         return handle
@@ -536,22 +522,8 @@ class Checker:
         self._foreign.waited()
         released, broken = self._foreign.released(), self._foreign.broken()
         self.memory.forget_released()
-        if released is not None:
-            _, who, argument = released
-            spot = Where(argument.number, argument.parameter, 0, "")
-            self.fail(finding(
-                findings.FREED, who, spot,
-                f"{who}: the buffer of argument {argument.number} ({argument.type_name} "
-                f"{argument.parameter}) was released before anybody waited for the launch; wait "
-                "for it, or leave releasing to Python",
-            ))  # fmt: skip
-        if broken is not None:
-            self.fail(finding(
-                findings.HOST, broken, None,
-                f"launch {broken.launch} ({broken.name}), at {broken.site}: the host memory it "
-                "reads was changed before anybody waited for the launch; copy=False is a promise "
-                "not to",
-            ))  # fmt: skip
+        self.findings.fail_if(released)
+        self.findings.fail_if(broken)
 
     def close(self) -> None:
         """Note that the runtime is about to close, with nothing in flight."""
@@ -571,9 +543,9 @@ class Checker:
             "runs": self.runs,
             "orders": self._batch.orders if self._batch is not None else 0,
             "unchecked": dict(self.unchecked),
-            "unsteady": sorted(self._unsteady),
-            "found": self.found,
-            "said": list(self.said),
+            "unsteady": sorted(self.findings.unsteady),
+            "found": self.findings.count,
+            "said": list(self.findings.said),
             "seconds": self._total_s,
         }
 
@@ -614,81 +586,22 @@ class Checker:
 
     # ---- findings ------------------------------------------------------------------------------
 
-    def fail(self, found: Finding) -> None:
-        """Raise an error."""
-        self.found += 1
-        self.said.append(found.text)
-        raise findings.error(found)
-
-    def warn(self, text: str, site: str) -> None:
-        """Warn, once for each text."""
-        if text in self._warned:
-            return
-        self._warned.add(text)
-        self.said.append(text)
-        path, _, line = site.rpartition(":")
-        warnings.warn_explicit(text, CheckWarning, path or site, int(line or 0))
-
-    def wrote(self, case: Case, spot: Spot, who: Who, access: Access) -> Finding:
-        """Report a launch that writes undeclared bytes."""
-        byte = self._where(case, spot)
-        return finding(
-            findings.WRITE, who, byte,
-            f"{who}: writes {byte.text}, and does not declare it; declared as written: "
-            f"{_list(access.writes)}",
-        )  # fmt: skip
-
-    def read(self, case: Case, spot: Spot, who: Who, access: Access) -> Finding:
-        """Report a launch that reads undeclared bytes."""
-        byte = self._where(case, spot)
-        return finding(
-            findings.READ, who, byte,
-            f"{who}: its outcome depends on {byte.text}, and it does not declare that as read; "
-            f"declared as read: {_list(access.reads)}",
-        )  # fmt: skip
-
-    def unsteady(self, who: Who, why: str) -> None:
-        """Warn that the reads of a kernel cannot be determined."""
-        self._unsteady.add(who.name)
-        text = f"{who}: its outcome is not the same each time from the same memory"
-        if why:
-            text += f", or depends on what it does not declare; which is open, since {why}"
-        self.warn(f"{text}; so what it reads is not checked", who.site)
-
-    def leave_open(self, first: Who, last: Who, kernels: Sequence[str]) -> None:
-        """Warn that neither the wrong launch nor its effect can be determined."""
-        names = ", ".join(map(repr, kernels))
-        self.warn(
-            f"launches {first.launch} to {last.launch} (until {last.site}): kernel {names} touched "
-            "what it does not declare; in which of them, and whether it matters, is open, since "
-            "something ran among them that cannot be run again",
-            last.site,
-        )
-
     def _tell(self, case: Case, matters: Matters, who: Who, access: Access) -> None:
         if matters.spot is None:
-            self.unsteady(who, case.may_differ)
+            self.findings.warn_of_unsteady(who, case.may_differ)
         elif matters.unwritten:
-            self.found += 1
-            byte = self._where(case, matters.spot)
-            self.warn(f"{who}: its outcome depends on {byte.text}, which nobody wrote", who.site)
+            byte = where_of(case, matters.spot)
+            self.findings.warn_of_unwritten(who, f"{who}: its outcome depends on {byte.text}")
         else:
-            self.fail(self.read(case, matters.spot, who, access))
+            self.findings.fail(read(case, matters.spot, who, access))
 
     def _warn_of_unwritten(self, who: Who, reads: Sequence[Interval]) -> None:
         if not self.modes.uninitialised:
             return
         found = first_unwritten(reads)
         if found is not None:
-            self.found += 1
-            byte = where((), *found)
-            self.warn(f"launch {who.launch} ({who.name}), at {who.site}: reads {byte.text}, "
-                      "which nobody wrote", who.site)  # fmt: skip
-
-    def _where(self, case: Case, spot: Spot) -> Where:
-        index, low, _ = spot
-        window = case.windows[index]
-        return where(case.arguments, window.region, window.low + low)
+            text = f"launch {who.launch} ({who.name}), at {who.site}: reads"
+            self.findings.warn_of_unwritten(who, f"{text} {where((), *found).text}")
 
     def _look_at_arguments(
         self, who: Who, kernel: KernelCommand, arguments: Sequence[Argument]
@@ -701,9 +614,8 @@ class Checker:
             part = one.region.part_at(one.offset)
             if part is None or not part.live:
                 byte = where([one], one.region, one.offset)
-                self.fail(finding(
-                    findings.FREED, who, byte, f"{who}: argument {one.number} is {byte.text}"
-                ))  # fmt: skip
+                text = f"{who}: argument {one.number} is {byte.text}"
+                self.findings.fail(finding(FREED, who, byte, text))
             self._foreign.hold(one.region, pointers[one.number], who, one)
 
     def _look_at_aliases(self, who: Who, arguments: Sequence[Argument], access: Access) -> None:
@@ -714,43 +626,23 @@ class Checker:
             for span in spans
             for one in self.memory.intervals([span])
         ]
-        met = self._foreign.meet(who, used)
-        if met is None:
-            return
-        interval, use = met
-        byte = where(arguments, interval.region, interval.low)
-        self.fail(finding(
-            findings.ALIAS, who, byte,
-            f"{who}: argument {byte.argument} ({byte.parameter}) is host memory that "
-            f"{use.who} uses by another object, so that nothing orders the two; use one "
-            "buffer, or wait in between",
-        ))  # fmt: skip
+        self.findings.fail_if(self._foreign.meet(who, arguments, used))
 
     def _look_at_task(self, who: Who) -> None:
         if self._taken is not None:
             number, site = self._taken
             part = self.memory.parts.get(number)
             made = part.site if part is not None else "?"
-            self.fail(finding(
-                findings.READ, who, None,
+            self.findings.fail(finding(
+                READ, who, None,
                 f"{who}: takes .data (at {site}) of the array made at {made}, which is neither in "
                 "its reads= nor in its writes=",
             ))  # fmt: skip
-        broken = self._foreign.broken()
-        if broken is not None:
-            self.fail(finding(
-                findings.HOST, who, None,
-                f"{who}: changes host memory that launch {broken.launch} ({broken.name}), at "
-                f"{broken.site}, was promised (copy=False)",
-            ))  # fmt: skip
+        self.findings.fail_if(self._foreign.broken(who))
 
 
 def _never() -> NoReturn:
     raise AssertionError("host tasks are run once")
-
-
-def _list(spans: Sequence[object]) -> str:
-    return "; ".join(map(str, spans[:4])) + ("; …" if len(spans) > 4 else "") or "nothing"
 
 
 def _moves(command: Command, name: str) -> bool:

@@ -15,7 +15,7 @@ import pyopencl as cl
 from ..access.signature import Parameter, Signature
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
-from .case import Argument
+from .case import Argument, Case, Spot
 from .findings import Where
 from .memory import Memory, Region
 from .patterns import kind_of_element, word
@@ -116,6 +116,13 @@ def where(arguments: Sequence[Argument], region: Region, offset: int) -> Where:
     return Where(
         nearest.number, nearest.parameter, first, f"byte {first} of {what}{element} or {text}"
     )
+
+
+def where_of(case: Case, spot: Spot) -> Where:
+    """Describe a byte of a case."""
+    index, low, _ = spot
+    window = case.windows[index]
+    return where(case.arguments, window.region, window.low + low)
 
 
 def _nearest(arguments: Sequence[Argument], region: Region, offset: int) -> Argument | None:

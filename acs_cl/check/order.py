@@ -16,6 +16,7 @@ runs host tasks, once; an order stores the bytes that they stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -27,14 +28,13 @@ from ..access.arguments import ADDRESS_SPACE
 from ..devices import driver
 from ..launch.commands import (
     HostCommand,
-    KernelCommand,
     TransferCommand,
 )
 from ..launch.decision import DecidedCommand
 from ..records import EVERYTHING, Access, Command, HostArray, Span
 from . import findings
-from .access import stray_read, stray_write
-from .case import Case, Spot
+from .access import judged
+from .case import Case
 from .findings import Finding, Where, Who, finding
 from .memory import Interval, Region, common, load_all, merged, store_all
 from .naming import arguments_of, plain_kernel, signature_of, where
@@ -224,7 +224,7 @@ class Batch:
             lost |= self._lost
             self._watched = self._lost = False
         if lost and strayed:
-            checker.leave_open(given[0].who, given[-1].who, strayed)
+            checker.findings.leave_open(given[0].who, given[-1].who, strayed)
         if lost or not (doubtful or strayed):
             return
         entries = [self._entry(one) for one in given]
@@ -234,8 +234,7 @@ class Batch:
             found = self._looked_at(entries).found
         self._put(real)
         checker.stale()
-        if found is not None:
-            checker.fail(found)
+        checker.findings.fail_if(found)
 
     def _wrong_order(self, entries: Sequence[Entry], real: State) -> Finding | None:
         """Return the error, if an order gives other bytes."""
@@ -314,7 +313,7 @@ class Batch:
         for one in looked.open:
             wrong[id(one.region)][one.low : one.high] = serial[id(one.region)][one.low : one.high]
         if looked.doubtful and _same(wrong, serial):
-            self._checker.unsteady(*looked.doubtful[0])
+            self._checker.findings.warn_of_unsteady(*looked.doubtful[0])
             return None
         return self._last_writer(entries, serial, wrong)
 
@@ -331,10 +330,13 @@ class Batch:
                 memory.queue.finish()
             else:
                 memory.refresh()
-                found, unsteady = self._one_looked_at(entry, kernel)
+                arguments, signature = arguments_of(kernel, memory), signature_of(kernel)
+                run = partial(self._one, entry.command)
+                case = Case(memory, entry.reads, entry.writes, arguments, run, signature)
+                found, unsteady, real = judged(case, entry.who, entry.access)
                 if found is not None:
                     return Looked(found, [], [])
-                signature = signature_of(kernel)
+                case.put(real.out)
                 why = signature.unsteady if signature is not None else ""
                 unsteady = unsteady or bool(why)
                 if unsteady:
@@ -342,28 +344,6 @@ class Batch:
             if unsteady or common(open_, entry.reads):
                 open_ = merged([*open_, *entry.writes])
         return Looked(None, doubtful, open_)
-
-    def _one_looked_at(self, entry: Entry, kernel: KernelCommand) -> tuple[Finding | None, bool]:
-        checker, memory = self._checker, self._checker.memory
-
-        def run() -> cl.Event:
-            event: cl.Event = self._one(entry.command)
-            return event
-
-        arguments = arguments_of(kernel, memory)
-        case = Case(memory, entry.reads, entry.writes, arguments, run, signature_of(kernel))
-        trials = [case.trial(case.other()), case.trial(case.turned())]
-        real = case.trial([one.copy() for one in case.before])
-        spot: Spot | None = stray_write(case, (real, *trials))
-        if spot is not None:
-            return checker.wrote(case, spot, entry.who, entry.access), False
-        matters = stray_read(case, real, trials, True, False)
-        case.put(real.out)
-        if matters is None:
-            return None, False
-        if matters.spot is None:
-            return None, True
-        return checker.read(case, matters.spot, entry.who, entry.access), False
 
     def _last_writer(self, entries: Sequence[Entry], serial: State, wrong: State) -> Finding | None:
         """Name the launch that should have written the differing bytes. No kernel is wrong by
