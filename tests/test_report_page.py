@@ -18,8 +18,7 @@ from test_report_data import LANES, RANDOM, closure, many, ran, random_calls, sp
 
 import acs_cl as acs
 from acs_cl.observe.about import About, Needs
-from acs_cl.observe.edges import access_of
-from acs_cl.observe.meetings import meetings
+from acs_cl.observe.edges import access_of, meetings
 from acs_cl.observe.record import Record, record
 from acs_cl.observe.report.page import write
 from acs_cl.observe.slices import Slice, Wait

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from ..host.intervals import length, minus, single, union, within
 from .false_edges import false_edges
-from .findings import Finding
-from .record import Record
+from .record import Finding, Record
 from .shares import busy, idle, kind_of, shares
 from .slices import ALL_BEFORE, Slice, once, overlap
 

@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from .. import core
 from ..errors import UsageError
-from ..records import EVERYTHING, Access, Command, base_text
+from ..records import Access, Command
 from .commands import sizes_of
-from .edges import Edge, Edges, access_of, edges_of
-from .meetings import meetings
+from .edges import Edges, access_of, by_bytes, edges_of, meetings
 from .record import place_of
 from .slices import Slice
 
@@ -85,14 +83,10 @@ def of_recorded(launches: Iterable[tuple[Command, Access]], routes: Sequence[str
     """Return the graph of a recording, whose launches are numbered from 1."""
     nodes: list[Node] = []
     access: dict[int, Access] = {}
-    edges: dict[int, list[Edge]] = {}
-    hazards = core.native.Hazards()
     for number, ((command, touched), route) in enumerate(zip(launches, routes, strict=True), 1):
         nodes.append(Node(number, command.name, *sizes_of(command), route))
         access[number] = touched
-        found = hazards.enter(number, touched.reads, touched.writes)
-        edges[number] = [Edge(upstream, kind) for upstream, kind in found.items()]
-    return Dag(nodes, _links(access, edges))
+    return Dag(nodes, _links(access, by_bytes(access)))
 
 
 def _links(access: dict[int, Access], edges: Edges) -> list[Link]:
@@ -102,14 +96,10 @@ def _links(access: dict[int, Access], edges: Edges) -> list[Link]:
             if upstream not in access:
                 continue
             met = meetings(access[upstream], access[number])
-            said = "; ".join(
-                "all memory"
-                if one.base == EVERYTHING
-                else f"{one.kind} on bytes {one.bytes[0]}..{one.bytes[1]} of {base_text(one.base)}"
-                for one in met
-            )
             first = met[0].bytes if met else (0, 0)
-            links.append(Link(upstream, number, kind, said, first[1] - first[0]))
+            links.append(
+                Link(upstream, number, kind, "; ".join(map(str, met)), first[1] - first[0])
+            )
     return links
 
 

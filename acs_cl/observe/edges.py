@@ -1,8 +1,8 @@
-"""Edges between launches that were observed, and the chains that they make.
+"""Edges between launches that were observed, the bytes that they share, and the longest chain.
 
-Input: slices in program order. Output: the upstream of each launch, each with the kind of hazard,
-and the longest chain. Edges are computed again from the bytes. So they include edges to launches
-that had ended when the later launch was made.
+Input: accesses, or slices in program order. Output: the upstream of each launch, each with the kind
+of hazard; meetings, the bytes that order two launches; the chain. Edges are computed again from the
+bytes. So they include edges to launches that had ended when the later launch was made.
 """
 
 from __future__ import annotations
@@ -11,13 +11,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from .. import core
-from ..records import Access
-from .meetings import meetings
+from ..ranges import overlap, shared_bytes
+from ..records import EVERYTHING, Access, Span, base_text
 from .slices import Slice
 
 OTHER = "other"
 """The kind of an edge without shared bytes."""
 WITHOUT_BYTES = "memory changed hands, or the program asked for that order"
+
+
+class Meeting(NamedTuple):
+    """Bytes that two launches share, where one of them writes. `bytes`: the first interval."""
+
+    kind: str
+    base: int
+    bytes: tuple[int, int]
+
+    def __str__(self) -> str:
+        if self.base == EVERYTHING:
+            return "all memory"
+        return f"{self.kind} on bytes {self.bytes[0]}..{self.bytes[1]} of {base_text(self.base)}"
 
 
 class Edge(NamedTuple):
@@ -41,22 +54,27 @@ def edges_of(slices: Iterable[Slice]) -> dict[int, list[Edge]]:
     """Return the edges of each launch. A launch may wait for one with which it shares no byte. On
     one queue in program order such waits do not show."""
     slices = list(slices)
-    hazards = core.native.Hazards()
-    known = {one.number: one for one in slices}
-    in_order = all(one.upstream in ((), (one.number - 1,)) for one in slices)
-    edges = {}
+    known = {one.number: access_of(one) for one in slices}
+    edges = by_bytes(known)
+    if all(one.upstream in ((), (one.number - 1,)) for one in slices):
+        return edges
     for one in slices:
-        found = hazards.enter(one.number, one.reads, one.writes)
-        edges[one.number] = [Edge(upstream, kind) for upstream, kind in found.items()]
-        for upstream in () if in_order else one.upstream:
-            other = known.get(upstream)
-            if upstream not in found and other is not None and not _share(other, one):
+        found = {edge.upstream for edge in edges[one.number]}
+        for upstream in one.upstream:
+            if upstream in found or upstream not in known:
+                continue
+            if not meetings(known[upstream], known[one.number]):
                 edges[one.number].append(Edge(upstream, OTHER))
     return edges
 
 
-def _share(earlier: Slice, later: Slice) -> bool:
-    return bool(meetings(access_of(earlier), access_of(later)))
+def by_bytes(accesses: Mapping[int, Access]) -> dict[int, list[Edge]]:
+    """Return the edges that the bytes of numbered launches make."""
+    hazards = core.native.Hazards()
+    return {
+        number: [Edge(*one) for one in hazards.enter(number, access.reads, access.writes).items()]
+        for number, access in accesses.items()
+    }
 
 
 def access_of(one: Slice) -> Access:
@@ -89,3 +107,34 @@ def chain(slices: Sequence[Slice], edges: Edges) -> Chain:
         path.append(last[at])
         at = behind.get(at, 0)
     return Chain(ends.get(longest, 0), tuple(reversed(path)))
+
+
+def meetings(earlier: Access, later: Access) -> list[Meeting]:
+    """Return the bytes that order two launches."""
+    found = []
+    for kind, ours, theirs in (
+        ("RAW", earlier.writes, later.reads),
+        ("WAR", earlier.reads, later.writes),
+        ("WAW", earlier.writes, later.writes),
+    ):
+        for a in ours:
+            for b in theirs:
+                meeting = _meet(kind, a, b)
+                if meeting is not None:
+                    found.append(meeting)
+    everything = [
+        span
+        for access in (earlier, later)
+        for span in (*access.reads, *access.writes)
+        if span.base == EVERYTHING
+    ]
+    if everything and not found:
+        found.append(Meeting("any", EVERYTHING, (0, 0)))
+    return found
+
+
+def _meet(kind: str, a: Span, b: Span) -> Meeting | None:
+    if a.base != b.base or a.base == EVERYTHING or not overlap(a, b):
+        return None
+    shared = shared_bytes(a, b) or (max(a.start, b.start), min(a.end, b.end))
+    return Meeting(kind, a.base, shared)

@@ -1,8 +1,9 @@
-"""Explanations: which bytes ordered two launches, and where a launch ran.
+"""Explanations: which bytes ordered two launches, where a launch ran, and what holds it back.
 
 Input: handles. Output: an `Explanation`, which prints as a sentence. It is computed on request,
-from the accesses that handles keep, with the arithmetic of the hazards. Nothing is recorded in
-advance. The launch table tells what holds a launch back.
+from the accesses that handles keep, with the arithmetic of the hazards. The launch table and the
+foreign events tell what holds a launch back. Nothing is recorded in advance, except the times of
+its states with `trace=True`, which are the host's.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..records import EVERYTHING
-from .meetings import Meeting, meetings
-from .states import told_states
+from .edges import Meeting, meetings
 
 if TYPE_CHECKING:
     from ..handle import Handle
     from ..launch.engine import Engine
+
+NAMED = 4
+"""Launches that an explanation names. The others are only counted."""
 
 
 class Explanation(NamedTuple):
@@ -38,7 +41,7 @@ def explain(engine: Engine, first: Handle, second: Handle | None, reasons: str =
         return Explanation(
             f"launch {first.number} ({first.name}) on backend {engine.plan.backend}: "
             f"{engine.backend.where(first.number)}reads {reads}; writes {writes}; "
-            f"{engine.plan.why}{told_states(engine, first.number)}"
+            f"{engine.plan.why}{_states(engine, first.number)}"
             + (f"\n{reasons}" if reasons else ""),
             False,
             (),
@@ -55,9 +58,40 @@ def explain(engine: Engine, first: Handle, second: Handle | None, reasons: str =
             (),
         )
     text = "; ".join(
-        f"{meeting.kind} on bytes {meeting.bytes[0]}..{meeting.bytes[1]} of base {meeting.base}"
-        if meeting.base != EVERYTHING
-        else "one of them may touch any memory"
-        for meeting in met
+        str(one) if one.base != EVERYTHING else "one of them may touch any memory" for one in met
     )
     return Explanation(f"{names} are ordered: {text}", True, met)
+
+
+def _states(engine: Engine, number: int) -> str:
+    """Say what holds a launch back, if anything, and its earlier states, if they were kept."""
+    with engine.lock:
+        return "".join(f"; {one}" for one in (_held(engine, number), _way(engine, number)) if one)
+
+
+def _held(engine: Engine, number: int) -> str:
+    table = engine.table
+    state = table.state(number)
+    if state == "held":
+        return f"it does not run yet: the window of {engine.window} launches is full"
+    if state == "never ran":
+        return "it never ran"
+    if state != "pending":
+        return ""
+    blockers = table.blockers(number)
+    waits = [f"launch {one} ({table.launch(one).command.name})" for one in blockers[:NAMED]]
+    if len(blockers) > NAMED:
+        waits.append(f"{len(blockers) - NAMED} more")
+    if events := len(engine.gates.get(number, ())):
+        waits.append(f"foreign events: {events}")
+    return f"it does not run yet: it waits on the host for {', '.join(waits)}"
+
+
+def _way(engine: Engine, number: int) -> str:
+    steps = engine.table.transitions(number)
+    if not steps:
+        return ""
+    began = steps[0][2]
+    return "on the host's clock: " + ", ".join(
+        f"{after} after {(ns - began) / 1e3:.1f} us" for _, after, ns in steps
+    )

@@ -16,12 +16,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from .. import core
 from ..records import EVERYTHING, Access, Span
-from .edges import Edge, access_of
-from .findings import Finding
-from .meetings import Meeting, meetings
-from .record import Record
+from .edges import Edge, Meeting, access_of, by_bytes, meetings
+from .record import Finding, Record
 from .slices import Slice
 
 SMALL = 0.5
@@ -265,11 +262,9 @@ def _never_written(record: Record, longest: int) -> Iterator[Finding]:
     count = sum(map(len, record.edges.values()))
     found = []
     for kernel, name in doubtful:
-        hazards = core.native.Hazards()
-        left = {}
-        for one in slices:
-            entered = hazards.enter(one.number, one.reads, _without(one, kernel, name))
-            left[one.number] = [Edge(upstream, kind) for upstream, kind in entered.items()]
+        left = by_bytes(
+            {one.number: Access(one.reads, _without(one, kernel, name)) for one in slices}
+        )
         gone = count - sum(map(len, left.values()))
         if gone > 0:
             found.append((gone, kernel, name, left))

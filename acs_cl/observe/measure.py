@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
 from ..host.intervals import packed
-from ..records import Access, Found, Part, Report, base_text
+from ..records import Found, Part, Report
 from .about import About, Needs
 from .advice import findings
 from .clocks import on_one_clock
-from .edges import WITHOUT_BYTES, Edge, edges_of
-from .meetings import meetings
+from .edges import WITHOUT_BYTES, Edge, access_of, edges_of, meetings
 from .record import ON_A_QUEUE, Record, place_of, record
 from .slices import AT_ONCE, STRAIGHT, Slice, on_device, once, overlap
 from .stats import about, needs
@@ -186,16 +185,11 @@ class Measure:
         took = f"{(end - start) / 1e3:.1f} us"
         took += " with all of its epoch" if one.epoch and not one.runs else ""
         lines = [f"{self._called(one)}, {place}, {took}"]
-        access = Access(one.reads, one.writes)
         known = {slice_.number: slice_ for slice_ in self.slices}
         for edge in self.edges[one.number]:
             other = known[edge.upstream]
-            met = meetings(Access(other.reads, other.writes), access)
-            bytes_ = "; ".join(
-                f"{meeting.kind} on bytes {meeting.bytes[0]}..{meeting.bytes[1]} of "
-                f"{base_text(meeting.base)}" + _of_argument(one, meeting.base)
-                for meeting in met
-            )
+            met = meetings(access_of(other), access_of(one))
+            bytes_ = "; ".join(f"{meeting}{_of_argument(one, meeting.base)}" for meeting in met)
             lines.append(f"  behind {self._called(other)}: {bytes_ or WITHOUT_BYTES}")
         if not self.edges[one.number]:
             lines.append("  behind nothing that was measured")

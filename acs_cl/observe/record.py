@@ -1,6 +1,7 @@
 """The record of a block, in plain values: the data of reports and advice.
 
-Input: a runtime whose launches have ended, or a timeline that was saved. Output: a `Record`.
+Input: a runtime whose launches have ended, or a timeline that was saved. Output: a `Record`, in
+which advice finds what costs the block time.
 
 Invariant: only `Clocks` compares times of two clocks, and it gives the possible error.
 """
@@ -70,6 +71,24 @@ class Record(NamedTuple):
         """Return when a launch ran, on the clock of `whole`."""
         clocks = self.clocks
         return clocks.on_host(one, one.start_ns), clocks.on_host(one, one.end_ns)
+
+
+class Finding(NamedTuple):
+    """A finding: its name, a sentence with its figures, and about how much time it costs."""
+
+    kind: str
+    text: str
+    cost_ns: int
+    launches: tuple[int, ...] = ()
+    """One or two launches to look at."""
+    change: str = ""
+    """A change that the emulator can try (`report.what_if.CHANGES`)."""
+    name: str = ""
+    """The kernel that the finding is about."""
+    edges: Edges | None = None
+    """The edges that would remain."""
+    is_most: bool = False
+    """Whether `cost_ns` is an upper limit of the gain."""
 
 
 Traced = tuple[Sequence[Slice], Sequence[Wait], About]

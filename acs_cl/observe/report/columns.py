@@ -13,8 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from ...records import Found
-from ..findings import Finding
-from ..record import Record
+from ..record import Finding, Record
 from ..shares import kind_of, shares
 from ..slices import Slice
 from .inside import Inside, inside

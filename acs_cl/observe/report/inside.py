@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ...records import Access, Part, Run
-from ..meetings import meetings
+from ..edges import meetings
 from ..record import Record
 
 MOST_ITEMS, MOST_RUNS = 20_000, 60_000

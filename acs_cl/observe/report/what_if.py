@@ -18,8 +18,7 @@ from ...emu.policies import simulate
 from ...emu.spec import Machine
 from ...emu.trace import HOST, KERNEL, Entry, Trace
 from ..edges import Edges
-from ..findings import Finding
-from ..record import Record
+from ..record import Finding, Record
 
 MOST = 20_000
 """Most launches; the model takes too long for more."""
