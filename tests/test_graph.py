@@ -422,7 +422,7 @@ def test_random_programs_whose_arrays_are_swapped_between_replays(
             whole = rt.array(host)
             larger.append((whole, host))
             new = whole[first : first + rows]
-            used = [array.base for call in graph._calls for array in call.arrays()]
+            used = [array.base for call in graph._recording.calls for array in call.arrays()]
             if got.arrays[slot].base not in used:
                 with pytest.raises(acs.UsageError, match="does not use"):
                     graph.swap(got.arrays[slot], new)

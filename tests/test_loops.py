@@ -358,6 +358,8 @@ def test_a_body_that_is_not_whole_is_not_recorded(rt: acs.Runtime, prog: acs.Pro
     assert (len(graph), handle.number) == (2, 2)
     graph.replay()
     assert (x.get()[0], y.get()[0]) == (0, 2)
+    with pytest.raises(acs.UsageError, match="does not use"):
+        graph.swap(x, rt.zeros(1, "u4"))
 
 
 # ---- random programs -----------------------------------------------------------------------------

@@ -20,19 +20,16 @@ Invariants:
 - A failure in a recording, in `update` or in `swap` leaves the graph as it was before that call.
 """
 
-# Long because: what a graph holds, and what may change in it, is one set of books.
+# Long because: recording, replaying and changing are the calls of one class.
 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from .. import core
 from ..access.arguments import describe
 from ..access.cuts import AUTO
 from ..errors import UsageError
@@ -41,24 +38,22 @@ from ..host.progress import Progress
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
 from ..launch.joint import numbers_of
-from ..launch.observers import AccessOf, Together
+from ..launch.observers import AccessOf
 from ..launch.poisoning import may_be_poisoned
 from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..observe.explain import Explanation
-from ..ranges import merged
 from ..records import EVERYTHING, Access, Command, HostArray
 from ..scheduler.cutting import Single
 from ..scheduler.orders import ORDERS
 from ..scheduler.segment import Segment
 from . import verify
-from .arranging import arranged, keeps_order
-from .bands import told, told_parts
 from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
 from .loops import Launched, Loop, Rounds, Run, check_written, checked, drive
-from .parted import Parted, parted
+from .pieces import Piece, Pieces
+from .recording import Recording
 from .verify import Verified
 
 if TYPE_CHECKING:
@@ -66,15 +61,7 @@ if TYPE_CHECKING:
     from .costs import Profile
     from .tuning import Tuning
 
-Key = int | tuple[int, int]
-"""Key of a segment: its place among the pieces, or the calls in the loop."""
-
-Piece = Segment | Single | Parted | Together
-"""A part of a replay."""
-
 TUNING_S = 60.0
-MOST_REASONS = 4
-"""Reasons for cuts that `explain` lists."""
 
 
 class Graph:
@@ -101,36 +88,12 @@ class Graph:
         self.is_capturing = False
         self.arrays: Mapping[str, Array] = {}
         """The named arrays of a graph that was loaded."""
-        self._calls: list[Call] = []
-        self._places: list[range] = []
-        """The places of the launches of each call."""
-        self._users: dict[int, set[int]] = {}
-        """{base: the calls that use it}."""
-        self._launches: list[Recorded] = []
-        self._pieces: list[Piece] = []
-        self._replays = -1
-        """How often it was replayed with launches that have no device yet. -1: all have one."""
-        self._uncut: dict[int, str] = {}
-        """Why single launches have no parts, by turn."""
-        self._starts: list[int] = []
-        """The first turn of each piece."""
+        self._recording = Recording()
+        self._pieces = Pieces(engine, self._recording, {})
         self._order = engine.options.order
         self._tunes = engine.options.tune_file is not None
         """Whether it is tuned before its next replay."""
         self._profile: Profile | None = None
-        self._turns: list[int] = []
-        """The launches in the order in which a replay sends them, which is that of the pieces. No
-        launch crosses the border of a loop."""
-        self._turn_of: list[int] = []
-        """The turn of each launch, the inverse of `_turns`."""
-        self._bodies: dict[tuple[int, int], Segment | str] = {}
-        """{the calls in a loop: its body for the device, or why the device does not run it}, as
-        found."""
-        self._footprints: dict[Key, tuple[core.native.Footprint, Access]] = {}
-        self._access = Access((), ())
-        self._loops: list[Loop] = []
-        """Outermost loops in program order; while recording, the loops in the innermost open
-        one."""
         self._outer: list[tuple[Loop, list[Loop]]] = []
         """While recording: the loops that are open, and the loops beside each."""
         self._owned: list[Base] = []
@@ -138,17 +101,17 @@ class Graph:
         """While recording: {id of the program's array: it, and the graph's view of it}."""
 
     def __len__(self) -> int:
-        return len(self._launches)
+        return len(self._recording.launches)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """Return the parts of a replay: segments, placed runs, and single launches."""
-        return tuple(self._pieces)
+        return tuple(self._pieces.all)
 
     def __repr__(self) -> str:
         if self._state:
             return f"<acs_cl.Graph {self._state}>"
-        segments = sum(isinstance(piece, Segment) for piece in self._pieces)
+        segments = sum(isinstance(piece, Segment) for piece in self._pieces.all)
         return f"<acs_cl.Graph of {len(self):,} launches, segments: {segments}>"
 
     # ---- recording -----------------------------------------------------------------------------
@@ -202,13 +165,8 @@ class Graph:
             if value is not None or not is_kernel
         }
         call = Call(function, frozen(args, self._view), said, (), is_kernel and not said)
-        handle, launches, owned = self._make(call, len(self._calls))
-        for array in call.arrays():
-            if array.base is not None:
-                self._users.setdefault(array.base.number, set()).add(len(self._calls))
-        self._calls.append(call._replace(owned=tuple(owned)))
-        self._places.append(range(len(self._launches), len(self._launches) + len(launches)))
-        self._launches += launches
+        handle, launches, owned = self._make(call, len(self._recording.calls))
+        self._recording.add(call._replace(owned=tuple(owned)), launches)
         if not isinstance(handle, RecordedHandle):  # a call of no bytes
             return RecordedHandle(self, 0, handle.name, handle.access)
         return handle
@@ -217,7 +175,7 @@ class Graph:
         """Make a call. Return its handle, its launches, and the memory that it allocates."""
         launches: list[Recorded] = []
         outer, self._owned = self._owned, []
-        self._taking = number, len(self._launches), launches
+        self._taking = number, len(self), launches
         self.is_capturing = True
         try:
             handle: Handle = call.function(*call.args, **call.keywords)
@@ -228,31 +186,27 @@ class Graph:
 
     def open_loop(self, flag: Array, at_most: int) -> None:
         """Begin the body of a loop. It ends at `close_loop`."""
-        here = range(len(self._calls), len(self._calls))
-        self._outer.append((Loop(self._view(flag), at_most, here), self._loops))
-        self._loops = []
+        recording, first = self._recording, len(self._recording.calls)
+        opened = Loop(self._view(flag), at_most, range(first, first))
+        self._outer.append((opened, recording.loops))
+        recording.loops = []
 
     def close_loop(self, is_whole: bool) -> None:
         """End the body of the loop that was opened last. A body that is not whole is dropped:
         outside of a loop it would run once, whatever the flag."""
-        loop, beside = self._outer.pop()
-        calls = range(loop.calls.start, len(self._calls))
-        loop, self._loops = loop._replace(calls=calls, inner=tuple(self._loops)), beside
+        recording, (loop, beside) = self._recording, self._outer.pop()
+        calls = range(loop.calls.start, len(recording.calls))
+        loop = loop._replace(calls=calls, inner=tuple(recording.loops))
+        recording.loops = beside
         is_kept = False
         try:
             if is_whole:
-                check_written("acs.loop", loop.flag, self._accesses(calls))
-                self._loops.append(loop)
+                check_written("acs.loop", loop.flag, recording.accesses(calls))
+                recording.loops.append(loop)
                 is_kept = True
         finally:
             if not is_kept:
-                self._take_back(calls.start)
-
-    def _take_back(self, first: int) -> None:
-        """Drop this call and all behind it from the recording."""
-        if first < len(self._places):
-            del self._launches[self._places[first].start :]
-        del self._calls[first:], self._places[first:]
+                recording.take_back(calls.start)
 
     def take(
         self,
@@ -293,93 +247,13 @@ class Graph:
 
     def _compile(self) -> None:
         """Make pieces of the recorded launches."""
-        recorded = self._pairs(range(len(self)))
         if self._order != "first_in" and self._profile is None:
             from .profile import known
 
-            self._profile = known(self.engine, recorded)
+            self._profile = known(self.engine, self._recording.pairs())
         work = [cost.work for cost in self._profile or ()]
-        self._turns = arranged(recorded, self._order, work, self._borders())
-        self._turn_of = [0] * len(recorded)
-        for turn, place in enumerate(self._turns):
-            self._turn_of[place] = turn
-        launches = [recorded[place] for place in self._turns]
-        self._bodies = {}
-        cutter = self.engine.cutter()
-        if cutter is not None:
-            self._pieces = cutter.pieces(launches, self._borders())
-        else:
-            self._pieces = [Single(turn, "") for turn in range(len(launches))]
-        self._uncut = {}
-        numbered = dict(enumerate(launches))
-        self._pieces = [self._in_parts(piece, numbered) for piece in self._pieces]
-        self._replays = 0 if self.engine.is_several and self.engine.checker is None else -1
-        self._lay_out()
-        self._footprints = {
-            number: self._footprint(union(piece.accesses), number)
-            for number, piece in enumerate(self._pieces)
-            if isinstance(piece, Segment)
-        }
-        self._access = union([one.access for one in self._launches])
-
-    def _in_parts(self, piece: Piece, launches: Mapping[int, tuple[Command, Access]]) -> Piece:
-        """Return the piece, or the parts of a single launch that is to be cut."""
-        if not isinstance(piece, Single):
-            return piece
-        found = parted(self.engine, piece.place, *launches[piece.place])
-        if not isinstance(found, str):
-            return found
-        self._uncut[piece.place] = found
-        return piece
-
-    def _lay_out(self) -> None:
-        """Note where the pieces begin, and which launches they have."""
-        self._starts = [
-            piece.place if isinstance(piece, Single) else piece.first for piece in self._pieces
-        ]
-        for piece in self._pieces:
-            if not isinstance(piece, Single):
-                piece.places = self._turns[piece.first : piece.first + len(piece)]
-
-    def _place(self) -> None:
-        """Choose devices for the launches, if that is possible by now."""
-        recorded = (self._launches[place] for place in self._turns)
-        launches = [(one.command, one.access, one.cutting) for one in recorded]
-        found = self.engine.placed(launches, self._borders(), self._replays)
-        self._replays += 1
-        if found is not None:
-            self._pieces = [Single(one, "") if isinstance(one, int) else one for one in found]
-            self._replays = -1
-            self._lay_out()
-
-    def _borders(self) -> set[int]:
-        """Return the launches at which a loop begins or has ended."""
-        found = set()
-        for outer in self._loops:
-            for loop in (outer, *outer.all_inner):
-                body = self._launches_of(loop.calls)
-                found |= {body.start, body.stop}
-        return found
-
-    def _launches_of(self, calls: range) -> range:
-        """Return the places of the launches of consecutive calls."""
-        if not calls:
-            return range(0)
-        return range(self._places[calls.start].start, self._places[calls.stop - 1].stop)
-
-    def _pairs(self, places: range) -> list[tuple[Command, Access]]:
-        """Return consecutive launches in the form for cutters, orders and profiles."""
-        return [(one.command, one.access) for one in self._launches[places.start : places.stop]]
-
-    def _accesses(self, calls: range) -> list[Access]:
-        return [access for _, access in self._pairs(self._launches_of(calls))]
-
-    def _footprint(self, access: Access, key: Key) -> tuple[core.native.Footprint, Access]:
-        before = self._footprints.get(key, (None,))[0]
-        reads, writes = merged(access.reads), merged(access.writes)
-        with self.engine.lock:
-            footprint = self.engine.hazards.footprint(reads, writes, before)
-        return footprint, access
+        self._pieces = Pieces(self.engine, self._recording, self._pieces.footprints)
+        self._pieces.compile(self._order, work)
 
     # ---- replaying -----------------------------------------------------------------------------
 
@@ -399,22 +273,25 @@ class Graph:
         loop = None
         if while_ is not None or at_most is not None:
             flag, most = checked("replay(while_=)", self.engine, while_, at_most)
-            loop = Loop(flag, most, range(len(self._calls)), tuple(self._loops))
-            check_written("replay(while_=)", flag, [one.access for one in self._launches])
+            loop = Loop(flag, most, self._all_calls, tuple(self._recording.loops))
+            check_written("replay(while_=)", flag, self._recording.accesses(self._all_calls))
         numbers = Launched()
         self.engine.called()
         with self._lock:
-            if any(isinstance(piece, Segment) and piece.broken for piece in self._pieces):
+            if self._pieces.is_broken:
                 self._compile()
-            if self._replays >= 0:
-                self._place()
+            self._pieces.place()
             if loop is None:
-                self._run(range(len(self._calls)), self._loops, numbers)
+                self._run(self._all_calls, self._recording.loops, numbers)
                 rounds = Rounds(1)
             else:
                 rounds = drive(self, loop, numbers)
             self.engine.counts.replays += 1
-            return ReplayHandle(self, numbers, self._access, rounds)
+            return ReplayHandle(self, numbers, self._pieces.access, rounds)
+
+    @property
+    def _all_calls(self) -> range:
+        return range(len(self._recording.calls))
 
     def _run(self, calls: range, loops: Iterable[Loop], numbers: Launched) -> None:
         """Launch consecutive calls, with the loops among them."""
@@ -427,14 +304,13 @@ class Graph:
 
     def _straight(self, calls: range, numbers: list[int]) -> None:
         """Launch consecutive calls, none of which is in a loop."""
-        launches, trace = self._launches_of(calls), self.engine.tracer
-        first = bisect_left(self._starts, launches.start)
-        for number in range(first, bisect_left(self._starts, launches.stop)):
-            piece = self._pieces[number]
+        pieces, trace = self._pieces, self.engine.tracer
+        for number in pieces.between(self._recording.launches_of(calls)):
+            piece = pieces.all[number]
             if trace is not None:
                 trace.goes_on()
             if isinstance(piece, Single):
-                numbers += self._single(self._turns[piece.place])
+                numbers += self._single(pieces.turns[piece.place])
             elif isinstance(piece, Segment):
                 self._segment(number, piece, numbers)
             elif (made := piece.replay()) is not None:
@@ -453,44 +329,28 @@ class Graph:
 
     def access_of(self, loop: Loop) -> Access:
         """Return the access of a loop, including its flag."""
-        return union([Access(loop.flag.spans, ()), *self._accesses(loop.calls)])
+        return union([Access(loop.flag.spans, ()), *self._recording.accesses(loop.calls)])
 
     def on_device(self, loop: Loop, most: int) -> tuple[int, Run, int] | None:
         """Launch up to `most` rounds at once, if the device can run them."""
-        found, key = self._looped(loop), loop.key
+        found = self._pieces.looped(loop)
         if not isinstance(found, Segment):
             return None
-        access = self.access_of(loop)
-        if key not in self._footprints or self._footprints[key][1] != access:
-            self._footprints[key] = self._footprint(access, key)
-        engine = self.engine
+        engine, access = self.engine, self.access_of(loop)
+        footprint = self._pieces.footprint_of(loop, access)
         if may_be_poisoned(engine, access):
             return None
         most = min(most, found.rounds)
         command = found.loop(loop.flag.address, most, access)
         assert command.run is not None
         engine.counts.segments += 1
-        handle = engine.launch(command, access, None, None, self._footprints[key][0])
+        handle = engine.launch(command, access, None, None, footprint)
         return handle.number, command.run, most
 
-    def _looped(self, loop: Loop) -> Segment | str:
-        """Return the body of a loop as a segment of its own, or why the host drives it."""
-        key = loop.key
-        found = self._bodies.get(key)
-        if found is None or (isinstance(found, Segment) and found.broken):
-            cutter, body = self.engine.cutter(), self._launches_of(loop.calls)
-            if cutter is None:
-                found = "only the scheduler on the device runs rounds by itself"
-            elif loop.inner:
-                found = "it holds a loop"
-            else:
-                found = cutter.looped(self._pairs(body), body.start)
-            self._bodies[key] = found
-        return found
-
     def _single(self, place: int) -> tuple[int, ...]:
-        command, access, number, _ = self._launches[place]
-        engine, call = self.engine, self._calls[number]
+        engine, recording = self.engine, self._recording
+        command, access, number, _ = recording.launches[place]
+        call = recording.calls[number]
         if type(command) is KernelCommand and call.is_plain:
             handle: Handle = call.function(*call.args)
             return numbers_of(handle)
@@ -498,7 +358,7 @@ class Graph:
 
     def _segment(self, number: int, segment: Segment, numbers: list[int]) -> None:
         engine = self.engine
-        footprint, access = self._footprints[number]
+        footprint, access = self._pieces.footprints[number]
         if may_be_poisoned(engine, access):
             for place in segment.places:
                 numbers += self._single(place)
@@ -515,41 +375,21 @@ class Graph:
         self._check("verify")
         with self._lock:
             self.engine.drain()
-            proofs = [
-                (piece.told, piece.prove(self.engine.backend.queues[0]))
-                for piece in self._pieces
-                if isinstance(piece, Segment) and not piece.broken
-            ]
-            recorded = self._pairs(range(len(self)))
-            keeps = keeps_order(recorded, self._turns)
-            return verify.judged(proofs, len(self), keeps)
+            return self._pieces.verify()
 
     def dag(self, path: str | Path) -> None:
         """Write the graph of the recorded launches: '.dot', '.graphml' or '.json'."""
         from ..observe.dag import of_recorded, save
 
         self._check("dag")
-        routes = ["lane"] * len(self)
-        for number, piece in enumerate(self._pieces, 1):
-            if isinstance(piece, Segment):
-                for place in piece.places:
-                    routes[place] = f"segment {number} of the scheduler"
-            elif isinstance(piece, Parted):
-                routes[self._turns[piece.first]] = f"lanes, {len(piece.parts)} bands"
-            elif not isinstance(piece, Single):
-                for turn, device in piece.devices():
-                    place = self._turns[turn]
-                    before = f"{routes[place]}, " if routes[place] != "lane" else ""
-                    routes[place] = f"{before}device {device}"
-        launches = self._pairs(range(len(self)))
-        save(of_recorded(launches, routes), path)
+        save(of_recorded(self._recording.pairs(), self._pieces.routes()), path)
 
     @property
     def handles(self) -> tuple[Handle, ...]:
         """Return a handle for each launch, in order. `update` takes it."""
         return tuple(
             RecordedHandle(self, number, one.command.name, one.access)
-            for number, one in enumerate(self._launches, 1)
+            for number, one in enumerate(self._recording.launches, 1)
         )
 
     def save(self, path: str | Path | IO[bytes], /, **arrays: Array) -> None:
@@ -564,8 +404,8 @@ class Graph:
 
         self._check("save")
         with self._lock:
-            names = {**self.arrays, **arrays}
-            save(self.engine, path, self._calls, self._loops, self._access, names)
+            names, recording = {**self.arrays, **arrays}, self._recording
+            save(self.engine, path, recording.calls, recording.loops, self._pieces.access, names)
 
     # ---- changing ------------------------------------------------------------------------------
 
@@ -599,7 +439,7 @@ class Graph:
 
         self._check("profile")
         with self._lock:
-            recorded = self._pairs(range(len(self)))
+            recorded = self._recording.pairs()
             found = None if fresh else known(self.engine, recorded)
             if found is None:
                 if why := self._why_not_tried():
@@ -629,19 +469,20 @@ class Graph:
         with self._lock:
             if why := self._why_not_tuned():
                 raise UsageError(f"tune: {why}")
+            recording, calls = self._recording, self._recording.calls
             single = {
-                number: self._pairs(places)[0]
-                for number, places in enumerate(self._places)
-                if len(places) == 1 and isinstance(self._calls[number].function, Kernel)
+                number: recording.pairs(places)[0]
+                for number, places in enumerate(recording.places)
+                if len(places) == 1 and isinstance(calls[number].function, Kernel)
             }
             found, cuts = tuned(
-                self.engine, self._calls, single, self._again, self._saved(), within_s, tell
+                self.engine, calls, single, self._again, self._saved(), within_s, tell
             )
             default = self.engine.options.bands
             changed = {
-                number: with_bands(self._calls[number], said)
+                number: with_bands(calls[number], said)
                 for number, said in cuts.items()
-                if str(self._calls[number].keywords.get("bands", default)) != said
+                if str(calls[number].keywords.get("bands", default)) != said
             }
             if changed:
                 self._change(changed)
@@ -662,13 +503,15 @@ class Graph:
 
     def _why_not_tuned(self) -> str:
         """Say why it cannot be tuned; "" if it can."""
-        return "the graph has loops, which are not tuned" if self._loops else self._why_not_tried()
+        if self._recording.loops:
+            return "the graph has loops, which are not tuned"
+        return self._why_not_tried()
 
     def _why_not_tried(self) -> str:
         """Say why its launches cannot run for a trial that leaves all as it was; "" if they can."""
-        if may_be_poisoned(self.engine, self._access):
+        if may_be_poisoned(self.engine, self._pieces.access):
             return "launches have failed that these depend on"
-        for number, (command, access, *_) in enumerate(self._launches, 1):
+        for number, (command, access, *_) in enumerate(self._recording.launches, 1):
             if any(span.base <= EVERYTHING for span in access.writes):
                 return (
                     f"launch {number} ({command.name}) writes memory that is not an array's, and "
@@ -680,8 +523,7 @@ class Graph:
         """Save the bytes of the program's arrays that the launches write."""
         from .profile import saved
 
-        arrays = [array for call in self._calls for array in call.arrays()]
-        return saved(self._pairs(range(len(self))), arrays)
+        return saved(self._recording.pairs(), self._recording.arrays())
 
     def _again(self, calls: Sequence[Call]) -> Graph:
         """Record a graph of other calls."""
@@ -701,8 +543,8 @@ class Graph:
         self._check("update")
         with self._lock:
             place = self._place_of(handle)
-            number = self._launches[place].call
-            call = self._calls[number]
+            number = self._recording.launches[place].call
+            call = self._recording.calls[number]
             kernel = call.function
             if not isinstance(kernel, Kernel):
                 raise UsageError(f"update: {handle.name} is no kernel, its values cannot change")
@@ -746,24 +588,25 @@ class Graph:
             )
 
         with self._lock:
-            used = self._users.get(base.number, set())
+            recording = self._recording
+            used = recording.users.get(base.number, set())
             if not used:
                 raise UsageError(f"swap: the graph does not use the memory of {old!r}")
-            changed = {n: self._calls[n].with_arrays(change) for n in sorted(used)}
-            loops = [one.with_flag(change) for one in self._loops]
+            changed = {n: recording.calls[n].with_arrays(change) for n in sorted(used)}
+            loops = [one.with_flag(change) for one in recording.loops]
             # a shift of all that uses a base keeps their hazards, but `to` may be in use already
-            meets = base is not to and bool(self._users.get(to.number))
+            meets = base is not to and bool(recording.users.get(to.number))
             self._change(changed, Move(base.number, to.number, by), meets)
-            self._loops = loops
-            used = self._users.pop(base.number)  # pop first: both may be one base
-            self._users.setdefault(to.number, set()).update(used)
+            self._recording.loops = loops
+            used = recording.users.pop(base.number)  # pop first: both may be one base
+            recording.users.setdefault(to.number, set()).update(used)
 
     def _change(
         self, calls: dict[int, Call], move: Move | None = None, meets: bool = False
     ) -> None:
         """Make calls again, with other arguments. `move`: what it does to their accesses. Their
         hazards stay, unless a call `meets` memory that is used already."""
-        engine, here = self.engine, threading.get_ident()
+        engine, here, before = self.engine, threading.get_ident(), self._recording
         made: dict[int, list[Recorded]] = {}
         engine.recorders[here] = self
         engine.table.recording(1)
@@ -774,89 +617,23 @@ class Graph:
         finally:
             del engine.recorders[here]
             engine.table.recording(-1)
-        alike = all(len(new) == len(self._places[number]) for number, new in made.items()) and all(
+        alike = all(len(new) == len(before.places[number]) for number, new in made.items()) and all(
             new.access == (move.access(old.access) if move is not None else old.access)
             for number, several in made.items()
-            for old, new in zip(self._of_call(number), several, strict=True)
+            for old, new in zip(before.of_call(number), several, strict=True)
         )
-        owns = any(calls[number].owned or self._calls[number].owned for number in calls)
-        before = self._launches, self._calls, self._places
-        self._calls = [*self._calls]
-        for number, call in calls.items():
-            self._calls[number] = call
+        owns = any(calls[number].owned or before.calls[number].owned for number in calls)
+        self._recording = before.changed(calls, made)
         try:
             if meets or owns or not alike:
                 self._profile = None
-                self._put_together(made)
                 self._compile()
-            elif not self._patch(made, move):
+            elif not self._pieces.patch(self._recording, made, move):
                 self._compile()
         except BaseException:
-            self._launches, self._calls, self._places = before
+            self._recording = before
             self._compile()
             raise
-
-    def _put_together(self, made: dict[int, list[Recorded]]) -> None:
-        """Join all launches, with new ones for the calls that were made again."""
-        launches: list[Recorded] = []
-        places = []
-        for number in range(len(self._places)):
-            new = made[number] if number in made else self._of_call(number)
-            places.append(range(len(launches), len(launches) + len(new)))
-            launches += new
-        self._launches, self._places = launches, places
-
-    def _of_call(self, number: int) -> list[Recorded]:
-        places = self._places[number]
-        return self._launches[places.start : places.stop]
-
-    def _patch(self, made: dict[int, list[Recorded]], move: Move | None) -> bool:
-        """Tell the segments about launches with other arguments. False: one cannot be changed."""
-        self._launches = [*self._launches]
-        cutter = self.engine.cutter()
-        moved = set()
-        fits = True
-        for number, several in made.items():
-            for place, new in zip(self._places[number], several, strict=True):
-                self._launches[place] = new
-                turn = self._turn_of[place]
-                at = bisect_right(self._starts, turn) - 1
-                piece = self._pieces[at]
-                if isinstance(piece, Single | Parted):
-                    single = self._in_parts(Single(turn, ""), {turn: new[:2]})
-                    fits = fits and type(single) is type(piece)
-                    if isinstance(single, Parted):
-                        single.places = (place,)
-                        self._pieces[at] = single
-                elif not isinstance(piece, Segment):
-                    with self.engine.lock:
-                        fits = fits and move is None and piece.patch(turn, new.command)
-                if isinstance(piece, Segment) and cutter is not None and fits:
-                    with self.engine.lock:
-                        fits = cutter.patch(piece, turn, (new.command, new.access))
-                    moved.add(at)
-                for body in self._bodies.values():
-                    if isinstance(body, Segment) and cutter is not None and body.holds(place):
-                        with self.engine.lock:
-                            fits &= cutter.patch(body, place, (new.command, new.access))
-        if move is not None and fits:
-            for at in moved:
-                self._move(at, move)
-            self._access = move.access(self._access)
-        return fits
-
-    def _move(self, number: int, move: Move) -> None:
-        """Move the memory of a segment to another place."""
-        footprint, access = self._footprints[number]
-        access = move.access(access)
-        self._footprints[number] = footprint, access
-        reads, writes = (
-            merged(one for one in spans if one.base == move.to)
-            for spans in (access.reads, access.writes)
-        )
-        new = [(one, False) for one in reads] + [(one, True) for one in writes]
-        with self.engine.lock:
-            self.engine.hazards.move(footprint, move.base, new)
 
     # ---- the rest ------------------------------------------------------------------------------
 
@@ -869,18 +646,9 @@ class Graph:
 
     def _let_go(self, state: str) -> None:
         self._state = state
-        self._pieces = []
-        self._starts = []
-        self._turns = []
-        self._turn_of = []
-        self._bodies = {}
-        self._footprints = {}
-        self._loops = []
+        self._recording = Recording()
+        self._pieces = Pieces(self.engine, self._recording, {})
         self._outer = []
-        self._calls = []
-        self._places = []
-        self._users = {}
-        self._launches = []
         self._owned = []
 
     def _check(self, what: str) -> None:
@@ -919,66 +687,16 @@ class Graph:
         """Say how it is replayed."""
         backend = self.engine.plan.backend
         text = f"a replay of {len(self):,} launches on backend {backend}: "
-        segments = [piece for piece in self._pieces if isinstance(piece, Segment)]
-        singles = [piece for piece in self._pieces if isinstance(piece, Single)]
-        if self._state:
-            text += f"the graph is {self._state}"
-        elif self.engine.is_several:
-            text += self._told_devices()
-        elif self.engine.cutter() is None:
-            text += "launch by launch, since only the scheduler on the device runs segments"
-        else:
-            text += f"segments: {len(segments)}, of {sum(map(len, segments)):,} launches"
-            if len(segments) > 1 and not singles:
-                text += "; cut where no scheduler has the kernels of both sides"
-            if singles:
-                text += f"; by themselves: {len(singles):,}"
-            reasons = Counter(piece.reason for piece in singles).most_common()
-            for reason, count in reasons[:MOST_REASONS]:
-                text += f"; {reason}: {count:,}"
+        text += f"the graph is {self._state}" if self._state else self._pieces.told()
         if self._order != "first_in":
             text += f"; in order {self._order!r}"
-        for found in self._bodies.values():
-            if isinstance(found, Segment):
-                text += "; the device itself reads the word of a loop"
-            else:
-                text += f"; the host reads the word of a loop in each round: {found}"
-        return Explanation(text, False, ())
-
-    def _told_devices(self) -> str:
-        """Say where its launches run."""
-        runs = [one for one in self._pieces if not isinstance(one, Segment | Single | Parted)]
-        alone = len(self) - sum(map(len, runs))
-        if not runs:
-            return "each replay places them" + (
-                ", until it is known how long they take" if self._replays >= 0 else ""
-            )
-        counts = Counter(device for run in runs for _, device in run.devices())
-        text = ", ".join(f"{many:,} on device {device}" for device, many in sorted(counts.items()))
-        text += f"; copies between devices in each replay: {sum(run.copies for run in runs):,}"
-        return text + (f"; by themselves: {alone:,}" if alone else "")
+        return Explanation(text + self._pieces.told_loops(), False, ())
 
     def told_bands(self, place: int) -> str:
         """Say how a launch is cut into bands, if that was asked for."""
-        cut = getattr(self._launches[place].command, "cut", None) if not self._state else None
-        if cut is None:
+        if self._state or getattr(self._recording.launches[place].command, "cut", None) is None:
             return ""
-        turn = self._turn_of[place]
-        piece = self._pieces[bisect_right(self._starts, turn) - 1]
-        if isinstance(piece, Segment):
-            return "\n" + told(piece, turn - piece.first)
-        if isinstance(piece, Parted):
-            return "\n" + told_parts(self._touched(turn), turn, self._turns)
-        return f"\nbands: off, since {self._uncut.get(turn, 'it has several devices')}"
-
-    def _touched(self, turn: int) -> list[list[Access]]:
-        """Return the accesses of launches up to one of them, for launches on lanes by parts."""
-        found: list[list[Access]] = []
-        for place, own in enumerate(self._turns[: turn + 1]):
-            piece = self._pieces[bisect_right(self._starts, place) - 1]
-            parts = [one.access for one in piece.parts] if isinstance(piece, Parted) else []
-            found.append(parts or [self._launches[own].access])
-        return found
+        return self._pieces.told_bands(place)
 
 
 def _same(array: Array) -> Array:

@@ -20,6 +20,7 @@ from ..handle import Handle
 from ..launch.engine import Engine
 from ..launch.joint import SeveralHandle, numbers_of
 from ..records import Access
+from .calls import union
 
 if TYPE_CHECKING:
     from ..kernel import Kernel
@@ -42,9 +43,7 @@ class ManyHandle(SeveralHandle):
     @property
     def access(self) -> Access:
         """Return the access of all of them."""
-        reads = dict.fromkeys(span for part in self._parts for span in part.reads)
-        writes = dict.fromkeys(span for part in self._parts for span in part.writes)
-        return Access(tuple(reads), tuple(writes))
+        return union(self._parts)
 
     def __len__(self) -> int:
         return len(self.numbers)

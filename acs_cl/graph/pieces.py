@@ -1,0 +1,310 @@
+"""Pieces: how a replay sends the launches of a graph.
+
+Input: a recording, an order, and the cutter of the backend. Output: segments of the scheduler, runs
+that are placed on devices, launches in parts, and single launches; the footprints of segments; the
+bodies of loops that the device runs by itself. They change with the recording, as far as they can.
+
+Invariant: no launch crosses the border of a loop.
+"""
+
+# Long because: what is sent, what changes in it, and what is told of it are one state.
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from .. import core
+from ..launch.observers import Together
+from ..ranges import merged
+from ..records import Access, Command
+from ..scheduler.cutting import Single
+from ..scheduler.orders import Work
+from ..scheduler.segment import Segment
+from .arranging import arranged, keeps_order
+from .bands import told, told_parts
+from .calls import Move, Recorded, union
+from .loops import Loop
+from .parted import Parted, parted
+from .recording import Recording
+from .verify import Verified, judged
+
+if TYPE_CHECKING:
+    from ..launch.engine import Engine
+
+Key = int | tuple[int, int]
+"""Key of a segment: its place among the pieces, or the calls in the loop."""
+
+Piece = Segment | Single | Parted | Together
+"""A part of a replay."""
+
+Footprints = dict[Key, tuple[core.native.Footprint, Access]]
+
+MOST_REASONS = 4
+"""Reasons for cuts that an explanation lists."""
+
+
+class Pieces:
+    """The parts of a replay. Without `compile` there are none."""
+
+    def __init__(self, engine: Engine, recording: Recording, footprints: Footprints) -> None:
+        self._engine = engine
+        self._recording = recording
+        self.all: list[Piece] = []
+        self.access = Access((), ())
+        """Of a whole replay."""
+        self.turns: list[int] = []
+        """The launches in the order in which a replay sends them, which is that of the pieces."""
+        self._turn_of: list[int] = []
+        """The turn of each launch, the inverse of `turns`."""
+        self._starts: list[int] = []
+        """The first turn of each piece."""
+        self._uncut: dict[int, str] = {}
+        """Why single launches have no parts, by turn."""
+        self._replays = -1
+        """How often it was replayed with launches that have no device yet. -1: all have one."""
+        self._bodies: dict[tuple[int, int], Segment | str] = {}
+        """{the calls in a loop: its body for the device, or why the device does not run it}, as
+        found."""
+        self.footprints = footprints
+
+    def compile(self, order: str, work: Sequence[Work]) -> None:
+        """Make pieces of the recorded launches. `work`: of each launch, if that is known."""
+        recorded, borders = self._recording.pairs(), self._recording.borders()
+        self.turns = arranged(recorded, order, work, borders)
+        self._turn_of = [0] * len(recorded)
+        for turn, place in enumerate(self.turns):
+            self._turn_of[place] = turn
+        launches = [recorded[place] for place in self.turns]
+        cutter = self._engine.cutter()
+        if cutter is not None:
+            self.all = cutter.pieces(launches, borders)
+        else:
+            self.all = [Single(turn, "") for turn in range(len(launches))]
+        numbered = dict(enumerate(launches))
+        self.all = [self._in_parts(piece, numbered) for piece in self.all]
+        self._replays = 0 if self._engine.is_several and self._engine.checker is None else -1
+        self._lay_out()
+        self.footprints = {
+            number: self._footprint(union(piece.accesses), number)
+            for number, piece in enumerate(self.all)
+            if isinstance(piece, Segment)
+        }
+        self.access = union([access for _, access in recorded])
+
+    def _in_parts(self, piece: Piece, launches: Mapping[int, tuple[Command, Access]]) -> Piece:
+        """Return the piece, or the parts of a single launch that is to be cut."""
+        if not isinstance(piece, Single):
+            return piece
+        found = parted(self._engine, piece.place, *launches[piece.place])
+        if not isinstance(found, str):
+            return found
+        self._uncut[piece.place] = found
+        return piece
+
+    def _lay_out(self) -> None:
+        """Note where the pieces begin, and which launches they have."""
+        self._starts = [
+            piece.place if isinstance(piece, Single) else piece.first for piece in self.all
+        ]
+        for piece in self.all:
+            if not isinstance(piece, Single):
+                piece.places = self.turns[piece.first : piece.first + len(piece)]
+
+    def _footprint(self, access: Access, key: Key) -> tuple[core.native.Footprint, Access]:
+        before = self.footprints.get(key, (None,))[0]
+        reads, writes = merged(access.reads), merged(access.writes)
+        with self._engine.lock:
+            footprint = self._engine.hazards.footprint(reads, writes, before)
+        return footprint, access
+
+    # ---- for replays ---------------------------------------------------------------------------
+
+    @property
+    def is_broken(self) -> bool:
+        """Tell whether a segment has to be made again."""
+        return any(isinstance(piece, Segment) and piece.broken for piece in self.all)
+
+    def place(self) -> None:
+        """Choose devices for launches that have none, if that is possible by now."""
+        if self._replays < 0:
+            return
+        recorded = (self._recording.launches[place] for place in self.turns)
+        launches = [(one.command, one.access, one.cutting) for one in recorded]
+        found = self._engine.placed(launches, self._recording.borders(), self._replays)
+        self._replays += 1
+        if found is not None:
+            self.all = [Single(one, "") if isinstance(one, int) else one for one in found]
+            self._replays = -1
+            self._lay_out()
+
+    def between(self, launches: range) -> range:
+        """Return the pieces of consecutive launches that no border of a loop divides."""
+        first = bisect_left(self._starts, launches.start)
+        return range(first, bisect_left(self._starts, launches.stop))
+
+    def looped(self, loop: Loop) -> Segment | str:
+        """Return the body of a loop as a segment of its own, or why the host drives it."""
+        found = self._bodies.get(loop.key)
+        if found is None or (isinstance(found, Segment) and found.broken):
+            cutter, body = self._engine.cutter(), self._recording.launches_of(loop.calls)
+            if cutter is None:
+                found = "only the scheduler on the device runs rounds by itself"
+            elif loop.inner:
+                found = "it holds a loop"
+            else:
+                found = cutter.looped(self._recording.pairs(body), body.start)
+            self._bodies[loop.key] = found
+        return found
+
+    def footprint_of(self, loop: Loop, access: Access) -> core.native.Footprint:
+        """Return the footprint of a loop that the device runs."""
+        key = loop.key
+        if key not in self.footprints or self.footprints[key][1] != access:
+            self.footprints[key] = self._footprint(access, key)
+        return self.footprints[key][0]
+
+    def verify(self) -> Verified:
+        """Prove that they keep program order. Nothing is in flight."""
+        proofs = [
+            (piece.told, piece.prove(self._engine.backend.queues[0]))
+            for piece in self.all
+            if isinstance(piece, Segment) and not piece.broken
+        ]
+        recorded = self._recording.pairs()
+        return judged(proofs, len(recorded), keeps_order(recorded, self.turns))
+
+    # ---- changing ------------------------------------------------------------------------------
+
+    def patch(
+        self, recording: Recording, made: Mapping[int, list[Recorded]], move: Move | None
+    ) -> bool:
+        """Tell the pieces about a recording with other arguments, in the launches of calls that
+        were `made` again. False: one cannot be changed."""
+        self._recording = recording
+        cutter = self._engine.cutter()
+        moved = set()
+        fits = True
+        for number, several in made.items():
+            for place, new in zip(recording.places[number], several, strict=True):
+                turn = self._turn_of[place]
+                at = self._at(turn)
+                piece = self.all[at]
+                if isinstance(piece, Single | Parted):
+                    single = self._in_parts(Single(turn, ""), {turn: new[:2]})
+                    fits = fits and type(single) is type(piece)
+                    if isinstance(single, Parted):
+                        single.places = (place,)
+                        self.all[at] = single
+                elif not isinstance(piece, Segment):
+                    with self._engine.lock:
+                        fits = fits and move is None and piece.patch(turn, new.command)
+                if isinstance(piece, Segment) and cutter is not None and fits:
+                    with self._engine.lock:
+                        fits = cutter.patch(piece, turn, (new.command, new.access))
+                    moved.add(at)
+                for body in self._bodies.values():
+                    if isinstance(body, Segment) and cutter is not None and body.holds(place):
+                        with self._engine.lock:
+                            fits &= cutter.patch(body, place, (new.command, new.access))
+        if move is not None and fits:
+            for at in moved:
+                self._move(at, move)
+            self.access = move.access(self.access)
+        return fits
+
+    def _move(self, number: int, move: Move) -> None:
+        """Move the memory of a segment to another place."""
+        footprint, access = self.footprints[number]
+        access = move.access(access)
+        self.footprints[number] = footprint, access
+        reads, writes = (
+            merged(one for one in spans if one.base == move.to)
+            for spans in (access.reads, access.writes)
+        )
+        new = [(one, False) for one in reads] + [(one, True) for one in writes]
+        with self._engine.lock:
+            self._engine.hazards.move(footprint, move.base, new)
+
+    # ---- telling -------------------------------------------------------------------------------
+
+    def _at(self, turn: int) -> int:
+        """Return which piece has this turn."""
+        return bisect_right(self._starts, turn) - 1
+
+    def routes(self) -> list[str]:
+        """Say on which way each launch goes."""
+        routes = ["lane"] * len(self.turns)
+        for number, piece in enumerate(self.all, 1):
+            if isinstance(piece, Segment):
+                for place in piece.places:
+                    routes[place] = f"segment {number} of the scheduler"
+            elif isinstance(piece, Parted):
+                routes[self.turns[piece.first]] = f"lanes, {len(piece.parts)} bands"
+            elif not isinstance(piece, Single):
+                for turn, device in piece.devices():
+                    place = self.turns[turn]
+                    before = f"{routes[place]}, " if routes[place] != "lane" else ""
+                    routes[place] = f"{before}device {device}"
+        return routes
+
+    def told(self) -> str:
+        """Say what they are."""
+        if self._engine.is_several:
+            return self._told_devices()
+        if self._engine.cutter() is None:
+            return "launch by launch, since only the scheduler on the device runs segments"
+        segments = [piece for piece in self.all if isinstance(piece, Segment)]
+        singles = [piece for piece in self.all if isinstance(piece, Single)]
+        text = f"segments: {len(segments)}, of {sum(map(len, segments)):,} launches"
+        if len(segments) > 1 and not singles:
+            text += "; cut where no scheduler has the kernels of both sides"
+        if singles:
+            text += f"; by themselves: {len(singles):,}"
+        reasons = Counter(piece.reason for piece in singles).most_common()
+        for reason, count in reasons[:MOST_REASONS]:
+            text += f"; {reason}: {count:,}"
+        return text
+
+    def _told_devices(self) -> str:
+        """Say where the launches run."""
+        runs = [one for one in self.all if not isinstance(one, Segment | Single | Parted)]
+        alone = len(self._recording.launches) - sum(map(len, runs))
+        if not runs:
+            return "each replay places them" + (
+                ", until it is known how long they take" if self._replays >= 0 else ""
+            )
+        counts = Counter(device for run in runs for _, device in run.devices())
+        text = ", ".join(f"{many:,} on device {device}" for device, many in sorted(counts.items()))
+        text += f"; copies between devices in each replay: {sum(run.copies for run in runs):,}"
+        return text + (f"; by themselves: {alone:,}" if alone else "")
+
+    def told_loops(self) -> str:
+        """Say who reads the words of loops."""
+        return "".join(
+            "; the device itself reads the word of a loop"
+            if isinstance(found, Segment)
+            else f"; the host reads the word of a loop in each round: {found}"
+            for found in self._bodies.values()
+        )
+
+    def told_bands(self, place: int) -> str:
+        """Say how a launch is cut into bands."""
+        turn = self._turn_of[place]
+        piece = self.all[self._at(turn)]
+        if isinstance(piece, Segment):
+            return "\n" + told(piece, turn - piece.first)
+        if isinstance(piece, Parted):
+            return "\n" + told_parts(self._touched(turn), turn, self.turns)
+        return f"\nbands: off, since {self._uncut.get(turn, 'it has several devices')}"
+
+    def _touched(self, turn: int) -> list[list[Access]]:
+        """Return the accesses of launches up to one of them, for launches on lanes by parts."""
+        found: list[list[Access]] = []
+        for place, own in enumerate(self.turns[: turn + 1]):
+            piece = self.all[self._at(place)]
+            parts = [one.access for one in piece.parts] if isinstance(piece, Parted) else []
+            found.append(parts or [self._recording.launches[own].access])
+        return found
