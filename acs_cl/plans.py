@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .launch.engine import Engine
     from .launch.parts import Part
     from .opencl_c.functions.translation import Function
-    from .scheduler.backend import Head
+    from .scheduler.homes import Head
 
 _Parameter: TypeAlias = tuple[str, str, int]
 """The core's code of a parameter, how it is used, and its bytes."""

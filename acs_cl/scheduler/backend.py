@@ -24,9 +24,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from math import prod
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
@@ -36,19 +35,16 @@ from ..devices.driver import CommandQueue, Origin, OwnKernel
 from ..errors import DeviceError
 from ..launch.backend import DECIDED, Backend, BandHeads, End, Ended, Snapshot
 from ..launch.commands import KernelCommand
-from ..launch.decision import parts_of
 from ..memory.blocks import Store
 from ..records import Command, Found, Launch, Report
 from .builds import Schedulers
-from .built import Scheduler
-from .kernel_sets import CutCount, Step
-from .laying import heads_of
+from .homes import Head, Homes, key_of, look_away, offer_of
 from .notes import NOTED, Book, Noted
-from .policy import FEW, HOT, LONGEST_REST, Choice, Key
+from .policy import FEW, HOT, Choice, Key
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
-from .task import MOST_HEADS, NO_ADDRESS, Body, NeedsArena, Task, Unfit, sizes_of
+from .task import Task, Unfit
 
 if TYPE_CHECKING:
     from .cutting import Cutter
@@ -70,10 +66,6 @@ REMEMBERED = 8192
 """How many launches on lanes have their reason kept for `explain`."""
 
 ON_HOST = "it is a host task"
-
-
-Head: TypeAlias = tuple[Scheduler, int, bytes, bytes | None]
-"""A scheduler, its local memory, the start of a record for some sizes, and the record's shape."""
 
 
 class Device(Backend):
@@ -122,10 +114,7 @@ class Device(Backend):
         """Why launches went to lanes, and how many."""
         self._children: dict[int, str] = {}
         """What happened to spawned items, by the launch whose epoch spawned them."""
-        self._offered: list[OwnKernel] = []
-        self._builds = 0
-        self._together = False
-        self._cut_count = CutCount()
+        self._homes = Homes(self.schedulers, store, choice, table)
 
     # ---- submitting ----------------------------------------------------------------------------
 
@@ -225,8 +214,8 @@ class Device(Backend):
 
     def look(self) -> None:
         """Send the open epoch if it is full."""
-        self._come_together()
-        self._keep_together()
+        self._homes.come_together()
+        self._homes.keep_together(self.sender.cuts, self.sender.epochs_sent)
         self.send_if_due()
 
     def about(self) -> Report:
@@ -255,11 +244,11 @@ class Device(Backend):
         """Put a launch into the open epoch, or on a lane."""
         if self._table.is_complete:  # it has all its launches, but was not sent yet
             self.send()
-        command = launch.command
+        command, homes = launch.command, self._homes
         if type(command) is SegmentCommand:
             self._replay(launch.number, launch.upstream, command)
             return
-        self._look_again()
+        homes.look_again()
         if type(command) is KernelCommand and command.lane:
             self._to_lane(launch, command.lane)
             return
@@ -267,25 +256,22 @@ class Device(Backend):
         if choice and (reason := _at_once(choice, launch.number, command)) is not None:
             self._to_lane(launch, reason)
             return
-        offer = _offer(command)
+        offer = offer_of(command)
         try:
-            scheduler, task = self._task(command, offer)
-            refusal = self._refusal(_key(command), task.tiles, scheduler)
+            scheduler, task = homes.task(command, offer)
+            refusal = homes.refusal(key_of(command), task.tiles, scheduler)
             if refusal is not None:
                 raise Unfit(refusal)
         except Unfit as unfit:
             if choice is not None and offer is None and type(command) is KernelCommand:
-                _look_away(command.kernel, unfit.reason)
+                look_away(command.kernel, unfit.reason)
             self._to_lane(launch, unfit.reason)
             return
         epoch = self.sender.open
         if epoch is not None and epoch.scheduler is not scheduler:
-            found = self._as_guest(command, scheduler, epoch.scheduler)
+            found = homes.ride(command, scheduler, epoch.scheduler)
             if found is not None:
                 scheduler, task = epoch.scheduler, found
-                command, _ = parts_of(command)
-                assert type(command) is KernelCommand
-                self._keep_offer(command, scheduler, scheduler.bodies[command.kernel.origin])
         if epoch is None or epoch.scheduler is not scheduler:
             self._cut()
             trusted = self.choice is None or self.choice.trusts
@@ -307,24 +293,14 @@ class Device(Backend):
             self._commands.append(launch)
         self.send_if_due()
 
-    def _as_guest(self, command: Command, home: Scheduler, other: Scheduler) -> Task | None:
-        """Make the task of a launch for another scheduler, so that the open epoch need not be cut.
-        Return None if the launch cannot run there. A task that fills the device has to keep the
-        tiles of its own scheduler: on an H200 such a task took twice as long in groups of 64 as in
-        groups of 256."""
-        command, decision = parts_of(command)
-        assert type(command) is KernelCommand
-        origin = command.kernel.origin
-        if decision is not None and decision.count is not None:
-            return None
-        if not self.schedulers.may_ride(origin, home, other):
-            return None
-        try:
-            task = other.bodies[origin].made(command, decision, self._store.owns)
-        except Unfit:  # the other scheduler has less local memory
-            return None
-        is_alike = other.limits.group == home.limits.group
-        return task if is_alike or 2 * task.tiles <= other.limits.groups else None
+    def heads(self, command: KernelCommand) -> list[Head]:
+        """Return how records of such launches begin, in the schedulers that can run them."""
+        return self._homes.heads(command)
+
+    def bands(self, command: KernelCommand) -> BandHeads | None:
+        """Return how records of the bands of such launches begin in the scheduler of their
+        kernel."""
+        return self._homes.bands(command)
 
     def attend(self) -> None:
         """Let the open epoch be polled, even though it has no tasks yet."""
@@ -332,105 +308,13 @@ class Device(Backend):
         if epoch is not None and not epoch.attended:
             self.sender.attend()
 
-    def heads(self, command: KernelCommand) -> list[Head]:
-        """Return how records of such launches begin, in their own scheduler and in others that can
-        run them. The list is empty if these launches may not go to the scheduler without a new
-        decision."""
-        offer = _offer(command)
-        if offer is None:
-            return []
-        scheduler, body = offer
-        found = body.heads.get(sizes_of(command))
-        if found is None or self._refusal(_key(command), found[2], scheduler) is not None:
-            return []
-        heads = [(scheduler, body.limits.arena_bytes, *found[:2])]
-        for other in self.schedulers.built():
-            task = None if other is scheduler else self._as_guest(command, scheduler, other)
-            if task is not None:
-                heads.append((other, other.limits.arena_bytes, task.head, task.shape))
-        return heads
-
-    def bands(self, command: KernelCommand) -> BandHeads | None:
-        """Return how records of the bands of such launches begin in the scheduler of their kernel.
-        None: the scheduler does not have these bands, or not yet."""
-        try:
-            scheduler, body = self._body(command)
-            task = body.made(command, None, self._store.owns)
-        except Unfit:
-            return None
-        found = task.cuts
-        if not found.bands or self._refusal(_key(command), task.tiles, scheduler) is not None:
-            return None
-        boxes = [band.boxes for band in found.bands]
-        heads = [*zip(boxes, heads_of(task), strict=True)]
-        return BandHeads(scheduler, body.limits.arena_bytes, task.shape, found.unit, heads)
-
-    def _refusal(self, key: Key | None, tiles: int, scheduler: Scheduler) -> str | None:
-        """Say why the next launch of a kernel and sizes should take a lane. None: it should not."""
-        if self.choice is None:
-            return None
-        return self.choice.refusal(self._table.number, key, tiles, scheduler.limits.groups)
-
-    def _task(
-        self, command: Command, offer: tuple[Scheduler, Body] | None
-    ) -> tuple[Scheduler, Task]:
-        """Make the task of a launch. Raises `Unfit`."""
-        command, decision = parts_of(command)
-        if type(command) is not KernelCommand:
-            raise Unfit(f"a {command.name} runs on a lane")
-        scheduler, body = offer or self._body(command)
-        try:
-            task = body.made(command, decision, self._store.owns)
-        except NeedsArena as more:
-            self.schedulers.enlarge(scheduler, more.nbytes)
-            raise
-        if offer is None:
-            self._keep_offer(command, scheduler, body)
-        return scheduler, task
-
-    def _keep_offer(self, command: KernelCommand, scheduler: Scheduler, body: Body) -> None:
-        """Remember the scheduler of a kernel at these sizes for the next launches."""
-        offers = command.kernel.offers
-        if not offers:
-            self._offered.append(command.kernel)
-        elif len(offers) >= MOST_HEADS:  # a program whose sizes never repeat
-            offers.clear()
-        offers[sizes_of(command)] = scheduler, body
-
-    def _body(self, command: KernelCommand) -> tuple[Scheduler, Body]:
-        origin = getattr(command.kernel, "origin", None)
-        if origin is None:
-            raise Unfit(NO_ADDRESS)
-        why = "" if self._come_together() else FEW_COME
-        return self.schedulers.find(origin, prod(command.local_size or (0,)), why)
-
-    def _keep_together(self) -> None:
-        """Bring kernels that are launched in turn into one scheduler. Epochs are cut between
-        kernels of different schedulers. To learn which kernels these are, Python sees the next
-        launch of each kernel for a while."""
-        self._look_again()
-        step = self._cut_count.look(self.sender.cuts, self.sender.epochs_sent)
-        if step is Step.WATCH:
-            self.schedulers.watch()
-            self._forget_offers()
-        elif step is Step.GATHER:
-            self.schedulers.gather()
-
-    def _come_together(self) -> bool:
-        """Tell whether enough launches were in flight at one time to make an epoch worth sending.
-        Until then nothing is built, because launches would wait for the driver's compiler."""
-        if not self._together and (self.choice is None or len(self._table) >= FEW):
-            self._together = True
-            self._table.generation += 1
-        return self._together
-
     def _to_lane(self, launch: Launch, reason: str) -> None:
         """Launch on a lane, behind its upstream. An epoch in its upstream is sent first."""
         number = launch.number
         self._reasons.note(number, reason)
         command = launch.command
         if self.choice is not None and self.choice.on_cpu:
-            key = _key(command)
+            key = key_of(command)
             if key is not None and self.choice.wants_time(key) and _has_origin(command):
                 self._timed[number] = key
         extra = None
@@ -516,23 +400,6 @@ class Device(Backend):
             epoch.is_clocked = self.queues is self._clocked
         sender.send_open(choice is None or choice.trusts)
 
-    def _look_again(self) -> None:
-        """Look for the scheduler of each kernel again after a build. A kernel may be in a newer
-        scheduler now, and one that the core sends to lanes may be in one."""
-        if self._builds == self.schedulers.builds:
-            return
-        self._builds = self.schedulers.builds
-        self._forget_offers()
-        if self.choice is not None:
-            self.choice.look_again(self._builds)
-
-    def _forget_offers(self) -> None:
-        """Let Python find the scheduler of each kernel again, at its next launch."""
-        for native in self._offered:
-            native.offers = {}
-        self._offered.clear()
-        self._table.generation += 1
-
     def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
         """Return the launches of an epoch to lanes, because it is too small to be sent."""
         self._table.leave(epoch.number)
@@ -577,7 +444,7 @@ class Device(Backend):
 
     def poll(self, most: int = 64) -> Ended:
         """Return launches that have ended. Send the epoch that was open for long enough."""
-        self._keep_together()
+        self._homes.keep_together(self.sender.cuts, self.sender.epochs_sent)
         epoch = self.sender.open
         if epoch is not None and epoch.recorder.tasks:
             most_s = OPEN_S if epoch.trusted and not self._table.follows else UNSURE_S
@@ -736,7 +603,7 @@ class Device(Backend):
                 return None
             if task.cuts.bands and choice.on_cpu:
                 return None  # on a CPU bands gain more than lanes do
-            return choice.refusal(self._table.number, _key(command), task.tiles, groups)
+            return choice.refusal(self._table.number, key_of(command), task.tiles, groups)
 
         return Cutter(self.queues[0].context, self.schedulers, self._store, how, refusal)
 
@@ -793,38 +660,15 @@ def _at_once(choice: Choice, number: int, command: Command) -> str | None:
     until, why = choice.left_alone(number, command.name)
     if until:
         return why
-    if type(command) is KernelCommand and command.kernel.launched < HOT and _offer(command) is None:
-        command.kernel.launched += 1
-        reason: str = command.kernel.reason
-        return reason
-    return None
-
-
-def _offer(command: Command) -> tuple[Scheduler, Body] | None:
-    """Return the scheduler that had the kernel before at these sizes, and its body there."""
-    command, _ = parts_of(command)
-    if type(command) is not KernelCommand:
+    if type(command) is not KernelCommand or command.kernel.launched >= HOT:
         return None
-    offers: dict[tuple[object, ...], tuple[Scheduler, Body]] = getattr(command.kernel, "offers", {})
-    return offers.get(sizes_of(command))
-
-
-def _look_away(kernel: OwnKernel, reason: str) -> None:
-    """Keep a kernel on lanes for its next launches without asking, for twice as many each time. To
-    ask takes as long as some launches. A change that concerns all kernels makes them ask again."""
-    kernel.launched = HOT - kernel.stays
-    kernel.stays = min(2 * kernel.stays, LONGEST_REST)
-    kernel.reason = reason
+    if offer_of(command) is not None:
+        return None
+    command.kernel.launched += 1
+    reason: str = command.kernel.reason
+    return reason
 
 
 def _has_origin(command: Command) -> bool:
     """Tell whether a scheduler could have the kernel of a launch."""
     return type(command) is not KernelCommand or command.kernel.origin is not None
-
-
-def _key(command: Command) -> Key | None:
-    """Return a kernel and its sizes, by which launches count as alike. None for other commands."""
-    command, _ = parts_of(command)
-    if type(command) is KernelCommand:
-        return command.name, command.global_size, command.local_size
-    return None

@@ -1,0 +1,216 @@
+"""Homes: which scheduler runs a kernel, and what the records of its launches are there.
+
+Input: launches of kernels, and the schedulers that are built. Output: tasks for their epochs, the
+heads of records for the core, or `Unfit` with the reason for a lane. A kernel keeps its scheduler
+by its sizes (its offers) until one is built. Nothing is built before launches come together, and
+kernels that are launched in turn are brought into one scheduler.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TypeAlias
+
+from .. import core
+from ..devices.driver import OwnKernel
+from ..launch.backend import BandHeads
+from ..launch.commands import KernelCommand
+from ..launch.decision import parts_of
+from ..memory.blocks import Store
+from ..records import Command
+from .builds import Schedulers
+from .built import Scheduler
+from .kernel_sets import CutCount, Step
+from .laying import heads_of
+from .policy import FEW, HOT, LONGEST_REST, Choice, Key
+from .task import MOST_HEADS, NO_ADDRESS, Body, NeedsArena, Task, Unfit, sizes_of
+
+FEW_COME = f"fewer than {FEW} launches were under way at a time so far"
+
+Head: TypeAlias = tuple[Scheduler, int, bytes, bytes | None]
+"""A scheduler, its local memory, the start of a record for some sizes, and the record's shape."""
+
+
+class Homes:
+    """Finds the schedulers of kernels. `choice`: the rule that may prefer lanes."""
+
+    def __init__(
+        self,
+        schedulers: Schedulers,
+        store: Store,
+        choice: Choice | None,
+        table: core.native.Table,
+    ) -> None:
+        self._schedulers = schedulers
+        self._store = store
+        self._choice = choice
+        self._table = table
+        self._offered: list[OwnKernel] = []
+        self._builds = 0
+        self._together = False
+        self._cut_count = CutCount()
+
+    def refusal(self, key: Key | None, tiles: int, scheduler: Scheduler) -> str | None:
+        """Say why the next launch of a kernel and sizes should take a lane. None: it should not."""
+        if self._choice is None:
+            return None
+        return self._choice.refusal(self._table.number, key, tiles, scheduler.limits.groups)
+
+    def task(
+        self, command: Command, offer: tuple[Scheduler, Body] | None
+    ) -> tuple[Scheduler, Task]:
+        """Make the task of a launch. Raises `Unfit`."""
+        command, decision = parts_of(command)
+        if type(command) is not KernelCommand:
+            raise Unfit(f"a {command.name} runs on a lane")
+        scheduler, body = offer or self._body(command)
+        try:
+            task = body.made(command, decision, self._store.owns)
+        except NeedsArena as more:
+            self._schedulers.enlarge(scheduler, more.nbytes)
+            raise
+        if offer is None:
+            self._keep_offer(command, scheduler, body)
+        return scheduler, task
+
+    def ride(self, command: Command, home: Scheduler, other: Scheduler) -> Task | None:
+        """Make the task of a launch for another scheduler, which has the kernel from now on. None:
+        the launch cannot run there."""
+        task = self._guest(command, home, other)
+        if task is not None:
+            plain, _ = parts_of(command)
+            assert type(plain) is KernelCommand
+            self._keep_offer(plain, other, other.bodies[plain.kernel.origin])
+        return task
+
+    def _guest(self, command: Command, home: Scheduler, other: Scheduler) -> Task | None:
+        """Make the task of a launch for another scheduler, so that the open epoch need not be cut.
+        Return None if the launch cannot run there. A task that fills the device has to keep the
+        tiles of its own scheduler: on an H200 such a task took twice as long in groups of 64 as in
+        groups of 256."""
+        command, decision = parts_of(command)
+        assert type(command) is KernelCommand
+        origin = command.kernel.origin
+        if decision is not None and decision.count is not None:
+            return None
+        if not self._schedulers.may_ride(origin, home, other):
+            return None
+        try:
+            task = other.bodies[origin].made(command, decision, self._store.owns)
+        except Unfit:  # the other scheduler has less local memory
+            return None
+        is_alike = other.limits.group == home.limits.group
+        return task if is_alike or 2 * task.tiles <= other.limits.groups else None
+
+    def _keep_offer(self, command: KernelCommand, scheduler: Scheduler, body: Body) -> None:
+        """Remember the scheduler of a kernel at these sizes for the next launches."""
+        offers = command.kernel.offers
+        if not offers:
+            self._offered.append(command.kernel)
+        elif len(offers) >= MOST_HEADS:  # a program whose sizes never repeat
+            offers.clear()
+        offers[sizes_of(command)] = scheduler, body
+
+    def _body(self, command: KernelCommand) -> tuple[Scheduler, Body]:
+        origin = getattr(command.kernel, "origin", None)
+        if origin is None:
+            raise Unfit(NO_ADDRESS)
+        why = "" if self.come_together() else FEW_COME
+        return self._schedulers.find(origin, prod(command.local_size or (0,)), why)
+
+    def heads(self, command: KernelCommand) -> list[Head]:
+        """Return how records of such launches begin, in their own scheduler and in others that can
+        run them. The list is empty if these launches may not go to the scheduler without a new
+        decision."""
+        offer = offer_of(command)
+        if offer is None:
+            return []
+        scheduler, body = offer
+        found = body.heads.get(sizes_of(command))
+        if found is None or self.refusal(key_of(command), found[2], scheduler) is not None:
+            return []
+        heads = [(scheduler, body.limits.arena_bytes, *found[:2])]
+        for other in self._schedulers.built():
+            task = None if other is scheduler else self._guest(command, scheduler, other)
+            if task is not None:
+                heads.append((other, other.limits.arena_bytes, task.head, task.shape))
+        return heads
+
+    def bands(self, command: KernelCommand) -> BandHeads | None:
+        """Return how records of the bands of such launches begin in the scheduler of their kernel.
+        None: the scheduler does not have these bands, or not yet."""
+        try:
+            scheduler, body = self._body(command)
+            task = body.made(command, None, self._store.owns)
+        except Unfit:
+            return None
+        found = task.cuts
+        if not found.bands or self.refusal(key_of(command), task.tiles, scheduler) is not None:
+            return None
+        boxes = [band.boxes for band in found.bands]
+        heads = [*zip(boxes, heads_of(task), strict=True)]
+        return BandHeads(scheduler, body.limits.arena_bytes, task.shape, found.unit, heads)
+
+    # ---- which schedulers there are ------------------------------------------------------------
+
+    def keep_together(self, cuts: int, epochs: int) -> None:
+        """Bring kernels that are launched in turn into one scheduler, after so many `cuts` of so
+        many epochs. Epochs are cut between kernels of different schedulers. To learn which kernels
+        these are, Python sees the next launch of each kernel for a while."""
+        self.look_again()
+        step = self._cut_count.look(cuts, epochs)
+        if step is Step.WATCH:
+            self._schedulers.watch()
+            self._forget_offers()
+        elif step is Step.GATHER:
+            self._schedulers.gather()
+
+    def come_together(self) -> bool:
+        """Tell whether enough launches were in flight at one time to make an epoch worth sending.
+        Until then nothing is built, because launches would wait for the driver's compiler."""
+        if not self._together and (self._choice is None or len(self._table) >= FEW):
+            self._together = True
+            self._table.generation += 1
+        return self._together
+
+    def look_again(self) -> None:
+        """Look for the scheduler of each kernel again after a build. A kernel may be in a newer
+        scheduler now, and one that the core sends to lanes may be in one."""
+        if self._builds == self._schedulers.builds:
+            return
+        self._builds = self._schedulers.builds
+        self._forget_offers()
+        if self._choice is not None:
+            self._choice.look_again(self._builds)
+
+    def _forget_offers(self) -> None:
+        """Let Python find the scheduler of each kernel again, at its next launch."""
+        for native in self._offered:
+            native.offers = {}
+        self._offered.clear()
+        self._table.generation += 1
+
+
+def offer_of(command: Command) -> tuple[Scheduler, Body] | None:
+    """Return the scheduler that had the kernel before at these sizes, and its body there."""
+    command, _ = parts_of(command)
+    if type(command) is not KernelCommand:
+        return None
+    offers: dict[tuple[object, ...], tuple[Scheduler, Body]] = getattr(command.kernel, "offers", {})
+    return offers.get(sizes_of(command))
+
+
+def look_away(kernel: OwnKernel, reason: str) -> None:
+    """Keep a kernel on lanes for its next launches without asking, for twice as many each time. To
+    ask takes as long as some launches. A change that concerns all kernels makes them ask again."""
+    kernel.launched = HOT - kernel.stays
+    kernel.stays = min(2 * kernel.stays, LONGEST_REST)
+    kernel.reason = reason
+
+
+def key_of(command: Command) -> Key | None:
+    """Return a kernel and its sizes, by which launches count as alike. None for other commands."""
+    command, _ = parts_of(command)
+    if type(command) is KernelCommand:
+        return command.name, command.global_size, command.local_size
+    return None
