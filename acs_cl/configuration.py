@@ -1,19 +1,23 @@
 """The plan of a runtime: which backend, how many lanes, which memory, and why.
 
-Input: a device and options. Output: a `Plan`. 'auto' takes the cached probe of the device (`acs-cl
-doctor` measures and caches it), or a static guess for its driver. A measurement would slow down the
-start of a program.
+Input: a device and options. Output: a `Plan`, and the backend of that name. 'auto' takes the cached
+probe of the device (`acs-cl doctor` measures and caches it), or a static guess for its driver. A
+measurement would slow down the start of a program.
 """
 
 from __future__ import annotations
 
 import pyopencl as cl
 
+from .backends.queues import HOST, HostQueues
 from .devices import probe
 from .errors import UsageError
-from .factory import NAMES
+from .launch.backend import Backend
 from .options import placing
 from .records import Options, Placing, Plan
+
+NAMES = (*HOST, "device", "emulated")
+"""Names of backends."""
 
 ORDERED = ("c11", "ptx")
 """Memory models by which groups of one launch see each other's writes."""
@@ -73,3 +77,23 @@ def _mixes(issue: str, known: probe.Probe, memory: str) -> bool:
     """Tell whether 'auto' has a scheduler beside its lanes: groups are ordered, and addresses last.
     `ready_first` is an order in which launches go to queues, which epochs do not use."""
     return known.memory_model in ORDERED and memory == "svm" and issue == "eager"
+
+
+def create(
+    name: str,
+    context: cl.Context,
+    device: cl.Device,
+    lanes: int,
+    placing: Placing,
+    profiling: bool,
+) -> Backend:
+    """Make the host backend called `name` on one device."""
+    return HostQueues(name, context, device, lanes, profiling, placing)
+
+
+def create_emulated(context: cl.Context, device: cl.Device, options: object) -> Backend:
+    """Make the backend 'emulated'. Nothing else loads the emulator."""
+    from .backends.emulate import emulate
+    from .backends.emulated import Emulated
+
+    return Emulated(context, device, emulate(options))

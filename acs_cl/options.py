@@ -23,12 +23,12 @@ from .access.cuts import asked as bands_asked
 from .access.signature import DEPENDENCIES
 from .check.modes import modes, together
 from .errors import UsageError
-from .factory import Settings
 from .host.environment import misspelt, variable
 from .launch import spawning as spawns
 from .records import LANE_AFTER, LANE_NEW, Options, Placing
 from .scheduler.children import Room
 from .scheduler.orders import ORDERS
+from .scheduler.sender import Settings
 
 ISSUE = ("eager", "ready_first")
 MEMORY = ("svm", "buffers")
@@ -36,70 +36,45 @@ PREFETCH = ("auto", "on", "off")
 BACKLOG = 8192
 
 
-def options(
-    backend: str,
-    issue: str,
-    window: int | None,
-    lanes: int | None,
-    backlog: int,
-    memory: str | None,
-    trace: bool,
-    check: Any = None,
-    order: str = "first_in",
-    watchdog_s: float | None = None,
-    predict: bool = True,
-    bands: object = "off",
-    prefetch: str = "off",
-    dependencies: str = "exact",
-) -> Options:
-    """Check the arguments and apply the environment."""
-    bands_asked(bands)
+def options(given: Options, check: Any) -> Options:
+    """Check what the program gave, and apply the environment."""
+    bands_asked(given.bands)
     for said in misspelt():
         warn(said, stacklevel=3)
-    _known("prefetch", prefetch, PREFETCH)
-    _known("dependencies", dependencies, DEPENDENCIES)
-    asked, backend = backend, variable("ACS_CL_BACKEND") or backend
+    _known("prefetch", given.prefetch, PREFETCH)
+    _known("dependencies", given.dependencies, DEPENDENCIES)
     checks = modes(check)
     from_outside = variable("ACS_CL_CHECK")
     if from_outside:
         checks = together(checks, modes(from_outside, "ACS_CL_CHECK="))
-    trace_file = variable("ACS_CL_TRACE") or None
-    _known("issue policy", issue, ISSUE)
-    if memory is not None:
-        _known("memory", memory, MEMORY)
-    for name, value, least in (("window", window, 1), ("lanes", lanes, 1), ("backlog", backlog, 2)):
+    _known("issue policy", given.issue, ISSUE)
+    if given.memory is not None:
+        _known("memory", given.memory, MEMORY)
+    for name, least in (("window", 1), ("lanes", 1), ("backlog", 2)):
+        value = getattr(given, name)
         if value is not None and (not isinstance(value, int) or value < least):
             raise UsageError(f"{name}={value!r}: expected an integer of at least {least}")
-    _known("order", order, ORDERS)
-    if predict not in (False, True):
-        raise UsageError(f"predict={predict!r}: expected True or False")
-    if trace not in (False, True):
-        raise UsageError(f"trace={trace!r}: expected True or False; ACS_CL_TRACE names a file")
-    said = f"watchdog_s={watchdog_s!r}"
+    _known("order", given.order, ORDERS)
+    for name, more in (("predict", ""), ("trace", "; ACS_CL_TRACE names a file")):
+        if (value := getattr(given, name)) not in (False, True):
+            raise UsageError(f"{name}={value!r}: expected True or False{more}")
+    watchdog_s, said = given.watchdog_s, f"watchdog_s={given.watchdog_s!r}"
     if from_outside := variable("ACS_CL_WATCHDOG"):
         said, watchdog_s = f"ACS_CL_WATCHDOG={from_outside!r}", _seconds(from_outside)
     if watchdog_s is not None and not (is_number(watchdog_s) and 0 < watchdog_s < 1e6):
         raise UsageError(f"{said}: expected seconds above 0")
-    return Options(
-        backend,
-        issue,
-        window,
-        lanes,
-        backlog,
-        memory,
-        bool(trace) or trace_file is not None,
-        trace_file,
-        asked if asked != backend else None,
-        checks,
-        variable("ACS_CL_NO_PLANS") in ("", "0"),
-        variable("ACS_CL_VERIFY") or None,
-        order,
-        watchdog_s,
-        bool(predict),
-        variable("ACS_CL_TUNE") or None,
-        prefetch,
-        dependencies,
-        bands,
+    backend, trace_file = variable("ACS_CL_BACKEND") or given.backend, variable("ACS_CL_TRACE")
+    return given._replace(
+        backend=backend,
+        overruled=given.backend if given.backend != backend else None,
+        trace=bool(given.trace) or bool(trace_file),
+        trace_file=trace_file or None,
+        check=checks,
+        plans=variable("ACS_CL_NO_PLANS") in ("", "0"),
+        proofs_file=variable("ACS_CL_VERIFY") or None,
+        watchdog_s=watchdog_s,
+        predict=bool(given.predict),
+        tune_file=variable("ACS_CL_TUNE") or None,
     )
 
 

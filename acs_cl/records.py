@@ -206,8 +206,8 @@ class Options(NamedTuple):
     backlog: int
     memory: str | None
     trace: bool
-    trace_file: str | None
-    overruled: str | None
+    trace_file: str | None = None
+    overruled: str | None = None
     """The program's own choice, if `ACS_CL_BACKEND` overrules it."""
     check: Modes = Modes()
     plans: bool = True

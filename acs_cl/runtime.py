@@ -25,9 +25,9 @@ import pyopencl as cl
 
 # modules that a program may never need (recording, tracing, explaining) are imported later, because
 # imports here make every start slower
-from . import at_exit, core, factory, plans, transfers, waiting
+from . import at_exit, core, plans, transfers, waiting
 from .calls import Calls
-from .configuration import plan
+from .configuration import create, create_emulated, plan
 from .devices import Spec, kind
 from .devices.build import build, driver_options, macro_options, words_of
 from .devices.contexts import context_for
@@ -48,6 +48,7 @@ from .observe import stats
 from .options import BACKLOG, options, prefetches, scheduler_settings, spawning
 from .program import Program, adopted_kernel, source_text
 from .records import HostArray, Options, Plan, Report
+from .scheduler.backend import Device
 from .scheduler.policy import Choice
 
 plans.use(Handle, CutHandle)
@@ -133,14 +134,16 @@ class Runtime:
         placement: str = "min_finish",
         spread: bool | None = None,
     ) -> None:
-        asked = options(
-            backend, issue, window, lanes, backlog, memory, trace, check, order, watchdog_s,
-            predict, bands, prefetch, dependencies,
+        given = Options(
+            backend, issue, window, lanes, backlog, memory, trace, order=order,
+            watchdog_s=watchdog_s, predict=predict, bands=bands, prefetch=prefetch,
+            dependencies=dependencies,
         )  # fmt: skip
+        asked = options(given, check)
         children = spawning(spawn)
         if devices is not None:
-            given = {"device": device, "context": context, "emulate": emulate}
-            self._open_several(devices, placement, spread, asked, (lane_after, lane_new), given)
+            alone = {"device": device, "context": context, "emulate": emulate}
+            self._open_several(devices, placement, spread, asked, (lane_after, lane_new), alone)
             return
         for name, is_asked in (("placement", placement != "min_finish"), ("spread", spread)):
             if is_asked:
@@ -151,11 +154,11 @@ class Runtime:
         table = core.native.Table()
         uploads = prefetches(prefetch, kind(used_device) == "CPU")
         queues = partial(
-            factory.create, planned.host, used_context, used_device, planned.lanes,
+            create, planned.host, used_context, used_device, planned.lanes,
             planned.placing._replace(uploads=uploads),
         )  # fmt: skip
         if planned.backend == "emulated":
-            runs: Backend = factory.create_emulated(used_context, used_device, emulate)
+            runs: Backend = create_emulated(used_context, used_device, emulate)
         else:
             mixed_on_cpu = planned.scheduler == "mix" and kind(used_device) == "CPU"
             runs = queues(asked.trace or profiling or mixed_on_cpu)
@@ -167,7 +170,7 @@ class Runtime:
             choice = None
             if planned.scheduler == "mix":
                 choice = Choice(kind(used_device) == "CPU", used_device.max_compute_units)
-            runs = factory.Device(
+            runs = Device(
                 used_context, used_device, runs, store, planned.tier, settings, choice, table
             )
         parts = Parts(

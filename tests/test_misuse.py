@@ -15,8 +15,8 @@ import pytest
 from conftest import Environment
 
 import acs_cl as acs
+from acs_cl.configuration import NAMES
 from acs_cl.errors import BuildError, OutOfMemory
-from acs_cl.factory import NAMES
 
 SOURCE = """
 kernel void add(global const int *x, global int *y, int n)

@@ -20,7 +20,7 @@ TOP = {
     **dict.fromkeys(BASE, "base"),
     **dict.fromkeys(("kernel", "program", "conditions", "plans", "transfers", "banded"), "kernel"),
     **dict.fromkeys(("waiting", "at_exit"), "waiting"),
-    **dict.fromkeys(("options", "configuration", "factory"), "options"),
+    **dict.fromkeys(("options", "configuration"), "options"),
     **dict.fromkeys(("runtime", "calls"), "runtime"),
     "dask": "dask",
     "__main__": "tools",

@@ -16,9 +16,10 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import core, testing
+from acs_cl.backends.queues import HOST
+from acs_cl.configuration import create
 from acs_cl.devices.driver import STATUS, OwnKernel, Place
 from acs_cl.emu.reference.lanes import DEFAULT, Lanes, Queue
-from acs_cl.factory import HOST, create
 from acs_cl.launch.commands import KernelCommand, TransferCommand
 from acs_cl.records import LANE_AFTER, LANE_NEW, Access, Launch, Placing
 

@@ -27,7 +27,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from ..access.arguments import describe
@@ -135,12 +134,7 @@ class Graph:
             self.__exit__(type(error), error, error.__traceback__)
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self.engine.recorders.pop(self._thread, None) is not None:
             self.engine.table.recording(-1)
         self._own.clear()
