@@ -93,7 +93,7 @@ def create(
 
 def create_emulated(context: cl.Context, device: cl.Device, options: object) -> Backend:
     """Make the backend 'emulated'. Nothing else loads the emulator."""
-    from .backends.emulate import emulate
-    from .backends.emulated import Emulated
+    from .emu.emulate import emulate
+    from .emu.emulated import Emulated
 
     return Emulated(context, device, emulate(options))

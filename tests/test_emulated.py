@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import acs_cl as acs
-from acs_cl.backends import emulated
-from acs_cl.emu import windows
+from acs_cl.emu import emulated, windows
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.live import Live
 from acs_cl.emu.machines import MACHINES

@@ -35,7 +35,7 @@ ROOMS = {
     "memory": "base devices",
     "access": "base host devices opencl_c memory",
     "launch": "base host devices memory access",
-    "backends": "base devices launch emu",
+    "backends": "base devices launch",
     "scheduler": "base host devices opencl_c memory access launch backends",
     "waiting": "base host devices access launch",
     "kernel": "base host devices opencl_c memory access launch scheduler",
@@ -43,7 +43,7 @@ ROOMS = {
     "graph": "base host devices opencl_c memory access launch scheduler waiting kernel observe",
     "check": "base host devices opencl_c memory access launch scheduler waiting",
     "several": "base host devices memory access launch backends",
-    "options": "base host devices access launch backends scheduler check",
+    "options": "base host devices access launch backends scheduler check emu",
     "runtime": "base host devices memory launch scheduler waiting kernel observe graph check"
     " options several",
     "queue": "base host devices access launch waiting kernel runtime",
@@ -57,7 +57,7 @@ ROOMS = {
 # The emulator runs on the library's records and models; benchmarks look at what they measure.
 FOLDERS_MAY_IMPORT = {
     "kernels_cl": "",
-    "emu": "base host launch scheduler",
+    "emu": "base host devices launch backends scheduler",
     "benchmarks": "base host devices opencl_c access launch observe scheduler several dask"
     " kernels_cl emu",
 }

@@ -1,2 +1,1 @@
-"""Backends on the host: the driver's queues, and an emulated device. `launch.backend` is their
-contract."""
+"""Backends on the host: the queues of the driver. `launch.backend` is their contract."""

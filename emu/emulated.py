@@ -24,17 +24,17 @@ from typing import Any, NamedTuple
 
 import pyopencl as cl
 
-from .. import core
-from ..devices.driver import STATUS, status
-from ..emu.live import Live
-from ..emu.machines import MACHINES
-from ..emu.spec import Machine
-from ..emu.trace import KERNEL, Entry
-from ..errors import DeviceError
-from ..launch.backend import Backend, End, Ended
-from ..records import Launch, Report
-from .emulate import GROUP, Emulate
-from .queues import open_queues
+from acs_cl import core
+from acs_cl.backends.queues import open_queues
+from acs_cl.devices.driver import STATUS, status
+from acs_cl.emu.emulate import GROUP, Emulate
+from acs_cl.emu.live import Live
+from acs_cl.emu.machines import MACHINES
+from acs_cl.emu.spec import Machine
+from acs_cl.emu.trace import KERNEL, Entry
+from acs_cl.errors import DeviceError
+from acs_cl.launch.backend import Backend, End, Ended
+from acs_cl.records import Launch, Report
 
 GUESS_NS = 5_000
 """Time of a group of a kernel about which nothing is said, of the order of the paper's."""

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..emu.machines import machine
-from ..emu.trace import KERNEL
-from ..errors import UsageError
+from acs_cl.emu.machines import machine
+from acs_cl.emu.trace import KERNEL
+from acs_cl.errors import UsageError
 
 GROUP = 64
 """Work-items of a group if the driver would choose."""
@@ -61,7 +61,7 @@ def emulate(options: object) -> Emulate:
 
 def _measured(path: str | Path) -> dict[tuple[str, int, int], int]:
     """Return median times of launches in a timeline that `rt.trace.save` wrote."""
-    from ..emu.convert import from_timeline
+    from acs_cl.emu.convert import from_timeline
 
     trace, _ = from_timeline(path, GROUP)
     times: dict[tuple[str, int, int], list[int]] = {}
