@@ -326,6 +326,25 @@ def test_a_launch_that_outlives_many_is_waited_for(kind: type[Hazards], gap: int
     assert not model.launch([x, y], [])
 
 
+@pytest.mark.parametrize("live", [20, 70, 300, REMEMBERED, REMEMBERED + 300])
+def test_many_live_launches_have_the_edges_of_the_model(live: int) -> None:
+    rng = random.Random(live)
+    spans = [plain(base, 0, 64) for base in range(1, 3 * live)]
+    model, own = Hazards(), core.native.Hazards()
+    in_flight: list[int] = []
+    for number in range(1, 3 * live):
+        some = rng.sample(spans, 6)
+        found = own.enter(number, some[:3], some[3:])
+        assert found == model.enter(number, some[:3], some[3:]), f"launch {number}"
+        in_flight.append(number)
+        if len(in_flight) > live:
+            ended = in_flight.pop(rng.randrange(8))
+            own.retire(ended)
+            model.retire(ended)
+    assert own.edges == model.edges
+    assert own.pruned == model.pruned
+
+
 @on_both
 def test_two_reads_are_never_ordered(kind: type[Hazards]) -> None:
     hazards = kind()
