@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .. import core
-from ..records import Span
+from ..records import Span, interval
 
 MOST_ROWS = core.native.MOST_ROWS
 """A span with more rows than this counts as all bytes from its first to its last one."""
@@ -34,6 +34,11 @@ class Piece(NamedTuple):
     def nbytes(self) -> int:
         """The number of bytes."""
         return self.end - self.start
+
+    @property
+    def span(self) -> Span:
+        """Its bytes."""
+        return interval(self.base, self.start, self.nbytes)
 
 
 class Parcel(NamedTuple):

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from time import perf_counter, perf_counter_ns
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
@@ -27,12 +26,10 @@ from ..memory.array import HostArray
 from ..records import EVERYTHING, Access, Launch, Span, interval
 from .coherence import Parcel, Piece
 from .copier import TOGETHER, Copier, Move
+from .holding import Holding
 from .known import Wanted
 from .memory import real_base
 from .staging import CHUNK, Staging
-
-if TYPE_CHECKING:
-    from .engine import SeveralEngine
 
 PREFETCH = 64 << 10
 """A copy takes along the bytes between two pieces, up to this many, if its target lacks them."""
@@ -67,7 +64,7 @@ class Crossing(TransferCommand):
 class Copies:
     """Makes the copies of an engine. Its methods are called under the engine's lock."""
 
-    def __init__(self, engine: SeveralEngine) -> None:
+    def __init__(self, engine: Holding) -> None:
         self._engine = engine
         team, many = engine.team, len(engine.team.devices)
         self._staging = Staging(self._pinned)

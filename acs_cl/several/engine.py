@@ -16,34 +16,30 @@ from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from functools import partial
 from time import perf_counter, perf_counter_ns
-from typing import NamedTuple
 
 import pyopencl as cl
 
 from .. import core
 from ..devices.driver import Place
-from ..errors import OutOfMemory, UsageError
+from ..errors import OutOfMemory
 from ..handle import Handle
-from ..launch import bases
 from ..launch.books import Parts
 from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.engine import Calls, Engine
 from ..launch.gates import open_events
 from ..launch.joint import SeveralHandle
-from ..launch.observers import AccessOf, Checker, Unplaced
+from ..launch.observers import AccessOf, Unplaced
 from ..memory.array import Array
-from ..memory.blocks import Base, Block
-from ..records import EVERYTHING, Access, Command, Span, interval
+from ..records import EVERYTHING, Access, Command, interval
 from . import binding, placement
-from .backend import Several
 from .coherence import Piece
 from .copies import Copies
 from .dividing import Dividing
+from .holding import Holding, Team
 from .known import Assigned, Known, KnownLaunches, bases_of
-from .memory import AnyPart, Blocks, Everywhere, real_base
-from .model import Model, key_of, needed
+from .memory import AnyPart
+from .model import key_of, needed
 from .placed import LEARNS, Chosen, Placed, Recorded, Step, runs
-from .placement import Links
 from .placing import AT_HOME, Placing, part_text
 from .spreading import LEAST_US
 from .times import Key, Times
@@ -54,18 +50,6 @@ MOST_PIECES = 64
 
 LOOKED_AT = 1024
 """The core makes this many short launches before one of them is measured again."""
-
-
-class Team(NamedTuple):
-    """Holds the devices of a runtime, and how launches are placed on them."""
-
-    contexts: Sequence[cl.Context]
-    devices: Sequence[cl.Device]
-    backend: Several
-    store: Everywhere
-    links: Links
-    placement: str
-    spread: bool | None
 
 
 class ReadHandle(SeveralHandle):
@@ -85,24 +69,16 @@ class ReadHandle(SeveralHandle):
         return self._value() if callable(self._value) else self._value
 
 
-class SeveralEngine(Engine):
+class SeveralEngine(Holding):
     """Makes launches on several devices."""
 
-    is_several = True
-    backend: Several
-    store: Everywhere
-
     def __init__(self, parts: Parts, calls: Calls, team: Team) -> None:
-        super().__init__(parts, calls)
-        self.team = team
-        self.model = Model(len(team.devices))
+        super().__init__(parts, calls, team)
         self.twins = Twins(team.contexts, team.devices)
         self.copies = Copies(self)
         many = len(team.devices)
         self.placed_on = [0] * many
         """The number of launches of the program on each device."""
-        self.blocks: dict[int, Blocks] = {}
-        """The memory of each base."""
         self.known = KnownLaunches()
         self.times = Times(many)
         self._wants_times = team.placement == "min_finish" or team.spread is None
@@ -122,20 +98,11 @@ class SeveralEngine(Engine):
         """A graph is placed for good after this many replays, at least and at most."""
         self.stepped: Callable[[Step], None] | None = None
         """Receives each launch of a replay. For tests."""
-        self.store.freed = self._freed
+        self.forgets += [self.known.forget, self.dividing.forget, self.copies.forget]
         self.backend.timed, self.backend.asked = self.times.took, self.times.asked
         self.backend.staying = self._staying
-        self._on_host: list[int] = []
-        """Host tasks that may not have ended."""
         self._has_core = False
         """Whether the core makes short launches on the first device."""
-        self._left: set[int] = set()
-        """The bases whose launches the core leaves to this engine."""
-
-    def check(self, checker: Checker) -> None:
-        """Have launches checked. The first device then always has all memory."""
-        self.checker = checker
-        self.store.is_all_at_home = True
 
     def open(self) -> None:
         """Take calls from now on. The core makes short launches by itself if all their data is only
@@ -153,19 +120,6 @@ class SeveralEngine(Engine):
             return 0
         self.times.due(key, 0)
         return LOOKED_AT
-
-    def leave(self, base: int) -> None:
-        """Stop the core from making launches on a base, before another device gets its bytes."""
-        if base not in self._left:
-            self._left.add(base)
-            self.hazards.leave(base)
-
-    def _take_up(self, base: int) -> None:
-        """Let the core make launches that touch a base, if only the first device has it."""
-        blocks = self.blocks[base]
-        if blocks.address and self.model.coherence.settle(base, blocks.size):
-            self._left.discard(base)
-            self.hazards.take_up(base)
 
     # ---- a launch --------------------------------------------------------------------------------
 
@@ -253,7 +207,7 @@ class SeveralEngine(Engine):
         if self.checker is not None:  # also bring the bytes beside the declared ones
             whole = [interval(one, 0, self.blocks[one].size) for one in bases & self.blocks.keys()]
             spans = *spans, *whole
-        bound, real = self._bound(command, device), self._real(access, device)
+        bound, real = self._bound(command, device), self.real(access, device)
         return Assigned(device, access, key_of(command), spans, bases, bound, real)
 
     def _launch_on(
@@ -282,11 +236,15 @@ class SeveralEngine(Engine):
             number = self.enter(one.command, one.real, gates, started_ns=began_ns).number
             numbers.append(number)
             if one.command.on_host:
-                self._on_host.append(number)
+                self.on_host.append(number)
             self._launched(one, number)
             if self.checker is not None:  # checks look at the first device
                 self.copies.bring([(one.access.writes, 0)])
         return numbers
+
+    def _place_on(self, device: int, part: AnyPart) -> Place:
+        self.have_part(part.blocks, device)
+        return self.store.place_on(part, device)
 
     def _bound(self, command: Command, device: int) -> Command:
         """Return the command for a device."""
@@ -303,7 +261,7 @@ class SeveralEngine(Engine):
         """Bind a command to the first device, and take what it touches there."""
         with self.lock:
             self.copies.bring([(needed(command, access), 0)])
-            self._written(access.writes, 0)
+            self.written(access.writes, 0)
         return self.at_home(command)
 
     # ---- recorded graphs -------------------------------------------------------------------------
@@ -349,7 +307,7 @@ class SeveralEngine(Engine):
             one.device or one.took_us >= placement.STAYS_US for one in run
         ):
             return [one.turn for one in run]
-        return [Placed(run, self.team.links, self._bound, self._real, self._replay)]
+        return [Placed(run, self.team.links, self._bound, self.real, self._replay)]
 
     def _replay(self, run: Placed) -> list[int] | None:
         """Launch a run of a graph."""
@@ -384,8 +342,8 @@ class SeveralEngine(Engine):
                 raise
             for piece in run.left:
                 model.coherence.put(piece)
-            for base in run.home & self._left if self.table.usable else ():
-                self._take_up(base)
+            for base in run.home & self.left if self.table.usable else ():
+                self.take_up(base)
             self.parts += run.parts
             self.replayed += len(run)
         return numbers
@@ -393,15 +351,7 @@ class SeveralEngine(Engine):
     def _broke_off(self, run: Placed, made: int) -> None:
         """Note what a run has written before one of its launches was refused."""
         for step in run.steps[:made]:
-            self._written(step.chosen.access.writes, step.chosen.device)
-
-    def may_be_poisoned(self) -> bool:
-        """Tell whether bytes are poisoned, or may become so by a launch that has not run yet. A
-        launch that reads poison does not run at all, but its parts could not know that."""
-        if self.failures.poison:
-            return True
-        self._on_host = [number for number in self._on_host if number in self.table]
-        return bool(self._on_host) or any(number in self.table for number in self.gates)
+            self.written(step.chosen.access.writes, step.chosen.device)
 
     def _pieces_of_read(self, command: TransferCommand, access: Access) -> list[Piece]:
         """Return the pieces of a read with their devices, if no device has all of it."""
@@ -431,7 +381,7 @@ class SeveralEngine(Engine):
                 if self.store.stores[0].is_svm
                 else Place(place.memory, place.offset + at, piece.nbytes),
             )
-            reads = Access((_span_of(piece),), ())
+            reads = Access((piece.span,), ())
             launches.append(self._assigned(part, reads, device))
         numbers = tuple(self._launch_on(launches, [AT_HOME] * len(launches), wait_for))
         return ReadHandle(self, numbers, command.name, access, result)
@@ -445,105 +395,16 @@ class SeveralEngine(Engine):
     def _launched(self, one: Assigned, number: int) -> None:
         """Note what a launch changes in the coherence and on the model's clock."""
         device = one.device
-        self._written(one.access.writes, device)
-        if not device and self._left and self.table.usable:
-            for base in one.bases & self._left:
-                self._take_up(base)
+        self.written(one.access.writes, device)
+        if not device and self.left and self.table.usable:
+            for base in one.bases & self.left:
+                self.take_up(base)
         self.placed_on[device] += 1
         now_us, free_us = perf_counter() * 1e6, self.model.free_us[device]
         if self.backend.backends[device].in_flight <= 1:
             free_us = now_us
         took_us = self.times.of(one.key)[device] or 0.0
         self.model.runs(one.access.writes, device, max(free_us, now_us), took_us, number)
-
-    def _written(self, spans: Sequence[Span], device: int) -> None:
-        """Note that only this device has these bytes from now on."""
-        for span in spans:
-            if span.base == EVERYTHING:
-                for number in list(self.blocks):
-                    self._written(list(map(_span_of, self.model.coherence.all_of(number))), device)
-            elif span.base > 0:
-                if device:
-                    self.leave(span.base)
-                self.model.coherence.written(span, device)
-
-    # ---- memory ----------------------------------------------------------------------------------
-
-    def new_base(self, nbytes: int) -> Base:
-        """Allocate memory that no device has yet."""
-        base = super().new_base(nbytes)
-        assert isinstance(base.block, Blocks)
-        base.block.number = base.number
-        self.blocks[base.number] = base.block
-        self.leave(base.number)
-        if self.checker is not None:  # checks give it contents
-            self.model.coherence.written(interval(base.number, 0, base.block.size), 0)
-        return base
-
-    def is_used(self, base: int) -> bool:
-        """Tell whether launches in flight use a base on any device."""
-        devices = range(len(self.placed_on))
-        return any(self.hazards.users(real_base(base, device)) for device in devices)
-
-    def raise_for_bytes(self, spans: Sequence[Span], what: str) -> None:
-        """Do nothing here: only the launch that reads knows which device has the bytes."""
-
-    def tell_address(self, array: Array) -> None:
-        """Refuse, because an array on several devices has several addresses."""
-        raise UsageError(
-            "data: with several devices an array has no one place; get() it, or use one device"
-        )
-
-    def _freed(self, blocks: Blocks, device: int) -> tuple[int, ...]:
-        """Forget a part of a block that was freed. Return the launches that may still use it."""
-        self.blocks.pop(blocks.number, None)
-        self.known.forget(blocks.number)
-        self.dividing.forget(blocks.number)
-        self.copies.forget(blocks.number)
-        self._left.discard(blocks.number)
-        self.model.coherence.forget(blocks.number)
-        self.model.ready_us.pop((blocks.number, device), None)
-        self.model.pulled.pop(blocks.number, None)
-        real = real_base(blocks.number, device)
-        users = self.hazards.users(real)
-        self.hazards.forget(real)
-        self.failures.poison.forget(real)
-        self.note_poison()
-        return users
-
-    def _place_on(self, device: int, part: AnyPart) -> Place:
-        self.have_part(part.blocks, device)
-        return self.store.place_on(part, device)
-
-    def have_part(self, blocks: Blocks, device: int) -> Block:
-        """Return the block of an array on a device; make it if there is none yet."""
-        if (known := blocks.parts[device]) is not None:
-            return known
-        block, is_new = self.store.part(blocks, device, self.hazards.is_live)
-        if block is None:
-            bases.take_back(self)
-            self.store.release_unused()
-            block, is_new = self.store.part(blocks, device, self.hazards.is_live)
-        if block is None:
-            store = self.store.stores[device]
-            raise OutOfMemory(
-                f"no {blocks.size:,} bytes left on device {device} "
-                f"({self.team.devices[device].name.strip()}; {store.reserved_bytes:,} reserved, "
-                f"{store.in_use_bytes:,} in arrays)"
-            )
-        if is_new and block.users:
-            self.hazards.inherit(real_base(blocks.number, device), block.users)
-        return block
-
-    def _real(self, access: Access, device: int) -> Access:
-        """Return the access with the base numbers of a device."""
-        if not device:
-            return access
-
-        def there(spans: tuple[Span, ...]) -> tuple[Span, ...]:
-            return tuple(one._replace(base=real_base(one.base, device)) for one in spans)
-
-        return Access(there(access.reads), there(access.writes), there(access.overwrites))
 
     def have(self, array: Array, device: int, alone: bool = False) -> None:
         """Copy to a device what it lacks of an array. `alone`: no other device keeps the array."""
@@ -552,16 +413,7 @@ class SeveralEngine(Engine):
             self.make_room()
             self.copies.bring([(spans, device)])
             if alone:
-                self._written(spans, device)
-
-    def all_spans(self) -> list[Span]:
-        """Return all bytes that were written."""
-        coherence = self.model.coherence
-        return [_span_of(piece) for base in self.blocks for piece in coherence.all_of(base)]
-
-    def now_ns(self) -> int:
-        """Return the time if calls are traced, else 0."""
-        return perf_counter_ns() if self.tracer is not None else 0
+                self.written(spans, device)
 
     # ---- asking ----------------------------------------------------------------------------------
 
@@ -590,7 +442,3 @@ class SeveralEngine(Engine):
         names = Counter(device.name.strip() for device in self.team.devices)
         text = ", ".join(f"{many} x {name}" for name, many in names.items())
         return f"<acs_cl.Runtime {self.plan.backend} on {text}>"
-
-
-def _span_of(piece: Piece) -> Span:
-    return interval(piece.base, piece.start, piece.nbytes)

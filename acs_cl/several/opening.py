@@ -17,7 +17,7 @@ from ..devices.contexts import shared_context
 from ..errors import UsageError
 from ..memory.blocks import store_for
 from .backend import Several
-from .engine import Team
+from .holding import Team
 from .links import links_of
 from .memory import Everywhere
 from .placement import PLACEMENTS
