@@ -77,7 +77,10 @@ def __getattr__(name: str) -> typing.Any:
     run where it is installed, and that must not load OpenCL's drivers."""
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .errors import instead
+
+        hint = instead(name, __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     value = globals()[name] = getattr(importlib.import_module(f".{home}", __name__), name)
     return value
 

@@ -11,7 +11,7 @@ import pyopencl as cl
 
 from .backends.queues import HOST, HostQueues
 from .devices import probe
-from .errors import UsageError
+from .errors import UsageError, refuse_unknown
 from .launch.backend import Backend
 from .options import placing
 from .records import Options, Placing, Plan
@@ -23,16 +23,15 @@ ORDERED = ("c11", "ptx")
 """Memory models by which groups of one launch see each other's writes."""
 
 
-def refuse_unknown(backend: str, where: str = "") -> None:
-    """Raise `UsageError` for an unknown name of a backend."""
-    if backend != "auto" and backend not in NAMES:
-        raise UsageError(f"unknown backend {backend!r}{where}; there are: auto, {', '.join(NAMES)}")
+BACKENDS = ("auto", *NAMES)
+"""Names that a program gives."""
 
 
 def plan(device: cl.Device, options: Options, lanes_by: tuple[str, str]) -> Plan:
     """Take the options that are given, and for the others what is known of the device. `lanes_by`:
     how launches choose lanes, if asked for."""
-    refuse_unknown(options.backend, " in ACS_CL_BACKEND" if options.overruled else "")
+    where = " in ACS_CL_BACKEND" if options.overruled else ""
+    refuse_unknown("backend", options.backend, BACKENDS, where)
     known = probe.quick(device) or probe.assume(device)
     backend = known.backend if options.backend == "auto" else options.backend
     why = known.sentence if options.backend == "auto" else f"backend={backend!r} was asked for"

@@ -16,7 +16,10 @@ A message says which launch, kernel and argument, what came, what was expected a
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, NoReturn
+
+from .host.environment import nearest
 
 
 class AcsError(Exception):
@@ -127,14 +130,52 @@ INSTEAD = {
         "sum": "a kernel, or get().sum()", "max": "a kernel, or get().max()",
         "min": "a kernel, or get().min()",
     },
+    "Kernel": {
+        "launch": "the kernel's call: kernel(global_size, local_size, …)",
+        "run": "the kernel's call: kernel(global_size, local_size, …)",
+        "set_args": "the arguments into the call: kernel(global_size, local_size, …)",
+        "set_arg": "the arguments into the call: kernel(global_size, local_size, …)",
+        "function_name": "name",
+    },
+    "Graph": {
+        "run": "replay()", "launch": "replay()", "execute": "replay()", "instantiate": "replay()",
+        "upload": "replay()", "launches": "len(graph)", "wait": "replay().wait()",
+    },
+    "acs_cl": {
+        **dict.fromkeys(
+            ("array", "zeros", "empty", "build", "record", "measure", "finish", "call", "load"),
+            "rt = acs_cl.Runtime(), and its method of that name",
+        ),
+        **dict.fromkeys(("Buffer", "to_device"), "rt.array(values), of a Runtime"),
+        **dict.fromkeys(("Stream", "CommandQueue"), "acs_cl.Runtime(), which has no streams"),
+        **{name: f"acs_cl.errors.{name}" for name in (
+            "BuildError", "CheckError", "CheckWarning", "InternalError", "OutOfMemory",
+            "StalledError",
+        )},
+    },
     "Handle": {"get": "wait(), or get() of an array", "result": "wait()", "synchronize": "wait()"},
 }  # fmt: skip
 """What to write for a name that other libraries have and our class does not."""
 
 
+def refuse_unknown(name: str, value: object, names: Collection[str], where: str = "") -> None:
+    """Raise `UsageError` for a name that is none of those there are. `where`: it was found, if not
+    in the call."""
+    if isinstance(value, str) and value in names:
+        return
+    near = nearest(value.lower(), names) if isinstance(value, str) else ""
+    meant = f"; did you mean {near!r}?" if near else ""
+    raise UsageError(f"unknown {name} {value!r}{where}; there are: {', '.join(names)}{meant}")
+
+
+def instead(name: str, *kinds: str) -> str:
+    """Say what to write for a name that is missing, as the end of a message."""
+    there = next((INSTEAD[kind][name] for kind in kinds if name in INSTEAD.get(kind, ())), "")
+    return f"; write {there}" if there else ""
+
+
 def no_attribute(owner: object, name: str) -> NoReturn:
     """Raise that an attribute is missing, and what to write instead: a class's `__getattr__`."""
     kind = type(owner).__name__
-    there = INSTEAD.get(kind, {}).get(name)
-    hint = f"; write {there}" if there else ""
+    hint = instead(name, *(base.__name__ for base in type(owner).__mro__))
     raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}", name=name, obj=owner)

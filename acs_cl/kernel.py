@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from math import prod
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import pyopencl as cl
 
@@ -30,7 +30,7 @@ from .banded import POISONED, Bands, launched, left_whole
 from .conditions import Deciding, Guards, size
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, is_svm, own_clone
-from .errors import UsageError
+from .errors import UsageError, no_attribute
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
 from .launch.gates import events_of
@@ -59,6 +59,15 @@ class Kernel(core.native.Caller):
     """
 
     engine: Engine
+
+    if not TYPE_CHECKING:  # a type checker would take any name then
+        __getattr__ = no_attribute
+
+    def __getitem__(self, sizes: object) -> NoReturn:
+        raise UsageError(
+            f"kernel {self.name!r}: sizes are the first arguments of a call: "
+            "kernel(global_size, local_size, …), where global_size counts work-items, not groups"
+        )
 
     def __init__(
         self,
@@ -136,7 +145,9 @@ class Kernel(core.native.Caller):
 
     @infer_ranges.setter
     def infer_ranges(self, value: bool | None) -> None:
-        self._ranges = None if value is None else bool(value)
+        if value not in (None, False, True):
+            raise UsageError(f"infer_ranges={value!r}: expected True, False or None")
+        self._ranges = value
         self._binder = None
         self._forget()
 
@@ -197,9 +208,9 @@ class Kernel(core.native.Caller):
                     break
         if offset is not None:
             offset = self._offset(offset)
-        if local_size is not None or offset is not None or not 0 < len(global_size) <= 3:
+        required = self.signature.group_size
+        if local_size or required or offset is not None or not 0 < len(global_size) <= 3:
             try:
-                required = self.signature.group_size
                 self.engine.sizes.check(global_size, local_size, offset, required)
             except Unsuitable as why:
                 raise UsageError(f"{self.label()}: {why}") from None
@@ -357,6 +368,7 @@ class Kernel(core.native.Caller):
             names = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
             raise UsageError(
                 f"{self.label()}: got {len(args)} arguments, expected {len(parameters)} ({names})"
+                f"{hints.of_number(args)}"
             )
         usual: list[object] = []
         offsets: dict[int, int] = {}

@@ -15,14 +15,13 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 from warnings import warn
 
 from .access.cuts import asked as bands_asked
 from .access.signature import DEPENDENCIES
 from .check.modes import modes, together
-from .errors import UsageError
+from .errors import UsageError, refuse_unknown
 from .host.environment import misspelt, variable
 from .launch import spawning as spawns
 from .records import LANE_AFTER, LANE_NEW, Options, Placing
@@ -34,6 +33,8 @@ ISSUE = ("eager", "ready_first")
 MEMORY = ("svm", "buffers")
 PREFETCH = ("auto", "on", "off")
 BACKLOG = 8192
+MOST_LANES = 1024
+"""More queues than any device runs at a time. Each takes the driver memory, and time to make."""
 
 
 def options(given: Options, check: Any) -> Options:
@@ -41,20 +42,22 @@ def options(given: Options, check: Any) -> Options:
     bands_asked(given.bands)
     for said in misspelt():
         warn(said, stacklevel=3)
-    _known("prefetch", given.prefetch, PREFETCH)
-    _known("dependencies", given.dependencies, DEPENDENCIES)
+    refuse_unknown("prefetch", given.prefetch, PREFETCH)
+    refuse_unknown("dependencies", given.dependencies, DEPENDENCIES)
     checks = modes(check)
     from_outside = variable("ACS_CL_CHECK")
     if from_outside:
         checks = together(checks, modes(from_outside, "ACS_CL_CHECK="))
-    _known("issue policy", given.issue, ISSUE)
+    refuse_unknown("issue policy", given.issue, ISSUE)
     if given.memory is not None:
-        _known("memory", given.memory, MEMORY)
+        refuse_unknown("memory", given.memory, MEMORY)
     for name, least in (("window", 1), ("lanes", 1), ("backlog", 2)):
         value = getattr(given, name)
-        if value is not None and (not isinstance(value, int) or value < least):
+        if value is not None and (not is_whole(value) or value < least):
             raise UsageError(f"{name}={value!r}: expected an integer of at least {least}")
-    _known("order", given.order, ORDERS)
+    if given.lanes is not None and given.lanes > MOST_LANES:
+        raise UsageError(f"lanes={given.lanes!r}: expected an integer of at most {MOST_LANES:,}")
+    refuse_unknown("order", given.order, ORDERS)
     for name, more in (("predict", ""), ("trace", "; ACS_CL_TRACE names a file")):
         if (value := getattr(given, name)) not in (False, True):
             raise UsageError(f"{name}={value!r}: expected True or False{more}")
@@ -78,9 +81,9 @@ def options(given: Options, check: Any) -> Options:
     )
 
 
-def _known(name: str, value: object, names: Collection[str]) -> None:
-    if value not in names:
-        raise UsageError(f"unknown {name} {value!r}; there are: {', '.join(names)}")
+def is_whole(value: object) -> bool:
+    """Tell whether a value can be a number of something."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:
@@ -97,8 +100,8 @@ def _seconds(text: str) -> float:
 
 def placing(after: str, new: str, known: Placing) -> Placing:
     """Return how launches are placed on lanes: as asked for, or else as known of the device."""
-    _known("lane_after", after, ("auto", *LANE_AFTER))
-    _known("lane_new", new, ("auto", *LANE_NEW))
+    refuse_unknown("lane_after", after, ("auto", *LANE_AFTER))
+    refuse_unknown("lane_new", new, ("auto", *LANE_NEW))
     if after == new == "auto":
         return known
     own = Placing()
@@ -120,7 +123,7 @@ def scheduler_settings(
     room: Room,
 ) -> Settings:
     """Check the options of the scheduler on the device."""
-    if groups is not None and (not isinstance(groups, int) or groups < 1):
+    if groups is not None and (not is_whole(groups) or groups < 1):
         raise UsageError(f"groups={groups!r}: expected an integer of at least 1")
     if not is_number(slice_ms) or not 0 < slice_ms < 1e9:
         raise UsageError(f"slice_ms={slice_ms!r}: expected a time above 0")

@@ -26,6 +26,7 @@ import pyopencl as cl
 # modules that a program may never need (recording, tracing, explaining) are imported later, because
 # imports here make every start slower
 from . import at_exit, core, plans, transfers, waiting
+from .access.arguments import describe
 from .calls import Calls
 from .configuration import create, create_emulated, plan
 from .devices import Spec, kind
@@ -134,12 +135,16 @@ class Runtime:
         placement: str = "min_finish",
         spread: bool | None = None,
     ) -> None:
+        if profiling not in (False, True):
+            raise UsageError(f"profiling={profiling!r}: expected True or False")
         given = Options(
             backend, issue, window, lanes, backlog, memory, trace, order=order,
             watchdog_s=watchdog_s, predict=predict, bands=bands, prefetch=prefetch,
             dependencies=dependencies,
         )  # fmt: skip
         asked = options(given, check)
+        if emulate is not None and "emulated" not in (backend, asked.backend):
+            raise UsageError(f"emulate= is for backend='emulated', got backend={backend!r}")
         children = spawning(spawn)
         if devices is not None:
             alone = {"device": device, "context": context, "emulate": emulate}
@@ -286,7 +291,12 @@ class Runtime:
     def array(self, values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
         """Make an array with the values of a NumPy array, or of anything `numpy.asarray` takes."""
         wanted = None if dtype is None else normal_dtype(dtype)
-        host = np.asarray(values, dtype=wanted, order="C")
+        try:
+            host = np.asarray(values, dtype=wanted, order="C")
+        except (ValueError, TypeError, OverflowError) as error:
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(f"array({describe(values)}): {error}") from None
         if host.dtype == np.float64 and dtype is None and not hasattr(values, "dtype"):
             host = host.astype(np.float32)  # Python floats: OpenCL's own default precision
         array = self.empty(host.shape, host.dtype)
@@ -445,6 +455,8 @@ class Runtime:
         for one in (first,) if second is None else (first, second):
             if not isinstance(one, Handle):
                 raise UsageError(f"explain takes what launches gave, got {type(one).__name__}")
+            if one.engine is not self._engine:
+                raise UsageError(f"explain: launch {one.number} ({one.name}) is of another runtime")
         with self._engine.lock:
             self._note_ends()
         if second is None:

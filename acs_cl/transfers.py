@@ -19,10 +19,11 @@ from .access.arguments import declared, describe
 from .devices import driver
 from .devices.driver import Events, Place
 from .errors import UsageError
-from .launch.commands import HostCommand, KernelCommand, TransferCommand
+from .launch.commands import HostCommand, KernelCommand, TransferCommand, check_takes
 from .launch.strided import element_kernel
 from .launch.uploads import beside, is_next
 from .memory.array import Array
+from .memory.values import check, converted, element_of, values_of
 from .records import Access, DType
 from .records import HostArray as HostArray
 
@@ -91,7 +92,7 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
     """Overwrite an array with host values."""
     if isinstance(source, Array):
         raise UsageError("set() takes host values; copy_from() takes an array of this runtime")
-    host = np.asarray(source)
+    host = values_of(source)
     try:
         fitting = host if host.shape == array.shape else np.broadcast_to(host, array.shape)
     except ValueError:
@@ -99,12 +100,8 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
         raise UsageError(f"{what}; set a part of it, or make an array of their shape") from None
     if not array.nbytes:
         return _nothing(engine, "write")
-    if fitting.dtype != array.dtype and not np.can_cast(fitting.dtype, array.dtype, "same_kind"):
-        raise UsageError(
-            f"values of dtype {fitting.dtype} cannot become {array.dtype} safely; convert them "
-            f"first, with .astype({array.dtype.name!r})"
-        )
-    ready = np.ascontiguousarray(fitting, dtype=array.dtype)
+    check(host, array.dtype)
+    ready = converted(fitting, array.dtype)
     if not ready.flags.writeable:
         ready = ready.copy()
     own = not np.may_share_memory(ready, host)
@@ -134,15 +131,7 @@ def _upload(engine: Engine, array: Array, ready: HostArray, copied: bool) -> Han
 
 def fill(engine: Engine, array: Array, value: object) -> Handle:
     """Overwrite every element."""
-    try:
-        element: HostArray = np.asarray(value).astype(array.dtype, casting="same_kind").reshape(1)
-    except (TypeError, ValueError):
-        try:
-            element = np.array([value], dtype=array.dtype).reshape(1)
-        except (TypeError, ValueError, OverflowError):
-            raise UsageError(
-                f"fill({describe(value)}): not one value of dtype {array.dtype}"
-            ) from None
+    element = element_of(value, array.dtype)
     if not array.nbytes:
         return _nothing(engine, "fill")
     if array.dtype.itemsize not in PATTERNS:
@@ -222,6 +211,7 @@ def host_task(
     read_spans = tuple(span for array in sources for span in array.spans)
     write_spans = tuple(span for array in targets for span in array.spans)
     name = getattr(function, "__name__", type(function).__name__)
+    check_takes(function, name, len(hosts))
     command = HostCommand(name, function, read_places, write_places, site)
     sure = (span for array in targets for span in array.overwrites())
     overwrites = tuple(span for span in sure if span not in read_spans)

@@ -318,7 +318,7 @@ def test_a_loop_says_what_is_wrong_with_what_it_was_given(
         graph.replay(while_=go, at_most=0)
     with pytest.raises(acs.UsageError, match=r"at_most=2\.5"):
         graph.replay(while_=go, at_most=2.5)  # type: ignore[arg-type]
-    with pytest.raises(acs.UsageError, match="expected one uint32 or int32"):
+    with pytest.raises(acs.UsageError, match="at_most= bounds the rounds of while_=flag"):
         graph.replay(at_most=3)
     for wrong in (rt.zeros(1, "f4"), rt.zeros(2, "u4"), rt.zeros(1, "u8"), 1, np.ones(1, "u4")):
         with pytest.raises(acs.UsageError, match="expected one uint32 or int32"):

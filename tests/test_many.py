@@ -172,10 +172,10 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "no count": (lambda k, x: k((4,), None, x, x, 1, 1.0), "no argument is a sequence; count="),
     "a bad count": (lambda k, x: k((4,), None, x, x, 1, 1.0, count=-1), "count= takes a number"),
     "arguments": (lambda k, x: k((4,), None, x, x, [1]), "got 3 arguments, expected 4"),
-    "a number": (lambda k, x: k((4,), None, x, x, [1, "a"], 1.0), r"int a.*\(launch 1 of 2 of one"),
-    "range": (lambda k, x: k((4,), None, x, x, np.array([0, 1 << 40]), 1.0), "launch 1 of 2"),
-    "float": (lambda k, x: k((4,), None, x, x, np.array([1.5, 2]), 1.0), "launch 0 of 2"),
-    "an array": (lambda k, x: k((4,), None, [x, 3], x, 1, 1.0), "argument 0.*launch 1 of 2"),
+    "a number": (lambda k, x: k((4,), None, x, x, [1, "a"], 1.0), r"int a.*\(launch 2 of 2 of one"),
+    "range": (lambda k, x: k((4,), None, x, x, np.array([0, 1 << 40]), 1.0), "launch 2 of 2"),
+    "float": (lambda k, x: k((4,), None, x, x, np.array([1.5, 2]), 1.0), "launch 1 of 2"),
+    "an array": (lambda k, x: k((4,), None, [x, 3], x, 1, 1.0), "argument 0.*launch 2 of 2"),
 }
 
 

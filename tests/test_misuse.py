@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import subprocess
 import sys
@@ -26,6 +27,10 @@ kernel void local_sum(global int *x, local int *scratch)
   x[i] += scratch[get_local_size(0) - 1 - i]; }
 kernel void look(read_only image2d_t picture, sampler_t how, global float4 *x)
 { x[0] = read_imagef(picture, how, (int2)(0, 0)); }
+kernel __attribute__((reqd_work_group_size(8, 1, 1))) void fixed(global int *x)
+{ x[get_global_id(0)] = 1; }
+kernel void third(global int *x, float3 v) { x[0] = v.x; }
+kernel void real(global int *x, float v) { x[0] = v; }
 """
 
 
@@ -59,6 +64,19 @@ def yields(values: Any) -> Any:
 async def later(values: Any) -> None:
     """No host task either."""
     values.fill(1)
+
+
+def recorded(runtime: acs.Runtime, x: acs.Array) -> acs.Graph:
+    """A graph of one launch."""
+    with runtime.record() as graph:
+        x.fill(1)
+    return graph
+
+
+def explained_elsewhere(runtime: acs.Runtime, x: acs.Array) -> object:
+    """What another runtime says of a launch."""
+    with acs.Runtime(runtime.device) as other:
+        return other.explain(other.zeros(4).fill(2), x[:0].fill(1))
 
 
 BAD_CALLS: dict[str, tuple[Bad, str]] = {
@@ -198,6 +216,153 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     ),
     "a dtype of objects": (lambda rt, p, x, y: rt.empty(3, object), r"objects"),
     "a file that is not there": (lambda rt, p, x, y: rt.build("nowhere.cl"), r"nowhere\.cl"),
+    "a kernel of another library's sizes": (
+        lambda rt, p, x, y: p.add[16, 4](x, y, 16),
+        r"kernel 'add': sizes are the first arguments of a call: kernel\(global_size, local_size",
+    ),
+    "arguments in a tuple": (
+        lambda rt, p, x, y: p.add((4,), (4,), (x, y, 16)),
+        r"got 1 arguments, expected 3 .*; they come one by one",
+    ),
+    "the runtime first": (
+        lambda rt, p, x, y: p.add(rt, (16,), None, x, y, 16),
+        r"a launch takes no runtime: leave it out",
+    ),
+    "an offset of text": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 16, offset="a"),
+        r"offset takes one to three integers, got str 'a'$",
+    ),
+    "reads= of values": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 16, reads=np.zeros(16)),
+        r"reads= takes arrays, views and buffers, got numpy\.ndarray of shape \(16,\)",
+    ),
+    "reads= by name": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 16, reads={"x": x}),
+        r"reads= takes arrays, views and buffers, got dict",
+    ),
+    "an argument that is freed": (
+        lambda rt, p, x, y: (z := rt.zeros(4), z.free(), p.add((4,), None, z, y, 4)),
+        r"argument 0 .*: its memory was given back by free\(\); make another array",
+    ),
+    "a size that required groups do not divide": (
+        lambda rt, p, x, y: p.fixed((12,), None, x),
+        r"global size \(12,\) is not a multiple of \(8,\), the local size that the kernel requires",
+    ),
+    "three floats for a float3": (
+        lambda rt, p, x, y: p.third((1,), None, x, np.zeros(3, "f4")),
+        r"12 bytes instead of 16; it has the bytes of four",
+    ),
+    "a float too large": (
+        lambda rt, p, x, y: p.real((1,), None, x, 1e300),
+        r"got float 1e\+300, expected a value of type float: it takes numbers up to 3\.4e\+38$",
+    ),
+    "text for a number": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, "16"),
+        r"got str '16', .* it takes whole numbers from -2147483648 to 2147483647$",
+    ),
+    "ranges by text": (
+        lambda rt, p, x, y: setattr(p.add, "infer_ranges", "off"),
+        r"infer_ranges='off': expected True, False or None",
+    ),
+    "text as values": (lambda rt, p, x, y: rt.array("abc"), r"dtype <U3: OpenCL C has no text"),
+    "bytes in the other order": (
+        lambda rt, p, x, y: rt.array(np.zeros(4, ">f4")),
+        r"dtype '>f4': a kernel would read its bytes in the wrong order",
+    ),
+    "rows of several lengths": (lambda rt, p, x, y: rt.array([[1, 2], [3]]), r"array\(list .*\): "),
+    "rows of several lengths to set": (
+        lambda rt, p, x, y: x.set([[1, 2], [3]]),
+        r"no values for an array: ",
+    ),
+    "values out of range": (lambda rt, p, x, y: rt.array([300], "u1"), r"array\(list \[300\]\): "),
+    "a value out of range to set": (
+        lambda rt, p, x, y: x.set(np.arange(16) * 2**40),
+        r"value 16492674416640 does not fit int32, which holds -2147483648 to 2147483647",
+    ),
+    "a value below the range to set": (
+        lambda rt, p, x, y: rt.zeros(2, "u4").set([3, -1]),
+        r"value -1 does not fit uint32",
+    ),
+    "a number too large to set": (
+        lambda rt, p, x, y: rt.zeros(2).set(1e300),
+        r"a value of dtype float64 is too large for float32",
+    ),
+    "a fraction to fill integers": (
+        lambda rt, p, x, y: x.fill(1.5),
+        r"fill\(float 1\.5\): not one value of dtype int32: values of dtype float64 cannot",
+    ),
+    "a fraction as an element": (
+        lambda rt, p, x, y: x.__setitem__(slice(None), 1.5),
+        r"fill\(float 1\.5\)",
+    ),
+    "a fill out of range": (lambda rt, p, x, y: x.fill(2**40), r"1099511627776 does not fit int32"),
+    "a fill too large": (
+        lambda rt, p, x, y: rt.zeros(2).fill(1e300),
+        r"fill\(float 1e\+300\): .* too large for float32",
+    ),
+    "a fill with nothing": (lambda rt, p, x, y: x.fill(None), r"fill\(NoneType None\): not one"),
+    "a bool for an index": (lambda rt, p, x, y: x[True], r"index True: .* no masks or lists"),
+    "a product of matrices": (lambda rt, p, x, y: x @ y, r"its values are on the device"),
+    "an absolute value": (lambda rt, p, x, y: abs(x), r"its values are on the device"),
+    "a number to print": (lambda rt, p, x, y: f"{x[0]:3d}", r"its values are on the device"),
+    "a slice without steps": (lambda rt, p, x, y: x[::0], r"slice None:None:0: slice step"),
+    "a copy of Python's": (lambda rt, p, x, y: copy.copy(x), r"nor copied by `copy`; .*copy_from"),
+    "options of a number": (
+        lambda rt, p, x, y: rt.build(SOURCE, 3),  # type: ignore[arg-type]
+        r"options=3: expected text, or a list",
+    ),
+    "a number among options": (
+        lambda rt, p, x, y: rt.build(SOURCE, ["-D", 3]),  # type: ignore[list-item]
+        r"options=\['-D', 3\]: expected text, or a list",
+    ),
+    "a macro with a blank": (
+        lambda rt, p, x, y: rt.build(SOURCE, macros={"T": "unsigned int"}),
+        r"drivers cut options at blanks; write #define T",
+    ),
+    "a macro that is no name": (
+        lambda rt, p, x, y: rt.build(SOURCE, macros={"N M": 3}),
+        r"macros=\{'N M': …\}: expected the name of a macro",
+    ),
+    "a host task of fewer arrays": (
+        lambda rt, p, x, y: rt.call(lambda values: None, reads=x, writes=y),
+        r"host task '<lambda>' takes \(values\), and gets 2 arrays: one for each in reads=",
+    ),
+    "a host task of no array": (
+        lambda rt, p, x, y: rt.call(lambda: None, writes=y),
+        r"host task '<lambda>' takes \(\), and gets 1 arrays",
+    ),
+    "a launch of another runtime to explain": (
+        lambda rt, p, x, y: explained_elsewhere(rt, x),
+        r"explain: launch \d+ \(fill\) is of another runtime",
+    ),
+    "one of many arguments that is wrong": (
+        lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, [1, 2.5]),
+        r"got float 2\.5, .*\(launch 2 of 2 of one launch_many\)",
+    ),
+    "an array whose rows are meant": (
+        lambda rt, p, x, y: p.add.launch_many((4,), None, x.reshape(4, 4), y, 4),
+        r"no argument is a sequence; .* list\(x\) gives the rows",
+    ),
+    "an order that is a list": (
+        lambda rt, p, x, y: recorded(rt, x).arrange([2, 1]),  # type: ignore[arg-type]
+        r"unknown order \[2, 1\]; there are: first_in",
+    ),
+    "a folder that is not there": (
+        lambda rt, p, x, y: recorded(rt, x).save("/nowhere/step.acs"),
+        r"save: there is no folder '/nowhere'",
+    ),
+    "a file that is a number": (
+        lambda rt, p, x, y: recorded(rt, x).save(3),  # type: ignore[arg-type]
+        r"save takes a path or an open file, got int 3",
+    ),
+    "a queue on a runtime": (
+        lambda rt, p, x, y: acs.Queue(rt.context, rt),  # type: ignore[arg-type]
+        r"device: expected a pyopencl\.Device, got acs_cl\.runtime\.Runtime",
+    ),
+    "a queue with bypass by text": (
+        lambda rt, p, x, y: acs.Queue(rt.context, bypass="no"),  # type: ignore[arg-type]
+        r"bypass='no': expected True or False",
+    ),
     "a kernel of no kind": (lambda rt, p, x, y: rt.launch("add", (16,), None), r"pyopencl\.Kernel"),
 }
 
@@ -209,8 +374,8 @@ def test_bad_call_is_a_usage_error_and_loses_nothing(what: str, setting: Any) ->
     program.add((16,), None, x, y, 16)
     with pytest.raises(acs.UsageError, match=message) as caught:
         call(rt, program, x, y)
-    if "kernel 'add'" in str(caught.value) and "launch" in str(caught.value):
-        assert re.search(r"launch \d+", str(caught.value))
+    if "of kernel 'add'" in str(caught.value):
+        assert re.search(r"launch( \d+|_many) of kernel 'add'", str(caught.value))
     program.add((16,), None, x, y, 16)
     assert (y.get() == 2 * np.arange(16)).all()
 
@@ -332,6 +497,12 @@ def test_out_of_memory_is_an_error_and_dropped_memory_comes_back(device: cl.Devi
         ({"memory": "disk"}, r"'disk'.*svm, buffers"),
         ({"device": "no such device anywhere"}, r"no such device"),
         ({"context": 3}, r"Context"),
+        ({"backend": "Serial"}, r"'Serial'; there are: .*; did you mean 'serial'\?"),
+        ({"lanes": 100_000}, r"lanes=100000: expected an integer of at most 1,024"),
+        ({"window": True}, r"window=True: expected an integer"),
+        ({"profiling": "yes"}, r"profiling='yes': expected True or False"),
+        ({"emulate": {"machine": "h200"}}, r"emulate= is for backend='emulated', got .*'auto'"),
+        ({"spawn": "no"}, r"unknown spawn 'no'; there are: never"),
     ],
 )
 def test_unknown_names_are_refused_with_what_there_is(
@@ -339,6 +510,52 @@ def test_unknown_names_are_refused_with_what_there_is(
 ) -> None:
     with pytest.raises(acs.AcsError, match=message):
         acs.Runtime(**arguments)
+
+
+def test_what_is_no_device_is_refused_with_what_to_write(device: cl.Device) -> None:
+    context = cl.Context([device])
+    for given, instead in (
+        (context, "write context="),
+        (cl.CommandQueue(context), "write context=queue.context"),
+        (device.platform, r"write one of its get_devices\(\)"),
+        ([device], "write devices= for several"),
+    ):
+        with pytest.raises(acs.UsageError, match=f"; {instead}$"):
+            acs.Runtime(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["zeros", "Stream", "CheckError", "Buffer"])
+def test_names_of_other_libraries_say_what_to_write(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; write .*"):
+        getattr(acs, name)
+
+
+def test_members_of_other_libraries_say_what_to_write(setting: Any) -> None:
+    rt, program, x, _ = setting
+    graph = recorded(rt, x)
+    for of, name in (
+        (program.add, "launch"), (program.add, "set_args"), (graph, "run"), (graph, "launches"),
+        (graph.replay(), "get"),
+    ):  # fmt: skip
+        with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; write .*"):
+            getattr(of, name)
+
+
+def test_source_of_cuda_is_told_what_opencl_calls_it(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt, pytest.raises(BuildError) as caught:
+        rt.build("__global__ void put(int *x) { x[threadIdx.x] = 1; }")
+    assert "this looks like CUDA; in OpenCL C __global__ is `kernel`" in str(caught.value)
+    assert "threadIdx. is get_local_id(…)" in str(caught.value)
+
+
+def test_integers_become_others_if_all_of_them_fit(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        x = rt.zeros(3, "u1")
+        x.set([0, 7, 255])  # integers of Python are int64 for NumPy
+        assert x.get().tolist() == [0, 7, 255]
+        x[1:] = 8
+        x.set(np.array([1, 2, 3]), copy=False).wait()
+        assert x.get().tolist() == [1, 2, 3]
 
 
 def test_environment_overrides_the_backend(device: cl.Device, environment: Environment) -> None:

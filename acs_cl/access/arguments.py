@@ -11,7 +11,7 @@ unknown access is read-write on the whole of its buffer, never "no conflict".
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +60,7 @@ def _usable(home: Home, array: Array) -> Array:
     if array.engine is not home:
         raise UsageError("it belongs to another runtime; get() it and make an array of this one")
     if array.nbytes and array.base is None:
-        raise UsageError("its memory was given back")
+        raise UsageError("its memory was given back by free(); make another array")
     return array
 
 
@@ -138,7 +138,8 @@ def declared(
     that are exactly theirs (a view of many dimensions may stand for its hull)."""
     if given is None:
         return (), (), ()
-    if isinstance(given, (str, bytes, Array)) or not isinstance(given, Iterable):
+    is_one = isinstance(given, (str, bytes, Array, Mapping, np.ndarray))
+    if is_one or not isinstance(given, Iterable):
         given = (given,)
     objects = tuple(given)
     spans: list[Span] = []

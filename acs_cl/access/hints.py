@@ -34,11 +34,19 @@ def of_kernels(name: str, names: Sequence[str]) -> str:
 def of_sizes(value: object, what: str) -> str:
     """Hint for a value that is no size of a launch."""
     kind = type(value).__name__
-    if kind in ("CommandQueue", "Queue"):
-        return "; a launch takes no queue: leave it out"
+    if kind in ("CommandQueue", "Queue", "Runtime", "Context"):
+        return f"; a launch takes no {kind.removeprefix('Command').lower()}: leave it out"
+    if what == "offset":
+        return ""
     if what == "local_size":
         return "; the sizes come before the arguments, and None lets the driver choose this one"
     return "; the sizes come before the arguments"
+
+
+def of_number(args: Sequence[object]) -> str:
+    """Hint for a launch with the wrong number of arguments."""
+    is_group = len(args) == 1 and isinstance(args[0], (tuple, list))
+    return "; they come one by one: write *(…)" if is_group else ""
 
 
 def of_keywords(unknown: Iterable[str], parameters: Sequence[str]) -> str:

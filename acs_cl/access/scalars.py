@@ -25,6 +25,9 @@ _CODES = {
     "half": "e", "float": "f", "double": "d",
 }  # fmt: skip
 
+_LARGEST = {"e": "65504", "f": "3.4e+38", "d": "1.8e+308"}
+"""The largest numbers of types with fractions."""
+
 _VECTOR = re.compile(rf"({'|'.join(_CODES)})(?:2|3|4|8|16)")
 
 
@@ -49,11 +52,11 @@ def to_bytes(parameter: Parameter, value: Any) -> bytes:
     number = code(parameter)
     if number is not None:
         if isinstance(value, np.ndarray) and value.ndim:
-            raise ValueError("one number is expected, not an array")
+            raise ValueError("it takes one number, such as values[0]")
         try:
             return struct.pack("=" + number, value)
-        except (struct.error, OverflowError) as error:
-            raise ValueError(str(error)) from None
+        except (struct.error, OverflowError):
+            raise ValueError(f"it takes {_numbers(number)}") from None
     if isinstance(value, (np.generic, np.ndarray, bytes, bytearray, memoryview)):
         data = value.tobytes() if hasattr(value, "tobytes") else bytes(value)
     else:
@@ -67,8 +70,18 @@ def to_bytes(parameter: Parameter, value: Any) -> bytes:
                 "cannot be told from a Python object"
             ) from None
     if parameter.size_bytes and len(data) != parameter.size_bytes:
-        raise ValueError(f"{len(data)} bytes instead of {parameter.size_bytes}")
+        three = "; it has the bytes of four" if _plain(parameter.type_name)[-1:] == "3" else ""
+        raise ValueError(f"{len(data)} bytes instead of {parameter.size_bytes}{three}")
     return data
+
+
+def _numbers(code: str) -> str:
+    """Say which numbers a type has, by its `struct` code."""
+    if code in _LARGEST:
+        return f"numbers up to {_LARGEST[code]}"
+    bits = 8 * struct.calcsize("=" + code)
+    least = -(1 << bits - 1) if code.islower() else 0
+    return f"whole numbers from {least} to {least + (1 << bits) - 1}"
 
 
 def _plain(type_name: str) -> str:

@@ -115,13 +115,24 @@ def _platforms() -> list[cl.Platform]:
         raise DeviceError(f"the OpenCL loader could not list its platforms: {error}") from error
 
 
+INSTEAD = {
+    "Context": "; write context=",
+    "CommandQueue": "; write context=queue.context",
+    "Platform": "; write one of its get_devices()",
+    "list": "; write devices= for several",
+    "tuple": "; write devices= for several",
+}
+"""How to give what is no device, by its type."""
+
+
 def _find(spec: Spec) -> cl.Device:
     if isinstance(spec, cl.Device):
         return spec
     if spec is not None and (isinstance(spec, bool) or not isinstance(spec, (int, str))):
+        instead = INSTEAD.get(type(spec).__name__, "")
         raise UsageError(
             "a device is given as None, a pyopencl.Device, an index or a part of its name; "
-            f"got {type(spec).__name__}: {spec!r}"
+            f"got {type(spec).__name__}: {spec!r}{instead}"
         )
     there = devices()
     if not there:

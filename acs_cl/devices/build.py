@@ -14,10 +14,25 @@ from ..errors import BuildError, UsageError
 from . import contexts
 from .facts import may_include
 
+CUDA = {
+    "__global__": "`kernel`, whose pointers are `global`",
+    "__device__": "no word at all",
+    "__shared__": "`local`",
+    "threadIdx.": "get_local_id(…)",
+    "blockIdx.": "get_group_id(…)",
+    "blockDim.": "get_local_size(…)",
+    "__syncthreads()": "barrier(CLK_LOCAL_MEM_FENCE)",
+    "atomicAdd(": "atomic_add(…)",
+}
+"""What OpenCL C calls the words of CUDA."""
+
 
 def words_of(options: Sequence[str]) -> list[str]:
     """Return options one by one. One text with several options is cut at blanks."""
-    return options.split() if isinstance(options, str) else list(options)
+    words = options.split() if isinstance(options, str) else options
+    if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
+        raise UsageError(f"options={options!r}: expected text, or a list of it, as ['-DN=4']")
+    return list(words)
 
 
 def driver_options(context: cl.Context, options: Sequence[str]) -> tuple[str, ...]:
@@ -78,8 +93,14 @@ def build(
         lines = source.splitlines()
         if line is not None and 0 < line <= len(lines):
             shown = f"\nline {line}: {lines[line - 1].strip()}"
-        shown += devices.advice(log)
+        shown += devices.advice(log) + _of_cuda(source)
         raise BuildError(f"the program does not build:\n{log.strip()}{shown}", log, line) from None
+
+
+def _of_cuda(source: str) -> str:
+    """Hint for source that does not build and is CUDA C++."""
+    found = [f"{theirs} is {ours}" for theirs, ours in CUDA.items() if theirs in source]
+    return f"\nthis looks like CUDA; in OpenCL C {', '.join(found)}" if found else ""
 
 
 def _first_error_line(log: str) -> int | None:
@@ -117,7 +138,18 @@ def macro_options(macros: Mapping[str, object] | None) -> list[str]:
     """Return `{"N": 4, "FAST": None}` as compiler options."""
     if not isinstance(macros, Mapping | None):
         raise UsageError(f"macros={macros!r}: expected a mapping, such as {{'N': 4}}")
-    return [
-        f"-D{name}" if value is None else f"-D{name}={value}"
-        for name, value in (macros or {}).items()
-    ]
+    return [_macro_option(name, value) for name, value in (macros or {}).items()]
+
+
+def _macro_option(name: object, value: object) -> str:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise UsageError(f"macros={{{name!r}: …}}: expected the name of a macro, such as 'N'")
+    if value is None:
+        return f"-D{name}"
+    text = str(int(value) if isinstance(value, bool) else value)
+    if any(one.isspace() for one in text):
+        raise UsageError(
+            f"macros={{{name!r}: {value!r}}}: drivers cut options at blanks; write #define {name} "
+            "in the source, or a value without blanks"
+        )
+    return f"-D{name}={text}"

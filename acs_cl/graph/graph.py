@@ -31,7 +31,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..access.arguments import describe
 from ..access.cuts import AUTO
-from ..errors import UsageError
+from ..errors import UsageError, no_attribute, refuse_unknown
 from ..handle import Handle
 from ..host.progress import Progress
 from ..kernel import Kernel
@@ -79,6 +79,9 @@ class Graph:
     ...     print(len(graph), y.get())
     1 [11. 22. 33.]
     """
+
+    if not TYPE_CHECKING:  # a type checker would take any name then
+        __getattr__ = no_attribute
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -265,7 +268,12 @@ class Graph:
         if self._tunes:
             self._tune_first()
         loop = None
-        if while_ is not None or at_most is not None:
+        if at_most is not None and while_ is None:
+            raise UsageError(
+                "replay: at_most= bounds the rounds of while_=flag; without it, call replay() "
+                "as often as the graph has to run"
+            )
+        if while_ is not None:
             flag, most = checked("replay(while_=)", self.engine, while_, at_most)
             loop = Loop(flag, most, self._all_calls, tuple(self._recording.loops))
             check_written("replay(while_=)", flag, self._recording.accesses(self._all_calls))
@@ -410,8 +418,7 @@ class Graph:
         `Runtime(order=...)`. Each launch still waits for the same launches.
         """
         self._check("arrange")
-        if order not in ORDERS:
-            raise UsageError(f"unknown order {order!r}; there are: {', '.join(ORDERS)}")
+        refuse_unknown("order", order, ORDERS)
         with self._lock:
             before, self._order = self._order, order
             try:

@@ -19,6 +19,7 @@ from ..errors import UsageError
 from ..handle import Handle
 from ..launch.engine import Engine
 from ..launch.joint import SeveralHandle, numbers_of
+from ..memory.array import Array
 from ..records import Access
 from .calls import union
 
@@ -70,7 +71,7 @@ def launch_many(
         keywords["when"] = when, _is_each(when)
     made, at, error = core.native.launch_many(kernel, sizes, columns, keywords, many)
     if isinstance(error, UsageError):
-        raise UsageError(f"{error} (launch {at} of {many} of one launch_many)") from error
+        raise UsageError(f"{error} (launch {at + 1} of {many} of one launch_many)") from error
     if error is not None:
         raise error
     if engine.recorder() is not None:
@@ -124,8 +125,11 @@ def _count(
             raise UsageError(f"{_what(kernel)}: count= takes a number, got {describe(count)}")
         lengths = {"count=": count.__index__(), **lengths}
     if not lengths:
+        rows = any(isinstance(value, Array) and value.ndim > 1 for value, _ in columns)
+        hint = ", and list(x) gives the rows of an array" if rows else ""
         raise UsageError(
             f"{_what(kernel)}: no argument is a sequence; count= says how many launches there are"
+            f"{hint}"
         )
     first, *others_named = lengths.items()
     for name, length in others_named:

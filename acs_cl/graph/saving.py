@@ -63,6 +63,8 @@ def save(
             archive.writestr("graph.json", text)
 
     if not isinstance(path, (str, Path)):
+        if not hasattr(path, "write"):
+            raise UsageError(f"save takes a path or an open file, got {describe(path)}")
         write(path)
         return
     path = Path(path)
@@ -70,6 +72,8 @@ def save(
     try:
         write(scratch)
         os.replace(scratch, path)
+    except FileNotFoundError:
+        raise UsageError(f"save: there is no folder {str(path.parent)!r}") from None
     finally:
         scratch.unlink(missing_ok=True)
 

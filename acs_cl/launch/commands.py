@@ -8,6 +8,7 @@ runs, but no `Array`: an array that the program drops may be recycled while laun
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any, NamedTuple
 
 import pyopencl as cl
@@ -15,7 +16,7 @@ import pyopencl as cl
 from ..access.cuts import Cut
 from ..devices import driver
 from ..devices.driver import Events, Place, enqueue_kernel
-from ..errors import DeviceError, InternalError
+from ..errors import DeviceError, InternalError, UsageError
 from ..records import HostArray
 from .spawning import Spawn
 
@@ -123,6 +124,21 @@ class HostCommand:
         self.result = self.function(*arrays.values())
         for place, host in filter(_has_bytes, self.writes):
             _check(driver.wait_for_event(driver.write(queue, place, host, None)), self.name)
+
+
+def check_takes(function: Callable[..., object], name: str, many: int) -> None:
+    """Refuse a function that does not take so many arrays. Some built-in ones do not tell."""
+    try:
+        takes = signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        takes.bind(*(None,) * many)
+    except TypeError:
+        raise UsageError(
+            f"host task {name!r} takes {takes}, and gets {many} arrays: one for each in reads=, "
+            "then one for each in writes= that is not in reads="
+        ) from None
 
 
 def _has_bytes(pair: tuple[Place, HostArray]) -> bool:

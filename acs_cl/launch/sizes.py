@@ -69,6 +69,18 @@ class Sizes:
             )
         if local_size is not None:
             self._check_groups(global_size, local_size, required)
+        elif required and (part := self._rest(global_size, required)):
+            raise Unsuitable(
+                f"global size {global_size} is not a multiple of {part}, the local size that the "
+                "kernel requires"
+            )
+
+    def _rest(self, global_size: Asked, local_size: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the local size if a group would be left incomplete, which the device does not
+        take."""
+        pairs = zip(global_size, local_size, strict=False)
+        has = any(isinstance(whole, int) and whole % part for whole, part in pairs)
+        return local_size[: len(global_size)] if has and self._whole_groups else ()
 
     def _check_groups(
         self, global_size: Asked, local_size: tuple[int, ...], required: Axes
@@ -92,12 +104,11 @@ class Sizes:
                 f"local size {local_size}: {prod(local_size):,} work-items, this device takes "
                 f"{self._most_in_group:,} in a group"
             )
-        for whole, part in zip(global_size, local_size, strict=True):
-            if self._whole_groups and isinstance(whole, int) and whole % part:
-                raise Unsuitable(
-                    f"global size {global_size} is not a multiple of local size {local_size}; "
-                    "choose one that divides it, or None"
-                )
+        if self._rest(global_size, local_size):
+            raise Unsuitable(
+                f"global size {global_size} is not a multiple of local size {local_size}; "
+                "choose one that divides it, or None"
+            )
 
 
 def _has_rests(device: cl.Device) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, SupportsIndex
 
-from ..errors import UsageError
+from ..errors import UsageError, refuse_unknown
 
 CONTROLLERS = {"never": 0, "always": 1, "hungry": 2, "ccqs": 3}
 """The numbers of controllers in the scheduler, by the names that a program gives."""
@@ -60,9 +60,9 @@ def asked(value: object) -> Spawn:
     >>> asked("always"), asked(Spawn(threshold=8)).threshold
     (Spawn(controller='always', threshold='auto', at_most=65536), 8)
     """
-    found = value if isinstance(value, Spawn) else Spawn(value) if isinstance(value, str) else None
-    if found is None or found.controller not in CONTROLLERS:
-        raise UsageError(f"unknown spawn {value!r}; there are: {', '.join(CONTROLLERS)}")
+    controller = value.controller if isinstance(value, Spawn) else value
+    refuse_unknown("spawn", controller, CONTROLLERS)
+    found = value if isinstance(value, Spawn) else Spawn(str(controller))
     if found.threshold != "auto" and not _is_number(found.threshold, MOST_THRESHOLD):
         raise UsageError(
             f"spawn={value!r}: expected as threshold 'auto' or 1 to {MOST_THRESHOLD:,} items"

@@ -182,9 +182,14 @@ class Array(core.native.View):
 
     def __reduce__(self) -> NoReturn:
         raise UsageError(
-            f"{self!r}: memory of a device cannot be pickled; send what get() returns, and make "
-            "an array of it there"
+            f"{self!r}: memory of a device cannot be pickled, nor copied by `copy`; send what "
+            "get() returns, or copy_from() it into another array"
         )
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._compute()
+        return repr(self)
 
     def _compute(self, other: object = None) -> NoReturn:
         raise UsageError(
@@ -194,6 +199,8 @@ class Array(core.native.View):
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _compute
     __rtruediv__ = __neg__ = __float__ = __int__ = __bool__ = _compute
+    __matmul__ = __rmatmul__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __floordiv__ = _compute
+    __rfloordiv__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = __abs__ = _compute
     __lt__ = __le__ = __gt__ = __ge__ = _compute
     __hash__ = object.__hash__
 

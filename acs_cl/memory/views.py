@@ -48,6 +48,15 @@ def normal_dtype(dtype: npt.DTypeLike) -> DType:
         ) from None
     if result.hasobject:
         raise UsageError(f"dtype {result}: Python objects cannot live on a device")
+    if result.kind == "U":
+        raise UsageError(
+            f"dtype {result}: OpenCL C has no text; pass its bytes, as np.frombuffer(…, 'u1')"
+        )
+    if not result.isnative:
+        raise UsageError(
+            f"dtype {result.str!r}: a kernel would read its bytes in the wrong order; convert the "
+            "values first, with .astype(x.dtype.newbyteorder('='))"
+        )
     return result
 
 
@@ -114,12 +123,13 @@ def _of_slice(item: slice, length: int) -> str:
                 return f"slice {item.start}:{item.stop} is out of bounds for length {length}"
         item.indices(length)
     except (TypeError, ValueError) as error:
-        return f"slice {item}: {error}"
+        return f"slice {item.start}:{item.stop}:{item.step}: {error}"
     return ""
 
 
 def _of_position(item: object, length: int, axis: int) -> str:
-    if not isinstance(item, SupportsIndex) or getattr(item, "ndim", 0) > 0:
+    is_mask = isinstance(item, bool) or getattr(item, "ndim", 0) > 0
+    if is_mask or not isinstance(item, SupportsIndex):
         return f"index {item!r}: views take integers, slices, '...' and None; no masks or lists"
     position = as_integer(item)
     if not -length <= position < length:

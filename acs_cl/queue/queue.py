@@ -132,6 +132,13 @@ class Queue(cl.CommandQueue):
                 f"properties={wanted!r}: expected pyopencl.command_queue_properties, such as "
                 "PROFILING_ENABLE"
             )
+        if device is not None and not isinstance(device, cl.Device):
+            raise UsageError(
+                f"device: expected a pyopencl.Device, got {describe(device)}; properties come "
+                "after it, and a runtime goes by runtime="
+            )
+        if bypass not in (False, True):
+            raise UsageError(f"bypass={bypass!r}: expected True or False")
         super().__init__(context, device, wanted)
         given: Any = self.get_info(cl.command_queue_info.PROPERTIES)
         modes = cl.command_queue_properties

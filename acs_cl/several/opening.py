@@ -14,7 +14,7 @@ import pyopencl as cl
 from .. import devices as there
 from ..backends.queues import HOST, HostQueues
 from ..devices.contexts import shared_context
-from ..errors import UsageError
+from ..errors import UsageError, refuse_unknown
 from ..memory.blocks import store_for
 from .backend import Several
 from .holding import Team
@@ -58,8 +58,7 @@ def chosen(asked: object) -> list[cl.Device]:
 
 def check(asked: Options, placement: str) -> None:
     """Refuse options that a runtime of several devices does not support."""
-    if placement not in PLACEMENTS:
-        raise UsageError(f"unknown placement {placement!r}; there are: {', '.join(PLACEMENTS)}")
+    refuse_unknown("placement", placement, PLACEMENTS)
     if asked.backend != "auto" and asked.backend not in HOST:
         raise UsageError(
             f"backend={asked.backend!r} takes one device; with devices= there are: auto, "

@@ -28,8 +28,8 @@ from typing import Any
 import pyopencl as cl
 
 from .. import at_exit, devices
-from ..configuration import refuse_unknown
-from ..errors import UsageError
+from ..configuration import BACKENDS
+from ..errors import UsageError, refuse_unknown
 from ..host.environment import changed
 from ..host.pipes import LEFT, nobody_reads
 from ..observe.record import Record, Traced, record
@@ -150,7 +150,7 @@ def ready(args: argparse.Namespace) -> None:
         raise UsageError(f"there is no program {args.program!r}")
     if not args.module and program.is_dir() and not (program / "__main__.py").exists():
         raise UsageError(f"there is no __main__.py in the folder {args.program!r}")
-    refuse_unknown(args.backend or "auto")
+    refuse_unknown("backend", args.backend or "auto", BACKENDS)
     repair_devices()
 
 

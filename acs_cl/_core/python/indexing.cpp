@@ -60,7 +60,7 @@ struct Growing {
 
 private:
     static bool read(PyObject *item, std::int64_t &to) {
-        if (!PyIndex_Check(item)) return false;
+        if (!PyIndex_Check(item) || PyBool_Check(item)) return false;  // a bool is a mask
         to = PyNumber_AsSsize_t(item, PyExc_IndexError);
         return !(to == -1 && PyErr_Occurred()) || (PyErr_Clear(), false);
     }
