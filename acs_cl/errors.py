@@ -17,7 +17,7 @@ A message says which launch, kernel and argument, what came, what was expected a
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NoReturn
+from typing import NamedTuple, NoReturn
 
 from .host.environment import nearest
 
@@ -44,13 +44,29 @@ class UsageError(AcsError, ValueError):
     """
 
 
+class Finding(NamedTuple):
+    """Says what a check found, in which launch and where, and the line of the program."""
+
+    kind: str
+    launch: int
+    kernel: str
+    argument: int | None
+    parameter: str
+    first_byte: int | None
+    site: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class CheckError(UsageError):
     """Says that a check (`Runtime(check=…)`) found an access that the program did not declare.
 
     `finding` has the fields kind, launch, kernel, argument, parameter, first_byte, site, text.
     """
 
-    def __init__(self, message: str, finding: Any = None) -> None:
+    def __init__(self, message: str, finding: Finding) -> None:
         super().__init__(message)
         self.finding = finding
 

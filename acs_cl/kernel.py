@@ -46,7 +46,21 @@ _new = tuple.__new__
 
 
 class Kernel(core.native.Caller):
-    """Launches its kernel when called: PyOpenCL's order of arguments, without the queue.
+    """Launches its kernel when called: `kernel(global_size, local_size, *args)`.
+
+    That is PyOpenCL's order, without the queue. Sizes are tuples of 1 to 3 integers, and count
+    work-items. `local_size` may be None. The first global size may be `acs.size`. A call returns a
+    `Handle` at once, and raises `UsageError` if it is wrong. Keywords:
+
+    - `reads=`, `writes=`: arrays or views that replace what was inferred for the bases that they
+      name.
+    - `wait_for=`: a list of events of other queues.
+    - `offset=`: the global offset.
+    - `when=`: one uint32 or int32 on the device. The kernel runs only if it is not zero at the
+      start.
+    - `bands=`: how the launch is cut: a number, 'auto', 'off', `acs.Row()`, `acs.Tile(rows,
+      columns)` or `acs.Strided(parts)`.
+    - `spawn=`: what happens to items that it spawns: an `acs.Spawn` or the name of a controller.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -60,7 +74,24 @@ class Kernel(core.native.Caller):
 
     engine: Engine
 
-    if not TYPE_CHECKING:  # a type checker would take any name then
+    if TYPE_CHECKING:  # the core has it, for any arguments
+
+        def __call__(
+            self,
+            global_size: object,
+            local_size: object,
+            *args: object,
+            reads: object = None,
+            writes: object = None,
+            wait_for: Events = None,
+            offset: object = None,
+            when: object = None,
+            bands: object = None,
+            spawn: object = None,
+        ) -> Handle:
+            """Launch."""
+
+    else:  # a type checker would take any name then
         __getattr__ = no_attribute
 
     def __getitem__(self, sizes: object) -> NoReturn:
@@ -165,19 +196,7 @@ class Kernel(core.native.Caller):
         spawn: object = None,
         **unknown: object,
     ) -> Handle:
-        """Launch.
-
-        - `reads=`, `writes=` replace what was inferred for the bases that they name.
-        - `wait_for=` takes events of other queues.
-        - `when=` is one uint32 or int32 on the device. The kernel runs only if it is not zero at
-          the start.
-        - `bands=`: how the launch is cut: a number, 'auto', 'off', `acs.Row()`, `acs.Tile(rows,
-          columns)` or `acs.Strided(parts)`.
-        - `spawn=`: what happens to items that it spawns: an `acs.Spawn` or the name of a
-          controller.
-
-        The first global size may be `acs.size`.
-        """
+        """Launch what the core has no plan for, or what is unusual."""
         if local_size is ...:
             takes = ", ".join(parameter.name for parameter in self.signature.parameters)
             raise UsageError(

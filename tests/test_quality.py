@@ -64,6 +64,47 @@ def test_ruff_finds_nothing() -> None:
     assert not complaints, f"\n{complaints}"
 
 
+PROGRAM = """
+import numpy as np
+import numpy.typing as npt
+
+import acs_cl as acs
+from acs_cl.errors import BuildError, CheckError
+
+
+def step(rt: acs.Runtime, kernel: acs.Kernel, x: acs.Array) -> acs.Handle:
+    with rt.record() as graph:
+        kernel((x.size,), None, x[1:], reads=[x], when=x[:1], bands=acs.Row())
+    graph.replay(while_=x[:1], at_most=3)
+    return kernel((x.size,), (8,), x, np.float32(2))
+
+
+def values(x: acs.Array) -> npt.NDArray[np.float32]:
+    later: acs.Handle = x.get(wait=False)
+    later.wait()
+    return x.get()
+
+
+def first_byte(error: CheckError) -> int | None:
+    return error.finding.first_byte
+
+
+def line(error: BuildError) -> int | None:
+    return error.line
+"""
+"""A program of a user: nothing that it returns is `Any` to a type checker."""
+
+
+def test_a_users_program_is_typed() -> None:
+    layout = installed_layout(ROOT / "build" / "typecheck")
+    program = ROOT / "build" / "user_program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    complaints = run_tool(
+        "mypy", "--strict", f"--cache-dir={ROOT / '.mypy_cache'}", str(program), cwd=layout
+    )
+    assert not complaints, f"\n{complaints}"
+
+
 def test_mypy_strict_finds_nothing() -> None:
     layout = installed_layout(ROOT / "build" / "typecheck")
     complaints = run_tool(

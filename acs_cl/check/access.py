@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..errors import Finding
 from ..records import Access, Span
 from .case import Case, Spot, Trial
-from .findings import READ, WRITE, Finding, Who, finding
+from .findings import READ, WRITE, Who, finding
 from .naming import where_of
 
 CONTROLS = 3

@@ -28,7 +28,7 @@ import pyopencl as cl
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import kind as device_kind
 from ..devices.driver import COMPLETE, CommandQueue, Events, status, wait_for_event
-from ..errors import CheckError, CheckWarning
+from ..errors import CheckError, CheckWarning, Finding
 from ..handle import Handle
 from ..host.call_sites import caller
 from ..host.threads import on_host_task
@@ -42,7 +42,7 @@ from .access import Matters, judged, read, stray_read, stray_write, wrote
 from .bands import Part as BandPart
 from .bands import parts_of
 from .case import Argument, Case, Trial
-from .findings import FREED, READ, Finding, Findings, Who, finding
+from .findings import FREED, READ, Findings, Who, finding
 from .foreign import Foreign
 from .leaks import leaks
 from .memory import GUARD, Interval, Memory, Part

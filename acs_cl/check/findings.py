@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from ..errors import CheckError, CheckWarning
+from ..errors import CheckError, CheckWarning, Finding
 
 MOST_SAID = 100
 """Most texts of findings that are kept."""
@@ -53,22 +53,6 @@ class Where(NamedTuple):
     parameter: str
     first_byte: int
     text: str
-
-
-class Finding(NamedTuple):
-    """An error: its kind, its place, and the line of the program."""
-
-    kind: str
-    launch: int
-    kernel: str
-    argument: int | None
-    parameter: str
-    first_byte: int | None
-    site: str
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def finding(kind: str, who: Who, where: Where | None, text: str) -> Finding:

@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 import pyopencl as cl
 
+from ..errors import Finding
 from ..records import HostArray
 from .case import Argument
-from .findings import ALIAS, FREED, HOST, Finding, Where, Who, finding
+from .findings import ALIAS, FREED, HOST, Where, Who, finding
 from .memory import BufferRegion, Interval, Region
 from .naming import where
 

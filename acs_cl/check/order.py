@@ -26,6 +26,7 @@ import pyopencl as cl
 from .. import core
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import driver
+from ..errors import Finding
 from ..launch.commands import (
     HostCommand,
     TransferCommand,
@@ -35,7 +36,7 @@ from ..records import EVERYTHING, Access, Command, HostArray, Span
 from . import findings
 from .access import judged
 from .case import Case
-from .findings import Finding, Where, Who, finding
+from .findings import Where, Who, finding
 from .memory import Interval, Region, common, load_all, merged, store_all
 from .naming import arguments_of, plain_kernel, signature_of, where
 from .patterns import Bytes

@@ -7,7 +7,7 @@ Output: a `Graph` as if the program had recorded it here, with names for its arr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -113,7 +113,10 @@ class Made:
             kernel.access(**said.what.access)
         if said.what.infer_ranges is not kernel.infer_ranges:
             kernel.infer_ranges = said.what.infer_ranges
-        kernel(*args, **{name: self._value(value) for name, value in said.keywords.items()})
+        keywords: dict[str, Any] = {
+            name: self._value(value) for name, value in said.keywords.items()
+        }
+        kernel(*args, **keywords)
 
     def _view(self, view: View) -> Array:
         piece = self._nothing if view.memory is None else self.memory[view.memory]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -265,7 +265,13 @@ class Array(core.native.View):
         """Tell whether the elements lie in memory one after another, in C order."""
         return is_contiguous(self.shape, self.strides, self.dtype.itemsize)
 
-    def get(self, out: HostArray | None = None, wait: bool = True) -> Any:
+    @overload
+    def get(self, out: HostArray | None = None, wait: Literal[True] = True) -> HostArray: ...
+
+    @overload
+    def get(self, out: HostArray | None = None, *, wait: Literal[False]) -> Handle: ...
+
+    def get(self, out: HostArray | None = None, wait: bool = True) -> HostArray | Handle:
         """Read back. This waits only for the writers of these bytes.
 
         With `wait=False` it returns a `Handle` whose `wait()` gives the NumPy array. Do not use
