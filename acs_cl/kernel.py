@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 import pyopencl as cl
 
 from . import core
-from .access import arguments, hints, scalars
+from .access import arguments, elements, hints, scalars
 from .access.binder import MOST_RUNS, Bound, binder
 from .access.called import Arguments
 from .access.cuts import AUTO, asked
@@ -30,11 +30,13 @@ from .banded import POISONED, Bands, launched, left_whole
 from .conditions import Deciding, Guards, size
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, is_svm, own_clone
-from .errors import UsageError, no_attribute
+from .errors import CheckWarning, UsageError, no_attribute
+from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
 from .launch.gates import events_of
 from .launch.sizes import MOST, Unsuitable
+from .memory.array import Array
 from .plans import plan_bands, plan_launches
 from .records import Access, Sizes, Span, interval
 
@@ -117,6 +119,7 @@ class Kernel(core.native.Caller):
         self.source = source
         self.options = options
         self._signature: Signature | None = None
+        self._is_new = True
         self.standing: Any = None
         self._sources: dict[tuple[int, ...], tuple[str, str]] = {(): (source, name)}
         self._variants: dict[tuple[int, ...], tuple[Any, str]] = {}
@@ -249,6 +252,8 @@ class Kernel(core.native.Caller):
             deciding = None
         narrows = self.standing is None and not (deciding is not None and deciding.counts)
         native, bound = self._bind(args, global_size, local_size, offset, narrows)
+        if self._is_new:
+            self._look_at_types(args)
         access = bound.access
         many = asked(self.engine.options.bands if bands is None else bands)
         cut = None
@@ -357,6 +362,15 @@ class Kernel(core.native.Caller):
         self.standing = Standing(self, function, modes)
         self._forget()
         return self
+
+    def _look_at_types(self, args: Arguments) -> None:
+        """Warn of arrays of other elements than the parameter's, at the first call."""
+        self._is_new = False
+        for index, (parameter, value) in enumerate(
+            zip(self.signature.parameters, args, strict=True)
+        ):
+            if isinstance(value, Array) and (why := elements.mismatch(parameter, value.dtype)):
+                warn_there(f"{self._where(index, parameter)}: {why}", CheckWarning)
 
     def _forget(self) -> None:
         """Stop the core from making its launches, until it has another plan."""

@@ -6,6 +6,7 @@ import copy
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl.configuration import NAMES
-from acs_cl.errors import BuildError, OutOfMemory
+from acs_cl.errors import BuildError, CheckWarning, OutOfMemory
 
 SOURCE = """
 kernel void add(global const int *x, global int *y, int n)
@@ -546,6 +547,25 @@ def test_source_of_cuda_is_told_what_opencl_calls_it(device: cl.Device) -> None:
         rt.build("__global__ void put(int *x) { x[threadIdx.x] = 1; }")
     assert "this looks like CUDA; in OpenCL C __global__ is `kernel`" in str(caught.value)
     assert "threadIdx. is get_local_id(…)" in str(caught.value)
+
+
+def test_array_of_other_numbers_than_the_pointer_is_warned_of(setting: Any) -> None:
+    rt, program, _, y = setting
+    with pytest.warns(CheckWarning) as caught:
+        program.add((16,), None, rt.array([1] * 16), y, 16)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert re.fullmatch(
+        r"launch \d+ of kernel 'add', argument 0 \(int\* x\): its elements are int64, and the "
+        r"kernel takes their bytes for int32; make the array with dtype 'int32', or pass "
+        r"x\.view\('int32'\) if that is meant",
+        str(caught[0].message),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = rt.build(SOURCE)
+        again.add((16,), None, rt.array([1] * 16).view("i4")[::2], y, 16)
+        again.look((1,), None, picture(rt), sampler(rt), rt.zeros(4))  # float4 is for anything
 
 
 def test_integers_become_others_if_all_of_them_fit(device: cl.Device) -> None:

@@ -44,7 +44,12 @@ def code(parameter: Parameter) -> str | None:
     """Return the `struct` code for a number of its type. None: only `to_bytes` can convert it."""
     if parameter.space != "private" or parameter.is_pointer:
         return None
-    return _CODES.get(_plain(parameter.type_name))
+    return code_of(parameter.type_name)
+
+
+def code_of(type_name: str) -> str | None:
+    """Return the `struct` code of a type of numbers."""
+    return _CODES.get(_plain(type_name))
 
 
 def to_bytes(parameter: Parameter, value: Any) -> bytes:
