@@ -78,7 +78,7 @@ class Runtime:
     - `memory`: memory of arrays, 'svm' or 'buffers'.
     - `devices`: several devices, as `[0, 1]` or `"all"`. `placement`: how launches are placed.
       `spread`: whether one launch may be cut and run on all of them. None: where that pays.
-    - `trace`: record a timeline.
+    - `trace`: record a timeline. `profiling`: the driver's queues keep times from the start.
     - `check`: 'access', 'order', 'uninitialised', 'leaks', or several of them.
     - `watchdog_s`: if nothing ends for so many seconds, report what runs.
     - `groups`, `slice_ms`, `order`: for the scheduler on the device.
@@ -270,15 +270,26 @@ class Runtime:
         options: Sequence[str] = (),
         macros: Mapping[str, object] | None = None,
     ) -> Program:
-        """Build OpenCL C from a text or a path. `options` are a list or one text. `macros` become
-        `-D` options."""
+        """Build OpenCL C from a text, or from a file if it is a path or ends in '.cl'.
+
+        `options` of the compiler are a list or one text. `macros` become `-D` options, so their
+        values have no blanks. Returns a `Program`, whose attributes are its kernels. Raises
+        `BuildError` with the compiler's log if it does not build.
+
+        >>> import acs_cl as acs
+        >>> with acs.Runtime() as rt:
+        ...     prog = rt.build("kernel void put(global int *x) { *x = N; }", macros={"N": 4})
+        ...     print(prog.kernels)
+        ('put',)
+        """
         self._engine.check_open()
         text = source_text(source)
         words = driver_options(self.context, [*words_of(options), *macro_options(macros)])
         return Program(self._engine, build(self.context, self.device, text, words), text, words)
 
     def empty(self, shape: object, dtype: DTypeLike = np.float32) -> Array:
-        """Make an array with undefined contents."""
+        """Make an array with undefined contents. `shape`: an integer or integers. Raises
+        `OutOfMemory` if the device has no room."""
         self._engine.check_open()
         return self._engine.new_array(normal_shape(shape), normal_dtype(dtype))
 
@@ -289,7 +300,11 @@ class Runtime:
         return array
 
     def array(self, values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
-        """Make an array with the values of a NumPy array, or of anything `numpy.asarray` takes."""
+        """Make an array with the values of a NumPy array, or of anything `numpy.asarray` takes.
+
+        Without `dtype`, an array of NumPy keeps its own. Floats of Python become float32, and
+        integers of Python int64: write `rt.array([1, 2, 3], "i4")` for a kernel that takes `int *`.
+        """
         wanted = None if dtype is None else normal_dtype(dtype)
         try:
             host = np.asarray(values, dtype=wanted, order="C")
@@ -328,7 +343,10 @@ class Runtime:
         *args: object,
         **keywords: Any,
     ) -> Handle:
-        """Launch any `pyopencl.Kernel` (or one of ours), with the keywords of a kernel's call."""
+        """Launch any `pyopencl.Kernel` of this context (or one of ours), as a kernel's call does.
+
+        The kernel is cloned, so what `set_arg` gave the original one stays.
+        """
         self._engine.check_open()
         if not isinstance(kernel, Kernel):
             kernel = adopted_kernel(self._engine, kernel)
@@ -346,7 +364,17 @@ class Runtime:
 
         The function gets a NumPy array for each array in `reads` (a copy), then one for each in
         `writes`, whose contents are stored afterwards. An array in both comes once, with its
-        values.
+        values. What the function returns is what `wait()` of the handle gives. If it raises, the
+        arrays in `writes` are poisoned.
+
+        >>> import acs_cl as acs
+        >>> with acs.Runtime() as rt:
+        ...     x, y = rt.array([1.0, 2.0]), rt.zeros(2)
+        ...     def double(x, y):
+        ...         y[:] = 2 * x
+        ...         return x.sum()
+        ...     print(rt.call(double, reads=x, writes=y).wait(), y.get())
+        3.0 [2. 4.]
         """
         self._engine.check_open()
         if not callable(function):
@@ -436,7 +464,10 @@ class Runtime:
     # ---- asking --------------------------------------------------------------------------------
 
     def stats(self) -> Report:
-        """Count launches, edges by kind, pruned edges, window occupancy, lanes, memory, overlap."""
+        """Return counts as a dict: 'launches', 'edges' by kind, 'lanes', 'memory', and others.
+
+        'why' is the reason for the backend.
+        """
         with self._engine.lock:
             self._note_ends()
             return stats.report(self._engine)

@@ -167,6 +167,18 @@ def test_a_host_that_is_too_slow_is_told() -> None:
             assert not said or "idle" in said
 
 
+@pytest.mark.parametrize("backend", ["auto", "serial", "lanes"])
+def test_launches_on_lanes_are_counted_by_lane(backend: str) -> None:
+    with acs.Runtime(backend=backend) as rt:
+        prog = rt.build(SOURCE)
+        x = rt.zeros(ITEMS, np.uint32)
+        prog.spin((ITEMS,), (ITEMS,), x, 1)
+        rt.finish()
+        stats = rt.stats()
+        on_device = stats.get("scheduler", {}).get("tasks", 0)
+        assert sum(stats["lanes"].values()) == stats["launches"] - on_device > 0
+
+
 def test_a_full_window_is_told() -> None:
     with acs.Runtime(backend="out_of_order", window=2, issue="ready_first") as rt:
         prog = rt.build(SOURCE)

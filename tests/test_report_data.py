@@ -214,6 +214,23 @@ def test_the_first_advice_names_what_was_planted(name: str) -> None:
     assert found[0].cost_ns > 0.2 * made.whole_ns
 
 
+def test_a_driver_that_does_not_begin_is_told_apart_from_a_slow_host() -> None:
+    ms = 1_000_000
+    for handed, kind in ((2 * ms, "driver-bound"), (99 * ms, "host-bound")):
+        late = ran(2, "new", 100 * ms, 101 * ms, called_ns=handed - 1, handed_ns=handed)
+        made = record(
+            "", [ran(1, "old", 0, 3 * ms, seen_ns=3 * ms + 1, handed_ns=1), late], [], LANES
+        )
+        assert {one.kind for one in findings(made)} & {"driver-bound", "host-bound"} == {kind}
+    assert "(new 97 ms)" in driver_bound([late._replace(called_ns=ms, handed_ns=2 * ms)])
+
+
+def driver_bound(after: list[Slice]) -> str:
+    """What is said of a driver that has launches and does not begin them."""
+    made = record("", [ran(1, "old", 0, 3_000_000, handed_ns=1), *after], [], LANES)
+    return next(one.text for one in findings(made) if one.kind == "driver-bound")
+
+
 def test_no_chain_adds_times_of_two_clocks() -> None:
     x = span(1, 0, 64)
     slices = [

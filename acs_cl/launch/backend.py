@@ -72,6 +72,11 @@ class Backend:
         return self._waits
 
     @property
+    def lane_count(self) -> int:
+        """Return how many lanes there are."""
+        return len(self.queues)
+
+    @property
     def used(self) -> Counter[int]:
         """Count launches by lane."""
         return self._used

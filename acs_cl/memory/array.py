@@ -274,6 +274,9 @@ class Array(core.native.View):
     def get(self, out: HostArray | None = None, wait: bool = True) -> HostArray | Handle:
         """Read back. This waits only for the writers of these bytes.
 
+        `out` is a NumPy array of the same shape and dtype, which is filled and returned. Raises
+        `PoisonedError` if a launch that should have written these bytes failed.
+
         With `wait=False` it returns a `Handle` whose `wait()` gives the NumPy array. Do not use
         `out` until then.
         """
@@ -282,8 +285,8 @@ class Array(core.native.View):
         return read(engine, self, out)
 
     def set(self, source: object, copy: bool = True) -> Handle:
-        """Overwrite with the values of a NumPy array or scalar. Broadcast and convert as NumPy
-        does.
+        """Overwrite with the values of a NumPy array or scalar. Broadcast as NumPy does. Raises
+        `UsageError` if the values do not fit the dtype.
 
         `source` is copied at once, so it may change afterwards. `copy=False` promises that it does
         not change until the returned handle is done.
@@ -292,7 +295,7 @@ class Array(core.native.View):
         return engine.calls.write(engine, self, source, copy)
 
     def fill(self, value: object) -> Handle:
-        """Overwrite every element with `value`."""
+        """Overwrite every element with `value`. Raises `UsageError` if the dtype cannot hold it."""
         engine = self.live().engine
         return engine.calls.fill(engine, self, value)
 

@@ -24,6 +24,8 @@ MOST = 0.8
 """From this share of the time on, an activity limits the program."""
 LEAST = 0.05
 """A finding that costs less than this share is left out."""
+BEGINS_NS = 1_000_000
+"""A driver that takes longer to begin a launch, though the device is idle, does something else."""
 LONG = 3
 """A kernel is long if it takes this many times as long as the others."""
 
@@ -38,6 +40,8 @@ class _Idle(NamedTuple):
     """The part of that in which the program did its own work."""
     held: int
     """Idle time whose next launch had been called already: the runtime held it back."""
+    begins: Counter[str]
+    """Idle time in which the driver had the next launch and did not begin it, by its name."""
     left: int
 
 
@@ -105,7 +109,7 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
     record, wall = block.record, block.wall
     if record.clocks.clock == "model":
         return
-    waits, behind, own, _, nothing = block.idle
+    waits, behind, own, _, begins, nothing = block.idle
     if behind > LEAST * wall:
         names = ", ".join(f"{name} ({count})" for name, count in waits.most_common(3))
         yield Finding(
@@ -117,6 +121,15 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
             behind,
             change="no waits",
             is_most=own > 0,
+        )
+    if begins.total() > LEAST * wall:
+        names = ", ".join(f"{name} {_ms(ns)} ms" for name, ns in begins.most_common(3))
+        yield Finding(
+            "driver-bound",
+            f"driver-bound: for {_ms(begins.total())} of {_ms(wall)} ms the driver had a launch "
+            f"and did not begin it, though the device was idle ({names}): many drivers compile "
+            "a kernel at its first launch, so run the block once before you measure it",
+            begins.total(),
         )
     yield from _host_tasks(block)
     if nothing > (1 - MOST) * wall and kernels_there(record):
@@ -141,6 +154,7 @@ def _idle(record: Record) -> _Idle:
     """Attribute the time in which nothing runs, by the launch that ends it. A wait is the cause if
     that launch was called later, and its thread had waited since its previous launch."""
     names: Counter[str] = Counter()
+    begins: Counter[str] = Counter()
     behind = own = held = left = 0
     known = {one.number: one.name for one in record.slices}
     starts: dict[int, Slice] = {}
@@ -151,9 +165,13 @@ def _idle(record: Record) -> _Idle:
         if first is None or not first.called_ns or not record.clocks.comparable:
             left += end - begin
         elif first.called_ns <= begin:
-            waited = record.clocks.on_host(first, first.handed_ns) > begin
-            held += end - begin if waited else 0
-            left += 0 if waited else end - begin
+            handed = record.clocks.on_host(first, first.handed_ns)
+            if handed > begin:
+                held += end - begin
+            elif first.handed_ns and end - begin > BEGINS_NS:
+                begins[first.name] += end - begin
+            else:
+                left += end - begin
         elif first.waits:
             last = first.waits[-1]
             names["all before" if last == ALL_BEFORE else known.get(last, "a launch")] += 1
@@ -161,7 +179,7 @@ def _idle(record: Record) -> _Idle:
             own += min(end - begin, first.program_ns)
         else:
             left += end - begin
-    return _Idle(names, behind, own, held, left)
+    return _Idle(names, behind, own, held, begins, left)
 
 
 def _host_tasks(block: _Block) -> Iterator[Finding]:

@@ -73,7 +73,7 @@ def about(engine: Engine, kernels: tuple[Needs, ...]) -> About:
         issue=engine.options.issue,
         window=engine.window or 0,
         full=engine.table.full,
-        lanes=len(backend.queues),
+        lanes=backend.lane_count,
         units=engine.device.max_compute_units,
         is_cpu=bool(engine.device.type & cl.device_type.CPU),
         checks=said.get("modes", ""),

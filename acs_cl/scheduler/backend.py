@@ -134,6 +134,16 @@ class Device(Backend):
         self._table.forget_epochs()
 
     @property
+    def used(self) -> Counter[int]:
+        """Count launches by lane."""
+        return self.lanes.used
+
+    @property
+    def lane_count(self) -> int:
+        """Return how many lanes there are beside the scheduler."""
+        return self.lanes.lane_count
+
+    @property
     def waits(self) -> int:
         """Return how many launches on lanes epochs had to wait for."""
         return self.sender.waits
