@@ -17,9 +17,8 @@ A message says which launch, kernel and argument, what came, what was expected a
 from __future__ import annotations
 
 from collections.abc import Collection
+from difflib import get_close_matches
 from typing import NamedTuple, NoReturn
-
-from .host.environment import nearest
 
 
 class AcsError(Exception):
@@ -179,8 +178,8 @@ def refuse_unknown(name: str, value: object, names: Collection[str], where: str 
     in the call."""
     if isinstance(value, str) and value in names:
         return
-    near = nearest(value.lower(), names) if isinstance(value, str) else ""
-    meant = f"; did you mean {near!r}?" if near else ""
+    near = get_close_matches(value.lower(), names, 1) if isinstance(value, str) else ()
+    meant = f"; did you mean {near[0]!r}?" if near else ""
     raise UsageError(f"unknown {name} {value!r}{where}; there are: {', '.join(names)}{meant}")
 
 

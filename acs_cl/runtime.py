@@ -26,7 +26,6 @@ import pyopencl as cl
 # modules that a program may never need (recording, tracing, explaining) are imported later, because
 # imports here make every start slower
 from . import at_exit, core, plans, transfers, waiting
-from .access.arguments import describe
 from .calls import Calls
 from .configuration import create, create_emulated, plan
 from .devices import Spec, kind
@@ -44,6 +43,7 @@ from .launch.registry import register
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
 from .memory.blocks import store_for
+from .memory.values import values_of
 from .memory.views import normal_dtype, normal_shape
 from .observe import stats
 from .options import BACKLOG, options, prefetches, scheduler_settings, spawning
@@ -306,12 +306,7 @@ class Runtime:
         integers of Python int64: write `rt.array([1, 2, 3], "i4")` for a kernel that takes `int *`.
         """
         wanted = None if dtype is None else normal_dtype(dtype)
-        try:
-            host = np.asarray(values, dtype=wanted, order="C")
-        except (ValueError, TypeError, OverflowError) as error:
-            if isinstance(error, UsageError):
-                raise
-            raise UsageError(f"array({describe(values)}): {error}") from None
+        host = values_of(values, wanted)
         if host.dtype == np.float64 and dtype is None and not hasattr(values, "dtype"):
             host = host.astype(np.float32)  # Python floats: OpenCL's own default precision
         array = self.empty(host.shape, host.dtype)

@@ -48,7 +48,7 @@ def options(parser: argparse.ArgumentParser) -> Any:
     sweep = commands.add_parser("sweep", help="one policy with one number at several values")
     sweep.add_argument("policy", help="as for run")
     sweep.add_argument("axis", help=f"a number of the policy, or {', '.join(report.SWEPT)}")
-    sweep.add_argument("values", nargs="+", type=int)
+    sweep.add_argument("values", nargs="+", type=int, help="what that number is, run by run")
     for parser_ in (run, compare, sweep):
         _source(parser_)
         parser_.add_argument("--machine", default="paper", help=", ".join(MACHINES))
@@ -63,14 +63,14 @@ def options(parser: argparse.ArgumentParser) -> Any:
     make = commands.add_parser("make", help="write a made-up trace")
     _source(make)
     make.add_argument("--spans", action="store_true", help="edges as bytes read and written")
-    make.add_argument("--out", metavar="FILE", required=True)
+    make.add_argument("--out", metavar="FILE", required=True, help="the trace")
     convert = commands.add_parser("convert", help="a timeline of rt.trace.save as a trace")
-    convert.add_argument("timeline")
+    convert.add_argument("timeline", help="what rt.trace.save or rt.measure().save wrote")
     convert.add_argument(
         "--items", type=int, default=ITEMS, metavar="N",
         help=f"work-items of a group where the timeline does not tell ({ITEMS})",
     )  # fmt: skip
-    convert.add_argument("--out", metavar="FILE", required=True)
+    convert.add_argument("--out", metavar="FILE", required=True, help="the trace")
     return commands
 
 

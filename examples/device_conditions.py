@@ -1,7 +1,8 @@
 """Repeat a step until it has converged, without reading anything back in between.
 
 The device decides: `when=` runs a launch only while a flag is set, and a kernel clears the flag.
-The host launches the most steps there can be; those behind the last one are skipped.
+The host launches the most steps there can be; those behind the last one are skipped. Look at the
+loop: it waits for nothing. `solve_until_converged.py` records one step instead.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Find a declaration that says too little, on a CPU and each time, before it is a race on a GPU.
 
 `gather` reads wherever `index` says, which no signature shows. The program declares a part of what
-it reads, and the check says which byte it forgot.
+it reads, and the check says which byte it forgot. Look at what is printed: launch, line, argument
+and element.
 """
 
 import numpy as np

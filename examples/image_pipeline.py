@@ -1,7 +1,8 @@
 """A pipeline of images: pictures do not wait for each other, steps of one picture do.
 
 Each picture is blurred, its edges are found, and its brightest edge is read back. What is read
-first is waited for alone: the other pictures are still under way.
+first is waited for alone: the other pictures are still under way. Look at `raw`, which serves
+twice: a launch that writes it waits for the one that reads it.
 """
 
 import numpy as np

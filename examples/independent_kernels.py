@@ -1,7 +1,7 @@
 """Launch kernels in program order; the independent ones run together.
 
-Eight rows are smoothed several times each. Steps of one row follow each other, rows do not. No
-line says so: acs_cl finds it in the arguments.
+Eight rows are smoothed several times each. Steps of one row follow each other, rows do not. Look at
+the inner loop: no line says so, acs_cl finds it in the arguments.
 """
 
 import numpy as np

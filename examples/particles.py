@@ -1,7 +1,8 @@
 """Particles in cells of different weight: each cell is a launch, and only neighbours wait.
 
 A cell pushes its own particles, then gathers what left its neighbours. Cells that are far apart run
-at the same time; no line says which.
+at the same time; no line says which. Look at `energy[i : i + 1]`: a view of one element, so that
+cells do not wait for each other there.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Record a step that repeats, and replay it with other numbers and other arrays.
 
 Recording costs what launching the step once costs. A replay costs the host much less, on backend
-`device` one command for the whole step.
+`device` one command for the whole step. Look at `update` and `swap`: the recorded step goes on with
+other numbers and arrays.
 """
 
 import numpy as np

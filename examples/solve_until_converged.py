@@ -1,6 +1,7 @@
 """Solve a sparse system by conjugate gradients until it has converged; the host waits once.
 
-One step is recorded. The device repeats it as long as its last kernel leaves `go` at 1.
+One step is recorded. The device repeats it as long as a kernel leaves `go` at 1. Look at
+`replay(while_=go)`: the host reads nothing in between.
 """
 
 import numpy as np

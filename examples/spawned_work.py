@@ -1,7 +1,8 @@
 """Breadth-first search whose kernel gives the neighbours of a vertex away, item by item.
 
 Some vertices have thousands of neighbours and most have few. Without `ACS_SPAWN` the work-item of a
-large vertex would go through all of them by itself while others wait.
+large vertex would go through all of them by itself while others wait. Look at `expand`, which gives
+away as many items as there are neighbours.
 """
 
 import numpy as np

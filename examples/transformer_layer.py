@@ -1,7 +1,7 @@
 """A small transformer layer, recorded once and replayed for each token sequence.
 
 Heads of attention are independent of each other, and so are the three projections. The recording
-knows: nothing but the arrays says it.
+knows: nothing but the arrays says it. Look at `writes=part`: heads write columns of one array.
 """
 
 import numpy as np

@@ -2,7 +2,8 @@
 
 Four vectors are scaled, summed in pairs and combined. With two devices the pairs may run apart, and
 only the bytes that a launch lacks are copied. Where a machine has one device, two contexts of it
-stand for two.
+stand for two. Look at what is printed: launches go where waiting and copies cost least, so short
+ones may all stay on one device. `placement="round_robin"` would deal them out.
 """
 
 import numpy as np

@@ -230,6 +230,15 @@ def test_a_comparison_tells_both_times_and_prints_once(tmp_path: Path, device: c
     assert ratio == pytest.approx(own / took, abs=0.02, rel=0.1)
 
 
+def test_a_program_whose_queues_are_ours_has_nothing_to_compare(
+    tmp_path: Path, device: cl.Device
+) -> None:
+    program = "import acs_cl as acs\nacs.Queue(acs.Runtime().context).finish()\n"
+    done = ran(tmp_path, "--compare", program=program)
+    assert done.returncode == 0, done.stderr
+    assert "nothing to compare: the program makes acs_cl.Queues by itself" in done.stderr
+
+
 def test_sides_are_compared_by_their_medians() -> None:
     text = turns.compared({turns.OWN: [3.0, 2.0, 4.0], turns.OURS: [1.5, 1.4, 1.6]})
     assert "took 1.500 s (1.400 .. 1.600) on ours, 3.000 s (2.000 .. 4.000) on its own" in text

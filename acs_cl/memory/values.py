@@ -14,12 +14,14 @@ from ..errors import UsageError
 from ..records import DType, HostArray
 
 
-def values_of(source: Any) -> HostArray:
+def values_of(source: Any, dtype: DType | None = None) -> HostArray:
     """Return what a program gave as an array of NumPy."""
     try:
-        return np.asarray(source)
-    except ValueError as error:
-        raise UsageError(f"no values for an array: {error}") from None
+        return np.asarray(source, dtype=dtype, order="C")
+    except UsageError:  # an array on the device
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UsageError(f"no values for an array: {_told(source)}: {error}") from None
 
 
 def check(values: HostArray, dtype: DType) -> None:

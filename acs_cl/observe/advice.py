@@ -16,33 +16,17 @@ from typing import NamedTuple
 
 from ..host.intervals import length, minus, single, union, within
 from .false_edges import false_edges
+from .idling import Idle, idle_of
 from .record import Finding, Record
-from .shares import busy, idle, kind_of, shares
-from .slices import ALL_BEFORE, Slice, once, overlap
+from .shares import busy, kind_of, shares
+from .slices import Slice, once, overlap
 
 MOST = 0.8
 """From this share of the time on, an activity limits the program."""
 LEAST = 0.05
 """A finding that costs less than this share is left out."""
-BEGINS_NS = 1_000_000
-"""A driver that takes longer to begin a launch, though the device is idle, does something else."""
 LONG = 3
 """A kernel is long if it takes this many times as long as the others."""
-
-
-class _Idle(NamedTuple):
-    """Reasons why nothing ran, in nanoseconds."""
-
-    waits: Counter[str]
-    """Idle time of the device behind a wait, by the launch or call that was waited for."""
-    behind: int
-    own: int
-    """The part of that in which the program did its own work."""
-    held: int
-    """Idle time whose next launch had been called already: the runtime held it back."""
-    begins: Counter[str]
-    """Idle time in which the driver had the next launch and did not begin it, by its name."""
-    left: int
 
 
 class _Block(NamedTuple):
@@ -58,7 +42,7 @@ class _Block(NamedTuple):
     chain: int
     links: tuple[int, ...]
     in_flight: float
-    idle: _Idle
+    idle: Idle
 
     @property
     def room(self) -> int:
@@ -89,7 +73,7 @@ def findings(record: Record) -> list[Finding]:
         path.ns,
         path.launches,
         overlap(kernels),
-        _idle(record),
+        idle_of(record),
     )
     found = [
         *_of_the_host(block),
@@ -148,38 +132,6 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
 def kernels_there(record: Record) -> bool:
     """Tell whether anything ran on the device."""
     return any(one.clock != "host" for one in record.slices)
-
-
-def _idle(record: Record) -> _Idle:
-    """Attribute the time in which nothing runs, by the launch that ends it. A wait is the cause if
-    that launch was called later, and its thread had waited since its previous launch."""
-    names: Counter[str] = Counter()
-    begins: Counter[str] = Counter()
-    behind = own = held = left = 0
-    known = {one.number: one.name for one in record.slices}
-    starts: dict[int, Slice] = {}
-    for one in record.slices:
-        starts.setdefault(record.interval(one)[0], one)
-    for begin, end in idle(record):
-        first = starts.get(end)
-        if first is None or not first.called_ns or not record.clocks.comparable:
-            left += end - begin
-        elif first.called_ns <= begin:
-            handed = record.clocks.on_host(first, first.handed_ns)
-            if handed > begin:
-                held += end - begin
-            elif first.handed_ns and end - begin > BEGINS_NS:
-                begins[first.name] += end - begin
-            else:
-                left += end - begin
-        elif first.waits:
-            last = first.waits[-1]
-            names["all before" if last == ALL_BEFORE else known.get(last, "a launch")] += 1
-            behind += end - begin
-            own += min(end - begin, first.program_ns)
-        else:
-            left += end - begin
-    return _Idle(names, behind, own, held, begins, left)
 
 
 def _host_tasks(block: _Block) -> Iterator[Finding]:

@@ -57,6 +57,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="acs-cl",
         description="Launch OpenCL kernels in program order; the independent ones run together.",
+        epilog="Begin with `acs-cl doctor` and `acs-cl demo`; `acs-cl COMMAND --help` says more.",
     )
     parser.add_argument("--version", action="version", version=f"acs-cl {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -81,13 +82,13 @@ def _doctor_options(parser: argparse.ArgumentParser) -> None:
 
 def _demo_options(parser: argparse.ArgumentParser) -> None:
     _device_option(parser)
-    parser.add_argument("--backend", metavar="NAME", help="the concurrent backend to show")
-    parser.add_argument("--out", metavar="FILE.png", help="where the timeline picture goes")
+    parser.add_argument("--backend", metavar="NAME", help="the backend beside serial (auto)")
+    parser.add_argument("--out", metavar="FILE.png", help="the picture (acs-cl-demo.png)")
     parser.add_argument("--quick", action="store_true", help="a smaller problem, for a first look")
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--backend", metavar="NAME", help="the backend of its queues")
+    parser.add_argument("--backend", metavar="NAME", help="the backend of its queues (auto)")
     parser.add_argument("--no-trace", action="store_true", help="no times, and so no overlap")
     parser.add_argument(
         "--compare",
@@ -103,23 +104,29 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.html",
         help="write a page: timeline, graph, advice, why no overlap",
     )
-    _program_options(parser, "a script of PyOpenCL's")
+    _program_options(parser, "a script that uses PyOpenCL")
 
 
 def _verify_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--backend", metavar="NAME", help="the backend of its runtimes")
+    parser.add_argument(
+        "--backend", metavar="NAME", help="the backend of its runtimes, whatever it says"
+    )
     _program_options(parser, "a file of `graph.save`, or a script")
 
 
 def _tune_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--backend", metavar="NAME", help="the backend of its runtimes")
+    parser.add_argument(
+        "--backend", metavar="NAME", help="the backend of its runtimes, whatever it says"
+    )
     _program_options(parser, "a script")
 
 
 def _program_options(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
     parser.add_argument("program", metavar="PROGRAM", help=what)
-    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its own")
+    parser.add_argument(
+        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of PROGRAM"
+    )
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
@@ -127,7 +134,9 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FILE.html", help="the page; beside the timeline if not said"
     )
-    parser.add_argument("--title", metavar="TEXT", help="the head of the page")
+    parser.add_argument(
+        "--title", metavar="TEXT", help="the head of the page (the name of the timeline)"
+    )
     parser.add_argument(
         "--no-what-if", action="store_true", help="do not ask the emulator what would help"
     )
@@ -163,6 +172,26 @@ COMMANDS: dict[str, Command] = {
         _demo_options,
         _runs("acs_cl.benchmarks.demo"),
     ),
+    "run": Command(
+        "run a PyOpenCL program on acs_cl's queues, and say what it gained",
+        _run_options,
+        _runs("acs_cl.tools.run_script"),
+    ),
+    "report": Command(
+        "make a page of a saved timeline: where time went, why launches did not overlap",
+        _report_options,
+        _runs("acs_cl.tools.report"),
+    ),
+    "tune": Command(
+        "find out how the launches of a program's graphs are best cut into bands",
+        _tune_options,
+        _runs("acs_cl.tools.tune"),
+    ),
+    "verify": Command(
+        "prove that a saved graph, or the graphs a program records, keep program order",
+        _verify_options,
+        _runs("acs_cl.tools.verify"),
+    ),
     "bench": Command(
         "time the workloads on every backend, beside PyOpenCL by itself",
         _has("acs_cl.benchmarks.bench"),
@@ -172,25 +201,5 @@ COMMANDS: dict[str, Command] = {
         "run, compare and sweep simulated machines",
         _has("acs_cl.benchmarks.emulator"),
         _runs("acs_cl.benchmarks.emulator"),
-    ),
-    "run": Command(
-        "run a program of PyOpenCL's on our queues, and say what it gained",
-        _run_options,
-        _runs("acs_cl.tools.run_script"),
-    ),
-    "verify": Command(
-        "prove that a saved graph, or the graphs a program records, keep program order",
-        _verify_options,
-        _runs("acs_cl.tools.verify"),
-    ),
-    "tune": Command(
-        "find out how the launches of a program's graphs are best cut into bands",
-        _tune_options,
-        _runs("acs_cl.tools.tune"),
-    ),
-    "report": Command(
-        "make a page of a saved timeline: where time went, why launches did not overlap",
-        _report_options,
-        _runs("acs_cl.tools.report"),
     ),
 }

@@ -170,11 +170,15 @@ def alone(program: str, module: str, out: str, backend: str, arguments: list[str
     """Run the program, and write its time to a file. With a backend it runs on our queues, else on
     its own."""
     repair_devices()
+    made: list[int] = []  # queues of ours that the program makes by itself
+    if not backend:
+        queue.watchers.append(lambda _: made.append(1))
     ours = replaced_queues({"backend": backend}) if backend else contextlib.nullcontext()
     with ours:
         began = perf_counter()
         code = as_python_does(program, bool(module), arguments)
-        Path(out).write_text(repr(perf_counter() - began), "ascii")
+        said = [repr(perf_counter() - began), *([turns.HAS_OURS] if made else [])]
+        Path(out).write_text(" ".join(said), "ascii")
     return code
 
 

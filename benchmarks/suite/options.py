@@ -22,7 +22,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--preset": {"choices": PRESETS, "help": "how large"},
     "--backend": {"action": "append", "metavar": "NAME", "help": "may be given several times"},
     "--device": {"metavar": "SPEC", "help": "index, or a part of 'platform name / device name'"},
-    "--runs": {"type": int, "metavar": "N", "help": f"at least {LEAST_RUNS}, which it is anyway"},
+    "--runs": {"type": int, "metavar": "N", "help": f"runs of each ({LEAST_RUNS}, the least)"},
     "--seed": {"type": int, "help": "of inputs and weights (0)"},
     "--within": {"type": float, "metavar": "S", "help": "seconds: leave out what would end later"},
     "--quick": {"action": "store_true", "help": "few samples: a look, not a figure"},
