@@ -19,6 +19,10 @@ SETUP = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[0]
 ROWS = re.findall(r"^\| (?!mistake|---)(.*?) \| `(.*?)` \| (\w+): (.*) \|$", TEXT, re.MULTILINE)
 
 
+def test_page_shows_what_stands_in_angle_brackets() -> None:
+    assert not [title for title, _, _, message in ROWS if re.search(r"(?<!\\)<", message)]
+
+
 def test_page_has_the_commonest() -> None:
     assert len(ROWS) >= 20
     assert len({title for title, *_ in ROWS}) == len(ROWS)
@@ -42,7 +46,7 @@ def test_mistake_says_what_the_page_says(
         exec(code, names)
     assert type(caught.value).__name__ == kind, title
     said = str(caught.value).replace("\n", " ")
-    pattern = ".*".join(map(re.escape, message.split("…")))
+    pattern = ".*".join(map(re.escape, message.replace("\\<", "<").split("…")))
     assert re.fullmatch(pattern, said), f"the page says\n{message}\nand the library\n{said}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ NAMES = (
 
 MOST = 17
 """Thirteen, the three cuts that `bands=` takes, and `Spawn`, which `spawn=` takes."""
+
+API = (Path(__file__).parent.parent / "docs" / "reference" / "api.md").read_text("utf-8")
 
 MEMBERS = {
     "Array": (
@@ -119,14 +122,31 @@ def test_every_method_says_what_it_does(name: str) -> None:
             assert inspect.getdoc(thing), f"{name}.{member}"
 
 
+def test_the_reference_has_the_promised_members_and_no_others() -> None:
+    found = dict(
+        re.findall(r"^::: acs_cl\.(\w+)\n    options:\n      members: \[(.*)\]$", API, re.M)
+    )
+    assert found.keys() >= MEMBERS.keys()
+    for name, members in MEMBERS.items():
+        assert found[name].split(", ") == members.split(), name
+
+
 @pytest.mark.parametrize("name", ["acs_cl", *NAMES])
 def test_the_example_of_every_name_is_true(name: str, device: cl.Device) -> None:
     thing = acs if name == "acs_cl" else getattr(acs, name)
     assert thing.__doc__, name
+    assert is_true(name, thing.__doc__), f"{name} has no example"
+    for member in MEMBERS.get(name, "").split():
+        text = getattr(inspect.getattr_static(thing, member, None), "__doc__", None)
+        is_true(f"{name}.{member}", inspect.cleandoc(text or ""))
+
+
+def is_true(name: str, text: str) -> bool:
+    """Run the example in a docstring, if there is one."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    example = doctest.DocTestParser().get_doctest(thing.__doc__, {}, name, None, None)
-    assert example.examples, f"{name} has no example"
+    example = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=flags)
     result = runner.run(example, out=said.append)
     assert not result.failed, "".join(said)
+    return bool(example.examples)
