@@ -136,6 +136,8 @@ INSTEAD = {
         "ones": "array(np.ones(…))", "full": "array(np.full(…))",
         "zeros_like": "zeros(x.shape, x.dtype)", "empty_like": "empty(x.shape, x.dtype)",
         "to_device": "array(…)", "asarray": "array(…)", "compile": "build(source)",
+        "arange": "array(np.arange(…))", "random": "array(np.random.random(…))",
+        "launch_many": "launch_many of a kernel",
         "report": "measure(), whose block has report(path)",
         "queue": "pyopencl.CommandQueue(rt.context), or acs_cl.Queue(rt.context, runtime=rt)",
     },
@@ -143,7 +145,8 @@ INSTEAD = {
         "numpy": "get()", "item": "get()", "tolist": "get().tolist()", "cpu": "get()",
         "copy": "rt.empty(x.shape, x.dtype) and copy_from(x)", "astype": "rt.array(x.get(), dtype)",
         "sum": "a kernel, or get().sum()", "max": "a kernel, or get().max()",
-        "min": "a kernel, or get().min()",
+        "min": "a kernel, or get().min()", "mean": "a kernel, or get().mean()",
+        "dot": "a kernel, or get().dot(…)",
     },
     "Kernel": {
         "launch": "the kernel's call: kernel(global_size, local_size, …)",
@@ -168,7 +171,11 @@ INSTEAD = {
             "StalledError",
         )},
     },
-    "Handle": {"get": "wait(), or get() of an array", "result": "wait()", "synchronize": "wait()"},
+    "Handle": {
+        "get": "wait(), or get() of an array", "result": "wait()", "synchronize": "wait()",
+        "query": "done", "elapsed": "rt.measure() around the launches",
+        "profile": "rt.measure() around the launches", "time": "rt.measure() around the launches",
+    },
 }  # fmt: skip
 """What to write for a name that other libraries have and our class does not."""
 

@@ -354,6 +354,15 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: recorded(rt, x).arrange([2, 1]),  # type: ignore[arg-type]
         r"unknown order \[2, 1\]; there are: first_in",
     ),
+    "seconds of text": (
+        lambda rt, p, x, y: recorded(rt, x).tune("a"),  # type: ignore[arg-type]
+        r"tune: within_s='a': expected seconds above 0",
+    ),
+    "no seconds": (lambda rt, p, x, y: recorded(rt, x).tune(0), r"within_s=0: expected seconds"),
+    "a keyword in capitals": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, Bands=4),
+        r"a launch has no keyword Bands; did you mean 'bands'\?",
+    ),
     "a folder that is not there": (
         lambda rt, p, x, y: recorded(rt, x).save("/nowhere/step.acs"),
         r"save: there is no folder '/nowhere'",
@@ -542,7 +551,7 @@ def test_members_of_other_libraries_say_what_to_write(setting: Any) -> None:
     graph = recorded(rt, x)
     for of, name in (
         (program.add, "launch"), (program.add, "set_args"), (graph, "run"), (graph, "launches"),
-        (graph.replay(), "get"),
+        (graph.replay(), "get"), (rt, "arange"), (x, "mean"),
     ):  # fmt: skip
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; write .*"):
             getattr(of, name)

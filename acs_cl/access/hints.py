@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from ..host.environment import nearest
 
-KEYWORDS = ("reads", "writes", "wait_for", "offset", "when")
+KEYWORDS = ("reads", "writes", "wait_for", "offset", "when", "bands", "spawn")
 """Keywords of a launch."""
 
 BUILT_IN = "_cl_"
@@ -54,4 +54,4 @@ def of_keywords(unknown: Iterable[str], parameters: Sequence[str]) -> str:
     first = next(iter(unknown))
     if first in parameters:
         return f"; arguments come in order, without names: {', '.join(parameters)}"
-    return closest(first, KEYWORDS) or f"; there are {', '.join(KEYWORDS)}"
+    return closest(first.lower(), KEYWORDS) or f"; there are {', '.join(KEYWORDS)}"

@@ -461,6 +461,8 @@ class Graph:
         The result is kept on disk, for launches with `bands="auto"`. A launch that is not clearly
         faster in bands stays whole.
         """
+        if isinstance(within_s, bool) or not isinstance(within_s, (int, float)) or within_s <= 0:
+            raise UsageError(f"tune: within_s={within_s!r}: expected seconds above 0")
         return self._tune(within_s, lambda text, share: None)
 
     def _tune(self, within_s: float, tell: Callable[[str, float], None]) -> Tuning:

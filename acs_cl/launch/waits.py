@@ -29,7 +29,10 @@ FEW = 4
 """Launches in flight up to which one is waited for without a poll of the others. Of more, some have
 often ended, and waking up for each takes longer than a poll."""
 
-FORKED = "of another process: it cannot be used after a fork"
+FORKED = (
+    "of another process: it cannot be used after a fork; start processes with multiprocessing's "
+    "'spawn'"
+)
 
 
 def refuse_on_host_task(what: str) -> None:
