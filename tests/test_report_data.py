@@ -223,6 +223,7 @@ def test_a_driver_that_does_not_begin_is_told_apart_from_a_slow_host() -> None:
         )
         assert {one.kind for one in findings(made)} & {"driver-bound", "host-bound"} == {kind}
     assert "(new 97 ms)" in driver_bound([late._replace(called_ns=ms, handed_ns=2 * ms)])
+    assert "(new 60 ms)" in driver_bound([late._replace(called_ns=30 * ms, handed_ns=40 * ms)])
 
 
 def driver_bound(after: list[Slice]) -> str:

@@ -46,14 +46,16 @@ def idle_of(record: Record) -> Idle:
         first = starts.get(end)
         if first is None or not first.called_ns or not record.clocks.comparable:
             left += end - begin
-        elif first.called_ns <= begin:
-            handed = record.clocks.on_host(first, first.handed_ns)
-            if handed > begin:
-                held += end - begin
-            elif first.handed_ns and end - begin > BEGINS_NS:
-                begins[first.name] += end - begin
-            else:
-                left += end - begin
+            continue
+        handed = record.clocks.on_host(first, first.handed_ns) if first.handed_ns else end
+        late = end - max(begin, handed)
+        if late > BEGINS_NS:
+            begins[first.name] += late
+            end -= late
+        if first.called_ns <= begin:
+            waited = bool(first.handed_ns) and handed > begin
+            held += end - begin if waited else 0
+            left += 0 if waited else end - begin
         elif first.waits:
             last = first.waits[-1]
             names["all before" if last == ALL_BEFORE else known.get(last, "a launch")] += 1
