@@ -515,6 +515,33 @@ def test_update_of_what_a_declaration_depends_on_finds_hazards_anew(
     assert y.get().tolist() == [3]
 
 
+def test_handles_name_their_launches_after_swaps_that_add_some(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x, y, z, other = rt.zeros(8), rt.array(range(8), "f4"), rt.zeros(4), rt.zeros(4)
+    with rt.record() as graph:
+        copied = x[:4].copy_from(y[4:])
+        first = prog.add((4,), None, y[:4], z, 1)
+        last = prog.add((4,), None, y[4:], other, 2)
+    assert len(graph) == 3
+    graph.swap(x, y)  # within one array, a copy goes by way of another one
+    assert len(graph) == 4
+    graph.update(last, a=3)
+    with pytest.raises(acs.UsageError, match="update: copy is no kernel"):
+        graph.update(copied, a=1)
+    assert "launch 3 (add) of a graph" in str(rt.explain(last))
+    graph.replay()
+    assert z.get().tolist() == [4, 5, 6, 7]
+    assert other.get().tolist() == [12, 15, 18, 21]
+    graph.swap(y, x)
+    graph.update(first, a=0)
+    graph.update(graph.handles[-1], a=0)
+    x.fill(1)
+    graph.replay()
+    assert z.get().tolist() == [4, 5, 6, 7]
+    assert other.get().tolist() == [12, 15, 18, 21]
+
+
 def test_swap_moves_views_along(rt: acs.Runtime, prog: acs.Program) -> None:
     x, y = rt.zeros((4, 8), "u4"), rt.zeros((4, 8), "u4")
     spare = rt.zeros((6, 8), "u4")

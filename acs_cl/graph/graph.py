@@ -226,7 +226,8 @@ class Graph:
 
             command = as_tuned(self.engine.device, command, access)
         launches.append(Recorded(command, access, number, cutting))
-        return RecordedHandle(self, before + len(launches), command.name, access)
+        number_here = before + len(launches)
+        return RecordedHandle(self, number_here, command.name, access, number, len(launches) - 1)
 
     def keep(self, base: Base) -> None:
         """Keep memory that was allocated in the recording."""
@@ -390,8 +391,11 @@ class Graph:
     def handles(self) -> tuple[Handle, ...]:
         """Return a handle for each launch, in order. `update` takes it."""
         return tuple(
-            RecordedHandle(self, number, one.command.name, one.access)
-            for number, one in enumerate(self._recording.launches, 1)
+            RecordedHandle(self, place + 1, command.name, access, call, place - places.start)
+            for call, places in enumerate(self._recording.places)
+            for place, (command, access, *_) in zip(
+                places, self._recording.of_call(call), strict=True
+            )
         )
 
     def save(self, path: str | Path | IO[bytes], /, **arrays: Array) -> None:
@@ -545,8 +549,7 @@ class Graph:
         """
         self._check("update")
         with self._lock:
-            place = self._place_of(handle)
-            number = self._recording.launches[place].call
+            number = self._call_of(handle)
             call = self._recording.calls[number]
             kernel = call.function
             if not isinstance(kernel, Kernel):
@@ -662,15 +665,15 @@ class Graph:
         if self._state:
             raise UsageError(f"{what}: the graph is {self._state}")
 
-    def _place_of(self, handle: Handle) -> int:
+    def _call_of(self, handle: Handle) -> int:
         if not isinstance(handle, RecordedHandle) or not handle.is_of(self):
             raise UsageError(
                 f"update: got {describe(handle)}, expected what a launch returned while this graph "
                 "was recorded"
             )
-        if not handle.number:
+        if handle.call < 0:
             raise UsageError(f"update: {handle.name} of no bytes was not recorded")
-        return handle.number - 1
+        return handle.call
 
     def _check_pair(self, old: Array, new: Array) -> None:
         for array in (old, new):
@@ -695,9 +698,14 @@ class Graph:
             text += f"; in order {self._order!r}"
         return Explanation(text + self._pieces.told_loops(), False, ())
 
-    def told_bands(self, place: int) -> str:
+    def told_bands(self, handle: RecordedHandle) -> str:
         """Say how a launch is cut into bands, if that was asked for."""
-        if self._state or getattr(self._recording.launches[place].command, "cut", None) is None:
+        known = handle.call >= 0 and not self._state
+        places = self._recording.places[handle.call] if known else range(0)
+        if handle.nth >= len(places):  # it is one of no launches by now
+            return ""
+        place = places[handle.nth]
+        if getattr(self._recording.launches[place].command, "cut", None) is None:
             return ""
         return self._pieces.told_bands(place)
 

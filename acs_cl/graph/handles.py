@@ -31,18 +31,25 @@ class Replayed(Protocol):
     def explain(self) -> Explanation:
         """Say how it is replayed."""
 
-    def told_bands(self, place: int) -> str:
+    def told_bands(self, handle: RecordedHandle) -> str:
         """Say how a launch is cut into bands, if that was asked for."""
 
 
 class RecordedHandle(Handle):
-    """Names a launch of a graph. `number` counts from 1 in the graph."""
+    """Names a launch of a graph. `number` counts from 1 in the graph, as it was recorded.
 
-    __slots__ = ("_graph",)
+    `call` and `nth` name it for as long as the graph lives: the call, and which of its launches it
+    is. Numbers shift where another array lets a call make more launches, or fewer.
+    """
 
-    def __init__(self, graph: Replayed, number: int, name: str, access: Access) -> None:
+    __slots__ = ("_graph", "call", "nth")
+
+    def __init__(
+        self, graph: Replayed, number: int, name: str, access: Access, call: int = -1, nth: int = 0
+    ) -> None:
         super().__init__(graph.engine, number, name, access)
         self._graph = weakref.ref(graph)
+        self.call, self.nth = call, nth
 
     def is_of(self, graph: Replayed) -> bool:
         """Tell whether the launch was recorded in this graph."""
@@ -72,7 +79,7 @@ class RecordedHandle(Handle):
         """Say which bytes it touches."""
         reads, writes = ("; ".join(map(str, spans)) or "nothing" for spans in self.access[:2])
         graph = self._graph()
-        bands = graph.told_bands(self.number - 1) if graph is not None and self.number else ""
+        bands = graph.told_bands(self) if graph is not None else ""
         return Explanation(
             f"launch {self.number} ({self.name}) of a graph: reads {reads}; writes {writes}{bands}",
             False,
