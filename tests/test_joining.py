@@ -126,6 +126,24 @@ def test_the_core_launches_what_python_did_once(
     assert found == [expected] * 2
 
 
+def test_sizes_of_numpy_integers_are_no_long_way(context: cl.Context, long_way: list[str]) -> None:
+    queue, kernel = acs.Queue(context, backend="lanes"), kernels_of(context)["add"]
+    y = buffer(queue, np.zeros(N))
+    sizes = [(np.int64(N), None), (np.uint8(N // 4), np.int16(4)), (np.uint64(N), np.int32(8))]
+    for turn in range(4):
+        if turn == 1:
+            del long_way[:]
+        for size, local in sizes:
+            kernel(queue, (size,), None if local is None else (local,), y, np.int32(1))
+    assert not long_way
+    with testing.hold(queue.runtime):  # what is held is told to Python
+        event = kernel(queue, (np.int64(N),), None, y, np.int32(1))
+    event.wait()
+    expected = np.full(N, 9)
+    expected[: N // 4] += 4
+    assert (values_of(queue, y) == expected).all()
+
+
 def test_many_pointers_and_none_at_all(context: cl.Context, long_way: list[str]) -> None:
     """As in generated kernels: tables by the dozen, and no memory for what is left out."""
     names = [f"t{number}" for number in range(24)]

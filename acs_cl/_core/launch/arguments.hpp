@@ -13,6 +13,7 @@
 #include <nanobind/nanobind.h>
 
 #include "hazards/bits.hpp"
+#include "launch/sizes.hpp"
 #include "python/view.hpp"
 #include "table/table.hpp"
 
@@ -31,7 +32,6 @@ struct Parameter {
     bool is_object() const { return is_memory() || code == 'L' || code == 'O'; }
 };
 
-inline std::vector<PyTypeObject *> number_types;  // types of NumPy whose conversions run no Python code
 inline PyTypeObject *local_type;  // local memory of PyOpenCL
 inline std::vector<PyObject *> flag_types;  // element types of arrays that may decide whether a launch runs
 
@@ -86,10 +86,7 @@ inline bool is_number(char code) { return code != 'P' && number_bytes(code); }
 
 // Puts a number in the form of `struct.pack`. False: `struct` would refuse it, or convert it in a special way.
 inline bool put_number(char code, PyObject *value, char *to) {
-    bool known = is_whole(value) || PyFloat_CheckExact(value);
-    for (std::size_t at = 0; !known && at < number_types.size(); at++)
-        known = Py_TYPE(value) == number_types[at];
-    if (!known) return false;
+    if (!is_whole(value) && !PyFloat_CheckExact(value) && !is_of_numpy(value)) return false;
     if (code == 'f' || code == 'd') {
         double number = PyFloat_AsDouble(value);
         if (number == -1 && PyErr_Occurred()) return PyErr_Clear(), false;

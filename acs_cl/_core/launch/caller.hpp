@@ -158,7 +158,7 @@ public:
         lanes.lease.use();
         return lanes.queues->launch(
             touched, kernel_, sizes_, nullptr, plan.name.ptr(), lanes.lease.reason, [&] {
-                return plan.command(object_, global_, local_, bytes_, args, are_views_,
+                return plan.command(object_, sizes_, bytes_, args, are_views_,
                                     decides_ ? &flag_ : nullptr, nb::none());
             });
     }
@@ -170,15 +170,13 @@ public:
         const bool may_go = table.may_go_on() && plan.set(kernel, bytes_, args, true);
         return plan.lanes.queues->launch(
             own, may_go ? kernel : nullptr, band.sizes, &band.offset[1], plan.name.ptr(), cut.reason, [&] {
-                return plan.command(object, band.python_size.ptr(), local_, bytes_, args, true, nullptr,
+                return plan.command(object, band.sizes, bytes_, args, true, nullptr,
                                     band.python_offset, cut.reason);
             });
     }
 
 private:
     bool begin(PyObject *global, PyObject *local) {
-        global_ = global;
-        local_ = local;
         return plan.is_current() && plan.take_sizes(global, local, sizes_) && look_up();
     }
     bool fits() const { return plan.epoch->blob_bytes <= INLINE_BYTES; }
@@ -187,7 +185,6 @@ private:
     LaunchPlan::Use use_;
     QueueKernel *kernel_ = nullptr;
     nb::handle object_;
-    PyObject *global_ = nullptr, *local_ = nullptr;
     Sizes sizes_;
     Sized *size_ = nullptr;
     const Head *head_ = nullptr;

@@ -28,7 +28,7 @@ struct BandPlan {
     std::vector<access::Launched> boxes;  // its groups, without the launch's numbers
     Sizes sizes{};
     std::array<std::size_t, 4> offset{};  // the number of dimensions comes first
-    nb::object python_size, python_offset;
+    nb::object python_offset;
     RecordWords words{};  // no arguments
     ByBytes<Reach, MOST_BAND_NUMBERS> reaches;
 

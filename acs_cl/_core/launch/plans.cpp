@@ -135,9 +135,8 @@ void learn_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obj
         if (made->is_recorded()) {
             fill(band.words, nb::object(one[1]));
         } else {
-            band.python_size = one[1];
             band.python_offset = one[2];
-            if (!take_sizes(band.python_size.ptr(), local.ptr(), band.sizes) ||
+            if (!take_sizes(nb::object(one[1]).ptr(), local.ptr(), band.sizes) ||
                 !take_size(band.python_offset.ptr(), band.offset.data(), 0))
                 throw std::invalid_argument("a band has no such sizes");
         }

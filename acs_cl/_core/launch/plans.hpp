@@ -301,7 +301,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     }
 
     // Makes a `commands.KernelCommand` of such a launch. `lane`: why it has to go to a lane; null: it need not.
-    nb::object command(nb::handle kernel, PyObject *global, PyObject *local, const char *bytes, PyObject *const *args,
+    nb::object command(nb::handle kernel, const Sizes &size, const char *bytes, PyObject *const *args,
                        bool are_views, const Flag *flag, nb::handle offset, const nb::object &lane = {}) const {
         nb::list objects, values;
         for (std::size_t at = 0; at < parameters.size(); at++) {
@@ -318,12 +318,19 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
             values.append(nb::bytes(reinterpret_cast<const char *>(&flag->offset), sizeof(flag->offset)));
         }
         const nb::object &type = lanes.queues->classes().command;
-        const nb::tuple first = nb::make_tuple(name, kernel, nb::handle(global), nb::handle(local),
+        const nb::tuple first = nb::make_tuple(name, kernel, numbers_at(&size[0]), numbers_at(&size[4]),
                                                nb::tuple(objects), nb::tuple(values), offset);
         return lane.is_valid() ? type(*first, nb::none(), nb::none(), lane) : type(*first);
     }
 
 private:
+    // Python's numbers of a size; None where there are none.
+    static nb::object numbers_at(const std::size_t *from) {
+        nb::list made;
+        for (std::size_t at = 1; at <= from[0]; at++) made.append(from[at]);
+        return from[0] ? nb::object(nb::tuple(made)) : nb::object(nb::none());
+    }
+
     std::array<nb::object, 2> given_;
     Sizes given_sizes_;
 };

@@ -4,27 +4,44 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace acs_cl {
 
 // Global and local size. Each begins with its number of dimensions, or 0 if there is none.
 using Sizes = std::array<std::size_t, 8>;
 
-// Takes one to three numbers of Python. False: there are others, or one is below `least`.
+inline std::vector<PyTypeObject *> number_types;  // types of NumPy whose conversions run no Python code
+
+inline bool is_of_numpy(PyObject *number) {
+    return std::find(number_types.begin(), number_types.end(), Py_TYPE(number)) != number_types.end();
+}
+
+// Takes a whole number of Python or NumPy. False: it is another object, such as a bool.
+inline bool take_whole(PyObject *number, std::size_t &to) {
+    if (!PyLong_CheckExact(number)) {
+        if (!PyIndex_Check(number) || !is_of_numpy(number)) return false;
+        PyObject *whole = PyNumber_Index(number);
+        const bool is_taken = whole && PyLong_CheckExact(whole) && take_whole(whole, to);
+        Py_XDECREF(whole);
+        if (PyErr_Occurred()) PyErr_Clear();
+        return is_taken;
+    }
+    to = PyLong_AsSize_t(number);
+    return to != SIZE_MAX || !PyErr_Occurred() || (PyErr_Clear(), false);
+}
+
+// Takes one to three numbers. False: there are others, or one is below `least`.
 inline bool take_size(PyObject *size, std::size_t *to, std::size_t least = 1) {
     if (!PyTuple_CheckExact(size) || PyTuple_GET_SIZE(size) < 1 || PyTuple_GET_SIZE(size) > 3)
         return false;
     to[0] = std::size_t(PyTuple_GET_SIZE(size));
-    for (std::size_t at = 0; at < to[0]; at++) {
-        PyObject *one = PyTuple_GET_ITEM(size, Py_ssize_t(at));
-        if (!PyLong_CheckExact(one)) return false;
-        std::size_t number = to[at + 1] = PyLong_AsSize_t(one);
-        if (number == SIZE_MAX && PyErr_Occurred()) return PyErr_Clear(), false;
-        if (number < least) return false;
-    }
+    for (std::size_t at = 0; at < to[0]; at++)
+        if (!take_whole(PyTuple_GET_ITEM(size, Py_ssize_t(at)), to[at + 1]) || to[at + 1] < least) return false;
     return true;
 }
 
