@@ -112,6 +112,21 @@ def test_it_is_a_command_queue(queue: acs.Queue) -> None:
     assert acs.Queue.from_int_ptr(queue.int_ptr) is queue
 
 
+def test_commands_are_refused_alike_once_its_runtime_is_closed(
+    queue: acs.Queue, kernels: Kernels
+) -> None:
+    y = buffer(queue, np.zeros(N))
+    queue.runtime.close()
+    for call in (
+        queue.flush,
+        lambda: cl.enqueue_marker(queue),
+        lambda: cl.enqueue_copy(queue, np.empty(N, np.int32), y),
+        lambda: kernels["add"](queue, (N,), None, y, np.int32(1)),
+    ):
+        with pytest.raises(cl.LogicError, match="the runtime is closed"):
+            call()
+
+
 def test_arrays_of_pyopencl(queue: acs.Queue) -> None:
     host = np.arange(1000, dtype=np.float32)
     x = cl.array.to_device(queue, host)

@@ -228,7 +228,10 @@ class Queue(cl.CommandQueue):
         if self.section is not None and self.section.open:
             super().flush()
         self._collect()
-        self._runtime.flush()
+        try:
+            self._runtime.flush()
+        except AcsError as error:
+            raise native_error(error) from None
 
     def __enter__(self) -> Queue:
         return self
