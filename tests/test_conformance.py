@@ -222,6 +222,34 @@ def test_views_mean_what_they_mean_in_numpy(make: Make, memory: str) -> None:
         assert [row.shape for row in ours] == [row.shape for row in theirs], name
 
 
+def test_arguments_in_the_other_order_of_bytes_are_converted(rt: acs.Runtime) -> None:
+    pair = np.dtype([("a", "i4"), ("b", "f4")])
+    program = rt.build(
+        "typedef struct { int a; float b; } Pair;\n"
+        "kernel void more(global Pair *x, int2 by, Pair one) { int i = get_global_id(0);"
+        " x[i].a += by.x + one.a; x[i].b += by.y + one.b; }"
+    )
+    x = rt.array(np.array([(1, 2.5), (3, 4.5)], pair))
+    by = np.array([10, 20], np.dtype("i4").newbyteorder())
+    one = np.array((3, 4.5), pair.newbyteorder())
+    program.more((2,), None, x, by, one)
+    program.more((2,), None, x, by, one[()])
+    assert x.get().tolist() == [(27, 51.5), (29, 53.5)]
+
+
+def test_integers_without_a_type_fit_where_their_values_do(rt: acs.Runtime) -> None:
+    x = rt.zeros(3, "u4")
+    x.set([1, 2, 2**32 - 1])
+    assert same(x.get(), np.array([1, 2, 2**32 - 1], "u4"))
+    x[1:].set(7)
+    x[:1].set(range(1))
+    assert same(x.get(), np.array([0, 7, 7], "u4"))
+    y = rt.zeros(3, "i1")
+    y.set(np.array([-128, 0, 127]))
+    y[1].fill(np.int64(-1))
+    assert same(y.get(), np.array([-128, -1, 127], "i1"))
+
+
 def test_overlapping_views_of_one_array_copy_like_numpy(rt: acs.Runtime) -> None:
     values = example("i4", (40,))
     x = rt.array(values)

@@ -183,6 +183,7 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "a slice out of bounds": (lambda rt, p, x, y: x[4:17], r"out of bounds"),
     "an index out of bounds": (lambda rt, p, x, y: x[16], r"out of bounds"),
     "too many indices": (lambda rt, p, x, y: x[1, 2], r"2 indices"),
+    "a mask of one value": (lambda rt, p, x, y: x[np.array(True)], r"no masks or lists"),
     "an index list": (lambda rt, p, x, y: x[[1, 2]], r"no masks or lists"),
     "a shape that does not fit": (lambda rt, p, x, y: x.reshape(3, 5), r"cannot become"),
     "a shape of fractions": (lambda rt, p, x, y: x.reshape(4.0, 4), r"shape \(4\.0, 4\): expected"),

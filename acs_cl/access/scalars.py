@@ -62,6 +62,8 @@ def to_bytes(parameter: Parameter, value: Any) -> bytes:
             return struct.pack("=" + number, value)
         except (struct.error, OverflowError):
             raise ValueError(f"it takes {_numbers(number)}") from None
+    if isinstance(value, (np.generic, np.ndarray)) and not value.dtype.isnative:
+        value = np.asarray(value).astype(value.dtype.newbyteorder("="))
     if isinstance(value, (np.generic, np.ndarray, bytes, bytearray, memoryview)):
         data = value.tobytes() if hasattr(value, "tobytes") else bytes(value)
     else:
