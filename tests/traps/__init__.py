@@ -24,6 +24,8 @@ FAMILIES = (
     "directives",
     "macro",
     "spelling",
+    "applied",
+    "grids",
     "mixed",
 )
 
