@@ -212,6 +212,44 @@ def test_numbers_of_a_loaded_graph_can_be_updated(tmp_path: Path) -> None:
         assert after(other, other.arrays) == after(loaded, loaded.arrays)
 
 
+def test_named_arrays_follow_swaps_and_are_saved_by_their_names_again(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.acs", tmp_path / "second.acs"
+    with acs.Runtime(backend="serial") as rt:
+        prog = rt.build(SOURCE, macros={"N": 2})
+        x, both = rt.array([1, 2], "f4"), rt.zeros(4)
+        with rt.record() as graph:
+            prog.add((2,), None, x, both[:2], 1)
+            prog.add((2,), None, both[:2], both[2:], 1)
+        graph.save(first, x=x, sums=both[:2], totals=both[2:])
+    with acs.Runtime(backend="serial") as rt:
+        mine = rt.zeros(6)
+        graph = rt.load(first, sums=mine[1:3])
+        assert graph.arrays["sums"].shape == (2,)
+        graph.arrays["x"].set([3, 4])
+        graph.replay()
+        assert mine.get().tolist() == [0, 6, 8, 12, 16, 0]
+        assert graph.arrays["totals"].get().tolist() == [12, 16]  # it moved along
+        other = rt.array([5, 6], "f4")
+        graph.swap(graph.arrays["x"], other)
+        assert graph.arrays["x"] is other
+        graph.save(second)
+    with acs.Runtime(backend="serial") as rt:
+        graph = rt.load(second)
+        assert sorted(graph.arrays) == ["sums", "totals", "x"]
+        graph.arrays["x"].set([1, 1])
+        graph.replay()
+        assert graph.arrays["totals"].get().tolist() == [4, 4]
+
+
+def test_a_path_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    with acs.Runtime(backend="serial") as rt:
+        graph, named = record(rt)
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(acs.UsageError, match=r"save: cannot write '.*folder': Is a directory"):
+            graph.save(tmp_path / "folder", **named)
+        graph.save(tmp_path / "step.acs", **named)
+
+
 def test_another_process_loads_it_without_the_source(tmp_path: Path) -> None:
     with acs.Runtime() as rt:
         graph, arrays = record(rt)

@@ -89,7 +89,7 @@ class Graph:
         self._state = "not recorded yet"
         self.is_capturing = False
         self.arrays: Mapping[str, Array] = {}
-        """The named arrays of a graph that was loaded."""
+        """The named arrays of a graph that was loaded. Swaps move them along."""
         self._recording = Recording()
         self._pieces = Pieces(engine, self._recording, {})
         self._order = engine.options.order
@@ -600,10 +600,13 @@ class Graph:
                 raise UsageError(f"swap: the graph does not use the memory of {old!r}")
             changed = {n: recording.calls[n].with_arrays(change) for n in sorted(used)}
             loops = [one.with_flag(change) for one in recording.loops]
+            named = {
+                name: new if one is old else change(one) for name, one in self.arrays.items()
+            }
             # a shift of all that uses a base keeps their hazards, but `to` may be in use already
             meets = base is not to and bool(recording.users.get(to.number))
             self._change(changed, Move(base.number, to.number, by), meets)
-            self._recording.loops = loops
+            self._recording.loops, self.arrays = loops, named
             used = recording.users.pop(base.number)  # pop first: both may be one base
             recording.users.setdefault(to.number, set()).update(used)
 

@@ -53,7 +53,6 @@ def load(
             graph.swap(made.arrays[name], array)
         except UsageError as error:
             raise UsageError(f"load: {name}=: {error}") from error
-    graph.arrays = {**made.arrays, **given}
     return graph
 
 

@@ -68,12 +68,14 @@ def save(
         write(path)
         return
     path = Path(path)
-    scratch = path.with_name(f".{path.name}-{os.getpid()}.part")
+    scratch = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         write(scratch)
         os.replace(scratch, path)
     except FileNotFoundError:
         raise UsageError(f"save: there is no folder {str(path.parent)!r}") from None
+    except OSError as error:
+        raise UsageError(f"save: cannot write {str(path)!r}: {error.strerror}") from error
     finally:
         scratch.unlink(missing_ok=True)
 
