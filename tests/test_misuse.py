@@ -177,6 +177,14 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: p.add((16,), None, x, y, 1, wait_for=[3]),
         r"Event",
     ),
+    "an unknown keyword": (
+        lambda rt, p, x, y: p.local_sum((16,), None, x, colour=3),
+        r"no keyword colour; there are reads, writes, wait_for, offset, when, bands, spawn$",
+    ),
+    "a keyword misspelled": (
+        lambda rt, p, x, y: p.local_sum((16,), None, x, band=3),
+        r"no keyword band; did you mean 'bands'\?$",
+    ),
     "an unknown parameter": (lambda rt, p, x, y: p.add.access(z="r"), r"no parameter 'z'"),
     "a declared write of const": (lambda rt, p, x, y: p.add.access(x="w"), r"const"),
     "a declaration that is none": (lambda rt, p, x, y: p.add.access(y="w[gid"), r"parameter 'y'"),
