@@ -250,6 +250,32 @@ def test_integers_without_a_type_fit_where_their_values_do(rt: acs.Runtime) -> N
     assert same(y.get(), np.array([-128, -1, 127], "i1"))
 
 
+class UnshownError(Exception):
+    """An error that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("nothing to show")
+
+    __str__ = __repr__
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (lambda x: cl.Event.from_int_ptr(0), r"failed: LogicError\('clRetainEvent failed: \w+'\)$"),
+        (lambda x: (_ for _ in ()).throw(UnshownError()), "failed: UnshownError$"),
+        (lambda x: 1 // 0, r"failed: ZeroDivisionError\('"),
+    ],
+)
+def test_a_failed_task_says_what_its_error_says(rt: acs.Runtime, task: Any, said: str) -> None:
+    x = rt.zeros(4)
+    handle = rt.call(task, writes=x)
+    with pytest.raises(acs.PoisonedError, match=said):
+        handle.wait()
+    with pytest.raises(acs.PoisonedError, match=said):
+        x.get()
+
+
 def test_overlapping_views_of_one_array_copy_like_numpy(rt: acs.Runtime) -> None:
     values = example("i4", (40,))
     x = rt.array(values)

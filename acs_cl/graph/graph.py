@@ -600,9 +600,7 @@ class Graph:
                 raise UsageError(f"swap: the graph does not use the memory of {old!r}")
             changed = {n: recording.calls[n].with_arrays(change) for n in sorted(used)}
             loops = [one.with_flag(change) for one in recording.loops]
-            named = {
-                name: new if one is old else change(one) for name, one in self.arrays.items()
-            }
+            named = {name: new if one is old else change(one) for name, one in self.arrays.items()}
             # a shift of all that uses a base keeps their hazards, but `to` may be in use already
             meets = base is not to and bool(recording.users.get(to.number))
             self._change(changed, Move(base.number, to.number, by), meets)

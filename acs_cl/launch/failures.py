@@ -169,7 +169,18 @@ class Failure(NamedTuple):
 
     def __str__(self) -> str:
         where = f", launched at {self.site}" if self.site else ""
-        return f"launch {self.number} ({self.name}{where}) failed: {self.error!r}"
+        return f"launch {self.number} ({self.name}{where}) failed: {_described(self.error)}"
+
+
+def _described(error: BaseException) -> str:
+    """Return an error's type and message. Arguments of PyOpenCL's errors show nothing, and a
+    program's own error may fail to show itself."""
+    kind = type(error).__name__
+    try:
+        text = repr(error)
+        return f"{kind}({str(error)!r})" if " object at 0x" in text else text
+    except Exception:
+        return kind
 
 
 class Failures:
