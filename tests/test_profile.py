@@ -215,6 +215,27 @@ def test_an_update_reaches_its_launch_in_any_order(rt: acs.Runtime) -> None:
     assert [one.get()[0] for one in (*out, y)] == [0.375, 0, 1.4375, 0.375]
 
 
+@pytest.mark.parametrize("what", ["profile", "tune"])
+def test_what_is_in_flight_may_fail_and_is_waited_for(rt: acs.Runtime, what: str) -> None:
+    """A host task, and a launch behind a foreign event, of which nobody knows yet how they end."""
+    prog = rt.build(SOURCE)
+    x, y = rt.zeros(FEW), rt.zeros(FEW)
+    with rt.record() as graph:
+        prog.add((FEW,), None, x)
+    gate, event = threading.Event(), cl.UserEvent(rt.context)
+    rt.call(lambda y: gate.wait(60) and None, writes=y)
+    prog.add((FEW,), None, y, wait_for=[event])
+
+    def open_both() -> None:
+        gate.set()
+        event.set_status(cl.command_execution_status.COMPLETE)
+
+    threading.Timer(0.05, open_both).start()
+    assert getattr(graph, what)() is not None
+    graph.replay()
+    assert (x.get() == 1).all()
+
+
 def test_threads_launch_while_one_profiles(rt: acs.Runtime) -> None:
     pair = Pair(rt)
     prog = rt.build(SOURCE)

@@ -443,6 +443,7 @@ class Graph:
         from .profile import known, measured
 
         self._check("profile")
+        self.engine.drain()  # what may fail yet
         with self._lock:
             recorded = self._recording.pairs()
             found = None if fresh else known(self.engine, recorded)
@@ -467,12 +468,13 @@ class Graph:
         """
         if isinstance(within_s, bool) or not isinstance(within_s, (int, float)) or within_s <= 0:
             raise UsageError(f"tune: within_s={within_s!r}: expected seconds above 0")
+        self._check("tune")
+        self.engine.drain()  # what may fail yet
         return self._tune(within_s, lambda text, share: None)
 
     def _tune(self, within_s: float, tell: Callable[[str, float], None]) -> Tuning:
         from .tuning import tuned, with_bands
 
-        self._check("tune")
         with self._lock:
             if why := self._why_not_tuned():
                 raise UsageError(f"tune: {why}")
@@ -517,7 +519,7 @@ class Graph:
     def _why_not_tried(self) -> str:
         """Say why its launches cannot run for a trial that leaves all as it was; "" if they can."""
         if may_be_poisoned(self.engine, self._pieces.access):
-            return "launches have failed that these depend on"
+            return "launches that these depend on have failed, or may fail yet"
         for number, (command, access, *_) in enumerate(self._recording.launches, 1):
             if any(span.base <= EVERYTHING for span in access.writes):
                 return (
