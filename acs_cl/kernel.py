@@ -519,7 +519,8 @@ class Kernel(core.native.Caller):
         return found
 
     def _where(self, index: int, parameter: Parameter) -> str:
-        return f"{self.label()}, argument {index} ({parameter.type_name} {parameter.name})"
+        told = f" ({parameter.type_name} {parameter.name})" if parameter.type_name else ""
+        return f"{self.label()}, argument {index}{told}"
 
     def label(self) -> str:
         """Name the next launch, for errors."""
