@@ -127,6 +127,25 @@ def test_commands_are_refused_alike_once_its_runtime_is_closed(
             call()
 
 
+def test_a_source_that_is_built_again_is_not_studied_again(context: cl.Context) -> None:
+    """As programs do that generate their kernels, such as PyOpenCL's random numbers."""
+    steps = " ".join(f"if (n > {number}) y[n * {number} % 64] = {number};" for number in range(200))
+    source = f"kernel void many(global int *y, int n) {{ {steps} }}"
+    queue = acs.Queue(context, bypass=False)
+    y = buffer(queue, np.zeros(64))
+    calls = []
+    for _ in range(2):
+        kernel = cl.Program(context, source).build().many
+        called: Counter[str] = Counter()
+        sys.setprofile(lambda frame, event, _: called.update([event]))  # noqa: B023
+        try:
+            kernel(queue, (1,), None, y, np.int32(70))
+        finally:
+            sys.setprofile(None)
+        calls.append(called["call"])
+    assert calls[1] < 1000 < calls[0], calls
+
+
 def test_arrays_of_pyopencl(queue: acs.Queue) -> None:
     host = np.arange(1000, dtype=np.float32)
     x = cl.array.to_device(queue, host)

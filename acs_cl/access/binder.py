@@ -86,7 +86,8 @@ def binder(
     functions = None if outline is None else outline["functions"]
     parameters = [parameter_of(one) for one in signature.parameters]
     # a number of a type that the driver names differently may be anything
-    numbers = [one for one in sorted(needed(functions or ())) if parameters[one][0] in _NUMBERS]
+    asked = () if functions is None else sorted(needed(functions))
+    numbers = [one for one in asked if parameters[one][0] in _NUMBERS]
     return core.native.Binder(
         parameters,
         functions,

@@ -1,7 +1,7 @@
 """Needed numbers: the integer parameters that decide where a kernel touches memory.
 
 Input: the functions of an outline (`opencl_c.modes.outline` lists the operations). Output: the
-parameters whose numbers reach an address, a count, or a branch. Pure.
+parameters whose numbers reach an address, a count, or a branch. Pure, but it remembers.
 
 Invariant: only the number of runs of `reach` depends on it. A number that `reach` does not get is
 any of its type there. So one that is left out by mistake widens ranges, and never misses an access.
@@ -9,6 +9,7 @@ any of its type there. So one that is left out by mistake widens ranges, and nev
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 from acs_cl.opencl_c.outlines import Operation, OutlinedFunction
@@ -19,8 +20,27 @@ _PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "24", "q", "+", "in"
 _ACTS = frozenset({"r", "w", "rng", "esc", "call", "=", "new", "post", "loop", "return", "leave"})
 
 
-def needed(functions: Sequence[OutlinedFunction]) -> set[int]:
+KEPT = 1024
+_known: dict[int, tuple[Sequence[OutlinedFunction], frozenset[int]]] = {}
+"""{identity of functions: these, and what is needed}. A program that generates its kernels builds
+the same source again and again, and all these kernels have one outline."""
+_lock = threading.Lock()
+
+
+def needed(functions: Sequence[OutlinedFunction]) -> frozenset[int]:
     """Return the parameters of a kernel whose numbers matter."""
+    known = _known.get(id(functions))
+    if known is not None:
+        return known[1]
+    found = frozenset(_walked(functions))
+    with _lock:
+        _known[id(functions)] = functions, found
+        if len(_known) > KEPT:
+            del _known[next(iter(_known))]
+    return found
+
+
+def _walked(functions: Sequence[OutlinedFunction]) -> set[int]:
     walk = _Walk()
     before = -1
     while before != len(walk.slots):  # a needed variable needs the values that it was given
