@@ -164,6 +164,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     bool take_sizes(PyObject *global, PyObject *local, Sizes &to) {
         if (global == given_[0].ptr() && local == given_[1].ptr()) return to = given_sizes_, true;
         if (!acs_cl::take_sizes(global, local, to)) return false;
+        if (PyList_CheckExact(global) || PyList_CheckExact(local)) return true;
         given_ = {nb::borrow(global), nb::borrow(local)};
         given_sizes_ = to;
         return true;

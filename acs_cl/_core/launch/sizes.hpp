@@ -35,13 +35,15 @@ inline bool take_whole(PyObject *number, std::size_t &to) {
     return to != SIZE_MAX || !PyErr_Occurred() || (PyErr_Clear(), false);
 }
 
-// Takes one to three numbers. False: there are others, or one is below `least`.
+// Takes one to three numbers in a tuple or a list. False: there are others, or one is below `least`.
 inline bool take_size(PyObject *size, std::size_t *to, std::size_t least = 1) {
-    if (!PyTuple_CheckExact(size) || PyTuple_GET_SIZE(size) < 1 || PyTuple_GET_SIZE(size) > 3)
-        return false;
-    to[0] = std::size_t(PyTuple_GET_SIZE(size));
-    for (std::size_t at = 0; at < to[0]; at++)
-        if (!take_whole(PyTuple_GET_ITEM(size, Py_ssize_t(at)), to[at + 1]) || to[at + 1] < least) return false;
+    if (!PyTuple_CheckExact(size) && !PyList_CheckExact(size)) return false;
+    to[0] = std::size_t(PySequence_Fast_GET_SIZE(size));
+    if (to[0] < 1 || to[0] > 3) return false;
+    for (std::size_t at = 0; at < to[0]; at++) {
+        PyObject *one = PySequence_Fast_GET_ITEM(size, Py_ssize_t(at));
+        if (!take_whole(one, to[at + 1]) || to[at + 1] < least) return false;
+    }
     return true;
 }
 
