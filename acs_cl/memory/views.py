@@ -128,7 +128,8 @@ def _of_slice(item: slice, length: int) -> str:
 
 
 def _of_position(item: object, length: int, axis: int) -> str:
-    is_mask = getattr(item, "dtype", type(item)) == bool or getattr(item, "ndim", 0) > 0
+    is_bool = isinstance(item, bool) or getattr(item, "dtype", None) == np.bool_
+    is_mask = is_bool or getattr(item, "ndim", 0) > 0
     if is_mask or not isinstance(item, SupportsIndex):
         return f"index {item!r}: views take integers, slices, '...' and None; no masks or lists"
     position = as_integer(item)
