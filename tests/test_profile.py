@@ -18,8 +18,8 @@ from acs_cl.opencl_c.modes import bodies
 from acs_cl.opencl_c.modes.operations import TURNS, Sizes, operations
 from acs_cl.opencl_c.parse import clang
 from acs_cl.records import Access, Span
+from acs_cl.several.coherence import Parcel
 from acs_cl.several.engine import SeveralEngine
-from acs_cl.several.model import Parcel
 
 SOURCE = """
 kernel void heavy(global const float *x, global float *y, int rounds)
@@ -121,7 +121,7 @@ def test_a_profile_has_its_data_on_the_device_that_it_measures(
         graph.replay()
         engine, seen = rt.engine, list[Parcel]()
         assert isinstance(engine, SeveralEngine)
-        engine.parcels = seen.append
+        engine.copies.told = seen.append
         assert len(graph.profile(fresh=True)) == 3
         assert {one.target for one in seen} == {0}
         graph.replay()

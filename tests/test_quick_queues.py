@@ -251,7 +251,7 @@ def test_of_many_launches_the_one_that_the_driver_refuses_is_named(
         acs.core.native.learn(program.add, (8,), (1 << 20,), (), (-1, 0, None))
         number, made = testing.launched(rt), testing.made_by_core(rt)
         with pytest.raises(
-            acs.AcsError, match=f"launch {number + 1} \\(add\\).*launch 0 of 3 of one"
+            acs.AcsError, match=f"launch {number + 1} \\(add\\).*launch 1 of 3 of one"
         ):
             program.add.launch_many((8,), (1 << 20,), x, y, [1, 2, 3])
         rt.finish()

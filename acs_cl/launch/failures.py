@@ -179,7 +179,7 @@ def _described(error: BaseException) -> str:
     try:
         text = repr(error)
         return f"{kind}({str(error)!r})" if " object at 0x" in text else text
-    except Exception:
+    except Exception:  # whatever the program's own error raises
         return kind
 
 
