@@ -1031,6 +1031,19 @@ def test_the_benchmark_compares_results_of_one_and_of_several(
     assert all("copies" in line for line in lines)
 
 
+def test_the_document_of_the_benchmark_has_the_programs_that_were_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    small = ["--devices", "0", "0", "--scale", "0.00001", "--steps", "2", "--warm", "0"]
+    out = tmp_path / "devices.json"
+    assert devices.main([*small, "--only", "jacobi", "vec", "--out", str(out)]) == 0
+    found = json.loads(out.read_text("utf-8"))["programs"]
+    assert [one["program"] for one in found] == ["jacobi", "vec"]
+    with pytest.raises(SystemExit):
+        devices.main(["--only", "jacoby", "--out", str(out)])
+    assert "there are: jacobi" in capsys.readouterr().err
+
+
 # ---- wrong use -----------------------------------------------------------------------------------
 
 

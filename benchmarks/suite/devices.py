@@ -146,7 +146,7 @@ def line(name: str, how: How) -> Report:
     }
 
 
-def document(how: How, within: float) -> Iterator[documents.Document]:
+def document(how: How, names: Sequence[str], within: float) -> Iterator[documents.Document]:
     """Give copies, and programs on two devices and on all, as they are known."""
     found: documents.Document = {
         "acs_cl_devices": VERSION, "machine": machine(choose(how.devices[0])),
@@ -156,7 +156,7 @@ def document(how: How, within: float) -> Iterator[documents.Document]:
     yield found
     until = monotonic() + within
     for many in sorted({2, len(how.devices)}):
-        for name in PROGRAMS:
+        for name in names:
             if monotonic() > until:
                 return
             found["programs"].append(line(name, how._replace(devices=how.devices[:many])))
@@ -211,10 +211,6 @@ def main(words: Sequence[str]) -> int:
     size = args.size if args.suite else ""
     spread = args.spread or None
     how = How(args.devices, args.scale, args.steps, args.each, args.warm, spread, size)
-    if args.out is not None:
-        for whole in document(how, args.within):
-            documents.write(args.out, whole)
-        return 0
     if args.copies:
         rows = copies(args.devices, args.steps)
         for row in rows:
@@ -222,11 +218,16 @@ def main(words: Sequence[str]) -> int:
         if args.json is not None:
             args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         return 0
-    names = list(catalogue() if args.suite else PROGRAMS)
-    if wrong := set(args.only or ()) - set(names):
-        parser.error(f"unknown: {', '.join(sorted(wrong))}; there are: {', '.join(names)}")
+    there = list(catalogue() if args.suite else PROGRAMS)
+    names = args.only or there
+    if wrong := set(names) - set(there):
+        parser.error(f"unknown: {', '.join(sorted(wrong))}; there are: {', '.join(there)}")
+    if args.out is not None:
+        for whole in document(how, names, args.within):
+            documents.write(args.out, whole)
+        return 0
     until, found = monotonic() + args.within, []
-    for name in args.only or names:
+    for name in names:
         if monotonic() > until:
             break
         found.append(line(name, how))
