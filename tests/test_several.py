@@ -729,6 +729,13 @@ def test_a_stencil_is_spread_and_only_its_halos_move(device: cl.Device) -> None:
         assert "part 7 of 7" in str(rt.explain(handle))
 
 
+def test_a_border_may_be_as_large_as_the_largest_one() -> None:
+    command = KernelCommand("blur", None, (16, 48), None, (), (), (0, 0))
+    part = spreading.Part(command, rows((16, 48), (0, 0)))
+    found = spreading.border_first(part, [interval(2, 16 * 5, 16)], rows)  # the sixth of six
+    assert [one.command.global_size[1] for one in found] == [6, 42]
+
+
 def rows(size: Sequence[int], offset: Sequence[int]) -> Access:
     """The access of some rows of a stencil over 64 x 16 bytes, from base 1 to base 2."""
     first, last = offset[-1], offset[-1] + size[-1]

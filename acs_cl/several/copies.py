@@ -174,9 +174,7 @@ class Copies:
                 made.append(parcel)
                 launches.append(launch)
                 moves.append(move)
-        if events:
-            engine.backend.flush()
-        if not made or any(driver.wait_for_event(event) < 0 for event in events):
+        if not made or not self._end_well(events):
             return ()
         copied_ns = engine.now_ns()
         self.copier.make(moves)
@@ -218,9 +216,13 @@ class Copies:
     def _have_ended(self, numbers: Iterable[int]) -> bool:
         """Wait for launches that the driver has. False: it lacks some of them."""
         events = self._under_way(numbers)
+        return events is not None and self._end_well(events)
+
+    def _end_well(self, events: Sequence[cl.Event]) -> bool:
+        """Wait for events until one has failed, and tell whether none has."""
         if events:
             self._engine.backend.flush()
-        return events is not None and all(driver.wait_for_event(one) >= 0 for one in events)
+        return all(driver.wait_for_event(one) >= 0 for one in events)
 
     def _under_way(self, numbers: Iterable[int]) -> list[cl.Event] | None:
         """Return events of launches that have not ended. None: the driver lacks some of them."""

@@ -8,7 +8,7 @@ Invariants: hazards know the memory of each device under its own base numbers, s
 copies and for launches on its device only. Bytes are never copied to a device that has them.
 """
 
-# Long because: launches, replays, reads in pieces and memory work on the same books under one lock.
+# Long because: launches, replays and reads in pieces work on the same books under one lock.
 
 from __future__ import annotations
 
@@ -84,12 +84,10 @@ class SeveralEngine(Holding):
         self._wants_times = team.placement == "min_finish" or team.spread is None
         self.placing = Placing(
             team.placement, self.model, self.times, team.links, self.store.stores,
-            self.backend, self.table,
+            self.backend, self.table, self.copies.copier,
         )  # fmt: skip
         self.spread = team.spread
-        self.dividing = Dividing(
-            self.model, team.links, self.times, lambda: self.placing.ask_links(self.copies.copier)
-        )
+        self.dividing = Dividing(self.model, team.links, self.times, self.placing.ask_links)
         self.parts = 0
         """The number of launches that were parts of a spread launch."""
         self.replayed = 0
@@ -179,7 +177,7 @@ class SeveralEngine(Holding):
         self, known: Known, wait_for: Sequence[cl.Event] | None, result: object, started_ns: int
     ) -> Handle:
         """Launch on the device that the policy chooses."""
-        device, reason = self.placing.place(known, perf_counter() * 1e6, self.copies.copier)
+        device, reason = self.placing.place(known, perf_counter() * 1e6)
         assigned = known.assigned(device, self._assigned)
         (number,) = self._launch_on([assigned], [reason], wait_for, started_ns)
         return Handle(self, number, known.command.name, known.access, result)

@@ -20,7 +20,7 @@ from . import binding
 from .memory import Part, SvmPart
 from .model import key_of, needed
 from .spreading import Part as PartOf
-from .spreading import are_apart, border_first, cut, hindrance
+from .spreading import border_first, parts_of
 from .times import Key
 
 MOST = 4096
@@ -88,20 +88,13 @@ class Known:
         """Return its parts on their devices. What other devices want soon comes first."""
         if wanted != self.wanted and self.cuts < MOST_CUTS:
             self.wanted, self.cuts = wanted, self.cuts + 1
-            cuts = [
-                border_first(part, spans, access_of) if spans else [part]
-                for part, spans in zip(self.parts or (), wanted, strict=False)  # few groups
-            ]
-            # borders of all devices before the rest of any
-            ordered = sorted(
-                (
-                    (one is not some[-1], device, one)
-                    for device, some in enumerate(cuts)
-                    for one in some
-                ),
-                key=lambda it: not it[0],
-            )
-            self.spread = [assign(*one, device) for _, device, one in ordered]
+            borders, rests = list[Assigned](), list[Assigned]()
+            for device, part in enumerate(self.parts or ()):
+                spans = wanted[device]
+                *some, rest = border_first(part, spans, access_of) if spans else [part]
+                borders += [assign(*one, device) for one in some]
+                rests.append(assign(*rest, device))
+            self.spread = [*borders, *rests]
         return self.spread
 
     def cut(self, many: int, source: str, access_of: AccessOf) -> None:
@@ -109,10 +102,7 @@ class Known:
         if self.parts is not None:
             return
         assert isinstance(self.command, KernelCommand)
-        self.parts = ()
-        if not hindrance(source, self.command):
-            found = cut(self.command, many, access_of)
-            self.parts = found if len(found) > 1 and are_apart(found) else ()
+        self.parts = parts_of(source, self.command, many, access_of)
 
 
 class KnownLaunches:
@@ -126,9 +116,12 @@ class KnownLaunches:
     def find(self, command: Command, access: Access) -> Known:
         """Return what is known of a launch, which may be nothing yet."""
         key = _key(command, access)
+        try:
+            found = self._known.get(key)
+        except TypeError:  # an argument of another kind, which has no hash
+            key = found = None
         if key is None:
             return Known(command, access)
-        found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST:
                 self._known.clear()
@@ -163,9 +156,4 @@ def _key(command: Command, access: Access) -> object:
         memory.append((one.blocks.number, one.start, one.nbytes))
     if any(span.base <= EVERYTHING for spans in access for span in spans):
         return None
-    key = kernel, global_size, local_size, tuple(memory), pointers[::2], values, offset, access
-    try:
-        hash(key)
-    except TypeError:  # an argument of another kind
-        return None
-    return key
+    return kernel, global_size, local_size, tuple(memory), pointers[::2], values, offset, access

@@ -23,7 +23,7 @@ from ..records import EVERYTHING, Access, Command, Span
 from .coherence import Coherence, Parcel
 from .model import needed
 from .placement import Links
-from .spreading import Part, are_apart, cut, hindrance
+from .spreading import Part, parts_of
 
 MOST = 256
 """A replay makes up to this many launches without asking whether there is room."""
@@ -52,13 +52,10 @@ class Recorded(NamedTuple):
         if self.cutting is None or not isinstance(self.command, KernelCommand):
             return []
         source, access_of = self.cutting
-        if hindrance(source, self.command):
-            return []
         try:
-            parts = cut(self.command, devices, access_of)
+            return parts_of(source, self.command, devices, access_of)
         except UsageError:  # an array was freed
             return []
-        return parts if len(parts) > 1 and are_apart(parts) else []
 
 
 class Chosen(NamedTuple):

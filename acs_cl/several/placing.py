@@ -41,29 +41,31 @@ class Placing:
         stores: Sequence[Store],
         backend: Several,
         table: core.native.Table,
+        copier: Copier,
     ) -> None:
         self.name = name
         self.policy = placement.policy(name)
         self._model, self._times, self._links = model, times, links
         self._stores, self._backend, self._table = stores, backend, table
+        self._copier = copier
         self._knows_links = ASSUMED not in (
             link for i, row in enumerate(links) for j, link in enumerate(row) if i != j
         )
 
-    def ask_links(self, copier: Copier) -> None:
+    def ask_links(self) -> None:
         """Measure the links before they matter for the first time."""
         if self._knows_links:
             return
         self._knows_links = True
         with suppress(OutOfMemory):
-            for (source, target), link in measured(copier, self._stores).items():
+            for (source, target), link in measured(self._copier, self._stores).items():
                 self._links[source][target] = link
 
-    def place(self, known: Known, now_us: float, copier: Copier) -> tuple[int, str]:
+    def place(self, known: Known, now_us: float) -> tuple[int, str]:
         """Choose the device of the next launch, and say why."""
         times = self._times.of(known.key)
         if not known.pinned and any(took is not None and took >= LEAST_US for took in times):
-            self.ask_links(copier)
+            self.ask_links()
         return self._place(known, times, self._model, self._states, now_us)
 
     def _place(

@@ -62,6 +62,14 @@ def _hindrance_of(source: str, options: tuple[str, ...], is_local_free: bool) ->
     return ""
 
 
+def parts_of(source: str, command: KernelCommand, many: int, access_of: AccessOf) -> list[Part]:
+    """Return the parts of a launch for `many` devices; none if it has to stay whole."""
+    if hindrance(source, command):
+        return []
+    parts = cut(command, many, access_of)
+    return parts if len(parts) > 1 and are_apart(parts) else []
+
+
 def cut(command: KernelCommand, many: int, access_of: AccessOf) -> list[Part]:
     """Cut a launch along its slowest axis into at most `many` parts of nearly equal size."""
     whole, unit = command.global_size[-1], _unit(command)
@@ -86,8 +94,8 @@ def border_first(part: Part, wanted: Sequence[Span], access_of: AccessOf) -> lis
     most = (end - begin) // unit // BORDER
     if not most or _meet(without(most, most).access.writes, wanted):
         return [part]
-    least = [0, *(1 << power for power in range(most.bit_length()))]
-    for first, last in sorted(product(least, least), key=sum):
+    sizes = sorted({0, *(1 << power for power in range(most.bit_length())), most})
+    for first, last in sorted(product(sizes, sizes), key=sum):
         rest = without(first, last)
         if not _meet(rest.access.writes, wanted):
             break

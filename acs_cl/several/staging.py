@@ -1,9 +1,8 @@
 """Staging: copies between devices, through pinned memory of the host.
 
 Input: bytes of a base that one device has and another lacks. Output: two launches for each chunk.
-One reads it into staging memory, and one writes it from there. The second one is held until the
-first has ended, because events do not cross contexts. One chunk is read while the chunk before it
-is written.
+One reads it into staging memory, and one writes it from there once that has ended: events do not
+cross contexts, so `copies` bridges them. One chunk is read while the chunk before it is written.
 """
 
 from __future__ import annotations
