@@ -23,7 +23,7 @@ from .access import arguments
 from .access.called import Called
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, Place, is_svm
-from .errors import UsageError
+from .errors import UsageError, describe
 from .launch.commands import KernelCommand, TransferCommand
 from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
 from .memory.array import Array
@@ -66,9 +66,7 @@ class size:  # noqa: N801  read like `range` and `slice`
 
     def __init__(self, count: object, upto: int) -> None:
         if not hasattr(upto, "__index__") or not 1 <= upto.__index__() <= LARGEST:
-            raise UsageError(
-                f"acs.size: got upto={arguments.describe(upto)}, expected 1 to {LARGEST}"
-            )
+            raise UsageError(f"acs.size: got upto={describe(upto)}, expected 1 to {LARGEST}")
         self.count = count
         self.upto = upto.__index__()
 
@@ -286,7 +284,7 @@ def _cell(kernel: Decided, value: object, what: str) -> Cell:
         raise UsageError(f"{kernel.label()}, {what}: {error}") from None
     if found is None or not _is_one(value, dtype):
         raise UsageError(
-            f"{kernel.label()}, {what}: got {arguments.describe(value)}, expected one uint32 or "
+            f"{kernel.label()}, {what}: got {describe(value)}, expected one uint32 or "
             "int32 on the device, such as flags[i : i + 1]"
         )
     span = found.spans[0]

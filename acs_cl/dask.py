@@ -38,8 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from .access.arguments import describe
-from .errors import UsageError
+from .errors import UsageError, describe
 from .graph.files import read
 from .graph.graph import Graph
 from .graph.loading import Made

@@ -20,6 +20,8 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import NamedTuple, NoReturn
 
+import numpy as np
+
 
 class AcsError(Exception):
     """Is the base of everything that acs_cl raises.
@@ -201,3 +203,13 @@ def no_attribute(owner: object, name: str) -> NoReturn:
     kind = type(owner).__name__
     hint = instead(name, *(base.__name__ for base in type(owner).__mro__))
     raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}", name=name, obj=owner)
+
+
+def describe(value: object) -> str:
+    """Describe an argument in an error message: its type, and its value if that is short."""
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    if isinstance(value, np.ndarray):
+        return f"{name} of shape {value.shape}"
+    text = repr(value)
+    return f"{name} {text}" if len(text) <= 40 else name

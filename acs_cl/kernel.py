@@ -30,7 +30,7 @@ from .banded import POISONED, Bands, launched, left_whole
 from .conditions import Deciding, Guards, size
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, is_svm, own_clone
-from .errors import CheckWarning, UsageError, no_attribute
+from .errors import CheckWarning, UsageError, describe, no_attribute
 from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
@@ -450,8 +450,7 @@ class Kernel(core.native.Caller):
                 else "memory or a value"
             )
             raise UsageError(
-                f"{self._where(index, parameter)}: got {arguments.describe(value)}, expected "
-                f"{kind}: {error}"
+                f"{self._where(index, parameter)}: got {describe(value)}, expected {kind}: {error}"
             ) from None
 
     def _object(self, index: int, parameter: Parameter, value: object) -> object:
@@ -477,8 +476,7 @@ class Kernel(core.native.Caller):
         values = hasattr(value, "__array__") and parameter.space in ("global", "constant")
         hint = "; put it on the device with rt.array(…)" if values else ""
         return UsageError(
-            f"{self._where(index, parameter)}: got {arguments.describe(value)}, expected "
-            f"{expected}{hint}"
+            f"{self._where(index, parameter)}: got {describe(value)}, expected {expected}{hint}"
         )
 
     def _lengths(
@@ -501,7 +499,7 @@ class Kernel(core.native.Caller):
             except (AttributeError, TypeError):
                 raise UsageError(
                     f"{self.label()}: {what} {lengths}: every length is an integer, "
-                    f"got {arguments.describe(length)}"
+                    f"got {describe(length)}"
                 ) from None
             if plain < 1:
                 raise UsageError(f"{self.label()}: {what} {lengths}: every length is at least 1")
@@ -645,7 +643,7 @@ def _sizes(value: object, what: str, kernel: str) -> tuple[Any, ...]:
     except (TypeError, AttributeError):
         raise UsageError(
             f"kernel {kernel!r}: {what} takes one to three integers, "
-            f"got {arguments.describe(value)}{hints.of_sizes(value, what)}"
+            f"got {describe(value)}{hints.of_sizes(value, what)}"
         ) from None
 
 
@@ -663,9 +661,7 @@ def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], 
         kernel, local = kernel
         group = prod(_sizes(local, "the local size", getattr(kernel, "name", "kernel")))
     if not isinstance(kernel, Kernel) or kernel.engine is not engine:
-        raise UsageError(
-            f"prebuild takes kernels of this runtime, got {arguments.describe(kernel)}"
-        )
+        raise UsageError(f"prebuild takes kernels of this runtime, got {describe(kernel)}")
     required = kernel.signature.group_size
     return (kernel.source, kernel.options, kernel.name), group or prod(required or (0,))
 

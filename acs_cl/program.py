@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from .access.arguments import describe
 from .access.hints import of_kernels
 from .devices.build import cut_at_blanks, read_source
 from .devices.built import source_of
 from .devices.driver import OwnKernel, own_clone
-from .errors import DeviceError, UsageError
+from .errors import DeviceError, UsageError, describe
 from .kernel import Kernel
 from .opencl_c.kernel_files import with_spawn_header
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .access.arguments import declared, describe
+from .access.arguments import declared
 from .devices import driver
 from .devices.driver import Events, Place
-from .errors import UsageError
+from .errors import UsageError, describe
 from .launch.commands import HostCommand, KernelCommand, TransferCommand, check_takes
 from .launch.strided import element_kernel
 from .launch.uploads import beside, is_next

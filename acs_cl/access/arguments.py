@@ -18,7 +18,7 @@ import numpy as np
 import pyopencl as cl
 
 from .. import core
-from ..errors import UsageError
+from ..errors import UsageError, describe
 from ..memory.array import Array, Home
 from ..records import EVERYTHING, Access, Span, interval
 
@@ -119,16 +119,6 @@ def host_address(buffer: cl.MemoryObjectHolder) -> int:
         with contextlib.suppress(cl.Error, AttributeError):
             return int(buffer.get_host_array((int(buffer.size),), np.dtype(np.uint8)).ctypes.data)
     return 0
-
-
-def describe(value: object) -> str:
-    """Describe an argument in an error message: its type, and its value if that is short."""
-    kind = type(value)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    if isinstance(value, np.ndarray):
-        return f"{name} of shape {value.shape}"
-    text = repr(value)
-    return f"{name} {text}" if len(text) <= 40 else name
 
 
 def declared(

@@ -29,9 +29,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..access.arguments import describe
 from ..access.cuts import AUTO
-from ..errors import UsageError, no_attribute, refuse_unknown
+from ..errors import UsageError, describe, no_attribute, refuse_unknown
 from ..handle import Handle
 from ..host.progress import Progress
 from ..kernel import Kernel

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from ..access.arguments import describe
-from ..errors import PoisonedError, UsageError
+from ..errors import PoisonedError, UsageError, describe
 from ..launch.decision import LARGEST, WIDTH
 from ..launch.poisoning import lose
 from ..memory.array import Array

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .. import core
-from ..access.arguments import describe
 from ..devices.driver import Events
-from ..errors import UsageError
+from ..errors import UsageError, describe
 from ..handle import Handle
 from ..launch.engine import Engine
 from ..launch.joint import SeveralHandle, numbers_of

@@ -18,11 +18,10 @@ import numpy as np
 import pyopencl as cl
 
 from .. import transfers
-from ..access.arguments import describe
 from ..access.cuts import asked
 from ..conditions import size
 from ..devices.build import asked_options
-from ..errors import UsageError
+from ..errors import UsageError, describe
 from ..kernel import Kernel
 from ..launch import spawning
 from ..memory.array import Array

@@ -17,9 +17,8 @@ from typing import Any
 import pyopencl as cl
 
 from .. import core
-from ..access.arguments import describe
 from ..devices import driver
-from ..errors import UsageError
+from ..errors import UsageError, describe
 from .books import Books, Gates
 
 PATIENCE_S = 1.0

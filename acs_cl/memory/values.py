@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UsageError
+from ..errors import UsageError, describe
 from ..records import DType, HostArray
 
 
@@ -21,7 +21,7 @@ def values_of(source: Any, dtype: DType | None = None) -> HostArray:
     except UsageError:  # an array on the device
         raise
     except (ValueError, TypeError, OverflowError) as error:
-        raise UsageError(f"no values for an array: {_told(source)}: {error}") from None
+        raise UsageError(f"no values for an array: {describe(source)}: {error}") from None
 
 
 def check(values: HostArray, dtype: DType) -> None:
@@ -46,6 +46,8 @@ def check(values: HostArray, dtype: DType) -> None:
 
 def converted(values: HostArray, dtype: DType) -> HostArray:
     """Convert values that were checked. A number that would become infinite is an error."""
+    if values.dtype == dtype:
+        return np.ascontiguousarray(values)
     try:
         with np.errstate(over="raise"):
             return np.ascontiguousarray(values, dtype=dtype)
@@ -66,9 +68,4 @@ def element_of(value: Any, dtype: DType) -> HostArray:
         return np.array([value], dtype=dtype).reshape(1)
     except (TypeError, ValueError, OverflowError) as error:
         why = f": {error}" if isinstance(error, UsageError) else ""
-        raise UsageError(f"fill({_told(value)}): not one value of dtype {dtype}{why}") from None
-
-
-def _told(value: object) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text}" if len(text) <= 40 else type(value).__name__
+        raise UsageError(f"fill({describe(value)}): not one value of dtype {dtype}{why}") from None

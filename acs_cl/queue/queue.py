@@ -31,10 +31,9 @@ import pyopencl as cl
 from pyopencl import _cl
 
 from .. import core
-from ..access.arguments import describe
 from ..access.called import Arguments
 from ..devices.driver import Events, status
-from ..errors import AcsError, OutOfMemory, UsageError
+from ..errors import AcsError, OutOfMemory, UsageError, describe
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
 from ..launch.gates import all_held, events_of
