@@ -2,7 +2,8 @@
 
    The real built-ins would describe the scheduler's own launch. So a translated kernel asks an
    acs_context that its caller fills: for every dimension below work_dim as OpenCL says, for the rest
-   sizes of 1 and ids of 0. These are also OpenCL's answers for dimensions that do not exist.
+   sizes of 1 and ids of 0. Sizes in dimensions that do not exist are what the driver says: 1 by
+   OpenCL, but 0 in PoCL, and a kernel has to behave as it does without a scheduler.
 
    ACS_CONTEXT, ACS_PASS: how a context is declared as a parameter and passed on.
    ACS_LISTED: children of a tile that wait for its end.
@@ -38,10 +39,10 @@ typedef struct {
 static inline size_t acs_get_global_id(ACS_CONTEXT, uint d) { return ACS_DIMENSION(global_id, d, 0u); }
 static inline size_t acs_get_local_id(ACS_CONTEXT, uint d) { return ACS_DIMENSION(local_id, d, 0u); }
 static inline size_t acs_get_group_id(ACS_CONTEXT, uint d) { return ACS_DIMENSION(group_id, d, 0u); }
-static inline size_t acs_get_global_size(ACS_CONTEXT, uint d) { return ACS_DIMENSION(global_size, d, 1u); }
-static inline size_t acs_get_local_size(ACS_CONTEXT, uint d) { return ACS_DIMENSION(local_size, d, 1u); }
-static inline size_t acs_get_enqueued_local_size(ACS_CONTEXT, uint d) { return ACS_DIMENSION(local_size, d, 1u); }
-static inline size_t acs_get_num_groups(ACS_CONTEXT, uint d) { return ACS_DIMENSION(num_groups, d, 1u); }
+static inline size_t acs_get_global_size(ACS_CONTEXT, uint d) { return ACS_DIMENSION(global_size, d, get_global_size(d)); }
+static inline size_t acs_get_local_size(ACS_CONTEXT, uint d) { return ACS_DIMENSION(local_size, d, get_local_size(d)); }
+static inline size_t acs_get_enqueued_local_size(ACS_CONTEXT, uint d) { return ACS_DIMENSION(local_size, d, get_local_size(d)); }
+static inline size_t acs_get_num_groups(ACS_CONTEXT, uint d) { return ACS_DIMENSION(num_groups, d, get_num_groups(d)); }
 static inline size_t acs_get_global_offset(ACS_CONTEXT, uint d) { return ACS_DIMENSION(global_offset, d, 0u); }
 static inline uint acs_get_work_dim(ACS_CONTEXT) { return acs_ctx->work_dim; }
 

@@ -57,6 +57,14 @@ kernel void sums(global const int *x, global int *y, local int *shared)
     barrier(CLK_LOCAL_MEM_FENCE);
     if (i == get_local_size(0) - 1) y[get_group_id(0)] = shared[0];
 }
+kernel void copies(global int *y)
+{
+    local int tile[4];
+    tile[get_local_id(0)] = 3;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    event_t copy = async_work_group_copy(y + 4 * get_group_id(0), tile, 4, 0);
+    wait_group_events(1, &copy);
+}
 kernel void layer(global const int *x, global int *y, global const int *weights, uint n)
 {
     size_t i = INDEX;
@@ -110,6 +118,16 @@ def test_kernel_with_barriers_and_local_memory_is_skipped_or_run_whole(setting: 
     assert not y.get().any()
     prog.sums((64,), (8,), x, y, shared, when=flags[1])
     assert (y.get() == np.arange(64).reshape(8, 8).sum(1)).all()
+
+
+def test_a_kernel_may_end_with_a_copy_of_its_group(setting: Setting) -> None:
+    """PoCL crashes where a kernel returns early and ends with a call of its group."""
+    rt, prog = setting
+    y, flags = rt.zeros(24, "i4"), rt.array([0, 1], "u4")
+    prog.copies((8,), (4,), y[9:17], when=flags[0])
+    assert not y.get().any()
+    prog.copies((8,), (4,), y[9:17], when=flags[1])
+    assert y.get().nonzero()[0].tolist() == list(range(9, 17))
 
 
 def test_kernels_decide_about_the_next_without_the_host(setting: Setting) -> None:

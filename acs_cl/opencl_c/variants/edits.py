@@ -49,6 +49,12 @@ def at_top(function: Cursor, lines: str) -> tuple[int, int, str]:
     return top, top, lines
 
 
+def at_end(function: Cursor, lines: str) -> tuple[int, int, str]:
+    """Return the edit that adds the last lines of a function."""
+    end = n.body_of(function).extent.end.offset - 1
+    return end, end, lines
+
+
 def closing(data: bytes, at: int) -> int:
     """Return the offset of the parenthesis that closes the parameter list."""
     depth = 0

@@ -29,7 +29,15 @@ from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.preprocess import Plain, plain_of, unit_with
 from acs_cl.opencl_c.parse.tree import Cursor
-from acs_cl.opencl_c.variants.edits import Edits, at_top, changed, closing, edited, renamed
+from acs_cl.opencl_c.variants.edits import (
+    Edits,
+    at_end,
+    at_top,
+    changed,
+    closing,
+    edited,
+    renamed,
+)
 
 WHEN = "__global const uint *acs_when, ulong acs_when_at"
 """Memory, and a byte offset into it. Zero there: nothing runs."""
@@ -42,6 +50,10 @@ COUNTED = (
 rules is stored."""
 
 _WHEN = "if (!*(__global const uint *)((__global const char *)acs_when + acs_when_at)) return;"
+
+_LAST = "volatile int acs_end = 0;"
+"""The last line of a kernel with calls that all work-items make together. Without it, PoCL 3.0
+compiles a kernel wrongly that returns early and ends with such a call."""
 
 _COUNTED = """\
 uint acs_counted = *(__global const uint *)((__global const char *)acs_count + acs_count_at);
@@ -183,7 +195,7 @@ def _one(unit: clang.Unit, kernel: str, when: bool, counted: bool) -> _Variants:
     asking = _asking(functions) if counted else set()
     edits = _calls(unit, functions[kernel], asking)
     name = _name(kernel, when, counted)
-    edits += _head(unit, functions[kernel].cursor, name, ", ".join(extra), "\n".join(lines))
+    edits += _frame(unit, functions, kernel, name, ", ".join(extra), "\n".join(lines))
     parts = [unit.source, _ANSWERS] if counted else [unit.source]
     parts += [_copy(unit, functions[helper], asking) for helper in functions
               if helper in asking and helper != kernel]  # fmt: skip
@@ -198,9 +210,11 @@ def _all(plain: Plain) -> _Variants:
     kernels = [name for name in unit.kernels if plain.words[name] == 1]
     if len(kernels) > MOST_TOGETHER:
         return _Variants("", {})
+    collective = {}
     for name in kernels:
-        edits += _head(unit, unit.kernels[name], _name(name, True, False), WHEN, _WHEN)
-    collective = {name: _collective(reached(unit, name)) for name in kernels}
+        functions = reached(unit, name)
+        edits += _frame(unit, functions, name, _name(name, True, False), WHEN, _WHEN)
+        collective[name] = _collective(functions)
     return _Variants(changed(unit.data, 0, len(unit.data), edits), collective)
 
 
@@ -276,14 +290,24 @@ def _parameters(unit: clang.Unit, cursor: Cursor) -> tuple[int, int, bool]:
     return opening, closing(unit.data, opening), bool(n.parameters_of(cursor))
 
 
-def _head(unit: clang.Unit, kernel: Cursor, name: str, extra: str, lines: str) -> Edits:
-    """Return edits for the kernel's new name, its further parameters, and its first lines."""
-    begin, end, some = _parameters(unit, kernel)
-    return [
-        renamed(unit, kernel, name),
+def _frame(
+    unit: clang.Unit,
+    functions: dict[str, _Function],
+    kernel: str,
+    name: str,
+    extra: str,
+    lines: str,
+) -> Edits:
+    """Return edits for the kernel's new name, its further parameters, and its first and last
+    lines."""
+    cursor = functions[kernel].cursor
+    begin, end, some = _parameters(unit, cursor)
+    edits = [
+        renamed(unit, cursor, name),
         (end, end, f", {extra}") if some else (begin, end, extra),
-        at_top(kernel, f"\n{lines}\n"),
+        at_top(cursor, f"\n{lines}\n"),
     ]
+    return [*edits, at_end(cursor, f"\n{_LAST}\n")] if _collective(functions) else edits
 
 
 def _copy(unit: clang.Unit, function: _Function, asking: set[str]) -> str:
