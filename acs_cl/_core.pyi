@@ -237,8 +237,6 @@ def use_main_thread(thread: int) -> None:
 def signals() -> int:
     """Count the signals that have come and that Python handles."""
 
-def hook_signals() -> None:
-    """Look for new handlers of signals, as locks do now and then."""
 
 def end_process(
     seconds: float, status: int, own: Literal["none", "failed", "any"], keeps: object

@@ -262,7 +262,7 @@ def test_the_first_signal_waits_too_where_the_driver_came_before_the_core() -> N
     assert (done.stdout.split(), done.returncode) == (["inside", "after"], 0), done.stderr
 
 
-def test_other_signals_wait_too_and_handlers_may_be_changed() -> None:
+def test_a_new_handler_of_another_signal_waits_too() -> None:
     class ToldError(Exception):
         pass
 
@@ -278,12 +278,46 @@ def test_other_signals_wait_too_and_handlers_may_be_changed() -> None:
     before = signal.signal(signal.SIGUSR1, tell)
     try:
         assert signal.getsignal(signal.SIGUSR1) is tell
-        core.native.hook_signals()
         with pytest.raises(ToldError):
             signalled()
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert seen == ["inside"]
+
+
+LAUNCHES_IN_A_HANDLER = """
+import signal
+import acs_cl as acs
+
+rt = acs.Runtime(backend="serial")
+inc = rt.build("kernel void inc(global int *x) { x[get_global_id(0)]++; }").inc
+x, launches = rt.zeros(64, "i4"), 0
+
+def launch(*_):
+    global launches
+    launches += 1
+    inc((64,), None, x)
+
+signal.signal(signal.SIGALRM, launch)
+signal.setitimer(signal.ITIMER_REAL, 1e-5, 5e-4)
+for _ in range(40):
+    inc((64,), None, x)
+    x.get()
+signal.setitimer(signal.ITIMER_REAL, 0)
+values = set(x.get().tolist())
+assert launches and values == {launches + 40}, (launches, values)
+"""
+
+
+def test_a_handler_may_launch_what_is_launched_for_the_first_time(own_cache: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LAUNCHES_IN_A_HANDLER],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_waits_on_a_cpu_need_no_thread_of_ours_and_may_be_left(device: cl.Device) -> None:

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "python/signals.hpp"
 #include "table/ends.hpp"
 
 namespace acs_cl {
@@ -83,6 +84,8 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     }
     std::vector<PyObject *> all{object};
     all.insert(all.end(), args, args + many + (keywords ? PyTuple_GET_SIZE(keywords) : 0));
+    const signals::Delayed delayed;
+    if (delayed.has_failed()) return nullptr;
     return PyObject_VectorcallMethod(call_name, all.data(), many + 1, keywords);
 }
 

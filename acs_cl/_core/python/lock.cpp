@@ -50,10 +50,7 @@ bool take(Lock *self, long depth) {
     if (is_main_thread() && !signals::inside) signals::hook();
     while (take_in_slices(self)) {
         if (self->has_taken(depth)) return true;
-        const int many = signals::handed_over();
-        const bool has_raised = PyErr_CheckSignals();
-        signals::handled(many);
-        if (has_raised) return false;
+        if (!signals::handle()) return false;
     }
     return false;
 }

@@ -170,7 +170,6 @@ NB_MODULE(_core, module) {
         forget_waiters();
     }, "thread"_a);
     module.def("signals", &signals::many);
-    module.def("hook_signals", &signals::hook_all);
     module.def("end_process", [](double seconds, int status, const std::string &own, nb::object keeps) {
         leave_without_drivers(status, own == "any" ? Own::ANY : own == "failed" ? Own::FAILED : Own::NONE);
         keeps.release();

@@ -13,12 +13,10 @@
 namespace acs_cl::signals {  // for systems where a signal's handler never runs in the main thread
 
 bool enter() { return ++inside, true; }
-int handed_over() { return 0; }
-void handled(int) {}
+bool handle() { return !PyErr_CheckSignals(); }
 void leave() { inside--; }
 int pause() { return std::exchange(inside, 0); }
 void hook() {}
-void hook_all() {}
 long many() { return 0; }
 void use_main_thread(unsigned long thread) { main_thread = thread; }
 
@@ -48,6 +46,7 @@ volatile std::sig_atomic_t passed;  // counts calls of Python's handler
 volatile std::time_t waits_since;
 std::sig_atomic_t seen;
 std::chrono::steady_clock::time_point hooked_at;
+PyObject *set_in_python;  // `_signal.signal` as Python has it
 
 void pass_on(int number) {
     passed = passed + 1;
@@ -141,18 +140,40 @@ void deliver() {
     }
 }
 
-}  // namespace
-
-void hook() {
-    if (python) hook(SIGINT);
-    if (std::chrono::steady_clock::now() - hooked_at > HOOK_EVERY) hook_all();
-}
-
 void hook_all() {
     hooked_at = std::chrono::steady_clock::now();
     if (!python) find_python();
     for (int number = 1; python && number <= LAST; number++)
         if (is_of_the_program(number)) hook(number);
+}
+
+// `_signal.signal`, which `signal.signal` calls: the new handler's signals wait from the beginning.
+PyObject *set_handler(PyObject *, PyObject *args) {
+    PyObject *before = PyObject_Call(set_in_python, args, nullptr);
+    if (!before) return nullptr;
+    const long number = PyLong_AsLong(PyTuple_GetItem(args, 0));
+    if (python && number > 0 && number <= LAST && is_of_the_program(static_cast<int>(number)))
+        hook(static_cast<int>(number));
+    return before;
+}
+
+PyMethodDef set_handler_method = {"signal", set_handler, METH_VARARGS, nullptr};
+
+// Without it, a handler that the program has just installed could run inside of a launch.
+void watch_installing() {
+    if (set_in_python) return;
+    PyObject *module = PyImport_ImportModule("_signal");
+    set_in_python = module ? PyObject_GetAttrString(module, "signal") : nullptr;
+    PyObject *ours = set_in_python ? PyCFunction_NewEx(&set_handler_method, nullptr, nullptr) : nullptr;
+    if (!ours || PyObject_SetAttrString(module, "signal", ours)) PyErr_Clear();
+    for (PyObject *one : {module, ours}) Py_XDECREF(one);
+}
+
+}  // namespace
+
+void hook() {
+    if (python) hook(SIGINT);
+    if (std::chrono::steady_clock::now() - hooked_at > HOOK_EVERY) hook_all();
 }
 
 long many() { return come; }
@@ -163,9 +184,12 @@ bool enter() {
     return inside > 1 || passed == seen;
 }
 
-int handed_over() { return passed; }
-
-void handled(int many) { seen = many; }
+bool handle() {
+    const int many = passed;
+    const bool has_raised = PyErr_CheckSignals();
+    seen = many;
+    return !has_raised;
+}
 
 void leave() {
     inside--;
@@ -184,9 +208,28 @@ int pause() {
 void use_main_thread(unsigned long thread) {
     main_thread = thread;
     inside = 0;
-    if (PyThread_get_thread_ident() == thread) hook_all();
+    if (PyThread_get_thread_ident() != thread) return;
+    hook_all();
+    watch_installing();
 }
 
 }  // namespace acs_cl::signals
 
 #endif
+
+namespace acs_cl::signals {
+
+Delayed::Delayed() : is_main_(PyThread_get_thread_ident() == main_thread) {
+    if (!is_main_) return;
+    if (!inside) hook();
+    while (!enter()) {
+        leave();
+        is_main_ = handle();
+        if (!is_main_) {
+            has_failed_ = true;
+            return;
+        }
+    }
+}
+
+}  // namespace acs_cl::signals

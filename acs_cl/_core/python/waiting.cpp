@@ -164,10 +164,12 @@ Wait by_another(void *event, const SharedNotice &notice, Clock::time_point began
 
 Wait wait_for_event(void *event, double seconds) {
     const auto began = Clock::now();
+    const bool is_main = PyThread_get_thread_ident() == signals::main_thread;
+    const signals::Paused paused(is_main);
     PyThreadState *saved = PyEval_SaveThread();
     bool is_over = true, is_noticed = false;
     SharedNotice notice;
-    if (PyThread_get_thread_ident() == signals::main_thread) {
+    if (is_main) {
         const Device device(event);
         is_over = ends_within(device.is_cpu ? 0 : ASKED_S, event);
         if (!is_over) {
