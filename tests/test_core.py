@@ -140,6 +140,13 @@ def test_edges_of_random_programs_are_the_same(part: int) -> None:
             both.step()
 
 
+@pytest.mark.parametrize("seed", [330, 1020, 2419])
+def test_edges_of_programs_that_once_differed_are_the_same(seed: int) -> None:
+    both = Both(seed)
+    for _ in range(1500):
+        both.step()
+
+
 def test_a_window_of_thousands_is_the_same() -> None:
     """Masks of many words, tables that grow, chains that prune far back."""
     rng = random.Random(1)

@@ -136,7 +136,7 @@ void Hazards::look_again(Footprint &footprint) {
     }
 }
 
-// Replaces replay records by launches. Footprints are told where they were met. No nodes: anywhere.
+// Replaces replay records by launches. Footprints are told where their records were met. No nodes: anywhere.
 void Hazards::resolve(const Nodes *read, Nodes written) {
     for (const auto &[mark, kind] : met_) {
         auto [last, footprint] = marks_->by_number.at(mark);
@@ -147,7 +147,9 @@ void Hazards::resolve(const Nodes *read, Nodes written) {
             footprint->met_all = true;
             continue;
         }
-        auto note = [to = footprint](const Node *node) {
+        auto note = [to = footprint, record = mark](const Node *node) {
+            const auto &readers = node->readers;
+            if (node->writer != record && std::find(readers.begin(), readers.end(), record) == readers.end()) return;
             if (auto own = to->nodes.find(node)) to->met.set(own->first, own->second);
         };
         for (const Nodes &nodes : {*read, written})

@@ -62,9 +62,10 @@ public:
             add_other(number);
             return;
         }
+        const std::int64_t latest = newest_;
         advance(number);
         flip(number);
-        while (std::size_t(number - oldest_) > mask_ && mask_ + 1 < REMEMBERED) widen();
+        while (std::size_t(number - oldest_) > mask_ && mask_ + 1 < REMEMBERED) widen(latest);
     }
 
     void remove(std::int64_t number) {
@@ -114,11 +115,12 @@ private:
         while (oldest_ < number && !has_recent(oldest_)) oldest_++;
     }
 
-    void widen() {
+    // `latest`: the last launch that is there.
+    void widen(std::int64_t latest) {
         const std::size_t many = mask_ + 1;
         const std::vector<Ancestors> before = std::exchange(ancestors_, std::vector<Ancestors>(2 * many + 1));
         mask_ = 2 * many - 1;
-        for (std::int64_t number = newest_ - std::int64_t(many); number < newest_; number++)
+        for (std::int64_t number = latest + 1 - std::int64_t(many); number <= latest; number++)
             ancestors_[std::size_t(number) & mask_] = before[std::size_t(number) % many];
     }
 
