@@ -237,7 +237,6 @@ def use_main_thread(thread: int) -> None:
 def signals() -> int:
     """Count the signals that have come and that Python handles."""
 
-
 def end_process(
     seconds: float, status: int, own: Literal["none", "failed", "any"], keeps: object
 ) -> None:

@@ -25,6 +25,7 @@ from .launch.commands import KernelCommand
 from .launch.joint import CutHandle
 from .launch.parts import MOST_KEPT, Part, parts_of
 from .records import Access, Sizes
+from .versions import Versions
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -38,6 +39,7 @@ class Cuttable(Called, Protocol):
     """A kernel whose launches are cut."""
 
     standing: Any
+    versions: Versions
 
     @property
     def engine(self) -> Engine:
@@ -116,7 +118,7 @@ def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
     from .opencl_c.variants.parts import of_parts
 
     engine = kernel.engine
-    source, name = kernel.variant_source(kernel.offsets_of(native))
+    source, name = kernel.versions.source(kernel.versions.offsets_of(native))
     asked = of_parts(source, kernel.options, engine.device, name)
     options = [*kernel.options]
     if not asked.source:

@@ -29,6 +29,7 @@ from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fau
 from .memory.array import Array
 from .ranges import meet
 from .records import Access
+from .versions import Versions
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -79,13 +80,11 @@ class Decided(Called, Protocol):
 
     guards: Guards | None
     """Its guarded variants, once it needed any."""
+    versions: Versions
 
     @property
     def engine(self) -> Engine:
         """Return the engine of its runtime."""
-
-    def refuse_second_variables(self, why: str, instead: str) -> None:
-        """Refuse a rewritten version of a kernel that uses variables of its program."""
 
 
 class Deciding:
@@ -236,7 +235,7 @@ class Guards:
         key = (plain, *kinds)
         found = self._natives.get(key)
         if found is None:
-            offsets = kernel.offsets_of(plain)
+            offsets = kernel.versions.offsets_of(plain)
             program, name, collective = self._program(
                 kernel, offsets, decision.when is not None, decision.count is not None
             )
@@ -253,11 +252,11 @@ class Guards:
             from .opencl_c.parse.clang import CannotParse
             from .opencl_c.variants.guards import with_guards
 
-            kernel.refuse_second_variables(
+            kernel.versions.refuse_second_variables(
                 "when= and acs.size take", "decide on the host, or keep the values in an array"
             )
             engine, options = kernel.engine, kernel.options
-            source, name = kernel.variant_source(offsets)
+            source, name = kernel.versions.source(offsets)
             try:
                 guarded = with_guards(source, options, engine.device, name, when, counted)
             except CannotParse as error:

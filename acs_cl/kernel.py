@@ -5,40 +5,42 @@ runtime.
 
 A call comes to the core's `Caller` first. If one like it was made before, the core makes the launch
 by itself, from the kernel's launch plan (`plans`). First and unusual calls go to `Kernel._call`.
-The core binds their arguments, too (`access.binder`). Unusual arguments are converted before
-(`Kernel._usual`), which knows every case and every error.
+There sizes become plain integers (`call_sizes`), and the core binds the arguments, if need be after
+`access.usual` has converted them. The launch goes to the runtime, whole or in parts (`banded`), in
+any case or if the device says so (`conditions`). Then the core gets a plan for the next one.
 """
 
-# Long because: somebody has to know every argument there is, and every wrong one by name.
+# Long because: a call passes here through everything that a launch may ask for.
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyopencl as cl
 
 from . import core
-from .access import arguments, elements, hints, scalars
+from .access import arguments, elements, hints
 from .access.binder import MOST_RUNS, Bound, binder
 from .access.called import Arguments
 from .access.cuts import AUTO, asked
-from .access.signature import Parameter, Signature, by_arguments
+from .access.signature import Signature, by_arguments
+from .access.usual import check_const, usual, where
 from .banded import POISONED, Bands, launched, left_whole
+from .call_sizes import global_size_of, integers, local_size_of, offset_of
 from .conditions import Deciding, Guards, size
-from .devices.build import build
-from .devices.driver import Events, OwnKernel, is_svm, own_clone
+from .devices.driver import Events, OwnKernel
 from .errors import CheckWarning, UsageError, describe, no_attribute
 from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
 from .launch.gates import events_of
-from .launch.sizes import MOST, Unsuitable
+from .launch.sizes import Unsuitable
 from .memory.array import Array
 from .plans import plan_bands, plan_launches
 from .records import Access, Sizes, Span, interval
+from .versions import Versions
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -121,9 +123,8 @@ class Kernel(core.native.Caller):
         self._signature: Signature | None = None
         self._is_new = True
         self.standing: Any = None
-        self._sources: dict[tuple[int, ...], tuple[str, str]] = {(): (source, name)}
-        self._variants: dict[tuple[int, ...], tuple[Any, str]] = {}
-        self._clones: dict[tuple[tuple[int, ...], tuple[bool, ...]], Any] = {}
+        self.versions = Versions(self, program)
+        """Its OpenCL kernels: `native`, and others for unusual memory."""
         self._bands = Bands()
         self.guards: Guards | None = None
         self._ranges: bool | None = None
@@ -200,107 +201,115 @@ class Kernel(core.native.Caller):
         **unknown: object,
     ) -> Handle:
         """Launch what the core has no plan for, or what is unusual."""
-        if local_size is ...:
-            takes = ", ".join(parameter.name for parameter in self.signature.parameters)
-            raise UsageError(
-                f"kernel {self.name!r}: a launch takes global size, local size (or None), and its "
-                f"arguments: ({takes})"
-            )
+        if local_size is ... or unknown:
+            raise self._no_launch(unknown)
+        wait_for = events_of(wait_for)
+        engine = self.engine
+        if engine.tracer is not None:
+            engine.tracer.called()
+        sizes = self._sizes(global_size, local_size, offset)
+        graph = engine.recorder()
+        if graph is not None and not graph.is_capturing:
+            return graph.capture(
+                self, *sizes[:2], *args,
+                reads=reads, writes=writes, wait_for=wait_for, offset=sizes[2], when=when,
+                bands=bands, spawn=spawn,
+            )  # fmt: skip
+        items = None if spawn is None else spawns.asked(spawn)
+        deciding = None
+        if when is not None or sizes[0][0].__class__ is size:
+            deciding = Deciding(self, sizes[0], when)
+            sizes = deciding.global_size, *sizes[1:]
+        narrows = self.standing is None and not (deciding is not None and deciding.counts)
+        native, bound = self._bind(args, *sizes, narrows)
+        if self._is_new:
+            self._look_at_types(args)
+        is_declared = reads is not None or writes is not None
+        many = asked(engine.options.bands if bands is None else bands)
+        cut = None
+        if many:
+            how = deciding is not None, is_declared
+            cut = self._bands.cut(self, many, native, bound, sizes[0], sizes[2], *how)
+        access = bound.access
+        if self.standing is not None or is_declared:
+            access = self._declare(access, sizes, args, reads, writes)
+        command = _new(
+            KernelCommand,
+            (self.name, native, *sizes[:2], bound.pointers, bound.values, sizes[2], cut, items, ""),
+        )
+        plain = not is_declared and sizes[2] is None and self.standing is None
+        repeats = plain and items is None
+        whole = ""
+        if cut is not None and graph is None:
+            said = ... if many == AUTO or not repeats else None if bands is None else many
+            made = self._in_parts(command, access, wait_for, said, args)
+            if not isinstance(made, str):
+                return made
+            whole = made
+            if engine.checker is None:
+                command = command._replace(cut=None)
+        if deciding is not None:
+            handle = deciding.launch(command, access, wait_for)
+        elif plain and narrows and self.binder.has_ranges and engine.is_several:
+            handle = self._launch_or_spread(command, access, bound, wait_for)
+        else:
+            handle = engine.launch(command, access, wait_for)
+        if deciding is not None and deciding.counts:
+            return handle
+        # with bands by default, only a call without bands= says what the next one is
+        is_usual = bands is None and deciding is None and whole != POISONED
+        if repeats and (is_usual or not asked(engine.options.bands)):
+            # a graph keeps commands, and makes tasks of them
+            variant = None if deciding is None else deciding.variant
+            plan_launches(self, command, graph is not None, args, handle.number, variant)
+        return left_whole(engine, handle, whole) if whole else handle
+
+    def _no_launch(self, unknown: dict[str, object]) -> UsageError:
+        """Make the error for a call without sizes, or with keywords that nobody knows."""
+        names = [parameter.name for parameter in self.signature.parameters]
         if unknown:
-            names = [parameter.name for parameter in self.signature.parameters]
-            raise UsageError(
+            return UsageError(
                 f"kernel {self.name!r}: a launch has no keyword {', '.join(unknown)}"
                 f"{hints.of_keywords(unknown, names)}"
             )
-        wait_for = events_of(wait_for)
-        if self.engine.tracer is not None:
-            self.engine.tracer.called()
-        if type(global_size) is not tuple:
-            global_size = _sizes(global_size, "global_size", self.name)
-        for length in global_size:
-            if length.__class__ is not int or not 0 < length <= MOST:
-                global_size = self._lengths(global_size, "global size", decides=True)
-                break
-        if local_size is not None:
-            if type(local_size) is not tuple:
-                local_size = _sizes(local_size, "local_size", self.name)
-            for length in local_size:
-                if length.__class__ is not int or not 0 < length <= MOST:
-                    local_size = self._lengths(local_size, "local size")
-                    break
-        if offset is not None:
-            offset = self._offset(offset)
-        required = self.signature.group_size
-        if local_size or required or offset is not None or not 0 < len(global_size) <= 3:
-            try:
-                self.engine.sizes.check(global_size, local_size, offset, required)
-            except Unsuitable as why:
-                raise UsageError(f"{self.label()}: {why}") from None
-        graph = self.engine.recorder()
-        if graph is not None and not graph.is_capturing:
-            return graph.capture(
-                self, global_size, local_size, *args,
-                reads=reads, writes=writes, wait_for=wait_for, offset=offset, when=when,
-                bands=bands, spawn=spawn,
-            )  # fmt: skip
-        plain = reads is None and writes is None and offset is None and self.standing is None
-        items = None if spawn is None else spawns.asked(spawn)
-        if when is not None or (global_size and global_size[0].__class__ is size):
-            deciding = Deciding(self, global_size, when)
-            global_size = deciding.global_size
-        else:
-            deciding = None
-        narrows = self.standing is None and not (deciding is not None and deciding.counts)
-        native, bound = self._bind(args, global_size, local_size, offset, narrows)
-        if self._is_new:
-            self._look_at_types(args)
-        access = bound.access
-        many = asked(self.engine.options.bands if bands is None else bands)
-        cut = None
-        if many:
-            how = deciding is not None, reads is not None or writes is not None
-            cut = self._bands.cut(self, many, native, bound, global_size, offset, *how)
-        if self.standing is not None or reads is not None or writes is not None:
-            access = self._declare(access, global_size, local_size, offset, args, reads, writes)
-        command = _new(
-            KernelCommand,
-            (
-                self.name, native, global_size, local_size, bound.pointers, bound.values, offset,
-                cut, items, "",
-            ),
-        )  # fmt: skip
-        variant = None
-        whole = ""
-        if cut is not None and graph is None:
-            parts = self._bands.parts(self.engine, command, access)
-            if isinstance(parts, str):
-                whole = parts
-            else:
-                made = launched(self.engine, command, access, parts, wait_for)
-                if not isinstance(made, str):
-                    if plain and items is None and many != AUTO:
-                        said = None if bands is None else many
-                        plan_bands(self, command, said, parts, args)
-                    return made
-                whole = made
-            if self.engine.checker is None:
-                command = command._replace(cut=None)
-        if deciding is None:
-            if plain and narrows and self.binder.has_ranges and self.engine.is_several:
-                handle = self._launch_or_spread(command, access, bound, wait_for)
-            else:
-                handle = self.engine.launch(command, access, wait_for)
-        else:
-            handle = deciding.launch(command, access, wait_for)
-            if deciding.counts:
-                return handle
-            variant = deciding.variant
-        # with bands by default, only a call without bands= says what the next one is
-        is_usual = bands is None and deciding is None and whole != POISONED
-        if plain and items is None and (is_usual or not asked(self.engine.options.bands)):
-            # a graph keeps commands, and makes tasks of them
-            plan_launches(self, command, graph is not None, args, handle.number, variant)
-        return left_whole(self.engine, handle, whole) if whole else handle
+        return UsageError(
+            f"kernel {self.name!r}: a launch takes global size, local size (or None), and its "
+            f"arguments: ({', '.join(names)})"
+        )
+
+    def _sizes(
+        self, global_size: object, local_size: object, offset: object
+    ) -> tuple[tuple[Any, ...], Sizes | None, Sizes | None]:
+        """Return the sizes of a call as the driver takes them, and refuse what the device cannot
+        run. The global size may begin with `acs.size`."""
+        found = (
+            global_size_of(self, global_size),
+            local_size_of(self, local_size),
+            offset_of(self, offset),
+        )
+        try:
+            self.engine.sizes.check(*found, self.signature.group_size)
+        except Unsuitable as why:
+            raise UsageError(f"{self.label()}: {why}") from None
+        return found
+
+    def _in_parts(
+        self,
+        command: KernelCommand,
+        access: Access,
+        wait_for: Events,
+        said: object,
+        args: Arguments,
+    ) -> Handle | str:
+        """Launch in bands, or say why the launch stays whole. `said`: what a call that the core may
+        repeat said of bands, or ... for a call that it may not."""
+        parts = self._bands.parts(self.engine, command, access)
+        if isinstance(parts, str):
+            return parts
+        made = launched(self.engine, command, access, parts, wait_for)
+        if not isinstance(made, str) and said is not ...:
+            plan_bands(self, command, said, parts, args)
+        return made
 
     def _launch_or_spread(
         self, command: KernelCommand, access: Access, bound: Bound, wait_for: Events
@@ -370,7 +379,7 @@ class Kernel(core.native.Caller):
             zip(self.signature.parameters, args, strict=True)
         ):
             if isinstance(value, Array) and (why := elements.mismatch(parameter, value.dtype)):
-                warn_there(f"{self._where(index, parameter)}: {why}", CheckWarning)
+                warn_there(f"{where(self, index, parameter)}: {why}", CheckWarning)
 
     def _forget(self) -> None:
         """Stop the core from making its launches, until it has another plan."""
@@ -387,138 +396,16 @@ class Kernel(core.native.Caller):
         if bound is not None:
             return self._native, bound
         engine.counts.not_plain += 1
-        usual, native, starts = self._usual(args)
-        bound = self.binder.bind(engine, *how, usual, True, narrows)
+        found = usual(self, args)
+        bound = self.binder.bind(engine, *how, found.arguments, True, narrows)
         assert bound is not None, "usual arguments are bound"
-        return native, bound._replace(values=(*bound.values, *starts))
-
-    def _usual(self, args: Arguments) -> tuple[list[object], cl.Kernel, list[object]]:
-        """Convert any arguments to usual ones, and refuse wrong ones. Memory becomes `Resolved`, a
-        value becomes bytes, and the rest is what the driver takes. Return them with the kernel for
-        such memory, and the values that this kernel takes behind the others."""
-        parameters = self.signature.parameters
-        if len(args) != len(parameters):
-            names = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
-            raise UsageError(
-                f"{self.label()}: got {len(args)} arguments, expected {len(parameters)} ({names})"
-                f"{hints.of_number(args)}"
-            )
-        usual: list[object] = []
-        offsets: dict[int, int] = {}
-        kinds: list[bool] = []
-        for index, (parameter, value) in enumerate(zip(parameters, args, strict=True)):
-            found = self._memory(index, parameter, value)
-            if found is None:
-                convert = self._value if scalars.is_value(parameter, value) else self._object
-                usual.append(convert(index, parameter, value))
-                continue
-            usual.append(found)
-            kinds.append(is_svm(found.argument))
-            if parameter.space == "global":
-                offsets[index] = found.offset
-            elif found.offset:
-                raise UsageError(
-                    f"{self._where(index, parameter)}: a view that starts inside its buffer can be "
-                    "passed to global pointers only; copy it"
-                )
-        if not any(offsets.values()):
-            return usual, self.native_for((), tuple(kinds)), []
+        if not any(found.offsets.values()):
+            return self.versions.native((), found.kinds), bound
+        native = self.versions.native(tuple(found.offsets), found.kinds)
         starts: list[object] = []
-        for extra, start in enumerate(offsets.values()):
-            starts += (len(parameters) + extra, struct.pack("Q", start))
-        return usual, self.native_for(tuple(offsets), tuple(kinds)), starts
-
-    def _memory(self, index: int, parameter: Parameter, value: object) -> arguments.Resolved | None:
-        try:
-            found = arguments.resolve(self.engine, value)
-        except UsageError as error:
-            raise UsageError(f"{self._where(index, parameter)}: {error}") from None
-        if found is None:
-            return None
-        image = isinstance(value, cl.Image)
-        if parameter.space not in (("image", "") if image else ("global", "constant", "pipe", "")):
-            raise self._wrong(index, parameter, value)
-        return found
-
-    def _value(self, index: int, parameter: Parameter, value: object) -> bytes:
-        try:
-            return scalars.to_bytes(parameter, value)
-        except (ValueError, TypeError) as error:
-            kind = (
-                f"a value of type {parameter.type_name}"
-                if parameter.type_name
-                else "memory or a value"
-            )
-            raise UsageError(
-                f"{self._where(index, parameter)}: got {describe(value)}, expected {kind}: {error}"
-            ) from None
-
-    def _object(self, index: int, parameter: Parameter, value: object) -> object:
-        """Take local memory, samplers and null pointers. Anything else is wrong here."""
-        if parameter.space == "local" and isinstance(value, cl.LocalMemory):
-            return value
-        if parameter.space == "sampler" and isinstance(value, cl.Sampler):
-            return value
-        if value is None and parameter.space in ("global", "constant", ""):
-            return None
-        if parameter.space == "" and isinstance(value, (cl.LocalMemory, cl.Sampler)):
-            return value
-        raise self._wrong(index, parameter, value)
-
-    def _wrong(self, index: int, parameter: Parameter, value: object) -> UsageError:
-        """Make the error for an argument that is not of the parameter's kind."""
-        expected = {
-            "local": "pyopencl.LocalMemory(nbytes)",
-            "sampler": "a pyopencl.Sampler",
-            "image": "a pyopencl.Image",
-            "private": f"a value of type {parameter.type_name}",
-        }.get(parameter.space, "an array, a view or a buffer")
-        values = hasattr(value, "__array__") and parameter.space in ("global", "constant")
-        hint = "; put it on the device with rt.array(…)" if values else ""
-        return UsageError(
-            f"{self._where(index, parameter)}: got {describe(value)}, expected {expected}{hint}"
-        )
-
-    def _lengths(
-        self, lengths: tuple[object, ...], what: str, decides: bool = False
-    ) -> tuple[Any, ...]:
-        """Convert lengths to plain integers, because drivers divide by them. With `decides`, the
-        first may be `acs.size`."""
-        found: list[Any] = []
-        for index, length in enumerate(lengths):
-            if type(length) is size:
-                if not decides or index:
-                    raise UsageError(
-                        f"{self.label()}: {what} {lengths}: only the first length of a global size "
-                        "can be acs.size"
-                    )
-                found.append(length)
-                continue
-            try:
-                plain = _whole(length)
-            except (AttributeError, TypeError):
-                raise UsageError(
-                    f"{self.label()}: {what} {lengths}: every length is an integer, "
-                    f"got {describe(length)}"
-                ) from None
-            if plain < 1:
-                raise UsageError(f"{self.label()}: {what} {lengths}: every length is at least 1")
-            if plain > MOST:
-                raise UsageError(f"{self.label()}: {what} {lengths}: a length has 64 bits at most")
-            found.append(plain)
-        return tuple(found)
-
-    def _offset(self, offset: object) -> tuple[int, ...]:
-        found = _sizes(offset, "offset", self.name)
-        if any(not 0 <= one <= MOST for one in found):
-            raise UsageError(
-                f"{self.label()}: offset {found}: every one is at least 0 and has 64 bits at most"
-            )
-        return found
-
-    def _where(self, index: int, parameter: Parameter) -> str:
-        told = f" ({parameter.type_name} {parameter.name})" if parameter.type_name else ""
-        return f"{self.label()}, argument {index}{told}"
+        for index, start in enumerate(found.offsets.values(), len(found.arguments)):
+            starts += (index, struct.pack("Q", start))
+        return native, bound._replace(values=(*bound.values, *starts))
 
     def label(self) -> str:
         """Name the next launch, for errors."""
@@ -530,128 +417,23 @@ class Kernel(core.native.Caller):
             return arguments.ALL[0]
         return interval(-int(self._program.int_ptr), 0, 1)
 
-    def native_for(self, offsets: tuple[int, ...], kinds: tuple[bool, ...]) -> Any:
-        """Return the OpenCL kernel for some arguments. NVIDIA's driver refuses a buffer if the same
-        kernel object was once given an SVM pointer. So each mixture of kinds has a clone of its
-        own."""
-        if not offsets and all(kind is self.engine.store.is_svm for kind in kinds):
-            return self._native
-        clone = self._clones.get((offsets, kinds))
-        if clone is None:
-            program, name = self._variant(offsets) if offsets else (self._program, self.name)
-            clone = own_clone(self._native) if program is None else OwnKernel(program, name)
-            self._clones[offsets, kinds] = clone
-            clone.signature = self.signature
-        return clone
-
-    def _variant(self, offsets: tuple[int, ...]) -> tuple[Any, str]:
-        """Return program and name of the version that adds byte offsets to some pointers. Views
-        that start inside a buffer need it."""
-        variant = self._variants.get(offsets)
-        if variant is None:
-            source, name = self.variant_source(offsets)
-            engine = self.engine
-            program = build(engine.context, engine.device, source, self.options)
-            variant = self._variants[offsets] = program, name
-        return variant
-
-    def refuse_second_variables(self, why: str, instead: str) -> None:
-        """Refuse a rewritten version of a kernel that uses variables of its program. The version is
-        in another program, which has its own variables."""
-        if self.signature.program_globals:
-            raise UsageError(
-                f"{self.label()}: {why} a rewritten version of the kernel, and that one would have "
-                f"its own copy of the variables of the program; {instead}"
-            )
-
-    def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Return source and name of the version that adds byte offsets, or else its own."""
-        found = self._sources.get(offsets)
-        if found is None:
-            if offsets:
-                self.refuse_second_variables(
-                    "a view starts inside its buffer, which takes",
-                    "use memory='svm' or an array of its own",
-                )
-            from .opencl_c.parse.clang import CannotParse
-            from .opencl_c.variants.offsets import with_byte_offsets
-
-            device = self.engine.device
-            try:
-                found = with_byte_offsets(self.source, self.options, device, self.name, offsets)
-            except CannotParse as error:
-                raise UsageError(
-                    f"{self.label()}: a view starts inside its buffer, and the kernel cannot be "
-                    f"rewritten to add the offset: {error.reason}"
-                ) from None
-            self._sources[offsets] = found
-        return found
-
-    def offsets_of(self, native: Any) -> tuple[int, ...]:
-        """Return the parameters that take a byte offset in one of its OpenCL kernels."""
-        clones = self._clones.items()
-        return next((offsets for (offsets, _), clone in clones if clone is native), ())
-
     def _declare(
         self,
         access: Access,
-        global_size: tuple[int, ...],
-        local_size: tuple[int, ...] | None,
-        offset: tuple[int, ...] | None,
-        args: tuple[object, ...],
+        sizes: tuple[Sizes, Sizes | None, Sizes | None],
+        args: Arguments,
         reads: object,
         writes: object,
     ) -> Access:
+        """Put what was declared in place of what was inferred."""
         if self.standing is not None:
-            access = self.standing.apply(access, global_size, local_size, offset, args)
+            access = self.standing.apply(access, *sizes, args)
         if reads is None and writes is None:
             return access
         _, read_spans, _ = arguments.declared(self.engine, reads, "reads", self.label())
         _, write_spans, exact = arguments.declared(self.engine, writes, "writes", self.label())
-        self._check_const(args, write_spans)
+        check_const(self, args, write_spans)
         return arguments.replace(access, read_spans, write_spans, exact)
-
-    def _check_const(self, args: tuple[object, ...], writes: tuple[Span, ...]) -> None:
-        """Check that a declared write has a parameter that can write."""
-        written = {span.base for span in writes}
-        suspects: dict[int, tuple[int, Parameter]] = {}
-        for index, (parameter, value) in enumerate(
-            zip(self.signature.parameters, args, strict=True)
-        ):
-            found = arguments.resolve(self.engine, value)
-            for base in {span.base for span in found.spans} & written if found else ():
-                if parameter.const:
-                    suspects.setdefault(base, (index, parameter))
-                else:
-                    written.discard(base)
-        for base in written & suspects.keys():
-            raise UsageError(
-                f"{self._where(*suspects[base])}: writes= names its memory, but the kernel "
-                "takes it as const and by no other argument"
-            )
-
-
-def _sizes(value: object, what: str, kernel: str) -> tuple[Any, ...]:
-    try:
-        if type(value) is size:
-            return (value,)  # `Deciding` puts its bound there
-        if hasattr(value, "__index__"):
-            return (_whole(value),)
-        if not isinstance(value, Iterable):
-            raise TypeError
-        return tuple(one if type(one) is size else _whole(one) for one in value)
-    except (TypeError, AttributeError):
-        raise UsageError(
-            f"kernel {kernel!r}: {what} takes one to three integers, "
-            f"got {describe(value)}{hints.of_sizes(value, what)}"
-        ) from None
-
-
-def _whole(number: object) -> int:
-    """Convert an integer of Python, NumPy or others. A bool is none."""
-    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
-        raise TypeError
-    return int(number.__index__())
 
 
 def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:
@@ -659,7 +441,7 @@ def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], 
     group = 0
     if isinstance(kernel, tuple) and len(kernel) == 2:
         kernel, local = kernel
-        group = prod(_sizes(local, "the local size", getattr(kernel, "name", "kernel")))
+        group = prod(integers(local, "the local size", getattr(kernel, "name", "kernel")))
     if not isinstance(kernel, Kernel) or kernel.engine is not engine:
         raise UsageError(f"prebuild takes kernels of this runtime, got {describe(kernel)}")
     required = kernel.signature.group_size

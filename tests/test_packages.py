@@ -19,6 +19,7 @@ BASE = ("__init__", "_version", "errors", "records", "ranges", "core", "handle")
 TOP = {
     **dict.fromkeys(BASE, "base"),
     **dict.fromkeys(("kernel", "program", "conditions", "plans", "transfers", "banded"), "kernel"),
+    **dict.fromkeys(("call_sizes", "versions"), "kernel"),
     **dict.fromkeys(("waiting", "at_exit"), "waiting"),
     **dict.fromkeys(("options", "configuration"), "options"),
     **dict.fromkeys(("runtime", "calls"), "runtime"),

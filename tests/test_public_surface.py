@@ -66,8 +66,7 @@ INNER = {
     ),
     "Handle": "engine",
     "Kernel": (
-        "binder engine globals_span guards is_for_python label native_for "
-        "offsets_of options refuse_second_variables source standing variant_source"
+        "binder engine globals_span guards is_for_python label options source standing versions"
     ),
     "Program": "",
     "Runtime": "engine",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from .. import core
 from ..devices.driver import OwnKernel
@@ -34,12 +34,6 @@ class Called(Protocol):
     @property
     def binder(self) -> core.native.Binder:
         """Return the binder for the arguments of its launches."""
-
-    def offsets_of(self, native: Any) -> tuple[int, ...]:
-        """Return the parameters that take a byte offset in one of its OpenCL kernels."""
-
-    def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Return source and name of the version that adds byte offsets, or else its own."""
 
     def label(self) -> str:
         """Return the name of its next launch, for errors."""

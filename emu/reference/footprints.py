@@ -39,7 +39,7 @@ class Footprint:
         reads = [span for span in reads if span not in written]
         self.bases = frozenset(span.base for span in (*reads, *written))
         self.met: dict[_Node, bool] | None = None
-        """Its own nodes on which others met its mark since the latest replay. None: possibly all."""
+        """Its own nodes where others met its mark since the latest replay. None: possibly all."""
         self.new = [(span, False) for span in reads] + [(span, True) for span in written]
         """Spans that have no nodes yet."""
         self._dropped = dropped

@@ -1,0 +1,140 @@
+"""Usual arguments: what the core binds, from anything that a call may take.
+
+Input: a kernel, and the arguments of one call. Output: memory as `Resolved`, values as bytes, and
+the rest as the driver takes it. Whatever is wrong is refused by the number and name of its
+parameter.
+
+The core converts the common kinds of arguments itself, and asks here for the others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyopencl as cl
+
+from ..devices.driver import is_svm
+from ..errors import UsageError, describe
+from ..records import Span
+from . import arguments, hints, scalars
+from .called import Arguments, Called
+from .signature import Parameter
+
+
+class Usual(NamedTuple):
+    """The arguments of one call."""
+
+    arguments: list[object]
+    offsets: dict[int, int]
+    """The byte offset of each global pointer."""
+    kinds: tuple[bool, ...]
+    """Of each argument that is memory: whether it is shared virtual memory."""
+
+
+def usual(kernel: Called, args: Arguments) -> Usual:
+    """Convert the arguments of a call."""
+    parameters = kernel.signature.parameters
+    if len(args) != len(parameters):
+        names = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
+        raise UsageError(
+            f"{kernel.label()}: got {len(args)} arguments, expected {len(parameters)} ({names})"
+            f"{hints.of_number(args)}"
+        )
+    found: list[object] = []
+    offsets: dict[int, int] = {}
+    kinds: list[bool] = []
+    for index, (parameter, value) in enumerate(zip(parameters, args, strict=True)):
+        memory = _memory(kernel, index, parameter, value)
+        if memory is None:
+            convert = _value if scalars.is_value(parameter, value) else _object
+            found.append(convert(kernel, index, parameter, value))
+            continue
+        found.append(memory)
+        kinds.append(is_svm(memory.argument))
+        if parameter.space == "global":
+            offsets[index] = memory.offset
+        elif memory.offset:
+            raise UsageError(
+                f"{where(kernel, index, parameter)}: a view that starts inside its buffer can be "
+                "passed to global pointers only; copy it"
+            )
+    return Usual(found, offsets, tuple(kinds))
+
+
+def where(kernel: Called, index: int, parameter: Parameter) -> str:
+    """Name an argument of the next launch, for errors."""
+    told = f" ({parameter.type_name} {parameter.name})" if parameter.type_name else ""
+    return f"{kernel.label()}, argument {index}{told}"
+
+
+def check_const(kernel: Called, args: Arguments, writes: tuple[Span, ...]) -> None:
+    """Check that a declared write has a parameter that can write."""
+    written = {span.base for span in writes}
+    suspects: dict[int, tuple[int, Parameter]] = {}
+    for index, (parameter, value) in enumerate(zip(kernel.signature.parameters, args, strict=True)):
+        found = arguments.resolve(kernel.engine, value)
+        for base in {span.base for span in found.spans} & written if found else ():
+            if parameter.const:
+                suspects.setdefault(base, (index, parameter))
+            else:
+                written.discard(base)
+    for base in written & suspects.keys():
+        raise UsageError(
+            f"{where(kernel, *suspects[base])}: writes= names its memory, but the kernel "
+            "takes it as const and by no other argument"
+        )
+
+
+def _memory(
+    kernel: Called, index: int, parameter: Parameter, value: object
+) -> arguments.Resolved | None:
+    try:
+        found = arguments.resolve(kernel.engine, value)
+    except UsageError as error:
+        raise UsageError(f"{where(kernel, index, parameter)}: {error}") from None
+    if found is None:
+        return None
+    image = isinstance(value, cl.Image)
+    if parameter.space not in (("image", "") if image else ("global", "constant", "pipe", "")):
+        raise _wrong(kernel, index, parameter, value)
+    return found
+
+
+def _value(kernel: Called, index: int, parameter: Parameter, value: object) -> bytes:
+    try:
+        return scalars.to_bytes(parameter, value)
+    except (ValueError, TypeError) as error:
+        kind = (
+            f"a value of type {parameter.type_name}" if parameter.type_name else "memory or a value"
+        )
+        raise UsageError(
+            f"{where(kernel, index, parameter)}: got {describe(value)}, expected {kind}: {error}"
+        ) from None
+
+
+def _object(kernel: Called, index: int, parameter: Parameter, value: object) -> object:
+    """Take local memory, samplers and null pointers. Anything else is wrong here."""
+    if parameter.space == "local" and isinstance(value, cl.LocalMemory):
+        return value
+    if parameter.space == "sampler" and isinstance(value, cl.Sampler):
+        return value
+    if value is None and parameter.space in ("global", "constant", ""):
+        return None
+    if parameter.space == "" and isinstance(value, (cl.LocalMemory, cl.Sampler)):
+        return value
+    raise _wrong(kernel, index, parameter, value)
+
+
+def _wrong(kernel: Called, index: int, parameter: Parameter, value: object) -> UsageError:
+    """Make the error for an argument that is not of the parameter's kind."""
+    expected = {
+        "local": "pyopencl.LocalMemory(nbytes)",
+        "sampler": "a pyopencl.Sampler",
+        "image": "a pyopencl.Image",
+        "private": f"a value of type {parameter.type_name}",
+    }.get(parameter.space, "an array, a view or a buffer")
+    values = hasattr(value, "__array__") and parameter.space in ("global", "constant")
+    hint = "; put it on the device with rt.array(…)" if values else ""
+    return UsageError(
+        f"{where(kernel, index, parameter)}: got {describe(value)}, expected {expected}{hint}"
+    )

@@ -1,0 +1,112 @@
+"""Versions of a kernel: the OpenCL kernels that a launch of it may need.
+
+Input: a kernel of a runtime, and which of its arguments are shared virtual memory, buffers, or
+views that start inside a buffer. Output: the OpenCL kernel for them. Most launches take the first.
+
+There are two reasons for others. NVIDIA's driver refuses a buffer if the same kernel object was
+once given an SVM pointer, so each mixture of kinds has a clone. A view that starts inside a buffer
+has no pointer of its own, so it goes to a rewritten kernel that adds a byte offset.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+import pyopencl as cl
+
+from .access.called import Called
+from .devices.build import build
+from .devices.driver import OwnKernel, own_clone
+from .errors import UsageError
+
+Offsets: TypeAlias = tuple[int, ...]
+"""The parameters that take a byte offset."""
+Kinds: TypeAlias = tuple[bool, ...]
+"""Of each argument that is memory: whether it is shared virtual memory."""
+
+
+class Versioned(Called, Protocol):
+    """A kernel that has versions."""
+
+    source: str
+
+    @property
+    def engine(self) -> Any:
+        """Return the engine of its runtime."""
+
+
+class Versions:
+    """Makes the OpenCL kernels of one kernel, and keeps them. `program`: that of the first one, or
+    None for a kernel that came without one."""
+
+    def __init__(self, kernel: Versioned, program: cl.Program | None) -> None:
+        self._kernel = kernel
+        self._program = program
+        self._sources: dict[Offsets, tuple[str, str]] = {(): (kernel.source, kernel.name)}
+        self._programs: dict[Offsets, tuple[cl.Program, str]] = {}
+        self._natives: dict[tuple[Offsets, Kinds], OwnKernel] = {}
+
+    def native(self, offsets: Offsets, kinds: Kinds) -> OwnKernel:
+        """Return the OpenCL kernel for some arguments."""
+        kernel = self._kernel
+        if not offsets and all(kind is kernel.engine.store.is_svm for kind in kinds):
+            return kernel.native
+        made = self._natives.get((offsets, kinds))
+        if made is None:
+            if offsets:
+                made = OwnKernel(*self._program_of(offsets))
+            elif self._program is None:
+                made = own_clone(kernel.native)
+            else:
+                made = OwnKernel(self._program, kernel.name)
+            made.signature = kernel.signature
+            self._natives[offsets, kinds] = made
+        return made
+
+    def offsets_of(self, native: object) -> Offsets:
+        """Return the parameters that take a byte offset in one of these OpenCL kernels."""
+        return next((offsets for (offsets, _), made in self._natives.items() if made is native), ())
+
+    def source(self, offsets: Offsets) -> tuple[str, str]:
+        """Return source and name of the version that adds byte offsets. No offsets: its own."""
+        found = self._sources.get(offsets)
+        if found is None:
+            found = self._sources[offsets] = self._rewritten(offsets)
+        return found
+
+    def refuse_second_variables(self, why: str, instead: str) -> None:
+        """Refuse a rewritten version of a kernel that uses variables of its program. The version is
+        in another program, which has its own variables."""
+        if self._kernel.signature.program_globals:
+            raise UsageError(
+                f"{self._kernel.label()}: {why} a rewritten version of the kernel, and that one "
+                f"would have its own copy of the variables of the program; {instead}"
+            )
+
+    def _program_of(self, offsets: Offsets) -> tuple[cl.Program, str]:
+        """Return the program with the version that adds byte offsets, and its name."""
+        found = self._programs.get(offsets)
+        if found is None:
+            source, name = self.source(offsets)
+            engine = self._kernel.engine
+            program = build(engine.context, engine.device, source, self._kernel.options)
+            found = self._programs[offsets] = program, name
+        return found
+
+    def _rewritten(self, offsets: Offsets) -> tuple[str, str]:
+        self.refuse_second_variables(
+            "a view starts inside its buffer, which takes",
+            "use memory='svm' or an array of its own",
+        )
+        from .opencl_c.parse.clang import CannotParse
+        from .opencl_c.variants.offsets import with_byte_offsets
+
+        kernel = self._kernel
+        device = kernel.engine.device
+        try:
+            return with_byte_offsets(kernel.source, kernel.options, device, kernel.name, offsets)
+        except CannotParse as error:
+            raise UsageError(
+                f"{kernel.label()}: a view starts inside its buffer, and the kernel cannot be "
+                f"rewritten to add the offset: {error.reason}"
+            ) from None
