@@ -126,26 +126,7 @@ public:
 
     // Inserts a launch that Python made behind all others. Returns whether it is ready, and then the caller has it.
     // `gated`: it is held until `open_gate`. `counted`: whether it has failed may be known only after its end.
-    bool insert(nb::handle launch, bool holds, bool gated, bool patient, bool counted) {
-        const std::int64_t number = whole_number(PyTuple_GET_ITEM(launch.ptr(), 0));
-        if (rows_.find(number)) throw std::invalid_argument("this launch is in the table already");
-        Upstream upstream;
-        for (PyObject *other : Items(PyTuple_GET_ITEM(launch.ptr(), 3)))
-            upstream.push_back(stands_for(whole_number(other)));
-        Row &row = rows_.make(number);
-        row.object = launch.inc_ref().ptr();
-        row.holds = holds;
-        row.is_counted = counted;
-        counted_ += counted;
-        in_flight_++;
-        if (!outside_.empty() || inside_ >= window) {
-            go(number, row, State::HELD);
-            outside_.push_back({number, std::move(upstream), gated, patient});
-            full++;
-            return false;
-        }
-        return enter(number, row, upstream, gated, patient);
-    }
+    bool insert(nb::handle launch, bool holds, bool gated, bool patient, bool counted);
 
     // Enters a launch of Python into the hazards and the window. `after`: launches that it follows, whatever bytes it
     // touches. Returns its number, and whether it is ready. The caller has it then.
@@ -155,64 +136,22 @@ public:
 
     // Inserts launch `number` of the core, which is in the hazards behind `edges`. No lane took it, so it goes on like
     // a launch that Python made.
-    void keep(const nb::object &command, const Touched &touched, Edges edges) {
-        const nb::object launch = acs_cl::record_of(number, command, touched.nodes, touched.many,
-                                                    touched.reads, touched.writes,
-                                                    touched.overwrites, upstream_of(edges));
-        if (insert(launch, false, false, ready_first, false)) ready_.push_back(number);
-    }
+    void keep(const nb::object &command, const Touched &touched, Edges edges);
 
     // Notes that its route has a launch.
     void start(std::int64_t launch) { go(launch, known(launch), State::EXECUTING); }
 
     // Ends a launch.
-    void end(std::int64_t launch, bool failed) {
-        Row &row = known(launch);
-        if (flying(launch)) throw std::logic_error("a lane has this launch, which has not ended");
-        const std::uint32_t epoch = row.by_core ? row.epoch : 0;
-        go(launch, row, failed || row.is_lost ? State::FAILED : State::ENDED);
-        const nb::object let_go = give_up(launch, row, true);
-        if (epoch) end_in_batch(epoch);
-        let_others_in();
-    }
+    void end(std::int64_t launch, bool failed);
 
     // Ends a launch that will not run. Its upstream stands in for it until that has ended.
-    void never_ran(std::int64_t launch, const std::vector<std::int64_t> &upstream) {
-        Row &row = known(launch);
-        go(launch, row, State::NEVER_RAN);
-        Upstream left;
-        for (std::int64_t other : expand(upstream))
-            if (other != launch && rows_.find(other)) left.push_back(other);
-        const nb::object let_go = give_up(launch, row, left.empty());
-        if (!left.empty()) stand_ins_[launch] = std::move(left);
-        let_others_in();
-    }
+    void never_ran(std::int64_t launch, const std::vector<std::int64_t> &upstream);
 
     // Returns the upstream with stand-ins in place of launches that never ran.
-    std::vector<std::int64_t> expand(const std::vector<std::int64_t> &upstream) const {
-        if (stand_ins_.empty()) return upstream;
-        std::vector<std::int64_t> found;
-        auto add = [&](std::int64_t one) {
-            if (std::find(found.begin(), found.end(), one) == found.end()) found.push_back(one);
-        };
-        for (std::int64_t other : upstream) {
-            auto stands_in = stand_ins_.find(other);
-            if (stands_in == stand_ins_.end()) add(other);
-            else std::for_each(stands_in->second.begin(), stands_in->second.end(), add);
-        }
-        return found;
-    }
+    std::vector<std::int64_t> expand(const std::vector<std::int64_t> &upstream) const;
 
     // Lets a gated launch go on, because its foreign event has come.
-    void open_gate(std::int64_t launch) {
-        Row &row = known(launch);
-        if (row.state != State::HELD) {
-            unblock(launch);
-            return;
-        }
-        for (Outside &one : outside_)
-            if (one.number == launch) one.gated = false;
-    }
+    void open_gate(std::int64_t launch);
 
     // Takes the next launch that became ready, in the order in which they did. 0: there is none.
     std::int64_t next_ready() {
@@ -248,55 +187,19 @@ public:
         return stand_ins_.count(launch) ? name_of(State::NEVER_RAN) : nullptr;
     }
 
-    nb::list live() {
-        tell_apart();
-        nb::list numbers;
-        rows_.each(-1, [&](std::int64_t number, Row &) { return numbers.append(number), true; });
-        return numbers;
-    }
+    nb::list live();
 
     // Returns the number of launch `place` of those in flight, from 0 on. 0: there are not so many.
-    std::int64_t nth(std::size_t place) {
-        std::int64_t found = 0;
-        rows_.each(-1, [&](std::int64_t number, Row &row) {
-            found = number;
-            const std::size_t many = weight(number, row);
-            if (place < many) return false;
-            place -= many;
-            found = 0;
-            return true;
-        });
-        return found;
-    }
+    std::int64_t nth(std::size_t place);
 
     // Returns a `records.Launch`. None: it is not in flight.
-    nb::object record_of(std::int64_t launch) {
-        if (stands_for(launch) != launch || is_foreseen(launch)) tell_apart();
-        const Row *row = rows_.find(launch);
-        return row ? record(launch, *row) : nb::none();
-    }
+    nb::object record_of(std::int64_t launch);
 
     // Returns the launches behind one, in order.
-    nb::list later(std::int64_t launch) {
-        tell_apart();
-        std::vector<std::int64_t> numbers;  // all of them first, because making a record may run any code
-        rows_.each(launch, [&](std::int64_t one, Row &) { return numbers.push_back(one), true; });
-        nb::list launches;
-        for (std::int64_t one : numbers)
-            if (const Row *row = rows_.find(one)) launches.append(record(one, *row));
-        return launches;
-    }
+    nb::list later(std::int64_t launch);
 
     // Returns what holds a launch that is not handed out.
-    std::vector<std::int64_t> blockers(std::int64_t launch) const {
-        std::vector<std::int64_t> found;
-        for (const auto &[other, waits] : watched_)
-            for (const Upstream *list : {&waits.dependants, &waits.patients})
-                if (std::find(list->begin(), list->end(), launch) != list->end())
-                    found.push_back(other);
-        std::sort(found.begin(), found.end());
-        return found;
-    }
+    std::vector<std::int64_t> blockers(std::int64_t launch) const;
 
     // Logs every change of a state from now on.
     void log() { logs_ = true; }
@@ -323,21 +226,8 @@ public:
     std::int64_t newest_of(std::uint32_t queue) const { return newest_of_queue_.at(queue - 1); }
 
     // Returns the launches of a queue in flight, up to `last`. `shown`: only those whose result the host can see.
-    std::vector<std::int64_t> of_queue(std::uint32_t queue, std::int64_t last, bool shown) {
-        std::vector<std::int64_t> found;
-        if (shown && !shown_) return found;
-        rows_.each(-1, [&](std::int64_t number, Row &row) {
-            if (number <= last && row.owner == queue && (row.is_shown || !shown)) found.push_back(number);
-            return number < last;
-        });
-        return found;
-    }
-    bool shows(std::uint32_t queue) {
-        bool found = false;
-        if (shown_)
-            rows_.each(-1, [&](std::int64_t, Row &row) { return !(found = row.is_shown && row.owner == queue); });
-        return found;
-    }
+    std::vector<std::int64_t> of_queue(std::uint32_t queue, std::int64_t last, bool shown);
+    bool shows(std::uint32_t queue);
 
     // ---- epochs and tasks -----------------------------------------------------------------------
 
@@ -363,81 +253,21 @@ public:
         return row && row->is_in_epoch() && row->epoch == epoch ? std::int64_t(row->task) : -1;
     }
 
-    std::vector<std::int64_t> of_epoch(std::uint32_t epoch) {
-        auto batch = batches_.find(epoch);
-        if (batch != batches_.end() && batch->second.numbers.size() == 1 &&
-            is_foreseen(batch->second.numbers[0]))
-            tell_apart();
-        return batch == batches_.end() ? std::vector<std::int64_t>() : batch->second.numbers;
-    }
+    std::vector<std::int64_t> of_epoch(std::uint32_t epoch);
 
     // Returns the kernels in an epoch, and how many launches of each the core made there.
-    nb::dict names(std::uint32_t epoch) const {
-        std::unordered_map<PyObject *, std::size_t> many;  // one kernel has one string
-        auto batch = batches_.find(epoch);
-        if (batch != batches_.end())
-            for (std::int64_t launch : batch->second.numbers) {
-                const Row *row = rows_.find(launch);
-                if (row && row->is_foreseen)
-                    for (const Expected &task : foreseen_.at(launch).like->tasks) many[task.name]++;
-                else if (row && row->by_core)
-                    many[row->object]++;
-            }
-        nb::dict names;
-        for (auto [name, count] : many)
-            names[name] = nb::cast<std::size_t>(names.attr("get")(nb::handle(name), 0)) + count;
-        return names;
-    }
+    nb::dict names(std::uint32_t epoch) const;
 
     // Whether the core made all launches of an epoch, and only those are in flight up to the last one. Then no failure
     // is left to be reported before they end.
-    bool comes_next(std::uint32_t epoch) {
-        auto found = batches_.find(epoch);
-        if (found == batches_.end() || poisoned || !stand_ins_.empty()) return false;
-        const Batch &batch = found->second;
-        if (batch.numbers.empty() || batch.many != batch.numbers.size()) return false;
-        bool is_all = true;
-        rows_.each(-1, [&](std::int64_t number, Row &row) {
-            return number <= batch.numbers.back() && (is_all = row.epoch == epoch);
-        });
-        return is_all;
-    }
+    bool comes_next(std::uint32_t epoch);
 
     // Takes the launches out of an epoch that has ended, or is given up. Returns those that Python has to end one by
     // one. The others end at `end_epoch`. `one_by_one`: it returns all.
-    std::vector<std::int64_t> leave(std::uint32_t epoch, bool one_by_one) {
-        std::vector<std::int64_t> told;
-        if (one_by_one) tell_apart();
-        auto found = batches_.find(epoch);
-        if (found == batches_.end()) return told;
-        Batch &batch = found->second;
-        for (std::int64_t launch : batch.numbers) in_epochs_ -= weight(launch, known(launch));
-        for (std::int64_t launch : batch.numbers) {
-            Row &row = known(launch);
-            row.is_left = true;
-            if (!row.by_core) row.epoch = 0;  // it may go to another one, or to a lane
-            if (!row.by_core || one_by_one) told.push_back(launch);
-        }
-        if (!batch.many) end_batch(found);
-        else if (one_by_one) batch.numbers.clear();
-        return told;
-    }
+    std::vector<std::int64_t> leave(std::uint32_t epoch, bool one_by_one);
 
     // Ends the launches that the core made in an epoch that was left.
-    void end_epoch(std::uint32_t epoch) {
-        auto found = batches_.find(epoch);
-        if (found == batches_.end()) return;
-        Batch &batch = found->second;
-        for (std::int64_t launch : batch.numbers) {
-            Row *row = rows_.find(launch);
-            if (!row || !row->by_core || row->epoch != epoch) continue;
-            go(launch, *row, row->is_lost ? State::FAILED : State::ENDED);
-            give_up(launch, *row, true);  // its object is a name, so its release runs no code
-            batch.many--;
-        }
-        end_batch(found);
-        let_others_in();
-    }
+    void end_epoch(std::uint32_t epoch);
 
     std::size_t in_epochs() const { return in_epochs_; }
 
@@ -519,20 +349,7 @@ public:
     }
 
     // Records the launches that were only counted.
-    void record_counted() {
-        const std::size_t many = forecast.counted();
-        const TemplatePointer known = forecast.known();
-        forecast.give_up();
-        number -= std::int64_t(many);
-        for (std::size_t at = 0; at < many; at++) {
-            const Expected &task = known->tasks[at];
-            const std::string_view blob(task.blob), shape(task.shape);
-            recorder->place(task.words);
-            record_task(task.blob.empty() ? nullptr : &blob,
-                        task.shape.empty() ? nullptr : &shape, known->touched(task), task.name,
-                        task.addresses);
-        }
-    }
+    void record_counted();
 
     // Opens an epoch for launches.
     void open_epoch(std::uint32_t epoch, nb::object to, nb::object for_scheduler, std::size_t least,
@@ -557,34 +374,13 @@ public:
 
     // Remembers the open epoch, which was collected and is sent. Returns whether it has come often and should stay on
     // the device. `keep_on_device` is called then.
-    bool remember() {
-        kept_.reset();
-        auto found = batches_.find(open);
-        const std::size_t tasks = recorder->tasks();
-        if (found == batches_.end() || found->second.many != tasks || besides_.size() != tasks) {
-            forecast.leave_alone();
-            return false;
-        }
-        kept_ = forecast.remember(tasks, scheduler.ptr(), [&](Template &made) { fill(made, found->second); });
-        return kept_ != nullptr;
-    }
+    bool remember();
 
     // Makes that epoch resident. `words`: those up to its blocks.
-    void keep_on_device(nb::object resident, const void *words, std::size_t many) {
-        if (!kept_) return;
-        kept_->words.resize(many);
-        std::memcpy(kept_->words.data(), words, 4 * many);
-        kept_->resident = std::move(resident);
-        forecast.keep(*kept_, *hazards);
-        kept_.reset();
-    }
+    void keep_on_device(nb::object resident, const void *words, std::size_t many);
 
     // Forgets a resident epoch, because its state on the device is unknown.
-    void drop(nb::handle resident) {
-        const std::deque<TemplatePointer> all = forecast.templates();
-        for (const TemplatePointer &one : all)
-            if (one->resident.is(resident)) forecast.forget(one);
-    }
+    void drop(nb::handle resident);
 
     Forecast forecast;
 
@@ -796,30 +592,7 @@ private:
     }
 
     // Makes one row for all launches of the open epoch, which came as foreseen, behind what they touch together.
-    void enter_foreseen() {
-        const TemplatePointer &known = forecast.known();
-        const std::size_t many = known->size();
-        const auto began = std::chrono::steady_clock::now();
-        for (const Edge &edge : hazards->Hazards::enter_footprint(number, *known->joint->footprint)) {
-            const Row *row = rows_.find(edge.upstream);
-            if (!row || !row->is_in_epoch()) external.push_back(edge.upstream);
-        }
-        forecast.entered(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
-        Batch &in = batch(open);
-        Row &row = make(number, known->tasks.back().name, Touched());
-        row.epoch = open;
-        row.is_foreseen = true;
-        foreseen_[number] = {number - std::int64_t(many) + 1, known};
-        in.numbers.push_back(number);
-        in.many++;
-        by_core += std::int64_t(many) - 1;
-        in_flight_ += many - 1;
-        inside_ += many - 1;
-        most = std::max(most, inside_);
-        in_epochs_ += many;
-        past_.emplace_back(number - std::int64_t(many) + 1, number);
-        if (past_.size() > MOST_PAST) past_.pop_front();
-    }
+    void enter_foreseen();
 
     // Returns the launch whose row stands for this one.
     std::int64_t stands_for(std::int64_t launch) const {
@@ -838,60 +611,10 @@ private:
     }
 
     // Gives each launch of foreseen epochs its own row, because somebody asks for a single one.
-    void tell_apart() {
-        for (auto &[last, one] : std::exchange(foreseen_, {})) {
-            const Row own = known(last);
-            Batch &in = batch(own.epoch);
-            in.numbers.clear();
-            in.many = 0;
-            for (std::size_t at = 0; at < one.like->size(); at++) {
-                const std::int64_t launch = one.first + std::int64_t(at);
-                const Expected &task = one.like->tasks[at];
-                Row &row = launch == last ? known(launch) : rows_.make(launch);
-                row = own;
-                row.is_foreseen = false;
-                if (launch != last) row.is_watched = false;
-                row.object = launch == last ? own.object : Py_NewRef(task.name);
-                row.task = std::uint32_t(at);
-                row.first = std::uint32_t(in.nodes.size());
-                row.many = std::uint8_t(task.many);
-                row.reads = task.reads;
-                row.writes = task.writes;
-                for (std::uint32_t node = 0; node < task.many; node++) {
-                    in.nodes.push_back(one.like->nodes[task.first + node]);
-                    in.nodes.back()->holders++;
-                }
-                in.numbers.push_back(launch);
-                in.many++;
-            }
-        }
-    }
+    void tell_apart();
 
     // Fills a remembered epoch from the open one.
-    void fill(Template &made, const Batch &in) {
-        made.nodes = in.nodes;
-        for (Node *node : made.nodes) node->holders++;
-        made.tasks.reserve(in.numbers.size());
-        for (std::size_t at = 0; at < in.numbers.size(); at++) {
-            const Row &row = known(in.numbers[at]);
-            Expected &task = made.tasks.emplace_back();
-            task.words = recorder->records[at];
-            task.first = row.first;
-            task.many = row.many;
-            task.reads = row.reads;
-            task.writes = row.writes;
-            task.addresses = besides_[at].addresses;
-            task.name = Py_NewRef(row.object);
-        }
-        for (auto [place, put] : recorder->patches) {
-            const std::uint32_t at = place / RECORD_WORDS;
-            const char *from = recorder->extra.data() + 4 * std::size_t(put);
-            if (place % RECORD_WORDS == ARGS)
-                made.tasks[at].blob.assign(from, besides_[at].blob_bytes);
-            else
-                made.tasks[at].shape.assign(from, SHAPE_BYTES);
-        }
-    }
+    void fill(Template &made, const Batch &in);
 
     // ---- rows -----------------------------------------------------------------------------------
 
@@ -956,27 +679,7 @@ private:
         watched_.erase(launch);
     }
 
-    bool enter(std::int64_t launch, Row &row, const Upstream &upstream, bool gated, bool patient) {
-        most = std::max(most, ++inside_);
-        std::uint32_t blockers = gated;
-        for (std::int64_t other : upstream) {
-            Row *above = other == launch ? nullptr : rows_.find(other);
-            if (!above) continue;
-            if (patient) watch(other, *above).patients.push_back(launch);
-            else if (above->holds || !above->is_handed_out())
-                watch(other, *above).dependants.push_back(launch);
-            else continue;
-            blockers++;
-        }
-        if (row.holds || blockers) watch(launch, row).blockers = blockers;
-        pending_++;
-        if (blockers) {
-            go(launch, row, State::PENDING);
-            return false;
-        }
-        hand_out(launch, row);
-        return true;
-    }
+    bool enter(std::int64_t launch, Row &row, const Upstream &upstream, bool gated, bool patient);
 
     void hand_out(std::int64_t launch, Row &row) {
         go(launch, row, State::READY);
@@ -984,25 +687,10 @@ private:
     }
 
     // Removes a blocker of a launch. If that was the last one, the launch is ready, and so may be those that it held.
-    void unblock(std::int64_t launch) {
-        std::deque<std::int64_t> come{launch};
-        for (; !come.empty(); come.pop_front()) {
-            Row &row = known(come.front());
-            if (--watched_[come.front()].blockers) continue;
-            hand_out(come.front(), row);
-            ready_.push_back(come.front());
-            let_pass(come.front(), row, come);
-        }
-    }
+    void unblock(std::int64_t launch);
 
     // Collects the launches that waited until this one was handed out.
-    void let_pass(std::int64_t launch, Row &row, std::deque<std::int64_t> &come) {
-        if (row.holds || !row.is_watched) return;
-        Watched &waits = watched_[launch];
-        come.insert(come.end(), waits.dependants.begin(), waits.dependants.end());
-        waits.dependants.clear();
-        if (waits.patients.empty()) forget(launch, row);
-    }
+    void let_pass(std::int64_t launch, Row &row, std::deque<std::int64_t> &come);
 
     // Gives up the row of a launch that is over, and unblocks the launches that it held. Returns its Python object: the
     // release of that may run any code.
@@ -1055,44 +743,11 @@ private:
     }
 
     // Lets launches into the window if there is room, and removes stand-ins that have ended.
-    void let_others_in() {
-        while (!outside_.empty() && inside_ < window) {
-            const Outside one = std::move(outside_.front());
-            outside_.pop_front();
-            Row &row = known(one.number);
-            if (!enter(one.number, row, one.upstream, one.gated, one.patient)) continue;
-            ready_.push_back(one.number);
-            std::deque<std::int64_t> come;
-            let_pass(one.number, row, come);
-            for (std::int64_t other : come) unblock(other);
-        }
-        for (auto one = stand_ins_.begin(); one != stand_ins_.end();) {
-            Upstream &left = one->second;
-            left.erase(std::remove_if(left.begin(), left.end(),
-                                      [this](std::int64_t other) { return !rows_.find(other); }),
-                       left.end());
-            if (left.empty() && hazards) hazards->retire(one->first);
-            one = left.empty() ? stand_ins_.erase(one) : std::next(one);
-        }
-    }
+    void let_others_in();
 
     // ---- rows for Python, and epochs ------------------------------------------------------------
 
-    nb::object record(std::int64_t launch, const Row &row) {
-        if (!row.by_core) return nb::borrow(row.object);
-        static nb::handle made_by_core = nb::object(nb::module_::import_("acs_cl.launch.commands")
-                                                        .attr("CoreCommand")).release();
-        const nb::object name = nb::borrow(row.object);
-        const std::uint32_t many = row.many, reads = row.reads, writes = row.writes;
-        const bool overwrites = row.overwrites;
-        std::vector<NodePointer> held;
-        Node *nodes[MOST_SPANS];
-        Node *const *from = row.epoch ? batches_.find(row.epoch)->second.nodes.data() + row.first
-                                      : on_lanes_[row.first].touched.nodes;
-        for (std::uint32_t at = 0; at < many; at++) held.emplace_back(nodes[at] = from[at]);
-        return acs_cl::record_of(launch, made_by_core(name), nodes, many, reads, writes,
-                                 overwrites, nb::tuple());
-    }
+    nb::object record(std::int64_t launch, const Row &row);
 
     Batch &batch(std::uint32_t epoch) {
         if (newest_.first != epoch) {
