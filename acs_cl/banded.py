@@ -15,7 +15,6 @@ import pyopencl as cl
 
 from .access.bands import Groups
 from .access.binder import Bound
-from .access.called import Called
 from .access.cuts import AUTO, Cut, Policy
 from .devices.build import build
 from .devices.driver import OwnKernel
@@ -25,7 +24,7 @@ from .launch.commands import KernelCommand
 from .launch.joint import CutHandle
 from .launch.parts import MOST_KEPT, Part, parts_of
 from .records import Access, Sizes
-from .versions import Versions
+from .versions import Versioned, Versions
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 POISONED = "bytes of it are poisoned, or may be: a launch fails as a whole"
 
 
-class Cuttable(Called, Protocol):
+class Cuttable(Versioned, Protocol):
     """A kernel whose launches are cut."""
 
     standing: Any
@@ -118,7 +117,8 @@ def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
     from .opencl_c.variants.parts import of_parts
 
     engine = kernel.engine
-    source, name = kernel.versions.source(kernel.versions.offsets_of(native))
+    versions = kernel.versions
+    source, name = versions.source(kernel, versions.offsets_of(native))
     asked = of_parts(source, kernel.options, engine.device, name)
     options = [*kernel.options]
     if not asked.source:

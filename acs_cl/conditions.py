@@ -20,7 +20,6 @@ import numpy as np
 import pyopencl as cl
 
 from .access import arguments
-from .access.called import Called
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, Place, is_svm
 from .errors import UsageError, describe
@@ -29,7 +28,7 @@ from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fau
 from .memory.array import Array
 from .ranges import meet
 from .records import Access
-from .versions import Versions
+from .versions import Versioned, Versions, refuse_second_variables
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -75,7 +74,7 @@ class size:  # noqa: N801  read like `range` and `slice`
         return f"acs_cl.size({self.count!r}, upto={self.upto})"
 
 
-class Decided(Called, Protocol):
+class Decided(Versioned, Protocol):
     """A kernel whose launches may decide on the device."""
 
     guards: Guards | None
@@ -252,11 +251,13 @@ class Guards:
             from .opencl_c.parse.clang import CannotParse
             from .opencl_c.variants.guards import with_guards
 
-            kernel.versions.refuse_second_variables(
-                "when= and acs.size take", "decide on the host, or keep the values in an array"
+            refuse_second_variables(
+                kernel,
+                "when= and acs.size take",
+                "decide on the host, or keep the values in an array",
             )
             engine, options = kernel.engine, kernel.options
-            source, name = kernel.versions.source(offsets)
+            source, name = kernel.versions.source(kernel, offsets)
             try:
                 guarded = with_guards(source, options, engine.device, name, when, counted)
             except CannotParse as error:

@@ -114,7 +114,7 @@ class Kernel(core.native.Caller):
         options: tuple[str, ...],
     ) -> None:
         self.engine = engine
-        self._program = program
+        self.program = program
         self._native = native
         native.origin = source, options, name
         self.name = name
@@ -123,7 +123,7 @@ class Kernel(core.native.Caller):
         self._signature: Signature | None = None
         self._is_new = True
         self.standing: Any = None
-        self.versions = Versions(self, program)
+        self.versions = Versions()
         """Its OpenCL kernels: `native`, and others for unusual memory."""
         self._bands = Bands()
         self.guards: Guards | None = None
@@ -400,8 +400,8 @@ class Kernel(core.native.Caller):
         bound = self.binder.bind(engine, *how, found.arguments, True, narrows)
         assert bound is not None, "usual arguments are bound"
         if not any(found.offsets.values()):
-            return self.versions.native((), found.kinds), bound
-        native = self.versions.native(tuple(found.offsets), found.kinds)
+            return self.versions.native(self, (), found.kinds), bound
+        native = self.versions.native(self, tuple(found.offsets), found.kinds)
         starts: list[object] = []
         for index, start in enumerate(found.offsets.values(), len(found.arguments)):
             starts += (index, struct.pack("Q", start))
@@ -413,9 +413,9 @@ class Kernel(core.native.Caller):
 
     def globals_span(self) -> Span:
         """Return the bytes of program-scope variables: a base per program, or else all memory."""
-        if self._program is None:
+        if self.program is None:
             return arguments.ALL[0]
-        return interval(-int(self._program.int_ptr), 0, 1)
+        return interval(-int(self.program.int_ptr), 0, 1)
 
     def _declare(
         self,

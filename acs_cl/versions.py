@@ -28,6 +28,8 @@ Kinds: TypeAlias = tuple[bool, ...]
 class Versioned(Called, Protocol):
     """A kernel that has versions."""
 
+    program: Any
+    """Its OpenCL program, or None for a kernel that came without one."""
     source: str
 
     @property
@@ -36,29 +38,26 @@ class Versioned(Called, Protocol):
 
 
 class Versions:
-    """Makes the OpenCL kernels of one kernel, and keeps them. `program`: that of the first one, or
-    None for a kernel that came without one."""
+    """Makes the OpenCL kernels of one kernel, and keeps them. It does not keep the kernel itself:
+    each call names it."""
 
-    def __init__(self, kernel: Versioned, program: cl.Program | None) -> None:
-        self._kernel = kernel
-        self._program = program
-        self._sources: dict[Offsets, tuple[str, str]] = {(): (kernel.source, kernel.name)}
+    def __init__(self) -> None:
+        self._sources: dict[Offsets, tuple[str, str]] = {}
         self._programs: dict[Offsets, tuple[cl.Program, str]] = {}
         self._natives: dict[tuple[Offsets, Kinds], OwnKernel] = {}
 
-    def native(self, offsets: Offsets, kinds: Kinds) -> OwnKernel:
+    def native(self, kernel: Versioned, offsets: Offsets, kinds: Kinds) -> OwnKernel:
         """Return the OpenCL kernel for some arguments."""
-        kernel = self._kernel
         if not offsets and all(kind is kernel.engine.store.is_svm for kind in kinds):
             return kernel.native
         made = self._natives.get((offsets, kinds))
         if made is None:
             if offsets:
-                made = OwnKernel(*self._program_of(offsets))
-            elif self._program is None:
+                made = OwnKernel(*self._program(kernel, offsets))
+            elif kernel.program is None:
                 made = own_clone(kernel.native)
             else:
-                made = OwnKernel(self._program, kernel.name)
+                made = OwnKernel(kernel.program, kernel.name)
             made.signature = kernel.signature
             self._natives[offsets, kinds] = made
         return made
@@ -67,46 +66,50 @@ class Versions:
         """Return the parameters that take a byte offset in one of these OpenCL kernels."""
         return next((offsets for (offsets, _), made in self._natives.items() if made is native), ())
 
-    def source(self, offsets: Offsets) -> tuple[str, str]:
+    def source(self, kernel: Versioned, offsets: Offsets) -> tuple[str, str]:
         """Return source and name of the version that adds byte offsets. No offsets: its own."""
+        if not offsets:
+            return kernel.source, kernel.name
         found = self._sources.get(offsets)
         if found is None:
-            found = self._sources[offsets] = self._rewritten(offsets)
+            found = self._sources[offsets] = _rewritten(kernel, offsets)
         return found
 
-    def refuse_second_variables(self, why: str, instead: str) -> None:
-        """Refuse a rewritten version of a kernel that uses variables of its program. The version is
-        in another program, which has its own variables."""
-        if self._kernel.signature.program_globals:
-            raise UsageError(
-                f"{self._kernel.label()}: {why} a rewritten version of the kernel, and that one "
-                f"would have its own copy of the variables of the program; {instead}"
-            )
-
-    def _program_of(self, offsets: Offsets) -> tuple[cl.Program, str]:
+    def _program(self, kernel: Versioned, offsets: Offsets) -> tuple[cl.Program, str]:
         """Return the program with the version that adds byte offsets, and its name."""
         found = self._programs.get(offsets)
         if found is None:
-            source, name = self.source(offsets)
-            engine = self._kernel.engine
-            program = build(engine.context, engine.device, source, self._kernel.options)
+            source, name = self.source(kernel, offsets)
+            engine = kernel.engine
+            program = build(engine.context, engine.device, source, kernel.options)
             found = self._programs[offsets] = program, name
         return found
 
-    def _rewritten(self, offsets: Offsets) -> tuple[str, str]:
-        self.refuse_second_variables(
-            "a view starts inside its buffer, which takes",
-            "use memory='svm' or an array of its own",
-        )
-        from .opencl_c.parse.clang import CannotParse
-        from .opencl_c.variants.offsets import with_byte_offsets
 
-        kernel = self._kernel
-        device = kernel.engine.device
-        try:
-            return with_byte_offsets(kernel.source, kernel.options, device, kernel.name, offsets)
-        except CannotParse as error:
-            raise UsageError(
-                f"{kernel.label()}: a view starts inside its buffer, and the kernel cannot be "
-                f"rewritten to add the offset: {error.reason}"
-            ) from None
+def refuse_second_variables(kernel: Called, why: str, instead: str) -> None:
+    """Refuse a rewritten version of a kernel that uses variables of its program. The version is in
+    another program, which has its own variables."""
+    if kernel.signature.program_globals:
+        raise UsageError(
+            f"{kernel.label()}: {why} a rewritten version of the kernel, and that one would have "
+            f"its own copy of the variables of the program; {instead}"
+        )
+
+
+def _rewritten(kernel: Versioned, offsets: Offsets) -> tuple[str, str]:
+    refuse_second_variables(
+        kernel,
+        "a view starts inside its buffer, which takes",
+        "use memory='svm' or an array of its own",
+    )
+    from .opencl_c.parse.clang import CannotParse
+    from .opencl_c.variants.offsets import with_byte_offsets
+
+    device = kernel.engine.device
+    try:
+        return with_byte_offsets(kernel.source, kernel.options, device, kernel.name, offsets)
+    except CannotParse as error:
+        raise UsageError(
+            f"{kernel.label()}: a view starts inside its buffer, and the kernel cannot be "
+            f"rewritten to add the offset: {error.reason}"
+        ) from None

@@ -66,7 +66,8 @@ INNER = {
     ),
     "Handle": "engine",
     "Kernel": (
-        "binder engine globals_span guards is_for_python label options source standing versions"
+        "binder engine globals_span guards is_for_python label options program source standing "
+        "versions"
     ),
     "Program": "",
     "Runtime": "engine",

@@ -205,7 +205,7 @@ def described(
         kinds.append(is_svm(memory))
         seen = seen or found.is_host
         usual.append(Resolved(memory, (found.span,), 0, found.is_placed))
-    native = kernel.versions.native((), tuple(kinds))
+    native = kernel.versions.native(kernel, (), tuple(kinds))
     how = global_size, local_size, offset
     bound = kernel.binder.bind(queue.runtime.engine, *how, usual, True, True)
     assert bound is not None, "usual arguments are bound"
