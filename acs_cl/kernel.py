@@ -36,7 +36,7 @@ from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
 from .launch.gates import events_of
-from .launch.sizes import Unsuitable
+from .launch.sizes import Unsuitable, may_have_rests
 from .memory.array import Array
 from .plans import plan_bands, plan_launches
 from .records import Access, Sizes, Span, interval
@@ -120,6 +120,7 @@ class Kernel(core.native.Caller):
         self.name = name
         self.source = source
         self.options = options
+        self._may_have_rests = may_have_rests(options)
         self._signature: Signature | None = None
         self._is_new = True
         self.standing: Any = None
@@ -288,7 +289,7 @@ class Kernel(core.native.Caller):
             offset_of(self, offset),
         )
         try:
-            self.engine.sizes.check(*found, self.signature.group_size)
+            self.engine.sizes.check(*found, self.signature.group_size, self._may_have_rests)
         except Unsuitable as why:
             raise UsageError(f"{self.label()}: {why}") from None
         return found

@@ -61,7 +61,12 @@ class Program:
     @property
     def kernels(self) -> tuple[str, ...]:
         """Return the names of its kernels."""
-        names = str(self._native.get_info(cl.program_info.KERNEL_NAMES))
+        try:
+            names = str(self._native.get_info(cl.program_info.KERNEL_NAMES))
+        except cl.LogicError as error:  # the answer of OpenCL for a program that has none
+            if error.code != cl.status_code.INVALID_PROGRAM_EXECUTABLE:
+                raise
+            return ()
         return tuple(name for name in names.split(";") if name)
 
     def __repr__(self) -> str:
@@ -77,7 +82,11 @@ class Program:
             raise AttributeError(name)
         try:
             native = OwnKernel(self._native, name)
-        except cl.LogicError:
+        except cl.Error as error:
+            if name in self.kernels:
+                raise DeviceError(
+                    f"the driver cannot make kernel {name!r}, though the program has built: {error}"
+                ) from None
             raise AttributeError(
                 f"the program has no kernel {name!r}; it has: {', '.join(self.kernels) or 'none'}"
                 f"{of_kernels(name, self.kernels)}"
@@ -157,7 +166,7 @@ def _adopt(engine: Engine, native: cl.Kernel) -> tuple[Kernel, Any]:
 
 def _source_of(engine: Engine, program: Any) -> tuple[str, tuple[str, ...]]:
     try:
-        source = program.get_info(cl.program_info.SOURCE) or source_of(program.int_ptr)
+        source = source_of(program.int_ptr) or program.get_info(cl.program_info.SOURCE)
         options = program.get_build_info(engine.device, cl.program_build_info.OPTIONS)
     except cl.Error:
         return NOTHING_TOLD

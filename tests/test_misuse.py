@@ -500,6 +500,60 @@ def test_program_that_does_not_build_shows_log_and_line(setting: Any) -> None:
     assert "x[0] = nobody;" in str(caught.value)
 
 
+def test_program_without_kernels_has_none(setting: Any) -> None:
+    program = setting[0].build("float half_of(float x) { return x / 2; }")
+    assert program.kernels == ()
+    assert repr(program) == "<acs_cl.Program with no kernels>"
+    with pytest.raises(AttributeError, match="has no kernel 'half_of'; it has: none; mark a func"):
+        program.half_of  # noqa: B018
+
+
+def test_kernel_that_the_driver_cannot_make_is_not_called_unknown(setting: Any) -> None:
+    """Some drivers link in the build, others when a kernel is made."""
+    source = "float nowhere(float x); kernel void call(global float *x) { *x = nowhere(*x); }"
+    with pytest.raises(
+        (BuildError, acs.DeviceError), match=r"nowhere|cannot make kernel 'call'.*clCreateKernel"
+    ):
+        setting[0].build(source).call  # noqa: B018
+
+
+def test_groups_of_several_sizes_are_a_matter_of_the_language(device: cl.Device) -> None:
+    """OpenCL C 1.x has none, whatever the device can do, so that the call is refused."""
+    source = "kernel void put(global int *x) { x[get_global_id(0)] = 1; }"
+    with acs.Runtime(device) as rt:
+        for options in ([], ["-cl-std=CL1.2"]):
+            put, x = rt.build(source, options=options).put, rt.zeros(16, "i4")
+            with pytest.raises(acs.UsageError, match=r"'put': global size \(16,\) is not a mult"):
+                put((16,), (5,), x)
+        if not device.version.startswith("OpenCL 1.") and device.non_uniform_work_group_support:
+            put = rt.build(source, options=["-cl-std=CL3.0"]).put
+            put((16,), (5,), x)
+            assert (x.get() == 1).all()
+
+
+def refusal_of(call: Callable[[], object]) -> str:
+    """Return what a call is refused with. Empty: it is not."""
+    try:
+        call()
+    except acs.UsageError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("backend", ["serial", "lanes"])
+def test_limit_of_a_refused_launch_is_told(device: cl.Device, backend: str) -> None:
+    """Drivers differ in what they refuse."""
+    with acs.Runtime(device, backend=backend) as rt:
+        program, x = rt.build(SOURCE), rt.zeros(16, "i4")
+        refusal = refusal_of(lambda: program.fixed((16,), None, x))
+        assert "; the kernel requires local size (8,)" in refusal or x.get().sum() == 16
+        x.fill(1)
+        most = cl.LocalMemory(1 << 30)
+        refusal = refusal_of(lambda: program.local_sum((16,), (16,), x, most))
+        limit = f"bytes of local memory, this device has {device.local_mem_size:,}"
+        assert limit in refusal or x.get().sum() == 32
+
+
 def test_out_of_memory_is_an_error_and_dropped_memory_comes_back(device: cl.Device) -> None:
     with acs.Runtime(device) as rt:
         with pytest.raises(OutOfMemory, match="allows at most"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -143,6 +144,15 @@ def test_times_are_kept_by_kernel_size_and_device(
         assert "opara" in str(pair.graph.explain())
     environment(ACS_CL_CACHE="off")
     with acs.Runtime(device) as rt:
+        assert Pair(rt).graph.profile()[0].us > 0
+
+
+def test_what_the_compiler_says_of_our_kernels_is_no_warning(
+    device: cl.Device, environment: Environment
+) -> None:
+    environment(ACS_CL_CACHE="off")  # so that the kernels of the measurement are built
+    with warnings.catch_warnings(), acs.Runtime(device) as rt:
+        warnings.simplefilter("error")
         assert Pair(rt).graph.profile()[0].us > 0
 
 

@@ -67,7 +67,13 @@ def _usable(home: Home, array: Array) -> Array:
 def _check_context(home: Home, memory: cl.SVMPointer | cl.MemoryObjectHolder) -> None:
     """Refuse memory of another context. Some drivers accept it and then use it as if it were their
     own. PyOpenCL does not tell the context of shared virtual memory."""
-    if isinstance(memory, cl.MemoryObjectHolder) and memory.context != home.context:
+    if not isinstance(memory, cl.MemoryObjectHolder):
+        return
+    try:
+        is_ours = memory.context == home.context
+    except cl.LogicError:  # Intel's runtime does not keep the context of memory, and ours is there
+        is_ours = False
+    if not is_ours:
         raise UsageError(
             "it belongs to another context; make it with the runtime's, rt.context, or the runtime "
             "with context="

@@ -44,11 +44,11 @@ def _submit(books: Books, launch: Launch, is_own: bool) -> None:
         books.backend.submit(launch)
     except Exception as error:  # otherwise waits for the launch would never end
         if not is_own:
-            fail(books, launch, driver_error(launch, error))
+            fail(books, launch, driver_error(books, launch, error))
         stand_in(books, launch.number, launch.upstream)
         if is_own:
             dispatch(books)
-            raise driver_error(launch, error) from error
+            raise driver_error(books, launch, error) from error
     else:
         books.table.start(launch.number)
 
@@ -96,15 +96,34 @@ def _run_on_host(books: Books, launch: Launch) -> None:
     books.progress.start()
 
 
-def driver_error(launch: Launch, error: BaseException) -> AcsError:
+def driver_error(books: Books, launch: Launch, error: BaseException) -> AcsError:
     """Make an error of a driver's refusal, with the launch, the kernel and the sizes."""
     command = launch.command
     where = f"launch {launch.number} ({command.name})"
     if isinstance(command, (KernelCommand, DecidedCommand)):
         where += f" of global size {command.global_size}, local size {command.local_size}"
     message = f"{where}: {error}"
+    if isinstance(command, KernelCommand) and isinstance(error, cl.Error):
+        hint = _of_limits(books.device, command, error)
+        if hint:
+            return UsageError(message + hint)
     if isinstance(error, cl.MemoryError):
         return OutOfMemory(message)
     if isinstance(error, cl.LogicError) or not isinstance(error, cl.Error):
         return UsageError(message)
     return DeviceError(message)
+
+
+def _of_limits(device: cl.Device, command: KernelCommand, error: cl.Error) -> str:
+    """Say which limit a refused launch is beyond. Drivers differ in what they take, so that only
+    those which refuse are believed."""
+    info = cl.kernel_work_group_info
+    required = command.kernel.get_work_group_info(info.COMPILE_WORK_GROUP_SIZE, device)
+    if error.code == cl.status_code.INVALID_WORK_GROUP_SIZE and any(required):
+        return f"; the kernel requires local size {tuple(required)[: len(command.global_size)]}"
+    if error.code == cl.status_code.OUT_OF_RESOURCES:
+        asked = int(command.kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device))
+        there = int(device.local_mem_size)
+        if asked > there:
+            return f"; it takes {asked:,} bytes of local memory, this device has {there:,}"
+    return ""

@@ -77,7 +77,7 @@ def _what_ended(books: Books, launch: Launch, status: int) -> BaseException:
     if isinstance(error, WrongCountError) and isinstance(launch.command, DecidedCommand):
         return launch.command.wrong(launch.number, error.got)
     if isinstance(error, cl.Error):
-        return driver_error(launch, error)
+        return driver_error(books, launch, error)
     return error or DeviceError(f"the device reports status {status}")
 
 

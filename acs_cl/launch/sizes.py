@@ -10,6 +10,8 @@ as how registers bound the groups of a kernel.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -27,6 +29,11 @@ Asked: TypeAlias = tuple[object, ...]
 """A global size, which may begin with `acs.size`."""
 
 
+NEWER = re.compile(r"-cl-std=(CL[23]|CLC\+\+)")
+"""The option of a language whose groups may differ in size. Without it, programs are OpenCL C 1.x,
+on every device."""
+
+
 class Unsuitable(Exception):  # noqa: N818  (an answer; who asked makes the user's error of it)
     """A launch cannot have these sizes."""
 
@@ -40,11 +47,19 @@ class Sizes:
         self._whole_groups = not _has_rests(device)
         self._fitting: set[tuple[object, ...]] = set()
 
-    def check(self, global_size: Asked, local_size: Axes, offset: Axes, required: Axes) -> None:
+    def check(
+        self,
+        global_size: Asked,
+        local_size: Axes,
+        offset: Axes,
+        required: Axes,
+        may_have_rests: bool,
+    ) -> None:
         """Raise `Unsuitable` if a launch cannot have these sizes. They are plain integers, but the
         first of the global size may be `acs.size`. `required`: the local size that the kernel
-        requires, or None."""
-        key = global_size, local_size, offset, required
+        requires, or None. `may_have_rests`: whether the kernel's program allows a last group that
+        is smaller."""
+        key = global_size, local_size, offset, required, may_have_rests
         is_plain = bool(global_size) and isinstance(global_size[0], int)
         if is_plain and key in self._fitting:
             return
@@ -54,7 +69,14 @@ class Sizes:
                 self._fitting.clear()
             self._fitting.add(key)
 
-    def _check(self, global_size: Asked, local_size: Axes, offset: Axes, required: Axes) -> None:
+    def _check(
+        self,
+        global_size: Asked,
+        local_size: Axes,
+        offset: Axes,
+        required: Axes,
+        may_have_rests: bool,
+    ) -> None:
         many = len(global_size)
         if not 1 <= many <= 3:
             raise Unsuitable(f"global size {global_size} has {many} lengths, expected 1 to 3")
@@ -68,22 +90,25 @@ class Sizes:
                 f"offset {offset} has {len(offset)} lengths, global size {global_size} has {many}"
             )
         if local_size is not None:
-            self._check_groups(global_size, local_size, required)
-        elif required and (part := self._rest(global_size, required)):
+            self._check_groups(global_size, local_size, required, may_have_rests)
+        elif required and (part := self._rest(global_size, required, may_have_rests)):
             raise Unsuitable(
                 f"global size {global_size} is not a multiple of {part}, the local size that the "
                 "kernel requires"
             )
 
-    def _rest(self, global_size: Asked, local_size: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the local size if a group would be left incomplete, which the device does not
-        take."""
+    def _rest(
+        self, global_size: Asked, local_size: tuple[int, ...], may_have_rests: bool
+    ) -> tuple[int, ...]:
+        """Return the local size if a group would be left incomplete, which the device or the
+        program does not take."""
         pairs = zip(global_size, local_size, strict=False)
         has = any(isinstance(whole, int) and whole % part for whole, part in pairs)
-        return local_size[: len(global_size)] if has and self._whole_groups else ()
+        refused = self._whole_groups or not may_have_rests
+        return local_size[: len(global_size)] if has and refused else ()
 
     def _check_groups(
-        self, global_size: Asked, local_size: tuple[int, ...], required: Axes
+        self, global_size: Asked, local_size: tuple[int, ...], required: Axes, may_have_rests: bool
     ) -> None:
         many = len(global_size)
         if len(local_size) != many:
@@ -104,11 +129,16 @@ class Sizes:
                 f"local size {local_size}: {prod(local_size):,} work-items, this device takes "
                 f"{self._most_in_group:,} in a group"
             )
-        if self._rest(global_size, local_size):
+        if self._rest(global_size, local_size, may_have_rests):
             raise Unsuitable(
                 f"global size {global_size} is not a multiple of local size {local_size}; "
                 "choose one that divides it, or None"
             )
+
+
+def may_have_rests(options: Sequence[str]) -> bool:
+    """Tell whether a program with these options allows a last group that is smaller."""
+    return any(map(NEWER.match, options)) and "-cl-uniform-work-group-size" not in options
 
 
 def _has_rests(device: cl.Device) -> bool:

@@ -37,10 +37,11 @@ def build(
     """Build past PyOpenCL's binary cache.
 
     On some drivers that cache loses the argument info on the second build. A failed build leaves
-    its source behind in a file, which a test compile must not do.
+    its source behind in a file, which a test compile must not do. Nor does it warn the user of what
+    the compiler says.
     """
     program = cl._cl._Program(context, source)
-    program.build(options, [device])
+    program._build(options, [device])
     return program
 
 
