@@ -277,19 +277,27 @@ def test_a_failed_task_says_what_its_error_says(rt: acs.Runtime, task: Any, said
 
 
 def test_kernels_from_binaries_take_what_has_a_size(rt: acs.Runtime) -> None:
-    """Nothing is known of their parameters: they may touch all of their arrays."""
+    """They may touch all of their arrays. Most drivers forget the types of parameters, too."""
     made = cl.Program(rt.context, "kernel void add(global int *x, int a) { x[0] += a; }").build()
     binaries = made.get_info(cl.program_info.BINARIES)
     kernel = cl.Program(rt.context, [rt.device], binaries).build().add
     x = rt.zeros(4, "i4")
     handle = rt.launch(kernel, (1,), None, x, np.int32(3))
     assert handle.access.writes
-    with pytest.raises(acs.UsageError, match=r"kernel 'add', argument 1: got int 3, .* its size"):
+    try:
+        is_told = bool(kernel.get_arg_info(1, cl.kernel_arg_info.TYPE_NAME))
+    except cl.Error:
+        is_told = False
+    if is_told:  # by Oclgrind
         rt.launch(kernel, (1,), None, x, 3)
+    else:
+        says = r"kernel 'add', argument 1: got int 3, .* its size"
+        with pytest.raises(acs.UsageError, match=says):
+            rt.launch(kernel, (1,), None, x, 3)
     with rt.record() as graph:
         rt.launch(kernel, (1,), None, x, np.int32(4))
     graph.replay()
-    assert x.get()[0] == 7
+    assert x.get()[0] == (10 if is_told else 7)
 
 
 def test_overlapping_views_of_one_array_copy_like_numpy(rt: acs.Runtime) -> None:
