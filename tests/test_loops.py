@@ -362,6 +362,23 @@ def test_a_body_that_is_not_whole_is_not_recorded(rt: acs.Runtime, prog: acs.Pro
         graph.swap(x, rt.zeros(1, "u4"))
 
 
+def test_loops_around_the_same_calls_stay_two_loops(
+    make: Callable[..., acs.Runtime], rt: acs.Runtime
+) -> None:
+    prog = rt.build(
+        """kernel void up(global uint *x, global uint *in, global uint *out)
+           { *x += 1; *in = *x % 3 != 0; *out = *x < 8; }"""
+    )
+    x, inner, outer = rt.zeros(1, "u4"), rt.array([1], "u4"), rt.array([1], "u4")
+    with rt.record() as graph, acs.loop(inner, at_most=9):
+        prog.up((1,), None, x, inner, outer)
+    graph.replay()  # the device may keep the inner loop
+    assert x.get()[0] == 3
+    inner.fill(1)
+    handle = graph.replay(while_=outer, at_most=20)
+    assert (handle.rounds, x.get()[0], inner.get()[0]) == (20, 6, 0)
+
+
 # ---- random programs -----------------------------------------------------------------------------
 
 

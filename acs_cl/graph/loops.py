@@ -44,9 +44,10 @@ class Loop(NamedTuple):
     """The loops in it, in program order."""
 
     @property
-    def key(self) -> tuple[int, int]:
-        """Return a key that differs from those of other loops of the graph."""
-        return self.calls.start, self.calls.stop
+    def key(self) -> tuple[int, int, int]:
+        """Return a key that differs from those of other loops of the graph. Loops around the same
+        calls differ in how many others they hold."""
+        return self.calls.start, self.calls.stop, sum(1 for _ in self.all_inner)
 
     def with_flag(self, change: Callable[[Array], Array]) -> Loop:
         """Return the loop, and the loops in it, with other flags."""
