@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import inside
@@ -699,3 +701,30 @@ def test_no_thread_polls_while_the_interpreter_ends(device: cl.Device) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["[2. 2. 2. 2.]", "[]"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="nothing says how much is in use")
+def test_sizes_that_change_do_not_fill_the_memory(device: cl.Device) -> None:
+    """The index drops the nodes of both arrays again and again, and with them what was found."""
+
+    def pages() -> int:
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text("ascii").split()[1])
+
+    with acs.Runtime(device=device, backend="serial") as rt:
+        prog = rt.build("kernel void up(global uint *x) { x[get_global_id(0)] += 1; }")
+        x = rt.zeros(64, "u4")
+        half = x[4:]
+
+        def launches(rounds: int) -> None:
+            for size in range(rounds):
+                prog.up((1 + size % 64,), None, x)
+                prog.up((1 + size % 60,), None, half)
+                if size % 16 == 0:
+                    rt.finish()
+
+        launches(2_000)
+        before = pages()
+        launches(8_000)
+        more = (pages() - before) * mmap.PAGESIZE
+        assert more < 4 << 20, f"{more:,} bytes more"

@@ -362,6 +362,66 @@ def test_a_body_that_is_not_whole_is_not_recorded(rt: acs.Runtime, prog: acs.Pro
         graph.swap(x, rt.zeros(1, "u4"))
 
 
+def test_loops_around_the_same_calls_stay_two_loops(
+    make: Callable[..., acs.Runtime], rt: acs.Runtime
+) -> None:
+    prog = rt.build(
+        """kernel void up(global uint *x, global uint *in, global uint *out)
+           { *x += 1; *in = *x % 3 != 0; *out = *x < 8; }"""
+    )
+    x, inner, outer = rt.zeros(1, "u4"), rt.array([1], "u4"), rt.array([1], "u4")
+    with rt.record() as graph, acs.loop(inner, at_most=9):
+        prog.up((1,), None, x, inner, outer)
+    graph.replay()  # the device may keep the inner loop
+    assert x.get()[0] == 3
+    inner.fill(1)
+    handle = graph.replay(while_=outer, at_most=20)
+    assert (handle.rounds, x.get()[0], inner.get()[0]) == (20, 6, 0)
+
+
+def test_a_recording_that_ends_inside_a_loop_is_discarded(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x, go = rt.zeros(1, "u4"), rt.array([1], "u4")
+    graph, later = rt.record(), contextlib.ExitStack()
+    graph.__enter__()
+    later.enter_context(acs.loop(go, at_most=3))
+    prog.early((1,), None, x, go)
+    with pytest.raises(acs.UsageError, match="ended inside a loop"):
+        graph.__exit__(None, None, None)
+    later.close()
+    with pytest.raises(acs.UsageError, match="discarded"):
+        graph.replay()
+    assert x.get()[0] == 0
+
+
+def test_what_ends_a_recording_inside_a_loop_is_not_hidden(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    def fail() -> None:
+        with contextlib.ExitStack() as later, rt.record():  # the recording ends before the loop
+            later.enter_context(acs.loop(rt.array([1], "u4"), at_most=3))
+            1 / 0  # noqa: B018
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+
+def test_loops_end_in_the_order_of_their_beginnings(rt: acs.Runtime, prog: acs.Program) -> None:
+    x, go = rt.zeros(1, "u4"), rt.array([1], "u4")
+    with rt.record():
+        outer, inner = acs.loop(go, at_most=3), acs.loop(go, at_most=3)
+        with outer, inner:
+            prog.early((1,), None, x, go)
+            with pytest.raises(acs.UsageError, match="end the inner one first"):
+                outer.__exit__(None, None, None)
+            outer.__enter__()
+            prog.early((1,), None, x, go)
+            outer.__exit__(None, None, None)
+    with pytest.raises(acs.UsageError, match="the recording in which it was made has ended"):
+        outer.__enter__()
+
+
 # ---- random programs -----------------------------------------------------------------------------
 
 

@@ -143,6 +143,9 @@ class Graph:
         if kind is not None:
             self._let_go("discarded: its recording ended with an exception")
             return
+        if self._outer:
+            self._let_go("discarded: its recording ended inside a loop")
+            raise UsageError("the recording ended inside a loop: leave acs.loop before rt.record()")
         try:
             self._compile()
         except BaseException:
@@ -180,16 +183,23 @@ class Graph:
             self.is_capturing = False
             self._owned = outer
 
-    def open_loop(self, flag: Array, at_most: int) -> None:
+    def open_loop(self, flag: Array, at_most: int) -> Loop:
         """Begin the body of a loop. It ends at `close_loop`."""
+        if self.engine.recorder() is not self:
+            raise UsageError("acs.loop: the recording in which it was made has ended")
         recording, first = self._recording, len(self._recording.calls)
         opened = Loop(self._view(flag), at_most, range(first, first))
         self._outer.append((opened, recording.loops))
         recording.loops = []
+        return opened
 
-    def close_loop(self, is_whole: bool) -> None:
-        """End the body of the loop that was opened last. A body that is not whole is dropped:
-        outside of a loop it would run once, whatever the flag."""
+    def close_loop(self, opened: Loop, is_whole: bool) -> None:
+        """End the body of a loop, which is the one opened last. A body that is not whole is
+        dropped: outside of a loop it would run once, whatever the flag."""
+        if not self._outer or self._outer[-1][0] is not opened:
+            if is_whole and self._outer:
+                raise UsageError("acs.loop ends before a loop inside it: end the inner one first")
+            return  # the recording has ended, and has said so
         recording, (loop, beside) = self._recording, self._outer.pop()
         calls = range(loop.calls.start, len(recording.calls))
         loop = loop._replace(calls=calls, inner=tuple(recording.loops))

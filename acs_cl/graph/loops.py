@@ -44,9 +44,10 @@ class Loop(NamedTuple):
     """The loops in it, in program order."""
 
     @property
-    def key(self) -> tuple[int, int]:
-        """Return a key that differs from those of other loops of the graph."""
-        return self.calls.start, self.calls.stop
+    def key(self) -> tuple[int, int, int]:
+        """Return a key that differs from those of other loops of the graph. Loops around the same
+        calls differ in how many others they hold."""
+        return self.calls.start, self.calls.stop, sum(1 for _ in self.all_inner)
 
     def with_flag(self, change: Callable[[Array], Array]) -> Loop:
         """Return the loop, and the loops in it, with other flags."""
@@ -200,7 +201,7 @@ class loop:  # noqa: N801  read like `size`
     [7]
     """
 
-    __slots__ = ("_graph", "_what")
+    __slots__ = ("_graph", "_opened", "_what")
 
     def __init__(self, flag: Array, *, at_most: int) -> None:
         engine = cast("Engine", flag.engine) if isinstance(flag, Array) else None
@@ -212,9 +213,11 @@ class loop:  # noqa: N801  read like `size`
             )
         self._what = checked("acs.loop", engine, flag, at_most)
         self._graph = graph
+        self._opened: list[Loop] = []
 
     def __enter__(self) -> None:
-        self._graph.open_loop(*self._what)
+        self._opened.append(self._graph.open_loop(*self._what))
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._graph.close_loop(is_whole=kind is None)
+        self._graph.close_loop(self._opened[-1], is_whole=kind is None)
+        self._opened.pop()

@@ -34,8 +34,8 @@ from .verify import Verified, judged
 if TYPE_CHECKING:
     from ..launch.engine import Engine
 
-Key = int | tuple[int, int]
-"""Key of a segment: its place among the pieces, or the calls in the loop."""
+Key = int | tuple[int, int, int]
+"""Key of a segment: its place among the pieces, or the key of the loop."""
 
 Piece = Segment | Single | Parted | Together
 """A part of a replay."""
@@ -65,7 +65,7 @@ class Pieces:
         """Why single launches have no parts, by turn."""
         self._replays = -1
         """How often it was replayed with launches that have no device yet. -1: all have one."""
-        self._bodies: dict[tuple[int, int], Segment | str] = {}
+        self._bodies: dict[tuple[int, int, int], Segment | str] = {}
         """{the calls in a loop: its body for the device, or why the device does not run it}, as
         found."""
         self.footprints = footprints

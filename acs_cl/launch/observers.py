@@ -77,10 +77,10 @@ class Recorder(Protocol):
     def keep(self, base: Base) -> None:
         """Keep memory that was allocated in the recording."""
 
-    def open_loop(self, flag: Array, at_most: int) -> None:
-        """Begin the body of a loop. It ends at `close_loop`."""
+    def open_loop(self, flag: Array, at_most: int) -> Any:
+        """Begin the body of a loop. It ends at `close_loop`, which takes what this returns."""
 
-    def close_loop(self, is_whole: bool) -> None:
+    def close_loop(self, opened: Any, is_whole: bool) -> None:
         """End the body of the loop that was opened last."""
 
 

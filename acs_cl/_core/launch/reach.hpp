@@ -73,8 +73,8 @@ inline std::vector<Span> cut(const Span &whole, const Part &reached) {
     return found;
 }
 
-// Values by the bytes of their keys. The value of the last request is found at once. If there are `MOST`, they may
-// never be needed again, and all are forgotten.
+// Values by the bytes of their keys. The value of the last request is found at once. Values that are gone make room for
+// others. If there are `MOST`, they may never be needed again, and all are forgotten.
 template <typename Value, std::size_t MOST>
 class ByBytes {
 public:
@@ -119,9 +119,14 @@ private:
 
     void make_room() {
         std::vector<Place> before = std::move(places_);
-        const bool keeps = many_ < MOST;
+        for (Place &one : before) {
+            if (!one || !one->value.is_gone()) continue;
+            one.reset();
+            many_--;
+        }
+        const bool keeps = many_ < MOST, grows = 4 * many_ >= before.size();
         places_.clear();
-        places_.resize(keeps ? std::max<std::size_t>(16, 2 * before.size()) : 16);
+        places_.resize(keeps ? std::max<std::size_t>(16, before.size() << grows) : 16);
         if (!keeps) many_ = 0;
         for (Place &one : before)
             if (one && keeps) place_of(one->key).swap(one);
@@ -135,6 +140,8 @@ private:
 // What launches of one size with the same numbers touch.
 class Reach {
 public:
+    static constexpr bool is_gone() { return false; }
+
     // Adds what is read and written of the next argument in memory.
     void add(Part reads, Part writes) {
         std::int64_t least = FARTHEST;
@@ -181,6 +188,12 @@ private:
         }
         Found(const Found &) = delete;
         Found &operator=(const Found &) = delete;
+
+        // Whether an array has another node by now, so that nobody asks for this.
+        bool is_gone() const {
+            const auto end = nodes_.begin() + std::ptrdiff_t(arrays_);
+            return std::any_of(nodes_.begin(), end, [](const Node *node) { return !node->index; });
+        }
 
         void give(Touched &touched, Hazards &hazards) {
             touched.many = 0;
