@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import json
 import os
 import re
@@ -107,31 +108,30 @@ def _all(args: argparse.Namespace, names: list[str]) -> int:
         say(name, index / len(names))
         client = CLIENTS[name]
         if not args.no_fetch:
-            environment(client)
+            environment(client.environment)
             fetch(client)
         if args.check:
             found = checked(client, args.timeout, args.check)
             different += len(found["failed"])
-            note(client, name, {"checked": found})
+            note(name, {"checked": found})
             continue
         if args.only != "speed" and client.suites:
             found = compare(client, args.timeout)
             different += len(found["different"])
-            note(client, name, {"tests": found})
+            note(name, {"tests": found})
         if args.only != "tests":
-            note(client, name, {"speed": speed(client, name, args)})
+            note(name, {"speed": speed(client, name, args)})
     write_page()
     return 1 if different else 0
 
 
-def note(client: Client, name: str, found: dict[str, dict[str, Any]]) -> None:
+def note(name: str, found: dict[str, dict[str, Any]]) -> None:
     """Keep an outcome, beside those of other devices."""
     record = json.loads(TABLE.read_text("utf-8")) if TABLE.exists() else {"clients": {}}
     known = record["clients"].setdefault(name, {})
     for what, outcome in found.items():
         known[what] = {**known.get(what, {}), **outcome} if what == "speed" else outcome
         print(f"{name}, {what}: {json.dumps(outcome)[:400]}", flush=True)
-    record["with"] = versions(client)
     new = TABLE.with_suffix(".new")
     new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     new.replace(TABLE)
@@ -159,30 +159,33 @@ def python(client: Client) -> Path:
     return PLACE / client.environment / "bin" / "python"
 
 
-def environment(client: Client) -> None:
-    """A virtual environment with this package in it."""
-    PLACE.mkdir(parents=True, exist_ok=True)
-    if not python(client).exists():
-        folder = python(client).parent.parent
+@functools.cache
+def environment(name: str) -> None:
+    """A virtual environment with this package in it, which compiles the core: once for all that
+    share it."""
+    folder = PLACE / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if not (folder / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip(client, "install", "--quiet", "--editable", f"{ROOT}[pocl]", "pytest", "mako")
+    pip(name, "install", "--quiet", "--editable", f"{ROOT}[pocl]", "pytest", "mako")
 
 
-def pip(client: Client, *arguments: str) -> None:
+def pip(name: str, *arguments: str) -> None:
     """Of that environment."""
-    command = [str(python(client)), "-m", "pip", "--disable-pip-version-check", *arguments]
+    interpreter = PLACE / name / "bin" / "python"
+    command = [interpreter, "-m", "pip", "--disable-pip-version-check", *arguments]
     subprocess.run(command, check=True)
 
 
 def fetch(client: Client) -> None:
     """The package, and its sources of the same version."""
-    pip(client, "install", "--quiet", client.package, *client.needs)
+    pip(client.environment, "install", "--quiet", client.package, *client.needs)
     if sources(client) or all(one.startswith(("module:", "/")) for one in client.suites):
         return
     package = f"{client.package}=={version(client)}"
     target = PLACE / "archives"
     only = "--quiet", "--no-deps", "--no-binary", client.package
-    pip(client, "download", *only, package, "-d", str(target))
+    pip(client.environment, "download", *only, package, "-d", str(target))
     for archive in target.glob("*.tar.gz"):
         with tarfile.open(archive) as opened:
             opened.extractall(PLACE / "sources", filter="data")
@@ -223,6 +226,7 @@ def compare(client: Client, timeout_s: float) -> dict[str, Any]:
     assert plain, f"no test of {client.package} was found"
     return {
         "version": version(client),
+        "with": versions(client),
         "date": datetime.date.today().isoformat(),
         "limit_s": timeout_s,
         "suites": [os.path.relpath(one, ROOT) if one[0] == "/" else one for one in client.suites],

@@ -21,15 +21,25 @@ def test_outcomes_are_compared_test_by_test() -> None:
 
 
 def test_a_table_names_what_ends_differently_and_what_is_slow() -> None:
-    tests = {"version": "1", "date": "2026-11-22", "suites": ["t.py"], "limit_s": 60}
+    about = {"device": "P / D, 7", "pyopencl": "2", "acs_cl": "3", "python": "4"}
+    tests = {"version": "1", "date": "2026-11-22", "suites": ["t.py"], "limit_s": 60, "with": about}
     tests |= side_by_side({"x": "passed"}, {"x": "crashed"})
     side = {"median_ms": 12.0, "speed": 0.84, "same_bits": False, "distance": 1e-7, "counts": {}}
     speed = {"runs": {"loop": {"plain": {"median_ms": 10.0, "rounds": 9}, "auto": side}}}
+    later = tests | {"with": about | {"device": "P / E, 7"}}
     record = {
-        "with": {"device": "D", "pyopencl": "2", "acs_cl": "3", "python": "4"},
-        "clients": {"one": {"tests": tests, "speed": {"D": speed}}, "two": {"missing": "why not"}},
+        "clients": {
+            "one": {"tests": tests, "speed": {"D": speed}},
+            "later": {"tests": later},
+            "two": {"missing": "why not"},
+        },
     }
     text = client_tables.tests_table(record)
+    assert text.startswith(
+        "P / D, 7: PyOpenCL 2, acs_cl 3, Python 4; P / E, 7: PyOpenCL 2, acs_cl 3, Python 4."
+    )
+    assert "| one 1 | 2026-11-22 | D | 60 s |" in text
+    assert "| later 1 | 2026-11-22 | E | 60 s |" in text
     assert "`x`: passed, crashed" in text
     assert "why not" in text
     assert "| one: loop | D | 10.0 | 12.0 | 0.84x | within 1e-07 |" in client_tables.speed_table(

@@ -26,11 +26,7 @@ def speed(results: Path) -> str:
 
 def tests_table(record: Record) -> str:
     """Return how tests ended, and the ones that ended differently."""
-    about = record["with"]
-    said = (
-        f"{about['device']}; PyOpenCL {about['pyopencl']}, acs_cl {about['acs_cl']}, "
-        f"Python {about['python']}."
-    )
+    said: dict[str, None] = {}
     rows: list[list[str]] = []
     notes: list[str] = []
     for name, one in record["clients"].items():
@@ -39,8 +35,14 @@ def tests_table(record: Record) -> str:
         if "tests" not in one:
             continue
         found = one["tests"]
+        about = found["with"]
+        said[
+            f"{about['device']}: PyOpenCL {about['pyopencl']}, acs_cl {about['acs_cl']}, "
+            f"Python {about['python']}"
+        ] = None
         rows.append(
-            [f"{name} {found['version']}", found["date"], f"{found['limit_s']:.0f} s",
+            [f"{name} {found['version']}", found["date"], _short(about["device"]),
+             f"{found['limit_s']:.0f} s",
              _counts(found["plain"]), _counts(found["acs.Queue"]), _different(found["different"]),
              f"{len(found['passed on neither'])}"]
         )  # fmt: skip
@@ -55,9 +57,9 @@ def tests_table(record: Record) -> str:
         for name, one in record["clients"].items()
         if "tests" in one
     )
-    heads = ["package", "date", "limit of a file", "own queue", "acs.Queue", "different"]
-    shown = table([*heads, "on neither"], rows, "llrlllr")
-    return "\n".join([said, "", shown, *notes, "", f"Files: {suites}."])
+    heads = ["package", "date", "device", "limit of a file", "own queue", "acs.Queue", "different"]
+    shown = table([*heads, "on neither"], rows, "lllrlllr")
+    return "\n".join([f"{'; '.join(said)}.", "", shown, *notes, "", f"Files: {suites}."])
 
 
 def speed_table(record: Record) -> str:
@@ -76,6 +78,11 @@ def speed_table(record: Record) -> str:
                      *(f"{counts.get(how, 0):.0f}" for how in ("tracked", "bypassed"))]
                 )  # fmt: skip
     return table([*heads, "tracked", "bypassed"], rows, "llrrrllrr")
+
+
+def _short(device: str) -> str:
+    """Return a device's name without its platform and driver."""
+    return device.split(" / ")[-1].rsplit(", ", 1)[0]
 
 
 def _same(ours: Record) -> str:
