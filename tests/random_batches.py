@@ -37,8 +37,8 @@ from random_launches import PROGRAMS
 from acs_cl.benchmarks.suite import provenance
 from acs_cl.host.progress import Progress
 
-BLOCK = {"pool": 3000, "kernels": 50, "devices": 3000, "loops": 3000, "trees": 1000,
-         "bands": 1500}  # fmt: skip
+BLOCK = {"pool": 3000, "kernels": 50, "repeats": 3000, "devices": 3000, "loops": 3000,
+         "trees": 1000, "bands": 1500}  # fmt: skip
 """Most seeds of a process. PoCL dies after some hundred sources."""
 LEAST = 40
 MOST_WRONG = 20
@@ -259,6 +259,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="random programs, in several processes")
     parser.add_argument("--programs", type=int, default=0, help="of kernels that are built once")
     parser.add_argument("--kernels", type=int, default=0, help="programs of newly made kernels")
+    parser.add_argument("--repeats", type=int, default=0, help="programs that repeat their steps")
     parser.add_argument("--several", type=int, default=0, help="programs on several devices")
     parser.add_argument("--loops", type=int, default=0, help="programs with loops")
     parser.add_argument("--trees", type=int, default=0, help="programs of trees of spawned items")
@@ -288,8 +289,9 @@ def main(words: Sequence[str] | None = None) -> int:
         run.save = lambda: _save(run.report(args.processes), args.json)
     try:
         wanted = {
-            "kernels": args.kernels, "pool": args.programs, "devices": args.several,
-            "loops": args.loops, "trees": args.trees, "bands": args.bands,
+            "kernels": args.kernels, "pool": args.programs, "repeats": args.repeats,
+            "devices": args.several, "loops": args.loops, "trees": args.trees,
+            "bands": args.bands,
         }  # fmt: skip
         for kind, programs in wanted.items():
             run.all_of(kind, programs, args.first, args.processes)

@@ -117,13 +117,18 @@ def driver_error(books: Books, launch: Launch, error: BaseException) -> AcsError
 def _of_limits(device: cl.Device, command: KernelCommand, error: cl.Error) -> str:
     """Say which limit a refused launch is beyond. Drivers differ in what they take, so that only
     those which refuse are believed."""
-    info = cl.kernel_work_group_info
-    required = command.kernel.get_work_group_info(info.COMPILE_WORK_GROUP_SIZE, device)
-    if error.code == cl.status_code.INVALID_WORK_GROUP_SIZE and any(required):
-        return f"; the kernel requires local size {tuple(required)[: len(command.global_size)]}"
-    if error.code == cl.status_code.OUT_OF_RESOURCES:
-        asked = int(command.kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device))
-        there = int(device.local_mem_size)
-        if asked > there:
-            return f"; it takes {asked:,} bytes of local memory, this device has {there:,}"
+    info, code = cl.kernel_work_group_info, getattr(error, "code", None)  # not every one has a code
+    try:
+        if code == cl.status_code.INVALID_WORK_GROUP_SIZE:
+            required = command.kernel.get_work_group_info(info.COMPILE_WORK_GROUP_SIZE, device)
+            if any(required):
+                found = tuple(required)[: len(command.global_size)]
+                return f"; the kernel requires local size {found}"
+        if code == cl.status_code.OUT_OF_RESOURCES:
+            asked = int(command.kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device))
+            there = int(device.local_mem_size)
+            if asked > there:
+                return f"; it takes {asked:,} bytes of local memory, this device has {there:,}"
+    except cl.Error:  # a device that is lost has no limits
+        pass
     return ""

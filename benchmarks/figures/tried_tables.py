@@ -17,6 +17,7 @@ KINDS = "random", "traps", "proofs", "signals", "alarms", "seeing"
 """Kinds of files, in the order of the table."""
 RANDOM = {
     "pool": "random programs, bit by bit beside NumPy",
+    "repeats": "random programs that nearly repeat their steps",
     "devices": "random programs on several devices",
     "bands": "random programs in bands",
     "loops": "random loops",
