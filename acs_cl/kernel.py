@@ -36,7 +36,7 @@ from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
 from .launch.gates import events_of
-from .launch.sizes import Unsuitable, may_have_rests
+from .launch.sizes import Sizing, Unsuitable, may_have_rests
 from .memory.array import Array
 from .plans import plan_bands, plan_launches
 from .records import Access, Sizes, Span, interval
@@ -289,7 +289,7 @@ class Kernel(core.native.Caller):
             offset_of(self, offset),
         )
         try:
-            self.engine.sizes.check(*found, self.signature.group_size, self._may_have_rests)
+            self.engine.sizes.check(Sizing(*found, self.signature.group_size, self._may_have_rests))
         except Unsuitable as why:
             raise UsageError(f"{self.label()}: {why}") from None
         return found

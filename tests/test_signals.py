@@ -236,6 +236,12 @@ def test_a_signal_waits_until_the_lock_was_given_back() -> None:
     assert not lock.is_owned()
 
 
+def ended(program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own, to its end."""
+    words = [sys.executable, "-c", program]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+
 BEFORE_THE_CORE = """
 import signal
 import pyopencl as cl
@@ -252,13 +258,7 @@ except KeyboardInterrupt:
 
 
 def test_the_first_signal_waits_too_where_the_driver_came_before_the_core() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BEFORE_THE_CORE],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ended(BEFORE_THE_CORE)
     assert (done.stdout.split(), done.returncode) == (["inside", "after"], 0), done.stderr
 
 
@@ -310,13 +310,7 @@ assert launches and values == {launches + 40}, (launches, values)
 
 
 def test_a_handler_may_launch_what_is_launched_for_the_first_time(own_cache: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LAUNCHES_IN_A_HANDLER],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ended(LAUNCHES_IN_A_HANDLER)
     assert done.returncode == 0, done.stderr
 
 

@@ -66,7 +66,7 @@ class Pieces:
         self._replays = -1
         """How often it was replayed with launches that have no device yet. -1: all have one."""
         self._bodies: dict[tuple[int, int, int], Segment | str] = {}
-        """{the calls in a loop: its body for the device, or why the device does not run it}, as
+        """{the key of a loop: its body for the device, or why the device does not run it}, as
         found."""
         self.footprints = footprints
 

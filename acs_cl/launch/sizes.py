@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyopencl as cl
 
@@ -34,6 +34,18 @@ NEWER = re.compile(r"-cl-std=(CL[23]|CLC\+\+)")
 on every device."""
 
 
+class Sizing(NamedTuple):
+    """The sizes of one launch, as plain integers, and what its kernel asks of them."""
+
+    global_size: Asked
+    local_size: Axes
+    offset: Axes
+    required: Axes
+    """The local size that the kernel requires, or None."""
+    may_have_rests: bool
+    """Whether the kernel's program allows a last group that is smaller."""
+
+
 class Unsuitable(Exception):  # noqa: N818  (an answer; who asked makes the user's error of it)
     """A launch cannot have these sizes."""
 
@@ -45,44 +57,27 @@ class Sizes:
         self._most_items = tuple(device.max_work_item_sizes)
         self._most_in_group = int(device.max_work_group_size)
         self._whole_groups = not _has_rests(device)
-        self._fitting: set[tuple[object, ...]] = set()
+        self._fitting: set[Sizing] = set()
 
-    def check(
-        self,
-        global_size: Asked,
-        local_size: Axes,
-        offset: Axes,
-        required: Axes,
-        may_have_rests: bool,
-    ) -> None:
-        """Raise `Unsuitable` if a launch cannot have these sizes. They are plain integers, but the
-        first of the global size may be `acs.size`. `required`: the local size that the kernel
-        requires, or None. `may_have_rests`: whether the kernel's program allows a last group that
-        is smaller."""
-        key = global_size, local_size, offset, required, may_have_rests
-        is_plain = bool(global_size) and isinstance(global_size[0], int)
-        if is_plain and key in self._fitting:
+    def check(self, asked: Sizing) -> None:
+        """Raise `Unsuitable` if a launch cannot have these sizes."""
+        is_plain = bool(asked.global_size) and isinstance(asked.global_size[0], int)
+        if is_plain and asked in self._fitting:
             return
-        self._check(*key)
+        self._check(asked)
         if is_plain:
             if len(self._fitting) >= REMEMBERED:
                 self._fitting.clear()
-            self._fitting.add(key)
+            self._fitting.add(asked)
 
-    def _check(
-        self,
-        global_size: Asked,
-        local_size: Axes,
-        offset: Axes,
-        required: Axes,
-        may_have_rests: bool,
-    ) -> None:
+    def _check(self, asked: Sizing) -> None:
+        global_size, local_size, offset, required, _ = asked
         many = len(global_size)
         if not 1 <= many <= 3:
             raise Unsuitable(f"global size {global_size} has {many} lengths, expected 1 to 3")
         for at, start in enumerate(offset or ()):
-            asked = global_size[at] if at < many else 1
-            length = asked if isinstance(asked, int) else 1
+            whole = global_size[at] if at < many else 1
+            length = whole if isinstance(whole, int) else 1
             if start + length > MOST:
                 raise Unsuitable(f"offset {offset}: no work-item is beyond {MOST:,}")
         if offset is not None and len(offset) > many:
@@ -90,27 +85,23 @@ class Sizes:
                 f"offset {offset} has {len(offset)} lengths, global size {global_size} has {many}"
             )
         if local_size is not None:
-            self._check_groups(global_size, local_size, required, may_have_rests)
-        elif required and (part := self._rest(global_size, required, may_have_rests)):
+            self._check_groups(asked, local_size)
+        elif required and (part := self._rest(asked, required)):
             raise Unsuitable(
                 f"global size {global_size} is not a multiple of {part}, the local size that the "
                 "kernel requires"
             )
 
-    def _rest(
-        self, global_size: Asked, local_size: tuple[int, ...], may_have_rests: bool
-    ) -> tuple[int, ...]:
+    def _rest(self, asked: Sizing, local_size: tuple[int, ...]) -> tuple[int, ...]:
         """Return the local size if a group would be left incomplete, which the device or the
         program does not take."""
-        pairs = zip(global_size, local_size, strict=False)
+        pairs = zip(asked.global_size, local_size, strict=False)
         has = any(isinstance(whole, int) and whole % part for whole, part in pairs)
-        refused = self._whole_groups or not may_have_rests
-        return local_size[: len(global_size)] if has and refused else ()
+        refused = self._whole_groups or not asked.may_have_rests
+        return local_size[: len(asked.global_size)] if has and refused else ()
 
-    def _check_groups(
-        self, global_size: Asked, local_size: tuple[int, ...], required: Axes, may_have_rests: bool
-    ) -> None:
-        many = len(global_size)
+    def _check_groups(self, asked: Sizing, local_size: tuple[int, ...]) -> None:
+        global_size, required, many = asked.global_size, asked.required, len(asked.global_size)
         if len(local_size) != many:
             raise Unsuitable(
                 f"local size {local_size} has {len(local_size)} lengths, global size "
@@ -129,7 +120,7 @@ class Sizes:
                 f"local size {local_size}: {prod(local_size):,} work-items, this device takes "
                 f"{self._most_in_group:,} in a group"
             )
-        if self._rest(global_size, local_size, may_have_rests):
+        if self._rest(asked, local_size):
             raise Unsuitable(
                 f"global size {global_size} is not a multiple of local size {local_size}; "
                 "choose one that divides it, or None"
