@@ -14,7 +14,8 @@ from acs_cl.benchmarks.validation import corpus, generators
 SOURCES = {
     "one/good.cl": """
 __kernel void add(__global float *a, __global const float *b, int n) {
-  int i = get_global_id(0); if (i < n) a[i] += b[i] * SCALE; }
+  int i = get_global_id(0) + get_global_id(1) * get_global_size(0);
+  if (i < n) a[i] += b[i] * SCALE; }
 __kernel void mixed(__global int *a, __local int *t) {
   t[get_local_id(0)] = a[get_global_id(0)]; barrier(CLK_LOCAL_MEM_FENCE);
   a[get_global_id(0)] = t[0]; }
