@@ -139,9 +139,6 @@ class Deciding:
                 cells[index] = cell._replace(place=copies[-1].where())
                 reads += copies[-1].spans
         local = plain.local_size
-        if count is not None and local is None:
-            required = kernel.signature.group_size
-            local = required[: len(self.global_size)] if required else None
         group = local[0] if local and count is not None else 1
         when = cells[0] if self._when is not None else None
         counted = cells[-1] if count is not None else None

@@ -282,14 +282,16 @@ class Kernel(core.native.Caller):
         self, global_size: object, local_size: object, offset: object
     ) -> tuple[tuple[Any, ...], Sizes | None, Sizes | None]:
         """Return the sizes of a call as the driver takes them, and refuse what the device cannot
-        run. The global size may begin with `acs.size`."""
-        found = (
-            global_size_of(self, global_size),
-            local_size_of(self, local_size),
-            offset_of(self, offset),
-        )
+        run. The global size may begin with `acs.size`. A local size of None becomes the one that
+        the kernel requires, if it does: some drivers refuse None there."""
+        required = self.signature.group_size
+        whole = global_size_of(self, global_size)
+        local = local_size_of(self, local_size)
+        if local is None and required is not None:
+            local = tuple(required)[: len(whole)]
+        found = whole, local, offset_of(self, offset)
         try:
-            self.engine.sizes.check(Sizing(*found, self.signature.group_size, self._may_have_rests))
+            self.engine.sizes.check(Sizing(*found, required, self._may_have_rests))
         except Unsuitable as why:
             raise UsageError(f"{self.label()}: {why}") from None
         return found

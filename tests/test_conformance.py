@@ -687,6 +687,27 @@ def test_events_order_us_and_other_queues(rt: acs.Runtime, program: acs.Program)
     assert handle.done
 
 
+def test_the_local_size_that_a_kernel_requires_need_not_be_given(make: Make) -> None:
+    """The first call goes through Python, later ones by their plan, others into a recording."""
+    rt = make()
+    program = rt.build("""
+        kernel __attribute__((reqd_work_group_size(4, 2, 1))) void groups(global int *x)
+        { x[get_global_id(1) * get_global_size(0) + get_global_id(0)] +=
+              100 * get_local_size(0) + 10 * get_local_size(1) + get_local_size(2); }""")
+    x = rt.zeros((4, 8), "i4")
+    expected = 0
+    for launches in (1, 3, 30):
+        for _ in range(launches):
+            program.groups((8, 4), None, x)
+        expected += launches
+    program.groups.launch_many((8, 4), None, x, count=5)
+    program.groups((8, 4), (4, 2), x)
+    with rt.record() as graph:
+        program.groups((8, 4), None, x)
+    graph.replay()
+    assert np.array_equal(x.get(), np.full((4, 8), 421 * (expected + 7)))
+
+
 # ---- memory --------------------------------------------------------------------------------------
 
 

@@ -42,13 +42,16 @@ def _submit(books: Books, launch: Launch, is_own: bool) -> None:
         launch = launch._replace(upstream=books.table.expand(launch.upstream))
     try:
         books.backend.submit(launch)
-    except Exception as error:  # otherwise waits for the launch would never end
-        if not is_own:
-            fail(books, launch, driver_error(books, launch, error))
-        stand_in(books, launch.number, launch.upstream)
+    except Exception as error:
+        try:
+            refusal = driver_error(books, launch, error)
+            if not is_own:
+                fail(books, launch, refusal)
+        finally:  # otherwise waits for the launch would never end
+            stand_in(books, launch.number, launch.upstream)
         if is_own:
             dispatch(books)
-            raise driver_error(books, launch, error) from error
+            raise refusal from error
     else:
         books.table.start(launch.number)
 
@@ -106,7 +109,7 @@ def driver_error(books: Books, launch: Launch, error: BaseException) -> AcsError
     if isinstance(command, KernelCommand) and isinstance(error, cl.Error):
         hint = _of_limits(books.device, command, error)
         if hint:
-            return UsageError(message + hint)
+            return UsageError(message.rstrip(": ") + hint)
     if isinstance(error, cl.MemoryError):
         return OutOfMemory(message)
     if isinstance(error, cl.LogicError) or not isinstance(error, cl.Error):
@@ -124,6 +127,10 @@ def _of_limits(device: cl.Device, command: KernelCommand, error: cl.Error) -> st
             if any(required):
                 found = tuple(required)[: len(command.global_size)]
                 return f"; the kernel requires local size {found}"
+        if code == cl.status_code.INVALID_ARG_SIZE and any(
+            isinstance(one, cl.LocalMemory) and not one.size for one in command.pointers[1::2]
+        ):
+            return "; an argument is local memory of 0 bytes, give it 1 at least"
         if code == cl.status_code.OUT_OF_RESOURCES:
             asked = int(command.kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device))
             there = int(device.local_mem_size)

@@ -9,7 +9,7 @@ Invariant: the parts of a launch have all of its work-items, each once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..access.bands import Groups
 from ..access.cuts import AUTO, Cut, in_runs, refusal, touched_by
@@ -68,7 +68,7 @@ def parts_of(command: KernelCommand) -> list[Part] | str:
 def _parts_of(command: KernelCommand, cut: Cut) -> tuple[Part, ...] | str:
     """Return the parts without arguments."""
     size = command.global_size
-    local = command.local_size or _required(command.kernel, len(size))
+    local = command.local_size
     if local and any(whole % part for whole, part in zip(size, local, strict=True)):
         return "its global size is not a multiple of its local size"
     is_number = isinstance(cut.bands, int)
@@ -111,8 +111,3 @@ def _parts_of(command: KernelCommand, cut: Cut) -> tuple[Part, ...] | str:
 def touched_of(cut: Cut, boxes: Sequence[Groups], unit: tuple[int, ...]) -> list[Access]:
     """Return the access of each part."""
     return [touched_by(cut, (box,), unit) for box in boxes]
-
-
-def _required(kernel: Any, axes: int) -> tuple[int, ...]:
-    """Return the local size that the source of a kernel requires. Empty: none."""
-    return tuple(getattr(kernel.signature, "group_size", None) or ())[:axes]

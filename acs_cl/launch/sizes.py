@@ -71,7 +71,7 @@ class Sizes:
             self._fitting.add(asked)
 
     def _check(self, asked: Sizing) -> None:
-        global_size, local_size, offset, required, _ = asked
+        global_size, local_size, offset = asked[:3]
         many = len(global_size)
         if not 1 <= many <= 3:
             raise Unsuitable(f"global size {global_size} has {many} lengths, expected 1 to 3")
@@ -86,19 +86,13 @@ class Sizes:
             )
         if local_size is not None:
             self._check_groups(asked, local_size)
-        elif required and (part := self._rest(asked, required)):
-            raise Unsuitable(
-                f"global size {global_size} is not a multiple of {part}, the local size that the "
-                "kernel requires"
-            )
 
-    def _rest(self, asked: Sizing, local_size: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the local size if a group would be left incomplete, which the device or the
-        program does not take."""
+    def _leaves_rest(self, asked: Sizing, local_size: tuple[int, ...]) -> bool:
+        """Tell whether a group would be left incomplete, which the device or the program does not
+        take."""
         pairs = zip(asked.global_size, local_size, strict=False)
         has = any(isinstance(whole, int) and whole % part for whole, part in pairs)
-        refused = self._whole_groups or not asked.may_have_rests
-        return local_size[: len(asked.global_size)] if has and refused else ()
+        return has and (self._whole_groups or not asked.may_have_rests)
 
     def _check_groups(self, asked: Sizing, local_size: tuple[int, ...]) -> None:
         global_size, required, many = asked.global_size, asked.required, len(asked.global_size)
@@ -106,6 +100,11 @@ class Sizes:
             raise Unsuitable(
                 f"local size {local_size} has {len(local_size)} lengths, global size "
                 f"{global_size} has {many}"
+            )
+        if required and any(length > 1 for length in required[many:]):
+            raise Unsuitable(
+                f"global size {global_size} is too short: the kernel requires local size "
+                f"{tuple(required)}"
             )
         if required and tuple(required)[:many] != local_size:
             raise Unsuitable(f"local size {local_size}: the kernel requires {tuple(required)}")
@@ -120,11 +119,12 @@ class Sizes:
                 f"local size {local_size}: {prod(local_size):,} work-items, this device takes "
                 f"{self._most_in_group:,} in a group"
             )
-        if self._rest(asked, local_size):
+        if self._leaves_rest(asked, local_size):
             raise Unsuitable(
-                f"global size {global_size} is not a multiple of local size {local_size}; "
-                "choose one that divides it, or None"
-            )
+                f"global size {global_size} is not a multiple of local size {local_size}"
+                + (", which the kernel requires" if required else
+                   "; choose one that divides it, or None")
+            )  # fmt: skip
 
 
 def may_have_rests(options: Sequence[str]) -> bool:

@@ -83,6 +83,7 @@ public:
     std::vector<std::uint16_t> numbers;
     bool has_ranges = false;
     std::int64_t most = -1;  // runs of the outline, after which launches touch all of their views; below 0: no limit
+    std::optional<access::Launched::Three> group;  // the local size that the kernel requires
 
 private:
     access::Outcome run(access::Launched launch);
@@ -94,7 +95,6 @@ private:
     std::optional<Views> views_of(nb::handle access) const;
 
     std::optional<access::Outline> outline;  // none, too, if it is nested too deeply
-    std::optional<access::Launched::Three> group;
     nb::tuple more;
     bool is_everything;
     std::map<access::Launched, Known> known;

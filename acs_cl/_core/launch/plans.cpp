@@ -56,7 +56,9 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
         if (end && one.code == 'P') made->epoch->addresses.add(at - HEAD_BYTES);
     }
     if (made->end > HEAD_BYTES + MOST_BLOB) made->end = HEAD_BYTES + MOST_BLOB;
-    if (Binder *known = nb::cast<Binder *>(binder); known && known->has_ranges) {
+    Binder *known = nb::cast<Binder *>(binder);
+    if (known) made->required = known->group;
+    if (known && known->has_ranges) {
         for (std::uint16_t index : known->numbers)
             if (index >= made->parameters.size() || !is_number(made->parameters[index].code))
                 throw std::invalid_argument("ranges depend on numbers only");
@@ -91,7 +93,7 @@ std::optional<std::string> shape_of(const nb::object &given) {
 void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle heads, nb::handle lease) {
     LaunchPlan *plan = caller(kernel)->plan;
     Sizes sizes;
-    if (!plan || !take_sizes(global.ptr(), local.ptr(), sizes)) return;
+    if (!plan || !plan->take_sizes(global.ptr(), local.ptr(), sizes)) return;
     Sized &size = plan->sizes.make(sizes);
     bool is_home = true;
     for (nb::handle one : heads) {
@@ -116,7 +118,9 @@ void learn_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obj
                  nb::handle bands, nb::handle lanes, nb::handle record) {
     LaunchPlan *plan = caller(kernel)->plan;
     Sizes sizes, in_units;
-    if (!plan || !take_sizes(global.ptr(), local.ptr(), sizes) || !take_sizes(global.ptr(), unit.ptr(), in_units)) return;
+    if (!plan || !plan->take_sizes(global.ptr(), local.ptr(), sizes) ||
+        !take_sizes(global.ptr(), unit.ptr(), in_units))
+        return;
     auto made = std::make_shared<CutPlan>();
     made->asked = std::move(asked);
     if (record.is_none()) {

@@ -152,6 +152,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     bool knows_records = false;  // a scheduler has the kernel
     ToLanes lanes;
     bool is_cut = false;  // some launches go in bands
+    std::optional<access::Launched::Three> required;  // the local size of launches that give none
     BySizes<Sized> sizes;
 
     LaunchPlan(nb::handle with, nb::object called)
@@ -164,6 +165,10 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     bool take_sizes(PyObject *global, PyObject *local, Sizes &to) {
         if (global == given_[0].ptr() && local == given_[1].ptr()) return to = given_sizes_, true;
         if (!acs_cl::take_sizes(global, local, to)) return false;
+        if (required && local == Py_None) {
+            to[4] = to[0];
+            for (std::size_t axis = 0; axis < to[0]; axis++) to[axis + 5] = std::size_t((*required)[axis]);
+        }
         if (PyList_CheckExact(global) || PyList_CheckExact(local)) return true;
         given_ = {nb::borrow(global), nb::borrow(local)};
         given_sizes_ = to;
