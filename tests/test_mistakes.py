@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ def names(device: cl.Device) -> Any:
     found: dict[str, Any] = {}
     exec(SETUP, found)
     yield found
-    found["failed"].free()  # what nobody has asked for is told at the end
+    with contextlib.suppress(AcsError):  # a failure that nobody asks about is told at the end
+        found["failed"].get()
     for name in ("other", "rt"):
         found[name].close()
 
