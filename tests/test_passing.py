@@ -180,6 +180,28 @@ def test_wait_lists_hold_where_commands_pass(context: cl.Context, stays: None) -
     event.wait()
 
 
+def test_events_of_others_are_waited_for_whatever_events_were_there_before(
+    context: cl.Context, stays: None
+) -> None:
+    """Commands that come before anyway are left out of wait lists, and are known by their events.
+    An event of another queue may get the address of one that is gone."""
+    queue, a, kernels = opened(context)
+    other, b = cl.CommandQueue(context), buffer(queue, np.zeros(N))
+    kept: list[Any] = []
+    for step in range(1, 9):
+        for _ in range(100):  # more than are known at a time
+            event = kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=kept[-30:])
+            if step % 2:
+                kept.append(event)
+        del event
+        slow = kernels["slow"](other, (1,), None, b, np.int32(step), np.int32(ROUNDS))
+        cl.enqueue_copy(queue, a, b, wait_for=[slow, *kept])
+        assert np.array_equal(values_of(queue, a), values_of(other, b))
+        if not step % 2:
+            kept.clear()
+    assert testing.is_bypassing(queue)
+
+
 def test_transfers_pass_and_block(context: cl.Context, stays: None) -> None:
     queue, a, kernels = opened(context)
     assert queue.section is not None

@@ -134,9 +134,9 @@ void Passing::count(PyObject *event, void *handle) {
     commands++;
     all++;
     // an event of a transfer holds memory of the program, and waits in its destructor
-    auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
-    const bool is_kept = waits_first && type == acs_cl::events.plain;
-    Py_XSETREF(last, is_kept ? Py_NewRef(event) : nullptr);
+    const bool is_plain = reinterpret_cast<PyObject *>(Py_TYPE(event)) == acs_cl::events.plain;
+    if (is_plain) recent.add(event);
+    Py_XSETREF(last, is_plain && waits_first ? Py_NewRef(event) : nullptr);
     if (--left > 0) return;
     left = behind;
     bool waits = in_flight && event_status(in_flight_handle) > 0;

@@ -41,6 +41,28 @@ inline Events events;
 // (`Queue.keep_word`). A command elsewhere has to wait for it first.
 inline bool word_given = false;
 
+// Events of the latest commands in bypass. They live on here, so that no other event can have the address of one.
+class RecentEvents {
+public:
+    bool has(PyObject *event) const {
+        for (std::size_t back = 1; back <= MANY; back++)  // wait lists are about the latest ones
+            if (events_[(next_ - back) % MANY] == event) return true;
+        return false;
+    }
+    void add(PyObject *event) {
+        Py_INCREF(event);
+        Py_XSETREF(events_[next_++ % MANY], event);
+    }
+    void clear() {
+        for (PyObject *&event : events_) Py_CLEAR(event);
+    }
+
+private:
+    static constexpr std::size_t MANY = 64;
+    std::array<PyObject *, MANY> events_;
+    std::size_t next_;
+};
+
 // The state of a queue's bypass. It is found by the queue object, which lives as long as commands may bypass the
 // runtime.
 struct Passing {
@@ -50,6 +72,7 @@ struct Passing {
     PyObject *in_flight;  // an event of some commands ago, or null
     PyObject *look_object;  // samples launches outside of the bypass
     PyObject *last;  // the event of the last command, or null
+    RecentEvents recent;
     Look *look;
     void *native, *in_flight_handle;
     long long passed;
@@ -75,6 +98,7 @@ struct Passing {
     void count(PyObject *event, void *handle);
 
     void forget_events() {
+        recent.clear();
         Py_CLEAR(in_flight);
         Py_CLEAR(last);
         all++;

@@ -97,26 +97,31 @@ bool is_empty(PyObject *wait_for) {
 
 enum class Waits { FOR_NOTHING, AS_GIVEN, FOR_SOME, UNCLEAR };
 
-// Returns what remains of a wait list without tracked commands of this queue, which come before anyway. FOR_SOME:
-// events of the driver, and others that PyOpenCL cannot take. The driver gets its own events unchanged, even those
-// of this queue, so no table of events is needed.
-Waits look_at(Passing *way, PyObject *wait_for) {
+// Whether an event is of a command that comes before the next one anyway: a tracked command of this queue, or one in
+// bypass not long ago.
+bool is_before(const Passing *way, PyObject *event) {
+    if (reinterpret_cast<PyObject *>(Py_TYPE(event)) == events.own) return *events.slot(event, QUEUE) == way->queue;
+    return way->recent.has(event);
+}
+
+// Returns what remains of a wait list without events that come before anyway. `pyopencl.array` lists a dozen events
+// of each array, nearly all of them such. FOR_SOME: others are left.
+Waits look_at(const Passing *way, PyObject *wait_for) {
     if (is_empty(wait_for)) return Waits::FOR_NOTHING;
     if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return Waits::UNCLEAR;
     Waits found = Waits::FOR_NOTHING;
-    bool has_own = false;
+    bool some_are_before = false;
     for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
         PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
-        auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
-        if (type == events.plain || type == events.nanny) {
-            found = Waits::AS_GIVEN;
+        if (is_before(way, event)) {
+            some_are_before = true;
             continue;
         }
-        if (type != events.own || *events.slot(event, QUEUE) != way->queue)
-            return Waits::UNCLEAR;
-        has_own = true;
+        auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
+        if (type != events.plain && type != events.nanny) return Waits::UNCLEAR;
+        found = Waits::AS_GIVEN;
     }
-    return has_own && found == Waits::AS_GIVEN ? Waits::FOR_SOME : found;
+    return some_are_before && found == Waits::AS_GIVEN ? Waits::FOR_SOME : found;
 }
 
 bool are_of_the_driver(PyObject *all) {
@@ -138,16 +143,14 @@ bool have_come(PyObject *wait_for) {
 }
 
 // Replaces the argument at `at` by what remains of it. Returns false without memory.
-bool take_wait_list(Waits what, Arguments &args, Py_ssize_t at) {
+bool take_wait_list(const Passing *way, Waits what, Arguments &args, Py_ssize_t at) {
     if (what == Waits::AS_GIVEN) return true;
     if (what == Waits::FOR_NOTHING) return args.change(at, nullptr, Py_None);
     PyObject *wait_for = args.args[at];
     args.list = PyList_New(0);
     for (Py_ssize_t index = 0; args.list && index < PySequence_Fast_GET_SIZE(wait_for); index++) {
         PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
-        if (reinterpret_cast<PyObject *>(Py_TYPE(event)) != events.own &&
-            PyList_Append(args.list, event))
-            Py_CLEAR(args.list);
+        if (!is_before(way, event) && PyList_Append(args.list, event)) Py_CLEAR(args.list);
     }
     if (!args.list) return PyErr_Clear(), false;
     return args.change(at, nullptr, args.list);
@@ -309,7 +312,7 @@ bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     PyObject *wait_for = nullptr;
     if (at >= 0) {
         what = look_at(way, args.args[at]);
-        if (what == Waits::UNCLEAR || !take_wait_list(what, args, at)) return false;
+        if (what == Waits::UNCLEAR || !take_wait_list(way, what, args, at)) return false;
         if (what != Waits::FOR_NOTHING) wait_for = args.args[at];
     }
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(way));
