@@ -265,7 +265,7 @@ def public_docstrings() -> Iterator[tuple[str, str]]:
         yield name, vars(thing)["__doc__"]
         for member, value in vars(thing).items():
             text = None if member.startswith("_") else inspect.getdoc(value)
-            if text and not isinstance(value, (int, str, tuple)):
+            if text and not isinstance(value, (int, str, tuple, type(None))):
                 yield f"{name}.{member}", text
 
 

@@ -72,7 +72,7 @@ class Graph(NamedTuple):
     def contents(self) -> list[Words]:
         """What is in the arrays at the beginning."""
         dice = np.random.RandomState(self.seed)  # its numbers are the same in every version
-        return [dice.randint(1, 1 << 32, length, np.uint32) for length in self.arrays]
+        return [dice.randint(1, 1 << 32, size=length, dtype=np.uint32) for length in self.arrays]
 
 
 # ---- what orders them ----------------------------------------------------------------------------
