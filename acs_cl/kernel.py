@@ -53,8 +53,9 @@ class Kernel(core.native.Caller):
     """Launches its kernel when called: `kernel(global_size, local_size, *args)`.
 
     That is PyOpenCL's order, without the queue. Sizes are tuples of 1 to 3 integers, and count
-    work-items. `local_size` may be None. The first global size may be `acs.size`. A call returns a
-    `Handle` at once, and raises `UsageError` if it is wrong. Keywords:
+    work-items. `local_size` may be None: the size that the kernel requires, or one that the driver
+    chooses. The first global size may be `acs.size`. A call returns a `Handle` at once, and raises
+    `UsageError` if it is wrong. Keywords:
 
     - `reads=`, `writes=`: arrays or views that replace what was inferred for the bases that they
       name.
