@@ -17,7 +17,7 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test check lint signals alarms seeing fuzz traps sanitize proofs wheels demo bench measure figures pictures stamp bundle clients drivers docs recipe clean
+.PHONY: help venv test check lint signals alarms seeing fuzz traps sanitize instructions proofs wheels demo bench measure figures pictures stamp bundle clients drivers docs recipe clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -31,6 +31,7 @@ help:
 	@echo "make traps   hostile kernels in every form (TRAPS=file.json, ARGS=\"--device name\")"
 	@echo "make proofs  $(PROOFS) random graphs, each proven, and planted faults (PROOFS=n)"
 	@echo "make sanitize  the native core under AddressSanitizer, without a device and with one (FUZZ=n)"
+	@echo "make instructions  what commands in bypass take, beside a plain queue, by Valgrind"
 	@echo "make wheels  a wheel for each interpreter, tried in a fresh environment (PYTHONS=...)"
 	@echo "make demo    the demo, with its picture"
 	@echo "make bench   the benchmarks (ARGS=...)"
@@ -149,6 +150,10 @@ sanitize: $(STAMP)
 	$(SANELY) ACS_CL_FUZZ=$(SANITIZED_FUZZ) $(PYTEST) -p sanitized --noconftest -k "core or native or table" \
 	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py tests/test_native_queues.py tests/test_table.py
 	$(SANELY) $(PYTEST) -p sanitized -n $(JOBS) --dist loadfile $(SANE_PROGRAMS:%=tests/test_%.py) $(ARGS)
+
+INSTRUCTIONS ?= benchmarks/results/instructions-pocl.json
+instructions: $(STAMP)
+	$(RUN) tests/instructions.py --out $(INSTRUCTIONS) $(ARGS)
 
 # Without PYTHONS, python3.10 to python3.13 where they are at hand.
 PYTHONS ?=

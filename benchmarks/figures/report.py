@@ -41,6 +41,7 @@ BLOCKS = {
     "clients": "figures.client_tables:tests",
     "clients-speed": "figures.client_tables:speed",
     "gains": "figures.gains:gains",
+    "instructions": "figures.instruction_tables:block",
     "bands": "figures.band_tables:block",
     "first-seconds": "figures.first_seconds:block",
     "emulator-speed": "validation.emulator_speed:block",

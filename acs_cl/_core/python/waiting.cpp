@@ -104,20 +104,30 @@ bool is_told(void *event, const SharedNotice &notice) {
     return true;
 }
 
+// Returns null if the driver does not tell.
+void *device_of(void *queue) {
+    void *device = nullptr;
+    return driver.queue_info(queue, QUEUE_DEVICE, sizeof(device), &device, nullptr) ? nullptr : device;
+}
+
+bool is_own_processor(void *device) {
+    std::uint64_t type = DEVICE_IS_CPU;
+    return device && !driver.device_info(device, DEVICE_TYPE, sizeof(type), &type, nullptr) && !(type & DEVICE_IS_CPU);
+}
+
 // What a wait for an event has to know about its device.
 struct Device {
     bool is_cpu = true;
     bool tells = false;  // its driver runs all commands, whether anybody waits or not
 
     explicit Device(void *event) {
-        void *queue = nullptr, *device = nullptr;
+        void *queue = nullptr;
         char version[256] = "";  // of its language: that of the device is worked out anew by PoCL 3.0 each time
         if (driver.event_info(event, EVENT_QUEUE, sizeof(queue), &queue, nullptr) || !queue) return;
-        is_cpu = !is_of_own_processor(queue);
-        if (!is_cpu || driver.queue_info(queue, QUEUE_DEVICE, sizeof(device), &device, nullptr) ||
-            driver.device_info(device, DEVICE_C_VERSION, sizeof(version) - 1, version, nullptr))
-            return;
-        tells = std::strstr(version, "PoCL");
+        void *device = device_of(queue);
+        is_cpu = !is_own_processor(device);
+        if (is_cpu && device && !driver.device_info(device, DEVICE_C_VERSION, sizeof(version) - 1, version, nullptr))
+            tells = std::strstr(version, "PoCL");
     }
 };
 
@@ -170,11 +180,14 @@ Wait wait_for_event(void *event, double seconds) {
     bool is_over = true, is_noticed = false;
     SharedNotice notice;
     if (is_main) {
-        const Device device(event);
-        is_over = ends_within(device.is_cpu ? 0 : ASKED_S, event);
+        is_over = event_status(event) <= 0;
         if (!is_over) {
-            notice = std::make_shared<Notice>();
-            is_noticed = device.tells && is_told(event, notice);
+            const Device device(event);
+            is_over = !device.is_cpu && ends_within(ASKED_S, event);
+            if (!is_over) {
+                notice = std::make_shared<Notice>();
+                is_noticed = device.tells && is_told(event, notice);
+            }
         }
     } else {
         driver.wait_for_events(1, &event);
@@ -184,14 +197,7 @@ Wait wait_for_event(void *event, double seconds) {
     return is_noticed ? wait_for_notice(*notice, began, seconds) : by_another(event, notice, began, seconds);
 }
 
-bool is_of_own_processor(void *queue) {
-    void *device = nullptr;
-    std::uint64_t type = DEVICE_IS_CPU;
-    if (driver.queue_info(queue, QUEUE_DEVICE, sizeof(device), &device, nullptr) ||
-        driver.device_info(device, DEVICE_TYPE, sizeof(type), &type, nullptr))
-        return false;
-    return !(type & DEVICE_IS_CPU);
-}
+bool is_of_own_processor(void *queue) { return is_own_processor(device_of(queue)); }
 
 // Never freed: a lock that another thread held stays taken.
 void forget_waiters() { new std::shared_ptr<Waiter>(std::move(idle)); }

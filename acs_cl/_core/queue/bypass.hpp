@@ -41,15 +41,20 @@ inline Events events;
 // (`Queue.keep_word`). A command elsewhere has to wait for it first.
 inline bool word_given = false;
 
-// Events of the latest commands in bypass. They live on here, so that no other event can have the address of one.
+// Events of the latest commands in bypass, for a program that gives wait lists. They live on here, so that no other
+// event can have the address of one. Since drivers then make each anew, others do not pay for that.
 class RecentEvents {
 public:
+    // Notes a wait list, and so that events are worth keeping for some time.
+    void note_use() { wanted_ = MOST_UNUSED; }
     bool has(PyObject *event) const {
         for (std::size_t back = 1; back <= MANY; back++)  // wait lists are about the latest ones
             if (events_[(next_ - back) % MANY] == event) return true;
         return false;
     }
     void add(PyObject *event) {
+        if (!wanted_) return;
+        if (!--wanted_) return clear();
         Py_INCREF(event);
         Py_XSETREF(events_[next_++ % MANY], event);
     }
@@ -59,8 +64,10 @@ public:
 
 private:
     static constexpr std::size_t MANY = 64;
+    static constexpr std::uint32_t MOST_UNUSED = 32;  // commands without a wait list
     std::array<PyObject *, MANY> events_;
     std::size_t next_;
+    std::uint32_t wanted_;
 };
 
 // The state of a queue's bypass. It is found by the queue object, which lives as long as commands may bypass the

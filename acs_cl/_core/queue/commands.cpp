@@ -106,8 +106,9 @@ bool is_before(const Passing *way, PyObject *event) {
 
 // Returns what remains of a wait list without events that come before anyway. `pyopencl.array` lists a dozen events
 // of each array, nearly all of them such. FOR_SOME: others are left.
-Waits look_at(const Passing *way, PyObject *wait_for) {
+Waits look_at(Passing *way, PyObject *wait_for) {
     if (is_empty(wait_for)) return Waits::FOR_NOTHING;
+    way->recent.note_use();
     if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return Waits::UNCLEAR;
     Waits found = Waits::FOR_NOTHING;
     bool some_are_before = false;
