@@ -1,4 +1,4 @@
-"""Instructions of commands on an `acs.Queue` in bypass, beside the plain queue: `make instructions`.
+"""Instructions of commands on an `acs.Queue` in bypass, and on the plain queue: `make instructions`.
 
 Times of a few microseconds cannot be compared on a machine that others use, too. Instructions can:
 Callgrind counts those of the program's own thread, with nothing but the library and the driver in
@@ -44,7 +44,7 @@ def commands(side: str) -> dict[str, Callable[[], object]]:
     context = cl.create_some_context(interactive=False)
     queue = cl.CommandQueue(context) if side == "plain" else acs.Queue(context)
     a, b = (cl_array.zeros(queue, 64, np.float32) for _ in range(2))
-    source = "kernel void add(global float *x, global const float *y, float a) { x[0] += a * y[0]; }"
+    source = "kernel void add(global float *x, global float *y, float a) { x[0] += a * y[0]; }"
     kernel = cl.Program(context, source).build().add
     kernel.set_scalar_arg_dtypes([None, None, np.float32])
     x, y = (cl.Buffer(context, cl.mem_flags.READ_WRITE, 256) for _ in range(2))
@@ -85,7 +85,7 @@ def counted(side: str) -> list[list[float]]:
         out = Path(folder, "count")
         environment = {**os.environ, "PYTHONHASHSEED": "0", "POCL_MAX_PTHREAD_COUNT": "1"}
         command = [sys.executable, __file__, "--worker", side]
-        subprocess.run(command, check=True, env=environment)  # what it compiles is kept from here on
+        subprocess.run(command, check=True, env=environment)  # from here on what it compiles is kept
         subprocess.run(
             ["valgrind", "--tool=callgrind", "--quiet", "--separate-threads=yes",
              "--dump-before=getpgid", f"--callgrind-out-file={out}", *command],
