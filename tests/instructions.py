@@ -1,4 +1,4 @@
-"""Instructions of commands on an `acs.Queue` in bypass, and on the plain queue: `make instructions`.
+"""Instructions of commands on an `acs.Queue` in bypass, and on a plain queue: make instructions.
 
 Times of a few microseconds cannot be compared on a machine that others use, too. Instructions can:
 Callgrind counts those of the program's own thread, with nothing but the library and the driver in
@@ -85,7 +85,7 @@ def counted(side: str) -> list[list[float]]:
         out = Path(folder, "count")
         environment = {**os.environ, "PYTHONHASHSEED": "0", "POCL_MAX_PTHREAD_COUNT": "1"}
         command = [sys.executable, __file__, "--worker", side]
-        subprocess.run(command, check=True, env=environment)  # from here on what it compiles is kept
+        subprocess.run(command, check=True, env=environment)  # what it compiles is then kept
         subprocess.run(
             ["valgrind", "--tool=callgrind", "--quiet", "--separate-threads=yes",
              "--dump-before=getpgid", f"--callgrind-out-file={out}", *command],
