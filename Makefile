@@ -148,7 +148,7 @@ sanitize: $(STAMP)
 	    -Dnanobind_DIR="$$($(RUN) -m nanobind --cmake_dir)"
 	cmake --build $(SANITIZED)
 	$(SANELY) ACS_CL_FUZZ=$(SANITIZED_FUZZ) $(PYTEST) -p sanitized --noconftest -k "core or native or table" \
-	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py tests/test_native_queues.py tests/test_table.py
+	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py tests/test_native_queues.py tests/test_table.py $(ARGS)
 	$(SANELY) $(PYTEST) -p sanitized -n $(JOBS) --dist loadfile $(SANE_PROGRAMS:%=tests/test_%.py) $(ARGS)
 
 INSTRUCTIONS ?= benchmarks/results/instructions-pocl.json

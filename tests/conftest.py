@@ -14,7 +14,6 @@ import inside
 import pyopencl as cl
 import pytest
 import sampling
-from _pytest.runner import runtestprotocol
 from pyopencl.tools import clear_first_arg_caches
 
 import acs_cl as acs
@@ -34,19 +33,6 @@ LONGEST = (
     "test_scheduler_builds.py", "test_watchdog.py", "test_watched.py", "test_signals.py",
 )  # fmt: skip
 """Files that take longest. They come first, so that no process is left alone with one of them."""
-
-BY_THE_CLOCK = (
-    "test_benchmarks.py", "test_dask.py", "test_endless_builds.py", "test_few_groups.py",
-    "test_landing.py", "test_measure.py", "test_notes.py", "test_prediction.py",
-    "test_progress.py", "test_quick.py", "test_quick_queues.py", "test_scheduler_builds.py",
-    "test_several.py", "test_straight.py", "test_watchdog.py",
-)  # fmt: skip
-"""Files of tests about what the library decides by the clock, which a busy machine may turn. What
-fails in them is tried again, and told at the end of a run. Random programs and other tests of
-values are elsewhere, and have one try."""
-
-TRIES = 3
-AGAIN = "tried again"
 
 
 Environment = Callable[..., None]
@@ -69,33 +55,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (item for item in items if item not in left),
         key=lambda item: item.path.name not in LONGEST,
     )
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Try a test of decisions by the clock again where it fails."""
-    if item.path.name not in BY_THE_CLOCK:
-        return None
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    for turn in range(TRIES):
-        reports = runtestprotocol(item, log=False, nextitem=nextitem)
-        if not any(report.failed for report in reports):
-            break
-        if turn < TRIES - 1:
-            item.user_properties.append((AGAIN, str(next(r for r in reports if r.failed).longrepr)))
-    for report in reports:
-        item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say which tests passed only when they were tried again, and why they had failed."""
-    for report in terminalreporter.getreports("passed"):
-        for name, why in report.user_properties:
-            if name == AGAIN and report.when == "call":
-                last = why.strip().splitlines()[-1]
-                terminalreporter.write_line(f"{AGAIN}: {report.nodeid}: {last}")
 
 
 def pytest_collection_finish() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import os
 import re
 import shutil
@@ -34,7 +35,7 @@ TOTAL = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 
 
 def commands(side: str) -> dict[str, Callable[[], object]]:
-    """Each command on a queue of its own kind of program, by name."""
+    """Each command by name, all on one queue."""
     import numpy as np
     import pyopencl as cl
     import pyopencl.array as cl_array
@@ -65,7 +66,9 @@ def commands(side: str) -> dict[str, Callable[[], object]]:
 
 def work(side: str) -> None:
     """Make every command, in rounds, and say where each count begins and ends."""
-    every = commands(side).values()
+    named = commands(side)
+    print(json.dumps([*named]))
+    every = named.values()
     for command in every:
         for _ in range(TIMES):  # until the queue bypasses the runtime
             command()
@@ -79,22 +82,23 @@ def work(side: str) -> None:
             os.getpgid(0)
 
 
-def counted(side: str) -> list[list[float]]:
-    """Return the instructions of each command, in all rounds."""
+def counted(side: str) -> dict[str, list[float]]:
+    """Return the instructions of each command, in all rounds, the least first."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "count")
         environment = {**os.environ, "PYTHONHASHSEED": "0", "POCL_MAX_PTHREAD_COUNT": "1"}
         command = [sys.executable, __file__, "--worker", side]
-        subprocess.run(command, check=True, env=environment)  # what it compiles is then kept
+        # what is compiled here is kept for the count
+        said = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE).stdout
         subprocess.run(
             ["valgrind", "--tool=callgrind", "--quiet", "--separate-threads=yes",
              "--dump-before=getpgid", f"--callgrind-out-file={out}", *command],
-            check=True, env=environment, stderr=subprocess.DEVNULL,
+            check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         dumps = sorted(out.parent.glob("count.*-01"), key=lambda path: int(path.name[6:-3]))
         totals = [int(TOTAL.findall(path.read_text())[0]) / TIMES for path in dumps][1::2]
-    many = len(totals) // ROUNDS
-    return [totals[place::many] for place in range(many)]
+    names = json.loads(said)
+    return {name: sorted(totals[place :: len(names)]) for place, name in enumerate(names)}
 
 
 def main() -> None:
@@ -109,10 +113,7 @@ def main() -> None:
         parser.error("valgrind is not installed")
     where = sources().plain()
     plain, ours = map(counted, SIDES)
-    rows = {
-        name: {"plain": sorted(before), "acs": sorted(now)}
-        for name, before, now in zip(commands("plain"), plain, ours, strict=True)
-    }
+    rows = {name: {"plain": plain[name], "acs": ours[name]} for name in plain}
     document = {
         "device": devices.full_name(devices.choose()), "date": str(datetime.date.today()),
         **where, "times": TIMES, "instructions": rows,

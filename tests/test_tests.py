@@ -6,10 +6,6 @@
 from __future__ import annotations
 
 import ast
-import os
-import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,30 +43,3 @@ def test_tests_reach_into_the_library_ever_less() -> None:
     for limit, counted in ((PRIVATE, private), (PATCHES, patches)):
         found = counted.total()
         assert found <= limit, f"{found}, where {limit} were: {counted.most_common(12)}"
-
-
-SECOND_TRY = """
-tries = []
-
-def test_passes_then():
-    tries.append(1)
-    assert len(tries) > 1, "too soon"
-
-def test_never_does():
-    assert not "right"
-"""
-
-
-def test_only_tests_by_the_clock_are_tried_again(tmp_path: Path) -> None:
-    for name in ("test_quick.py", "test_values.py"):
-        (tmp_path / name).write_text(SECOND_TRY, "utf-8")
-    found = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "conftest", "--rootdir", tmp_path, tmp_path],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(HERE)}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert sorted(re.findall(r"^FAILED (\S+)", found.stdout, re.MULTILINE)) == [
-        "test_quick.py::test_never_does", "test_values.py::test_never_does",
-        "test_values.py::test_passes_then",
-    ]  # fmt: skip
-    again = re.findall(r"^tried again: (\S+): (.*)$", found.stdout, re.MULTILINE)
-    assert [name for name, _ in again] == ["test_quick.py::test_passes_then"]

@@ -42,7 +42,8 @@ inline Events events;
 inline bool word_given = false;
 
 // Events of the latest commands in bypass, for a program that gives wait lists. They live on here, so that no other
-// event can have the address of one. Since drivers then make each anew, others do not pay for that.
+// event can have the address of one. Other programs keep none: what lives on is freed by the program's thread, not by
+// the driver's.
 class RecentEvents {
 public:
     // Notes a wait list, and so that events are worth keeping for some time.
