@@ -48,7 +48,7 @@ def _of(document: Document) -> Iterator[str]:
     yield (
         f"{where['device']}, driver {where['driver']}: {where['date']}, commit {where['commit']}. "
         f"Programs ran for {document['warm_s']:g} s first; medians of {document['samples']} "
-        "interleaved samples."
+        "interleaved samples, with their quartiles."
     )
 
 
@@ -60,9 +60,16 @@ def _row(one: Document) -> list[str]:
     steps = one["steps_between_waits"] * one.get("samples", 1)
     moved = one["bytes_timed"] / steps / (1 << 20)
     return [
-        one["program"], str(one["devices"]), f"{one['one_ms']:.3f}", f"{one['all_ms']:.3f}", times,
+        one["program"], str(one["devices"]), _took(one, "one"), _took(one, "all"), times,
         f"{one['times_at_best']:.2f}x", f"at least {least}x", f"{moved:.3f}",
     ]  # fmt: skip
+
+
+def _took(one: Document, which: str) -> str:
+    """Write a median with its quartiles."""
+    middle = f"{one[f'{which}_ms']:.3f}"
+    least, most = one[f"{which}_quartiles_ms"]
+    return f"{middle} ({least:.3f} to {most:.3f})"
 
 
 def _copy(one: Document) -> list[str]:

@@ -62,31 +62,52 @@ kernel void forces(global const float *x, global float *f, int n)
 }
 kernel void move(global float *x, global const float *f, float step)
 { int i = get_global_id(0); x[i] += step * f[i]; }"""
-CHUNK = 4096
-"""Elements that one item adds up."""
-VECTORS = """
+CHUNK, PIECE = 4096, 256
+"""Elements that a group adds up, of the long vectors and of the short ones."""
+GROUP = 64
+"""Items of such a group."""
+
+
+def _adds(store: str) -> str:
+    """Write the end of a kernel whose group of `GROUP` adds up the `sum` of each of its items."""
+    return f"""    local float sums_of_items[64];
+    sums_of_items[me] = sum;
+    for (int reach = 32; reach > 0; reach /= 2) {{
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (me < reach) sums_of_items[me] += sums_of_items[me + reach];
+    }}
+    if (me == 0) {store} = sums_of_items[0];
+}}"""
+
+
+VECTORS = (
+    """
 kernel void square(global const float *x, global float *y)
 { int i = get_global_id(0); y[i] = x[i] * x[i]; }
 kernel void differences(global const float *x, global const float *y, global float *sums)
 {
-    int i = get_global_id(0);
+    int me = get_local_id(0), part = get_group_id(0);
     float sum = 0;
-    for (int k = 0; k < 4096; k++) sum += x[4096 * i + k] - y[4096 * i + k];
-    sums[i] = sum;
-}
+    for (int k = me; k < 4096; k += 64) sum += x[4096 * part + k] - y[4096 * part + k];
+"""
+    + _adds("sums[part]")
+    + """
 kernel void dots(global const float *x, global const float *y, global float *sums)
 {
-    int i = get_global_id(0);
+    int me = get_local_id(0), part = get_group_id(0);
     float sum = 0;
-    for (int k = 0; k < 256; k++) sum += x[256 * i + k] * y[256 * i + k];
-    sums[i] = sum;
-}
+    for (int k = me; k < 256; k += 64) sum += x[256 * part + k] * y[256 * part + k];
+"""
+    + _adds("sums[part]")
+    + """
 kernel void total(global const float *sums, global float *found, int n)
 {
+    int me = get_local_id(0);
     float sum = 0;
-    for (int k = 0; k < n; k++) sum += sums[k];
-    found[0] = sum;
-}
+    for (int k = me; k < n; k += 64) sum += sums[k];
+"""
+    + _adds("found[0]")
+    + """
 kernel void ratio(global const float *a, global const float *b, global float *found)
 { found[0] = a[0] / b[0]; }
 kernel void add(global float *x, global const float *y, global const float *factor, float sign)
@@ -96,16 +117,8 @@ kernel void scale_and_add(global float *x, global const float *y, global const f
 kernel void divide(global const float *x, global float *y, global const float *by)
 { int i = get_global_id(0); y[i] = x[i] / by[0]; }
 """
-_ADDED_UP = """    sums[me] = sum;
-    for (int reach = 32; reach > 0; reach /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (me < reach) sums[me] += sums[me + reach];
-    }
-    if (me == 0) y[row] = sums[0];
-}"""
-"""Code of a group that adds up a row."""
-MATRIX = (
-    """
+)
+MATRIX = """
 kernel void fill(global float *a, int n)
 {
     int i = get_global_id(0), j = get_global_id(1);
@@ -113,15 +126,11 @@ kernel void fill(global float *a, int n)
 }
 kernel void times(global const float *a, global const float *x, global float *y, int n)
 {
-    local float sums[64];
     int me = get_local_id(0), row = get_global_id(1);
     float sum = 0;
     for (int k = me; k < n; k += 64) sum += a[row * n + k] * x[k];
-"""
-    + _ADDED_UP
-)
-SPARSE = (
-    """
+""" + _adds("y[row]")
+SPARSE = """
 kernel void fill(global int *columns, global float *values, int n)
 {
     int k = get_global_id(0), row = get_global_id(1);
@@ -131,13 +140,10 @@ kernel void fill(global int *columns, global float *values, int n)
 kernel void times(global const int *columns, global const float *values, global const float *x,
                   global float *y)
 {
-    local float sums[64];
     int me = get_local_id(0), row = get_global_id(1);
     float sum = 0;
     for (int k = me; k < 256; k += 64) sum += values[row * 256 + k] * x[columns[row * 256 + k]];
-"""
-    + _ADDED_UP
-)
+""" + _adds("y[row]")
 
 
 def _about(full: float, scale: float, unit: int) -> int:
@@ -209,8 +215,8 @@ def vec(runtime: Runtime, scale: float) -> Step:
     def step() -> None:
         program.square((n,), None, x, xx)
         program.square((n,), None, y, yy)
-        program.differences((n // CHUNK,), None, xx, yy, sums)
-        program.total((1,), None, sums, found, n // CHUNK)
+        program.differences((n // CHUNK * GROUP,), (GROUP,), xx, yy, sums)
+        program.total((GROUP,), (GROUP,), sums, found, n // CHUNK)
 
     return step, lambda: sums.get()
 
@@ -223,31 +229,31 @@ def _matrix(runtime: Runtime, n: int) -> tuple[Program, Array]:
 
 def matrix_vector(runtime: Runtime, scale: float) -> Step:
     """Return a large matrix times a vector."""
-    n = _about(46080, scale**0.5, 256)
+    n = _about(46080, scale**0.5, PIECE)
     program, a = _matrix(runtime, n)
     x, y = runtime.array(np.random.default_rng(6).random(n, np.float32)), runtime.empty(n)
-    return lambda: program.times((64, n), (64, 1), a, x, y, n), lambda: y.get()
+    return lambda: program.times((GROUP, n), (GROUP, 1), a, x, y, n), lambda: y.get()
 
 
 def conjugate_gradients(runtime: Runtime, scale: float) -> Step:
     """Return steps of conjugate gradients on a dense matrix."""
-    n = _about(46080, scale**0.5, 256)
+    n = _about(46080, scale**0.5, PIECE)
     matrix, a = _matrix(runtime, n)
     vectors = runtime.build(VECTORS)
     start = np.random.default_rng(7).random(n, np.float32)
     x, r, p = runtime.zeros(n), runtime.array(start), runtime.array(start)
-    q, sums = runtime.empty(n), runtime.empty(n // 256)
+    q, sums = runtime.empty(n), runtime.empty(n // PIECE)
     rr, pq, new, alpha, beta = (runtime.empty(1) for _ in range(5))
 
     def dot(one: Array, other: Array, found: Array) -> None:
-        vectors.dots((n // 256,), None, one, other, sums)
-        vectors.total((1,), None, sums, found, n // 256)
+        vectors.dots((n // PIECE * GROUP,), (GROUP,), one, other, sums)
+        vectors.total((GROUP,), (GROUP,), sums, found, n // PIECE)
 
     dot(r, r, rr)
 
     def step() -> None:
         nonlocal rr, new
-        matrix.times((64, n), (64, 1), a, p, q, n)
+        matrix.times((GROUP, n), (GROUP, 1), a, p, q, n)
         dot(p, q, pq)
         vectors.ratio((1,), None, rr, pq, alpha)
         vectors.add((n,), None, x, p, alpha, 1.0)
@@ -262,17 +268,17 @@ def conjugate_gradients(runtime: Runtime, scale: float) -> Step:
 
 def sparse(runtime: Runtime, scale: float) -> Step:
     """Return a sparse matrix times a vector, which is then normalised."""
-    n = _about(1 << 21, scale, 256)
+    n = _about(1 << 21, scale, PIECE)
     program, vectors = runtime.build(SPARSE), runtime.build(VECTORS)
     columns, values = runtime.empty((n, 256), np.int32), runtime.empty((n, 256))
     program.fill((256, n), None, columns, values, n)
     x, y = runtime.array(np.full(n, 1 / n, np.float32)), runtime.empty(n)
-    sums, found = runtime.empty(n // 256), runtime.empty(1)
+    sums, found = runtime.empty(n // PIECE), runtime.empty(1)
 
     def step() -> None:
-        program.times((64, n), (64, 1), columns, values, x, y)
-        vectors.dots((n // 256,), None, y, y, sums)
-        vectors.total((1,), None, sums, found, n // 256)
+        program.times((GROUP, n), (GROUP, 1), columns, values, x, y)
+        vectors.dots((n // PIECE * GROUP,), (GROUP,), y, y, sums)
+        vectors.total((GROUP,), (GROUP,), sums, found, n // PIECE)
         vectors.divide((n,), None, y, x, found)
 
     return step, lambda: x.get()

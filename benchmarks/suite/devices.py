@@ -35,6 +35,7 @@ from ..workloads import catalogue
 from . import documents
 from .device_programs import PROGRAMS, Step
 from .machine import machine
+from .statistics import quantile
 from .timing import interleave
 
 SMALLEST = "tiny"
@@ -133,7 +134,9 @@ def line(name: str, how: How) -> Report:
         "program": name,
         "devices": len(how.devices),
         "one_ms": round(median(one_ms), 4),
+        "one_quartiles_ms": _quartiles(one_ms),
         "all_ms": round(median(all_ms), 4),
+        "all_quartiles_ms": _quartiles(all_ms),
         "times": round(median(one_ms) / median(all_ms), 3),
         "times_at_best": round(min(one_ms) / min(all_ms), 3),
         "steps_between_waits": each,
@@ -144,6 +147,10 @@ def line(name: str, how: How) -> Report:
         "bytes_timed": nbytes - before[1],
         "launches": launches,
     }
+
+
+def _quartiles(times: Sequence[float]) -> list[float]:
+    return [round(quantile(times, share), 4) for share in (0.25, 0.75)]
 
 
 def document(how: How, names: Sequence[str], within: float) -> Iterator[documents.Document]:

@@ -5,8 +5,8 @@ one after the other and many in flight, beside an empty task with the same argum
 second of a graph of some 50 ms, on one worker and on two, interleaved, with one thread of the CPU
 each.
 
-Workers are processes of this machine. So the second one only helps if the device is the CPU, and
-that case is measured.
+Workers are processes of this machine. The second one helps if each has a GPU of its own, or if the
+device is the CPU, of which each then takes one thread. On one GPU that both share it cannot help.
 
 Invariant: every result is compared with the result of one runtime here.
 """
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import acs_cl as acs
+from acs_cl import devices
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import ratios, spread, spreads
@@ -55,7 +56,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         ) as cluster,
         Client(cluster) as client,
     ):  # fmt: skip
-        client.register_plugin(acs_dask.Worker([settings.position]))
+        client.register_plugin(acs_dask.Worker(_positions(settings)))
         workers = list(client.scheduler_info(n_workers=-1)["workers"])
         sent = client.scatter([small, large], broadcast=True)
 
@@ -111,6 +112,13 @@ def nothing(step: object, inputs: object, outputs: object) -> None:
     """Take the arguments of a replay, on a worker."""
 
 
+def _positions(settings: Settings) -> list[int]:
+    """Return the indices of the device and of another one like it, if there is one."""
+    found = devices.devices()
+    alike = [at for at, one in enumerate(found) if one.name == settings.device.name]
+    return [settings.position, *(at for at in alike if at != settings.position)][:2]
+
+
 def _steps(settings: Settings) -> tuple[Any, Any, Any]:
     """Return a graph of one short kernel, one of GRAPH_MS milliseconds, and its result."""
     import acs_cl.dask as acs_dask
@@ -126,7 +134,8 @@ def _steps(settings: Settings) -> tuple[Any, Any, Any]:
             return graph
 
         turns, seconds = 500, 0.0
-        while seconds < GRAPH_MS / 2000:  # half of it, since one thread of two does the work
+        both_threads = 2 if settings.on_cpu else 1  # a worker has one of them
+        while seconds < GRAPH_MS / 1000 / both_threads:
             turns *= 2
             graph = step(LAUNCHES, turns)
             start = perf_counter()
