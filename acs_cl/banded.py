@@ -73,7 +73,7 @@ class Bands:
             return binder.touched(views, numbers, global_size, local_size, offset, groups)
 
         about = bound.whole, global_size, offset, *numbers
-        made = partial(self._in_parts, kernel, native)
+        made = partial(self.in_parts, kernel, native)
         return Cut(many, touched, "", about, made, self._parts)
 
     def parts(self, engine: Engine, command: KernelCommand, access: Access) -> list[Part] | str:
@@ -97,7 +97,7 @@ class Bands:
             command = command._replace(cut=cut._replace(bands=known.bands))
         return parts_of(command)
 
-    def _in_parts(
+    def in_parts(
         self, kernel: Cuttable, native: OwnKernel, has_local: bool, has_offset: bool
     ) -> OwnKernel | str:
         """Return the kernel for parts of a launch, or the reason why there is none."""
@@ -133,6 +133,7 @@ def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
         return asked._replace(reason="its version for parts does not build"), native
     made = OwnKernel(program, name)
     made.signature = kernel.signature
+    made.origin = asked.source or source, tuple(options), name
     return asked, made
 
 

@@ -15,6 +15,7 @@ any case or if the device says so (`conditions`). Then the core gets a plan for 
 from __future__ import annotations
 
 import struct
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -36,6 +37,7 @@ from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
 from .launch.gates import events_of
+from .launch.observers import Cutting
 from .launch.sizes import Sizing, Unsuitable, may_have_rests
 from .memory.array import Array
 from .plans import plan_bands, plan_launches
@@ -253,7 +255,7 @@ class Kernel(core.native.Caller):
         if deciding is not None:
             handle = deciding.launch(command, access, wait_for)
         elif plain and narrows and self.binder.has_ranges and engine.is_several:
-            handle = self._launch_or_spread(command, access, bound, wait_for)
+            handle = engine.launch_kernel(command, access, self._cutting(command, bound), wait_for)
         else:
             handle = engine.launch(command, access, wait_for)
         if deciding is not None and deciding.counts:
@@ -315,10 +317,8 @@ class Kernel(core.native.Caller):
             plan_bands(self, command, said, parts, args)
         return made
 
-    def _launch_or_spread(
-        self, command: KernelCommand, access: Access, bound: Bound, wait_for: Events
-    ) -> Handle:
-        """Launch on one of several devices, or in parts on all of them."""
+    def _cutting(self, command: KernelCommand, bound: Bound) -> Cutting:
+        """Return how a launch can be cut into parts for several devices."""
         views, numbers = bound.views, bound.numbers
 
         def access_of(global_size: Sizes, offset: Sizes) -> Access:
@@ -328,7 +328,7 @@ class Kernel(core.native.Caller):
                 views, numbers, global_size, command.local_size, offset, None
             )
 
-        return self.engine.launch_kernel(command, access, self.source, access_of, wait_for)
+        return Cutting(partial(self._bands.in_parts, self, command.kernel), access_of)
 
     def launch_many(
         self,

@@ -32,12 +32,15 @@ from acs_cl.observe.report.page import page
 from acs_cl.observe.shares import shares
 from acs_cl.observe.slices import AT_ONCE
 from acs_cl.records import Access, Span, interval
-from acs_cl.several import placement, spreading
+from acs_cl.several import engine as several_engine
+from acs_cl.several import placement, planning, spreading
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
+from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.links import links_of
-from acs_cl.several.model import Model
-from acs_cl.several.placement import Lack, Link, Owed, State, Task
+from acs_cl.several.placement import Lack, Link, State, Task
+from acs_cl.several.planning import PERIODS, SETTLES, SHORTEST_US, Clock
 from acs_cl.several.staging import MOST
+from acs_cl.several.steps import Steps
 from acs_cl.several.times import FIRST, RARELY, Times
 from acs_cl.tools import links
 
@@ -848,106 +851,93 @@ def test_a_copy_takes_poison_along_byte_by_byte(two: acs.Runtime, is_known: bool
     assert x.get().sum() == sum(range(1000)) - sum(range(16, 24))
 
 
-def test_spreading_pays_once_what_it_would_have_gained_is_what_moving_costs() -> None:
-    owed = Owed()
-    paid = [turn for turn in range(1, 40) if owed.pays("away", 500.0, 2000.0)]
-    assert paid == [4, 36]  # it came back: eight times as long as before
-    assert owed.pays("at once", 500.0, 400.0)
-    assert not owed.pays("no gain", 0.0, 0.0)
+# ---- planning ------------------------------------------------------------------------------------
 
 
-IDLE = State(0.0, 0, 0)
-AWAY = (), (Lack(2_000_000, 1),)  # to move it takes two milliseconds
+def test_a_step_is_known_once_it_has_come_twice() -> None:
+    steps: Steps[str] = Steps()
+    for one in "xaabcab":
+        steps.repeated(one)
+        steps.note(one)
+    assert steps.repeated("c") is None  # "cab" came once
+    for one in "cab":
+        steps.note(one)
+    assert steps.repeated("c") == ["c", "a", "b"]
+
+
+def test_what_never_comes_again_is_in_no_step() -> None:
+    steps: Steps[str] = Steps()
+    for one in ("a", None, "a", None):
+        assert steps.repeated("a") is None
+        steps.note(one)
+    assert steps.repeated("a") is None
+
+
+def test_a_step_may_begin_with_a_launch_that_comes_several_times() -> None:
+    steps: Steps[str] = Steps()
+    found = []
+    for one in "aab" * 3:
+        found.append(steps.repeated(one))
+        steps.note(one)
+    assert found[6] == ["a", "a", "b"]
+    assert not any(found[:6])
+
+
+def test_a_step_is_timed_between_moments_at_which_nothing_is_under_way() -> None:
+    clock = Clock()
+    assert clock.passed(0.0, False) is None  # something is under way: nobody knows since when
+    assert clock.passed(1.0, True) is None
+    for turn in range(1, PERIODS + 4):
+        assert clock.passed(1.0 + 10.0 * turn, False) is None
+    assert clock.passed(1.0 + 10.0 * (PERIODS + 4), True) == 10.0
+    clock = Clock()  # long steps are timed over two
+    assert clock.passed(0.0, True) is None
+    assert clock.passed(SHORTEST_US, True) is None
+    assert clock.passed(2 * SHORTEST_US, True) == SHORTEST_US
+
+
+def decides(step: planning.Step, period_us: float, many: int) -> str:
+    """What a step decides while it comes so many times, and nothing is under way in between."""
+    verdicts = (step.passed(turn * period_us, True) for turn in range(many))
+    return next(filter(None, verdicts), "")
 
 
 @pytest.mark.parametrize(
-    ("ready_us", "work_us", "expected"),
-    [
-        (0.0, 4000.0, 0),  # two moves take as long as that
-        (0.0, 5001.0, 1),
-        (9000.0, 50_000.0, 0),  # it is behind a launch at home, and would wait elsewhere, too
-    ],
+    ("period_us", "verdict"), [(600.0, "keep"), (990.0, "home"), (1500.0, "home")]
 )
-def test_what_waits_at_home_again_and_again_has_its_data_moved_in_the_end(
-    ready_us: float, work_us: float, expected: int
+def test_what_is_no_faster_by_the_clock_is_taken_back(period_us: float, verdict: str) -> None:
+    step = planning.Step([], {}, 1000.0)
+    step.consider({}, 40)
+    assert not decides(step, 1000.0, 39)  # it does not pay yet
+    assert decides(step, 1000.0, 1) == "try"
+    assert decides(step, period_us, SETTLES + 2 * (PERIODS + 1)) == verdict
+
+
+@pytest.mark.parametrize("period_us", [100.0, 1e6])
+def test_a_program_whose_parts_are_slow_by_the_clock_ends_up_at_home(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch, period_us: float
 ) -> None:
-    links = [[Link(0.0, 1000.0)] * 2 for _ in range(2)]
-    task = Task(AWAY, (ready_us, 0.0), (1000.0, 1000.0), 2_000_000)
-    states = State(max(2000.0, ready_us), 2, 0, work_us), IDLE
-    assert placement.min_finish(task, states, links, 0.0) == expected
-
-
-def test_what_goes_back_each_time_is_not_sent_away() -> None:
-    links = [[Link(0.0, 1000.0)] * 2 for _ in range(2)]
-    busy = State(1500.0, 1, 0), IDLE
-    task = Task(((), ()), (0.0, 0.0), (1000.0, 1000.0), 2_000_000)
-    assert placement.min_finish(task, busy, links, 0.0) == 1
-    task = task._replace(pulls=((0, 2_000_000),))  # the first device had to get what this writes
-    assert placement.min_finish(task, busy, links, 0.0) == 0
-
-
-MIB = 1 << 20
-PROGRAMS = {  # launches: what each reads, what it writes, and how long it takes
-    "pairs": ([([2 * k], [2 * k + 1], 1170.0) for k in range(10)], 512 * MIB, 0.5),
-    "joined": ([([1], [3], 650.0), ([2], [4], 650.0), ([3, 4], [5], 2800.0)], 1024 * MIB, 1.0),
-    "a chain": ([([1], [2], 1000.0), ([2], [1], 1000.0)], 64 * MIB, 1.0),
-    "two chains": ([([1], [1], 1000.0), ([2], [2], 1000.0)], 64 * MIB, 0.5),
-}
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_that_repeats_moves_its_data_until_work_is_even_and_then_no_more(
-    name: str,
-) -> None:
-    program, nbytes, share = PROGRAMS[name]
-    links, model, now_us = [[Link(22.0, 42_000.0)] * 2 for _ in range(2)], Model(2), 0.0
-    for base in {base for reads, writes, _ in program for base in reads + writes}:
-        model.coherence.written(interval(base, 0, nbytes), 0)
-    moved, ends_us = list[int](), list[float]()
-    for step in range(480):
-        moved.append(0)
-        for reads, writes, took_us in program:
-            written = [interval(base, 0, nbytes) for base in writes]
-            spans = [interval(base, 0, nbytes) for base in dict.fromkeys(reads + writes)]
-            task = model.task(spans, (took_us, took_us), written)
-            states = [State(model.free_us[i], 0, 0, model.work_us[i]) for i in range(2)]
-            device = placement.min_finish(task, states, links, now_us)
-            model.chose(task, device)
-            for parcel in model.coherence.bring(spans, device, links, 0):
-                model.pulls(parcel, writes)
-                moved[-1] += parcel.end - parcel.start
-            model.runs(written, device, max(now_us, model.free_us[device]), took_us)
-            for span in written:
-                model.coherence.written(span, device)
-            now_us += 30.0
-        if step % 30 == 29:  # the program waits
-            now_us = max(now_us, *model.free_us)
-        ends_us.append(max(model.free_us))
-    assert not sum(moved[240:])
-    whole_us = sum(took_us for _, _, took_us in program)
-    assert (ends_us[-1] - ends_us[239]) / 240 < 1.1 * share * whole_us
-
-
-def test_a_move_that_does_not_pay_for_itself_makes_the_next_one_wait() -> None:
-    owed, key = Owed(), "differences"
-
-    def waits() -> int:
-        return next(many for many in range(1, 9999) if owed.pays(key, 100.0, 1000.0))
-
-    assert (waits(), waits(), waits()) == (10, 80, 640)
-    for _ in range(10):  # the data stayed for as long as the last move had to wait
-        owed.stayed(key, 100.0)
-    assert waits() == 10
-
-
-def test_what_is_not_due_yet_is_not_looked_at() -> None:
-    owed, looks = Owed(), list[int]()
-    for turn in range(8):
-        if owed.is_due("away", 500.0, 0):
-            looks.append(turn)
-            assert owed.pays("away", 500.0, 2000.0) == (turn == 3)
-    assert looks == [0, 3]
-    assert owed.is_due("away", 1.0, 1)  # other data was moved: the cost may be another one
+    """The model says that parts take half of the time, and the clock something else."""
+    now_us = 0.0
+    monkeypatch.setattr(several_engine, "perf_counter", lambda: now_us / 1e6)
+    with acs.Runtime(devices=team(device, 2)) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        x, y = rt.array(np.ones(4096), "f4"), rt.zeros(4096)
+        took_us = {(4096,): 1000.0}
+        engine.times.of = (  # type: ignore[method-assign]
+            lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
+        )
+        parts, before = list[int](), 0
+        for _ in range(200):
+            prog.add((4096,), None, x, y, 1)
+            rt.finish()
+            parts.append(engine.parts - before)
+            before = engine.parts
+            now_us += period_us if parts[-1] else 1000.0
+        assert 2 in parts
+        assert parts[-1] == (2 if period_us < 1000.0 else 0)
+        assert parts.count(2) < 60 or period_us < 1000.0
+        assert y.get()[0] == 200
 
 
 @pytest.mark.parametrize(("part_us", "is_spread"), [(500.0, True), (1000.0, False)])
@@ -961,70 +951,80 @@ def test_a_launch_whose_parts_take_as_long_stays_whole(
         engine.times.of = (  # type: ignore[method-assign]
             lambda key: (took_us.get(key[1], part_us) if key else None,) * 2
         )
-        for _ in range(40):
+        for _ in range(60):
             prog.add((256,), None, x, y, 1)
-        rt.finish()
+            rt.finish()
         assert (engine.parts > 0) == is_spread
-        assert y.get()[0] == 40
+        assert y.get()[0] == 60
 
 
-# What kernels of `device_programs` take on an H200, and the shortest share of that in two parts.
+# What kernels of `device_programs` take on an H200.
 TOOK_US = {
-    "square": 650,
-    "differences": 2800,
-    "total": 110,
+    "square": 500,
+    "differences": 1050,
+    "total": 20,
     "jacobi": 940,
     "times": 2000,
-    "dots": 250,
+    "dots": 12,
     "ratio": 5,
     "add": 6,
     "scale_and_add": 6,
     "divide": 10,
     "fill": 1000,
+    "price": 1170,
 }
-LEAST_SHARE = {"differences": 0.85, "dots": 0.98}
 
 
+@pytest.mark.parametrize("many", [2, 4])
 @pytest.mark.parametrize(
-    ("name", "parts", "copies"),
+    ("name", "spread"),
     [
-        ("vec", 0, 0),  # its squares would have to be brought together again
-        ("conjugate_gradients", 2, 2),  # the matrix is spread, the vectors' kernels are not
-        ("sparse", 2, 2),
-        ("jacobi", 4, 2),  # the rows that the other device reads are parts of their own
+        ("vec", 3),  # both squares and their differences
+        ("conjugate_gradients", 1),  # the matrix is spread, the vectors' kernels are not
+        ("sparse", 1),
+        ("jacobi", 1),
+        ("black_scholes", 10),
     ],
 )
 def test_a_program_comes_to_rest_where_it_runs_best(
-    device: cl.Device, name: str, parts: int, copies: int
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch, name: str, spread: int, many: int
 ) -> None:
-    with acs.Runtime(devices=team(device, 2)) as rt:
-        engine, scale, whole = engine_of(rt), 0.002, dict[str, int]()
+    monkeypatch.setattr(planning, "KEEPS", 1e9)  # the clock knows this device only
+    monkeypatch.setattr(planning, "SHORTEST_US", 0.0)
+    with acs.Runtime(devices=team(device, many)) as rt:
+        engine, scale, whole = engine_of(rt), 0.0001, dict[str, int]()
         step, _ = device_programs.PROGRAMS[name](rt, scale)
 
         def took_us(key: Any) -> tuple[float | None, ...]:
             if not key:
-                return None, None
+                return (None,) * many
             items = int(np.prod(key[1]))
             whole[key[0]] = max(items, whole.get(key[0], 0))
-            share = items / whole[key[0]]
-            return (float(TOOK_US[key[0]] * max(share, LEAST_SHARE.get(key[0], 0.0))),) * 2
+            return (TOOK_US[key[0]] * items / whole[key[0]],) * many
 
         engine.times.of = took_us  # type: ignore[method-assign]
         step()
         for row in engine.team.links:
-            row[:] = [Link(22.0, 42_000.0 * scale)] * 2
-
-        def counted() -> tuple[int, int]:
-            return engine.parts, sum(copies for row in engine.copies.moved for copies, _ in row)
-
-        seen = [counted()]
-        for _ in range(24):
-            for _ in range(12):
+            row[:] = [Link(22.0, 42_000.0 * scale)] * many
+        for _ in range(10):
+            for _ in range(24):
                 step()
             rt.finish()
-            seen.append(counted())
-        made = [(then[0] - now[0], then[1] - now[1]) for now, then in pairwise(seen)]
-        assert made[16:].count((12 * parts, 12 * copies)) >= 6
+        parts, bytes_moved = list[int](), list[int]()
+        for _ in range(3):
+            before = engine.parts, moved(engine)
+            for _ in range(4):
+                step()
+            rt.finish()
+            parts.append(engine.parts - before[0])
+            bytes_moved.append(moved(engine) - before[1])
+        assert min(parts) >= 4 * spread * many  # borders may come on top
+        assert len(set(bytes_moved)) == 1  # the same each time: no array goes to and fro
+
+
+def moved(engine: SeveralEngine) -> int:
+    """How many bytes were copied between devices."""
+    return sum(nbytes for row in engine.copies.moved for _, nbytes in row)
 
 
 def test_the_benchmark_compares_results_of_one_and_of_several(

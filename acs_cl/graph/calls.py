@@ -19,7 +19,7 @@ import pyopencl as cl
 from ..conditions import size
 from ..launch.commands import HostCommand, KernelCommand
 from ..launch.decision import DecidedCommand, Fault
-from ..launch.observers import AccessOf
+from ..launch.observers import Cutting
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..records import Access, Command, HostArray, Span
@@ -125,8 +125,8 @@ class Recorded(NamedTuple):
     command: Command
     access: Access
     call: int
-    cutting: tuple[str, AccessOf] | None = None
-    """Its source and the access of a part, if several devices may have parts of it."""
+    cutting: Cutting | None = None
+    """How it can be cut, if several devices may have parts of it."""
 
 
 class Move(NamedTuple):

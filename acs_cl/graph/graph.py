@@ -36,7 +36,7 @@ from ..host.progress import Progress
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
 from ..launch.joint import numbers_of
-from ..launch.observers import AccessOf
+from ..launch.observers import Cutting
 from ..launch.poisoning import may_be_poisoned
 from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
@@ -219,10 +219,10 @@ class Graph:
         command: Command,
         access: Access,
         wait_for: object,
-        cutting: tuple[str, AccessOf] | None = None,
+        cutting: Cutting | None = None,
     ) -> Handle:
-        """Keep a launch of the call that is being made. `cutting`: its source and the access of a
-        part, if parts of it may run on several devices."""
+        """Keep a launch of the call that is being made. `cutting`: how it can be cut, if parts of
+        it may run on several devices."""
         if wait_for:
             raise UsageError(
                 "wait_for= inside a recording: an event comes once, and a graph is replayed; wait "

@@ -40,7 +40,7 @@ from .commands import KernelCommand
 from .dispatch import dispatch, send_what_there_is
 from .ends import pump, retire
 from .gates import Patience, open_events
-from .observers import Recorder, Together, Unplaced
+from .observers import Cutting, Recorder, Together, Unplaced
 from .parts import Part
 from .poisoning import came_through, may_be_poisoned, meet_poison
 
@@ -447,12 +447,10 @@ class Engine(Books):
         self,
         command: KernelCommand,
         access: Access,
-        source: str,
-        access_of: Callable[[tuple[int, ...], tuple[int, ...]], Access],
+        cutting: Cutting,
         wait_for: Sequence[cl.Event] | None,
     ) -> Handle:
-        """Launch a kernel, on several devices in parts if that pays. `source` and `access_of` tell
-        how it can be cut."""
+        """Launch a kernel, on several devices in parts if that pays."""
         return self.launch(command, access, wait_for)
 
     def placed(

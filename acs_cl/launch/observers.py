@@ -8,11 +8,11 @@ class above it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyopencl as cl
 
-from ..devices.driver import Events
+from ..devices.driver import Events, OwnKernel
 from ..handle import Handle
 from ..records import Access, Command, DType, Found, Launch, Report, Sizes
 
@@ -24,9 +24,18 @@ if TYPE_CHECKING:
 AccessOf = Callable[[Sizes, Sizes], Access]
 """Returns the access of a part of a launch, from its global size and its offset."""
 
-Unplaced = tuple[Command, Access, tuple[str, AccessOf] | None]
-"""A recorded launch without a device. The last item is its source and the access of a part, if
-parts of it may run on several devices."""
+
+class Cutting(NamedTuple):
+    """How a launch can be cut into parts for several devices."""
+
+    in_parts: Callable[[bool, bool], OwnKernel | str]
+    """Returns the kernel for parts of a launch, or the reason why there is none. Takes whether the
+    launch has a local size, and whether it has an offset."""
+    access_of: AccessOf
+
+
+Unplaced = tuple[Command, Access, Cutting | None]
+"""A recorded launch without a device, and how it can be cut if parts of it may run on several."""
 
 
 class Together(Protocol):
@@ -69,10 +78,10 @@ class Recorder(Protocol):
         command: Command,
         access: Access,
         wait_for: object,
-        cutting: tuple[str, AccessOf] | None = None,
+        cutting: Cutting | None = None,
     ) -> Handle:
-        """Keep a launch of the call that is being made. `cutting`: its source and the access of a
-        part, if parts of it may run on several devices."""
+        """Keep a launch of the call that is being made. `cutting`: how it can be cut, if parts of
+        it may run on several devices."""
 
     def keep(self, base: Base) -> None:
         """Keep memory that was allocated in the recording."""

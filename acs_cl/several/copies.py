@@ -11,7 +11,7 @@ write its bytes, and what is launched after it on its target follows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter, perf_counter_ns
 
@@ -80,10 +80,9 @@ class Copies:
         self,
         wanted: Iterable[tuple[Sequence[Span], int]],
         waits_us: float = WAITS_US,
-        written: Container[int] = (),
     ) -> None:
         """Copy what devices lack of some spans. Wait up to `waits_us` for bytes that a launch at
-        their source is still writing. `written`: the bases that the next launches write."""
+        their source is still writing."""
         engine, copies = self._engine, list[Parcel]()
         coherence, links = engine.model.coherence, engine.team.links
         for spans, device in wanted:
@@ -95,7 +94,6 @@ class Copies:
         self._want(copies)
         for parcel in copies:
             self.count(parcel)
-            engine.model.pulls(parcel, written)
         sent = 0
         try:
             while sent < len(copies):

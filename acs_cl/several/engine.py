@@ -28,19 +28,19 @@ from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.engine import Calls, Engine
 from ..launch.gates import open_events
 from ..launch.joint import SeveralHandle
-from ..launch.observers import AccessOf, Unplaced
+from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..memory.array import Array
 from ..records import EVERYTHING, Access, Command, interval
 from . import binding, placement
 from .coherence import Piece
 from .copies import Copies
-from .dividing import Dividing
 from .holding import Holding, Team
 from .known import Assigned, Known, KnownLaunches, bases_of
 from .memory import AnyPart
 from .model import key_of, needed
 from .placed import LEARNS, Chosen, Placed, Recorded, Step, runs
 from .placing import AT_HOME, Placing, part_text
+from .planning import SPREAD, Planning
 from .spreading import LEAST_US
 from .times import Key, Times
 from .twins import Twins
@@ -87,7 +87,9 @@ class SeveralEngine(Holding):
             self.backend, self.table, self.copies.copier,
         )  # fmt: skip
         self.spread = team.spread
-        self.dividing = Dividing(self.model, team.links, self.times, self.placing.ask_links)
+        self.planning = Planning(
+            self.times, self.placing.tried, self._leave_all, self.placing.ask_links
+        )
         self.parts = 0
         """The number of launches that were parts of a spread launch."""
         self.replayed = 0
@@ -96,7 +98,7 @@ class SeveralEngine(Holding):
         """A graph is placed for good after this many replays, at least and at most."""
         self.stepped: Callable[[Step], None] | None = None
         """Receives each launch of a replay. For tests."""
-        self.forgets += [self.known.forget, self.dividing.forget, self.copies.forget]
+        self.forgets += [self.known.forget, self.planning.forget, self.copies.forget]
         self.backend.timed, self.backend.asked = self.times.took, self.times.asked
         self.backend.staying = self._staying
         self._has_core = False
@@ -142,14 +144,14 @@ class SeveralEngine(Holding):
                 pieces = self._pieces_of_read(command, access)
                 if len(pieces) > 1:
                     return self._read_pieces(command, access, pieces, wait_for, result)
-            return self._launch(self._known(command, access), wait_for, result, started_ns)
+            known = self._known(command, access)
+            return self._launch(known, wait_for, result, started_ns, self._planned(known))
 
     def launch_kernel(
         self,
         command: KernelCommand,
         access: Access,
-        source: str,
-        access_of: AccessOf,
+        cutting: Cutting,
         wait_for: Sequence[cl.Event] | None,
     ) -> Handle:
         """Launch a kernel in parts on all devices, if it can be cut and that pays; else whole. A
@@ -157,27 +159,48 @@ class SeveralEngine(Holding):
         if self.spread is False or self.checker is not None:
             return self.launch(command, access, wait_for)
         if (graph := self.recorder()) is not None:
-            return graph.take(command, access, wait_for, (source, access_of))
+            return graph.take(command, access, wait_for, cutting)
         with self.lock:
             started_ns = self._starts()
             self.make_room()
             known = self.known.find(command, access)
-            if self.spread or self.dividing.may_pay(known):
-                known.cut(len(self.placed_on), source, access_of)
-                can = known.parts and not self.may_be_poisoned()
-                if can and (self.spread or self.dividing.pays(known)):
-                    return self._launch_parts(known, access_of, wait_for)
-            return self._launch(known, wait_for, None, started_ns)
+            if self.spread or self.planning.may_cut(known):
+                known.cut(len(self.placed_on), cutting)
+            device = self._planned(known)
+            if device == SPREAD and known.parts and not self.may_be_poisoned():
+                return self._launch_parts(known, cutting.access_of, wait_for)
+            return self._launch(known, wait_for, None, started_ns, device)
+
+    def _planned(self, known: Known) -> int | None:
+        """Return the device of a launch of a step that is repeated, or `SPREAD`."""
+        if self.spread:
+            return SPREAD
+        if not self._wants_times or self.checker is not None:
+            return None
+        return self.planning.device_of(known, perf_counter() * 1e6, not len(self.table))
+
+    def _leave_all(self) -> None:
+        """Stop the core from making launches by itself, so that all of them are seen here."""
+        for base in self.blocks:
+            self.leave(base)
 
     def _known(self, command: Command, access: Access) -> Known:
         """Return what is known of a launch. Checks look beyond what a launch says of itself."""
         return Known(command, access) if self.checker else self.known.find(command, access)
 
     def _launch(
-        self, known: Known, wait_for: Sequence[cl.Event] | None, result: object, started_ns: int
+        self,
+        known: Known,
+        wait_for: Sequence[cl.Event] | None,
+        result: object,
+        started_ns: int,
+        planned: int | None = None,
     ) -> Handle:
-        """Launch on the device that the policy chooses."""
-        device, reason = self.placing.place(known, perf_counter() * 1e6)
+        """Launch on the planned device, else on the one that the policy chooses."""
+        if planned is None or planned == SPREAD or known.pinned:
+            device, reason = self.placing.place(known, perf_counter() * 1e6)
+        else:
+            device, reason = planned, "the step that is repeated is fastest so"
         assigned = known.assigned(device, self._assigned)
         (number,) = self._launch_on([assigned], [reason], wait_for, started_ns)
         return Handle(self, number, known.command.name, known.access, result)
@@ -220,7 +243,6 @@ class SeveralEngine(Holding):
         self.copies.bring(
             [(one.spans, one.device) for one in launches],
             max(self.times.slowest_us(one.key) or 0.0 for one in launches),
-            {span.base for one in launches for span in one.access.writes},
         )
         numbers = []
         for one, reason in zip(launches, reasons, strict=True):
@@ -285,15 +307,13 @@ class SeveralEngine(Holding):
                 and (self.times.slowest_us(key_of(one.command)) or 0.0) >= least_us
                 and (parts := one.parts(len(self.placed_on)))
             }
-            chosen, ends_us = self.placing.tried(recorded, parts)
+            trial = self.placing.tried(recorded, parts)
             if parts and not self.spread:
-                whole, whole_ends_us = self.placing.tried(recorded, {})
-                if whole_ends_us <= ends_us:
-                    chosen = whole
+                whole = self.placing.tried(recorded, {})
+                trial = whole if whole.steady_us <= trial.steady_us else trial
             try:
-                return [
-                    piece for run in runs(recorded, chosen, borders) for piece in self._run_of(run)
-                ]
+                found = runs(recorded, trial.chosen, borders)
+                return [piece for run in found for piece in self._run_of(run)]
             except OutOfMemory:
                 return list(range(len(recorded)))
 
@@ -394,7 +414,7 @@ class SeveralEngine(Holding):
         """Note what a launch changes in the coherence and on the model's clock."""
         device = one.device
         self.written(one.access.writes, device)
-        if not device and self.left and self.table.usable:
+        if not device and self.left and self.table.usable and not self.planning.is_watching:
             for base in one.bases & self.left:
                 self.take_up(base)
         self.placed_on[device] += 1

@@ -131,7 +131,6 @@ class Holding(Engine):
         self.left.discard(blocks.number)
         self.model.coherence.forget(blocks.number)
         self.model.ready_us.pop((blocks.number, device), None)
-        self.model.pulled.pop(blocks.number, None)
         real = real_base(blocks.number, device)
         users = self.hazards.users(real)
         self.hazards.forget(real)

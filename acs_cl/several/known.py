@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..launch.commands import KernelCommand
-from ..launch.observers import AccessOf
+from ..launch.observers import AccessOf, Cutting
 from ..records import EVERYTHING, Access, Command, Span
 from . import binding
 from .memory import Part, SvmPart
@@ -97,12 +97,12 @@ class Known:
             self.spread = [*borders, *rests]
         return self.spread
 
-    def cut(self, many: int, source: str, access_of: AccessOf) -> None:
+    def cut(self, many: int, cutting: Cutting) -> None:
         """Find out in which parts it can run on `many` devices."""
         if self.parts is not None:
             return
         assert isinstance(self.command, KernelCommand)
-        self.parts = parts_of(source, self.command, many, access_of)
+        self.parts = parts_of(self.command, many, cutting)
 
 
 class KnownLaunches:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ..errors import UsageError
 from ..launch.commands import KernelCommand, TransferCommand
-from ..launch.observers import AccessOf
+from ..launch.observers import Cutting
 from ..ranges import merged
 from ..records import EVERYTHING, Access, Command, Span
 from .coherence import Coherence, Parcel
@@ -37,8 +37,8 @@ class Recorded(NamedTuple):
 
     command: Command
     access: Access
-    cutting: tuple[str, AccessOf] | None = None
-    """Its source, and the access of a part of it, if it might be spread."""
+    cutting: Cutting | None = None
+    """How it can be cut, if it might be spread."""
 
     @property
     def may_be_placed(self) -> bool:
@@ -51,9 +51,8 @@ class Recorded(NamedTuple):
         """Return the parts into which it can be spread; none if it has to stay whole."""
         if self.cutting is None or not isinstance(self.command, KernelCommand):
             return []
-        source, access_of = self.cutting
         try:
-            return parts_of(source, self.command, devices, access_of)
+            return parts_of(self.command, devices, self.cutting)
         except UsageError:  # an array was freed
             return []
 

@@ -54,8 +54,6 @@ class Task(NamedTuple):
     """How long such launches took on each device; None: not known."""
     whole: int
     """The number of bytes that the launch reads, or may leave unchanged."""
-    pulls: tuple[tuple[int, int], ...] = ()
-    """For each array that it writes: the device that last had to get bytes of it, and how many."""
 
     def lacking(self, device: int) -> int:
         """Return how many bytes a device lacks."""
@@ -71,8 +69,6 @@ class State(NamedTuple):
     """The number of its launches."""
     held: int
     """The number of bytes of arrays on it."""
-    work_us: float = 0.0
-    """How long its launches took together, since data was last moved to even this out."""
 
 
 Policy = Callable[[Task, Sequence[State], Links, float], int]
@@ -101,77 +97,10 @@ def at_home(task: Task, states: Sequence[State]) -> int:
     )
 
 
-MOST = 16384
-"""Largest number of kinds of launches whose gains are added up."""
-
-
-DOUBTS = 8
-"""A move that has not paid for itself makes the next one of its kind wait so many times longer."""
-
-MOST_DOUBTS = 6
-"""Moves of a kind after which the next one waits no longer than the one before."""
-
-
-class Owed:
-    """Decides when moving data pays: once the time lost without it exceeds the cost. Pure.
-
-    Data may come back to where it was, and then the move gained little. So while a move has not
-    paid for itself, the next one of its kind has to wait longer."""
-
-    def __init__(self) -> None:
-        self._gained_us: dict[object, float] = {}
-        self._seen: dict[object, tuple[int, float]] = {}
-        self._moves: dict[object, tuple[int, float]] = {}
-        """By kind: the number of moves so far, and what the last one has not gained yet."""
-
-    def is_due(self, key: object, gains_us: float, generation: int) -> bool:
-        """Tell whether the cost has to be computed now. If not, this gain was added, and the caller
-        is done. `generation`: costs of another generation no longer hold."""
-        if len(self._seen) >= MOST:
-            for known in (self._seen, self._gained_us, self._moves):
-                known.clear()
-        before, cost_us = self._seen.get(key, (-1, 0.0))
-        gained = self._gained_us.get(key, 0.0) + gains_us
-        if before != generation or gained >= cost_us:
-            self._seen[key] = generation, 0.0
-            return True
-        self._gained_us[key] = gained
-        return False
-
-    def pays(self, key: object, gains_us: float, cost_us: float) -> bool:
-        """Add a gain, and tell whether the data is to be moved now."""
-        if len(self._gained_us) >= MOST:
-            self._gained_us.clear()
-        moves, _ = self._moves.get(key, (0, 0.0))
-        gained_us = self._gained_us.get(key, 0.0) + gains_us
-        due_us = cost_us * DOUBTS ** min(moves, MOST_DOUBTS)
-        pays = gained_us > 0 and gained_us >= due_us
-        if pays:
-            self._moves[key] = moves + 1, cost_us
-            due_us *= DOUBTS
-        self._gained_us[key] = 0.0 if pays else gained_us
-        generation, _ = self._seen.get(key, (-1, 0.0))
-        self._seen[key] = generation, due_us
-        return pays
-
-    def stayed(self, key: object, gains_us: float) -> None:
-        """Note what a launch gained because its data was still where it had been moved to."""
-        if key in self._moves:
-            moves, left_us = self._moves[key]
-            self._moves[key] = moves, left_us - gains_us
-            if left_us <= gains_us:
-                del self._moves[key]
-
-
 def min_finish(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
     """Choose the device on which the launch ends first, if that is earlier than at home by more
     than placing takes. Short and unknown ones stay at home. What is new, and little data of short
-    ones, goes to the first device, where the core makes such launches by itself.
-
-    What a launch writes may have to go elsewhere afterwards, as it had to before: that counts as a
-    part of the launch. And a launch that comes again and again may wait at home each time, since to
-    move its data would take longer than one wait. So it is moved once home has had more work than
-    the other device, by twice as much as the move costs."""
+    ones, goes to the first device, where the core makes such launches by itself."""
     home = at_home(task, states)
     if task.lacking(0) <= task.lacking(home):
         home = 0
@@ -182,23 +111,21 @@ def min_finish(task: Task, states: Sequence[State], links: Links, now_us: float)
         arrives = arrives_us(task, 0, links, now_us)
         return 0 if arrives < now_us + STAYS_US else home
 
-    def finish(device: int, arrives: float) -> tuple[float, bool, int]:
+    def finish(device: int) -> tuple[float, bool, int]:
         own = task.took_us[device]
+        arrives = arrives_us(task, device, links, now_us)
         ends = max(now_us, states[device].free_us, arrives) + (took if own is None else own)
-        ends += sum(links[device][to].took_us(many) for to, many in task.pulls if to != device)
         return ends + STAYS_US * (device != home), device != home, device
 
-    devices = range(len(states))
-    arrivals = [arrives_us(task, device, links, now_us) for device in devices]
-    _, is_other, chosen = min(map(finish, devices, arrivals))
-    if is_other:
-        return chosen
-    # as if its data had been moved before, from where it is ready last
-    begins = max(now_us, *task.ready_us)
-    _, is_other, target = min(finish(device, begins) for device in devices)
-    gap_us = states[home].work_us - states[target].work_us
-    is_moved = is_other and gap_us > 2 * (arrivals[target] - begins) + took
-    return target if is_moved else home
+    return min(map(finish, range(len(states))))[2]
+
+
+def min_finish_at_home(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
+    """Choose as `min_finish` does for short launches, and home for all others."""
+    home = at_home(task, states)
+    took = task.took_us[home]
+    is_short = took is not None and took < STAYS_US
+    return min_finish(task, states, links, now_us) if is_short else home
 
 
 def arrives_us(task: Task, device: int, links: Links, now_us: float) -> float:

@@ -19,9 +19,10 @@ from .backend import Several
 from .copier import Copier
 from .known import Known
 from .links import measured
-from .model import Model
+from .model import Model, key_of
 from .placed import Chosen, Recorded
-from .placement import ASSUMED, Links, State
+from .placement import ASSUMED, Links, Policy, State
+from .planning import Trial
 from .spreading import LEAST_US
 from .spreading import Part as PartOf
 from .times import Times
@@ -66,7 +67,7 @@ class Placing:
         times = self._times.of(known.key)
         if not known.pinned and any(took is not None and took >= LEAST_US for took in times):
             self.ask_links()
-        return self._place(known, times, self._model, self._states, now_us)
+        return self._place(known, times, self._model, self._states, now_us, self.policy)
 
     def _place(
         self,
@@ -75,6 +76,7 @@ class Placing:
         model: Model,
         states: Callable[[], Sequence[State]],
         now_us: float,
+        policy: Policy,
     ) -> tuple[int, str]:
         if known.pinned:
             return 0, known.pinned
@@ -83,12 +85,10 @@ class Placing:
             return self._place_of_write(access, model, states())
         if self._stays_short(times[0], known, model):
             return 0, AT_HOME
-        task = model.task(known.spans, times, access.writes)
+        task = model.task(known.spans, times)
         if isinstance(command, TransferCommand):
             return placement.at_home(task, states()), AT_HOME
-        chosen = self.policy(task, states(), self._links, now_us)
-        model.chose(task, chosen)
-        return chosen, f"placed by {self.name}"
+        return policy(task, states(), self._links, now_us), f"placed by {self.name}"
 
     def _stays_short(self, took_us: float | None, known: Known, model: Model) -> bool:
         """Whether a launch is known to be short, and the first device has all it needs: what
@@ -112,29 +112,29 @@ class Placing:
 
     def _states(self) -> list[State]:
         return [
-            State(free, backend.in_flight, store.in_use_bytes, work)
-            for free, backend, store, work in zip(
-                self._model.free_us,
-                self._backend.backends,
-                self._stores,
-                self._model.work_us,
-                strict=True,
+            State(free, backend.in_flight, store.in_use_bytes)
+            for free, backend, store in zip(
+                self._model.free_us, self._backend.backends, self._stores, strict=True
             )
         ]
 
     def tried(
-        self, recorded: Sequence[Recorded], parts: Mapping[int, Sequence[PartOf]]
-    ) -> tuple[list[Chosen], float]:
-        """Place the launches of a graph one after another, those with `parts` spread. Return them
-        and the time at which all would have ended. This is done twice: the second pass counts,
-        because it finds the data where the first one left it."""
+        self,
+        recorded: Sequence[Recorded],
+        parts: Mapping[int, Sequence[PartOf]],
+        is_at_home: bool = False,
+    ) -> Trial:
+        """Place the launches of a graph or a step one after another, those with `parts` spread.
+        This is done twice: the second pass counts, because it finds the data where the first one
+        left it. `is_at_home`: launches that are not short run where their data is."""
         links, many = self._links, len(self._stores)
+        policy = placement.min_finish_at_home if is_at_home else self.policy
         model = Model(many, self._model.coherence.copy())
         held = [store.in_use_bytes for store in self._stores]
-        chosen, active = list[Chosen](), [0] * many
+        chosen, active, ends_us = list[Chosen](), [0] * many, list[float]()
 
         def states() -> list[State]:
-            return list(map(State, model.free_us, active, held, model.work_us))
+            return list(map(State, model.free_us, active, held))
 
         for _ in range(2):
             chosen, active[:] = [], [0] * many
@@ -144,20 +144,27 @@ class Placing:
                 whole_us = self._times.slowest_us(known.key) or 0.0
                 if cut := parts.get(turn, ()):
                     some = [
-                        Chosen(turn, *part, device, part_text(device, cut), whole_us / len(cut))
+                        Chosen(turn, *part, device, part_text(device, cut), part_us)
                         for device, part in enumerate(cut)
+                        for part_us in (self._part_us(part, whole_us / len(cut)),)
                     ]
                 else:
                     times = self._times.of(known.key)
-                    found = self._place(known, times, model, states, 0.0)
+                    found = self._place(known, times, model, states, 0.0, policy)
                     some = [Chosen(turn, one.command, one.access, *found, whole_us)]
                 for launch in some:
                     active[launch.device] += 1
-                    model.brings(
-                        launch.command, launch.access, launch.device, links, launch.took_us
-                    )
+                model.brings(
+                    [(one.command, one.access, one.device, one.took_us) for one in some], links
+                )
                 chosen += some
-        return chosen, max(model.free_us)
+            ends_us.append(max(model.free_us))
+        return Trial(chosen, *ends_us)
+
+    def _part_us(self, part: PartOf, share_us: float) -> float:
+        """Return how long a part takes: its share, until it was timed. A launch that does not fill
+        a device takes as long in parts."""
+        return self._times.slowest_us(key_of(part.command)) or share_us
 
 
 def part_text(turn: int, parts: Sequence[object]) -> str:

@@ -1,35 +1,25 @@
 """Spreading: one launch becomes several on several devices, each with some of its groups.
 
 Input: a launch of a kernel, and the access of a part of it. Output: the parts, or why it stays
-whole. A part is the same kernel with a global offset and fewer work-items. So the body may not ask
-for values that these change: the numbers of groups, and the global size.
+whole. A part is the same kernel with a global offset and fewer work-items, in its version for parts
+if it asks for the numbers of its groups.
 
 Invariants: no part touches what another one writes. The parts are whole groups, and together all.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise, product
 from typing import NamedTuple
 
 from ..launch.commands import KernelCommand
-from ..launch.observers import AccessOf
+from ..launch.observers import AccessOf, Cutting
 from ..ranges import overlap
 from ..records import EVERYTHING, Access, Span
 
 LEAST_US = 200.0
 """A shorter launch is not spread."""
-
-_CHANGED = re.compile(
-    r"get_(?:group_id|num_groups|global_size|global_offset|enqueued_local_size|\w+_linear_id)\b"
-    r"|\bprintf\b|#\s*include|##"
-)
-"""Matches words that a global offset and a smaller size change, or that may hide such a word."""
-_LOCAL = re.compile(r"get_local_\w+|\blocal\b|\b__local\b|\bbarrier\b")
-"""Matches words that depend on the group size which the driver chooses."""
 
 BORDER = 8
 """A border that is run first has at most this share of a part."""
@@ -45,28 +35,14 @@ class Part(NamedTuple):
     access: Access
 
 
-def hindrance(source: str, command: KernelCommand) -> str:
-    """Say why a launch cannot be cut, before its access is known; empty if it can."""
-    if command.offset is not None and any(command.offset):
-        return "it has an offset"
-    origin = command.kernel.origin
-    return _hindrance_of(source, origin[1] if origin else (), command.local_size is None)
-
-
-@lru_cache(maxsize=512)
-def _hindrance_of(source: str, options: tuple[str, ...], is_local_free: bool) -> str:
-    if found := _CHANGED.search(" ".join((source, *options))):
-        return f"its source has {found[0].strip()}"
-    if is_local_free and (found := _LOCAL.search(source)):
-        return f"its source has {found[0]}, and it has no local size"
-    return ""
-
-
-def parts_of(source: str, command: KernelCommand, many: int, access_of: AccessOf) -> list[Part]:
+def parts_of(command: KernelCommand, many: int, cutting: Cutting) -> list[Part]:
     """Return the parts of a launch for `many` devices; none if it has to stay whole."""
-    if hindrance(source, command):
+    if command.offset is not None and any(command.offset):
         return []
-    parts = cut(command, many, access_of)
+    kernel = cutting.in_parts(command.local_size is not None, False)
+    if isinstance(kernel, str):
+        return []
+    parts = cut(command._replace(kernel=kernel), many, cutting.access_of)
     return parts if len(parts) > 1 and are_apart(parts) else []
 
 

@@ -86,7 +86,7 @@ kernel void square(global const float *x, global float *y)
 { int i = get_global_id(0); y[i] = x[i] * x[i]; }
 kernel void differences(global const float *x, global const float *y, global float *sums)
 {
-    int me = get_local_id(0), part = get_group_id(0);
+    int me = get_local_id(0), part = get_global_id(1);
     float sum = 0;
     for (int k = me; k < 4096; k += 64) sum += x[4096 * part + k] - y[4096 * part + k];
 """
@@ -94,7 +94,7 @@ kernel void differences(global const float *x, global const float *y, global flo
     + """
 kernel void dots(global const float *x, global const float *y, global float *sums)
 {
-    int me = get_local_id(0), part = get_group_id(0);
+    int me = get_local_id(0), part = get_global_id(1);
     float sum = 0;
     for (int k = me; k < 256; k += 64) sum += x[256 * part + k] * y[256 * part + k];
 """
@@ -215,7 +215,7 @@ def vec(runtime: Runtime, scale: float) -> Step:
     def step() -> None:
         program.square((n,), None, x, xx)
         program.square((n,), None, y, yy)
-        program.differences((n // CHUNK * GROUP,), (GROUP,), xx, yy, sums)
+        program.differences((GROUP, n // CHUNK), (GROUP, 1), xx, yy, sums)
         program.total((GROUP,), (GROUP,), sums, found, n // CHUNK)
 
     return step, lambda: sums.get()
@@ -246,7 +246,7 @@ def conjugate_gradients(runtime: Runtime, scale: float) -> Step:
     rr, pq, new, alpha, beta = (runtime.empty(1) for _ in range(5))
 
     def dot(one: Array, other: Array, found: Array) -> None:
-        vectors.dots((n // PIECE * GROUP,), (GROUP,), one, other, sums)
+        vectors.dots((GROUP, n // PIECE), (GROUP, 1), one, other, sums)
         vectors.total((GROUP,), (GROUP,), sums, found, n // PIECE)
 
     dot(r, r, rr)
@@ -277,7 +277,7 @@ def sparse(runtime: Runtime, scale: float) -> Step:
 
     def step() -> None:
         program.times((GROUP, n), (GROUP, 1), columns, values, x, y)
-        vectors.dots((n // PIECE * GROUP,), (GROUP,), y, y, sums)
+        vectors.dots((GROUP, n // PIECE), (GROUP, 1), y, y, sums)
         vectors.total((GROUP,), (GROUP,), sums, found, n // PIECE)
         vectors.divide((n,), None, y, x, found)
 

@@ -1,0 +1,295 @@
+"""Planning: decides where the launches of a step run that a program repeats.
+
+Input: launches in program order, how long they take, and where their data is. Output: for each
+launch of a repeated step its device, or that it is spread over all. A launch alone does not tell:
+it may gain nothing by itself, or cost others more than it gains. So the launches are watched until
+a step comes again. Then the step is tried on a model: at home, placed by the policy, and with some
+of its launches spread. A better way is taken once it would have gained what moving the data costs.
+
+The model knows little of the host and of the links. So the clock decides in the end: what is no
+faster than the step was at home is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..launch.commands import KernelCommand, TransferCommand
+from .known import Known
+from .placed import Chosen, Recorded
+from .placement import STAYS_US
+from .spreading import LEAST_US
+from .spreading import Part as PartOf
+from .steps import MOST, Steps
+from .times import Times
+
+SPREAD = -1
+"""Stands for all devices, each with a part of the launch."""
+
+HOST_US = 80.0
+"""What Python takes for a launch of several devices. A step takes at least that for each."""
+
+GAINS = 0.95
+"""A way that takes more than this share of the time at home is not tried."""
+
+KEEPS = 0.98
+"""A way that was tried is kept if it takes at most this share of the time at home."""
+
+TRIES = 3
+"""How many ways are tried for a step before it stays at home for good."""
+
+PERIODS, SHORTEST_US, LONGEST = 16, 50_000.0, 512
+"""A step is timed over at least so many periods, or over two that take so long, from one moment at
+which nothing is under way to another one. Without such moments it is timed over `LONGEST`."""
+
+SETTLES = 8
+"""Number of periods for which data may still be moved, before a step is timed again."""
+
+DOUBTS = 8
+"""After launches that did not repeat, so many times as many go by before others are watched."""
+
+MOST_KINDS = 12
+"""Steps with more launches to spread are only tried with all and with none of them spread."""
+
+
+class Trial(NamedTuple):
+    """A way to run a step, and how long it takes on the model."""
+
+    chosen: Sequence[Chosen]
+    first_us: float
+    """With moving the data."""
+    steady_us: float
+    """When the data is where the step left it."""
+
+
+Try = Callable[[Sequence[Recorded], Mapping[int, Sequence[PartOf]], bool], Trial]
+"""(launches, parts of those that are spread, "all stay where their data is") -> how that went."""
+
+Parts = Mapping[Known, Sequence[PartOf]]
+"""{a launch that is spread: its parts}."""
+
+Plan = dict[Known, int]
+"""{launch: its device, or `SPREAD`}."""
+
+
+class Clock:
+    """Times a step by the moments at which it begins."""
+
+    def __init__(self) -> None:
+        self._began_us: float | None = None
+        self._periods = 0
+
+    def passed(self, now_us: float, is_idle: bool) -> float | None:
+        """Note that the step begins. Return how long a period takes, once that is known."""
+        if self._began_us is None:
+            if is_idle or self._periods >= LONGEST:
+                self._began_us, self._periods = now_us, 0
+            else:
+                self._periods += 1
+            return None
+        self._periods += 1
+        took_us = now_us - self._began_us
+        is_long = self._periods >= PERIODS or (self._periods >= 2 and took_us >= SHORTEST_US)
+        if (is_idle and is_long) or self._periods >= LONGEST:
+            return took_us / self._periods
+        return None
+
+
+class Step:
+    """A step that is repeated, with a way to run it that may be faster than at home."""
+
+    def __init__(self, launches: Sequence[Known], home: Plan, model_us: float) -> None:
+        self.launches, self.home = launches, home
+        self.model_us = model_us
+        """How long a period takes at home on the model."""
+        self.tried: list[Plan] = []
+        self.way: Plan = {}
+        self._due = self._came = self._settles = self._slow = 0
+        self._clock = Clock()
+        self._home_us: float | None = None
+        """How long a period takes at home. None: not known yet."""
+        self._is_tried = False
+
+    def consider(self, way: Plan, due: int) -> None:
+        """Try a way once the step has come `due` times, so that moving the data pays."""
+        self.way, self._due, self._came = way, due, 0
+        self._is_tried, self._clock, self._slow = False, Clock(), 0
+
+    def passed(self, now_us: float, is_idle: bool) -> str:
+        """Note that the step begins. Return "try", "keep" or "home" if that is decided now."""
+        self._came += 1
+        if self._settles:
+            self._settles -= 1
+            return ""
+        took_us = self._clock.passed(now_us, is_idle)
+        if self._is_tried:
+            return self._judged(took_us) if took_us is not None else ""
+        if self._home_us is None:
+            self._home_us = took_us
+        if self._home_us is None or self._came < self._due:
+            return ""
+        self.tried.append(self.way)
+        self._is_tried, self._clock, self._settles = True, Clock(), SETTLES
+        return "try"
+
+    def _judged(self, took_us: float) -> str:
+        """Keep the way that is tried, or go back home if it was slow twice."""
+        assert self._home_us is not None
+        if took_us <= KEEPS * self._home_us:
+            return "keep"
+        self._slow, self._clock = self._slow + 1, Clock()
+        return "home" if self._slow == 2 else ""
+
+
+class Planning:
+    """Knows the steps of a program. `watches` is called when launches begin to be watched."""
+
+    def __init__(
+        self, times: Times, attempt: Try, watches: Callable[[], None], ask_links: Callable[[], None]
+    ) -> None:
+        self._times, self._attempt, self._ask_links = times, attempt, ask_links
+        self._watches = watches
+        self._watched: Steps[Known] | None = None
+        self._transfers: dict[object, Known] = {}
+        """Transfers that were watched."""
+        self._by_first: dict[Known, Step] = {}
+        """{the launch with which it begins: a step about which something is to be decided}."""
+        self._is_idle = False
+        """Whether nothing was under way at some moment since a step began."""
+        self._plan: Plan = {}
+        self._rests = MOST
+        self._rested = self._rests
+        """How many launches go by before others are watched, and how many have."""
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether each launch has to come here."""
+        return self._watched is not None
+
+    def may_cut(self, known: Known) -> bool:
+        """Tell whether it matters in which parts a launch can run."""
+        return (
+            known.parts is None
+            and known not in self._plan
+            and (self._times.slowest_us(known.key) or 0.0) >= LEAST_US
+        )
+
+    def device_of(self, known: Known, now_us: float, is_idle: bool) -> int | None:
+        """Return the device of the next launch, or `SPREAD`. None: it has none yet."""
+        if not isinstance(known.command, KernelCommand):
+            if self._watched is not None and known.command.name != "read":
+                self._watched.note(self._same(known))
+            return None
+        if self._by_first:
+            self._is_idle = self._is_idle or is_idle
+            if (step := self._by_first.get(known)) is not None:
+                verdict = step.passed(now_us, self._is_idle)
+                self._is_idle = False
+                if verdict:
+                    self._follow(known, step, verdict)
+        found = self._plan.get(known)
+        if found is None or self._watched is not None:
+            self._watch(known, found is None)
+        return found
+
+    def _same(self, known: Known) -> Known | None:
+        """Return what stands for all transfers of the same bytes; None for other commands."""
+        if not isinstance(known.command, TransferCommand):
+            return None
+        return self._transfers.setdefault((known.command.name, known.access), known)
+
+    def forget(self, base: int) -> None:
+        """Forget a base that was freed, with the steps that touch it."""
+        for known in [known for known in self._plan if base in known.bases]:
+            del self._plan[known]
+            self._by_first.pop(known, None)
+        if self._watched is not None:
+            self._watched = Steps()
+        self._transfers.clear()
+
+    def _watch(self, known: Known, is_new: bool) -> None:
+        """Watch for a step, from the first launch on that is long enough to matter."""
+        is_long = is_new and (self._times.slowest_us(known.key) or 0.0) >= STAYS_US
+        if self._watched is None:
+            self._rested += 1
+            if not is_long or self._rested < self._rests:
+                return
+            self._watched, self._transfers = Steps(), {}
+            self._watches()
+        elif is_long and (found := self._watched.repeated(known)) is not None:
+            self._watched, self._rests = None, MOST
+            self._rested = MOST
+            self._decide(known, found)
+            return
+        elif len(self._watched) >= MOST:
+            self._watched, self._rested = None, 0
+            self._rests *= DOUBTS
+            return
+        self._watched.note(known)
+
+    def _decide(self, first: Known, launches: Sequence[Known]) -> None:
+        """Have a step stay at home, until another way pays that seems faster."""
+        self._ask_links()
+        trial = self._tried(launches, {}, True)
+        step = Step(launches, self._plan_of(launches, {}, trial), trial.steady_us)
+        self._plan |= step.home
+        if self._improves(step):
+            self._by_first[first] = step
+
+    def _follow(self, first: Known, step: Step, verdict: str) -> None:
+        """Do what a step has decided."""
+        if verdict != "keep":
+            self._plan |= step.way if verdict == "try" else step.home
+        if verdict == "keep" or (verdict == "home" and not self._improves(step)):
+            del self._by_first[first]
+
+    def _improves(self, step: Step) -> bool:
+        """Tell whether a way seems faster than home, and have the step consider it."""
+        if len(step.tried) >= TRIES:
+            return False
+        most_us = GAINS * step.model_us
+        for spread, trial in self._ways(step.launches):
+            way = self._plan_of(step.launches, spread, trial)
+            if trial.steady_us <= most_us and way not in step.tried:
+                gains_us = step.model_us - trial.steady_us
+                step.consider(way, int((trial.first_us - trial.steady_us) / gains_us))
+                return True
+        return False
+
+    def _ways(self, launches: Sequence[Known]) -> list[tuple[Parts, Trial]]:
+        """Return ways to run a step, the fastest first: whole, or with launches spread. One launch
+        after the other is left whole, and stays so if the step is faster then."""
+        spread: Parts = {
+            known: known.parts
+            for known in dict.fromkeys(launches)
+            if known.parts and (self._times.slowest_us(known.key) or 0.0) >= LEAST_US
+        }
+        best = spread, self._tried(launches, spread, False)
+        ways = [best, ({}, self._tried(launches, {}, False))]
+        for known in spread if 1 < len(spread) <= MOST_KINDS else ():
+            fewer = {one: parts for one, parts in best[0].items() if one is not known}
+            ways.append((fewer, self._tried(launches, fewer, False)))
+            best = min(best, ways[-1], key=_steady_us)
+        return sorted(ways, key=_steady_us)
+
+    def _tried(self, launches: Sequence[Known], spread: Parts, is_at_home: bool) -> Trial:
+        """Try a step on the model. At home the core makes the short launches, else Python does."""
+        recorded = [Recorded(one.command, one.access) for one in launches]
+        parts = {turn: spread[one] for turn, one in enumerate(launches) if one in spread}
+        trial = self._attempt(recorded, parts, is_at_home)
+        slow = [one for one in trial.chosen if not is_at_home or one.took_us >= STAYS_US]
+        return trial._replace(steady_us=max(trial.steady_us, HOST_US * len(slow)))
+
+    @staticmethod
+    def _plan_of(launches: Sequence[Known], spread: Parts, trial: Trial) -> Plan:
+        """Return where the longer launches run; short ones follow their data."""
+        plan: Plan = dict.fromkeys(spread, SPREAD)
+        for one in trial.chosen:
+            if one.took_us >= STAYS_US:
+                plan.setdefault(launches[one.turn], one.device)
+        return plan
+
+
+def _steady_us(way: tuple[Parts, Trial]) -> float:
+    return way[1].steady_us
