@@ -177,7 +177,8 @@ class SeveralEngine(Holding):
             return SPREAD
         if not self._wants_times or self.checker is not None:
             return None
-        return self.planning.device_of(known, perf_counter() * 1e6, not len(self.table))
+        idle_us = None if len(self.table) else self.backend.idle_us
+        return self.planning.device_of(known, perf_counter() * 1e6, idle_us)
 
     def _leave_all(self) -> None:
         """Stop the core from making launches by itself, so that all of them are seen here."""

@@ -157,6 +157,9 @@ class Planning:
         """{the launch with which it begins: a step about which something is to be decided}."""
         self._is_idle = False
         """Whether nothing was under way at some moment since a step began."""
+        self._last_us = self._paused_us = 0.0
+        """When the last launch came, and for how long nothing was under way: the program may do
+        something else meanwhile, which tells nothing about its steps."""
         self._plan: Plan = {}
         self._rests = MOST
         self._rested = self._rests
@@ -175,16 +178,19 @@ class Planning:
             and (self._times.slowest_us(known.key) or 0.0) >= LEAST_US
         )
 
-    def device_of(self, known: Known, now_us: float, is_idle: bool) -> int | None:
-        """Return the device of the next launch, or `SPREAD`. None: it has none yet."""
+    def device_of(self, known: Known, now_us: float, idle_us: float | None) -> int | None:
+        """Return the device of the next launch, or `SPREAD`. None: it has none yet. `idle_us`: if
+        nothing is under way, since when."""
         if not isinstance(known.command, KernelCommand):
             if self._watched is not None and known.command.name != "read":
                 self._watched.note(self._same(known))
             return None
         if self._by_first:
-            self._is_idle = self._is_idle or is_idle
+            if idle_us is not None and idle_us >= self._last_us:
+                self._is_idle, self._paused_us = True, self._paused_us + now_us - idle_us
+            self._last_us = now_us
             if (step := self._by_first.get(known)) is not None:
-                verdict = step.passed(now_us, self._is_idle)
+                verdict = step.passed(now_us - self._paused_us, self._is_idle)
                 self._is_idle = False
                 if verdict:
                     self._follow(known, step, verdict)
