@@ -116,6 +116,8 @@ class Books:
         """Kernels whose signature is known, for explanations."""
         self.measuring: object | None = None
         """The measurement in progress."""
+        self.leave_measure: Callable[[], None] | None = None
+        """Ends a measurement that an error cut off, once nothing is in flight."""
         self.counts = Counts()
 
     @property

@@ -337,7 +337,11 @@ class Engine(Books):
         """Wait until everything launched or given to the driver so far has ended: `waits.drain`."""
         with self.lock:
             self.end_sections()
-            return waits.drain(self, gives_up, patience, until)
+            has_ended = waits.drain(self, gives_up, patience, until)
+            if has_ended and self.leave_measure is not None and not len(self.table):
+                leave, self.leave_measure = self.leave_measure, None
+                leave()
+            return has_ended
 
     def come_to_rest(self) -> None:
         """Wait until nothing is in flight. Called under the lock, and kept: no other thread
