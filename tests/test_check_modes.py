@@ -123,6 +123,18 @@ def test_leaks_lists_what_is_alive_with_its_lines(device: cl.Device, is_base_old
     assert view.shape == (3, 4)
 
 
+@pytest.mark.parametrize("rows", [1000, 70_000])
+def test_bytes_between_declared_ones_are_not_declared(rows: int, device: cl.Device) -> None:
+    source = """
+    kernel void columns(global float *x)
+    { size_t i = get_global_id(0); x[4 * i + 1] = 1; if (i == 5) x[4 * i + 2] = 1; }
+    """
+    with acs.Runtime(device, check="access") as rt:
+        x = rt.zeros((rows, 4))
+        with pytest.raises(CheckError, match="writes"):
+            rt.build(source).columns((rows,), None, x, reads=[], writes=[x[:, 1]]).wait()
+
+
 def test_nothing_is_told_where_nothing_is_left(device: cl.Device) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", CheckWarning)
