@@ -135,6 +135,23 @@ def test_bytes_between_declared_ones_are_not_declared(rows: int, device: cl.Devi
             rt.build(source).columns((rows,), None, x, reads=[], writes=[x[:, 1]]).wait()
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_wait_for_several_launches_takes_over_what_the_program_changes_next(
+    many: bool, device: cl.Device
+) -> None:
+    """After it the program may write to what it gave to `set`."""
+    with acs.Runtime(device, check="access") as rt:
+        add = rt.build(
+            "kernel void add(global float *x, float a) { x[get_global_id(0)] += a; }"
+        ).add
+        x, values = rt.zeros(256), np.ones(256, "f4")
+        x.set(values, copy=False)
+        handle = add.launch_many((256,), None, x, [1, 2]) if many else add((256,), None, x, 3)
+        handle.wait()
+        values[:] = 7
+        assert (x.get() == 4).all()
+
+
 def test_nothing_is_told_where_nothing_is_left(device: cl.Device) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", CheckWarning)
