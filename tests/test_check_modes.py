@@ -123,6 +123,20 @@ def test_leaks_lists_what_is_alive_with_its_lines(device: cl.Device, is_base_old
     assert view.shape == (3, 4)
 
 
+def test_a_leak_that_is_an_error_is_raised_behind_the_end(device: cl.Device) -> None:
+    """As under `python -W error`."""
+    rt = acs.Runtime(device, check="leaks")
+    x = rt.zeros(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(CheckWarning, match="alive"):
+            rt.close()
+        assert rt.engine.is_closed
+        rt.close()
+    with pytest.raises(acs.UsageError, match="closed"):
+        x.get()
+
+
 @pytest.mark.parametrize("rows", [1000, 70_000])
 def test_bytes_between_declared_ones_are_not_declared(rows: int, device: cl.Device) -> None:
     source = """

@@ -18,6 +18,7 @@ import pytest
 from fuzz.threads import THREADS, in_threads
 
 import acs_cl as acs
+from acs_cl import waiting
 from acs_cl.host import threads
 
 SOURCE = """
@@ -279,3 +280,27 @@ def test_a_clock_tells_errors_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> No
     threads.Clock("clock of the test", 0.001, watch.look).start()
     assert soon(lambda: watch.calls == 5)
     assert told == ["call 1", "call 2"]
+
+
+def test_closing_goes_on_where_an_earlier_call_had_no_time_left(device: cl.Device) -> None:
+    """What others launched until the runtime took no more calls may take too long."""
+    rt = acs.Runtime(device, backend="lanes")
+    engine, released, has_time = rt.engine, list[bool](), iter([True, False])
+    drain, close = engine.drain, engine.backend.close
+
+    def cut_off(*args: Any, **more: Any) -> bool:
+        return drain(*args, **more) and next(has_time, True)
+
+    def release() -> None:
+        released.append(True)
+        close()
+
+    engine.drain = cut_off  # type: ignore[method-assign]
+    engine.backend.close = release  # type: ignore[method-assign]
+    assert not waiting.close(engine, quiet=True)
+    with pytest.raises(acs.UsageError, match="closed"):
+        rt.finish()
+    assert not released
+    assert waiting.close(engine, quiet=True)
+    assert waiting.close(engine, quiet=True)
+    assert released == [True]

@@ -111,10 +111,10 @@ class Engine(Books):
             and self.checker is None
         )
         table.predict(table.usable and self.options.predict)
-        self.state = ""
+        self.state, self.is_closed = "", False
 
     def __del__(self) -> None:
-        if not getattr(self, "state", "closed"):
+        if not getattr(self, "is_closed", True):
             self.calls.collected(self)
 
     def __repr__(self) -> str:
