@@ -930,6 +930,21 @@ def test_maps(queue: acs.Queue, kernels: Kernels) -> None:
         cl.enqueue_map_buffer(queue, a, both, 0, (1 << 20,), np.int32)
 
 
+def test_a_map_that_is_given_up_is_unmapped_when_it_has_run(
+    queue: acs.Queue, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acs_cl.queue.queue.HELD_S", 0.01)
+    a = buffer(queue, np.zeros(N))
+    gate = cl.UserEvent(queue.context)
+    kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[gate])
+    with pytest.raises(acs.UsageError, match="address at once"):
+        cl.enqueue_map_buffer(queue, a, cl.map_flags.WRITE, 0, (N,), np.int32)
+    gate.set_status(COMPLETE)
+    queue.finish()
+    assert a.map_count == 0
+    assert values_of(queue, a)[9] == 1
+
+
 def test_rectangles(queue: acs.Queue) -> None:
     source, target = buffer(queue, np.arange(64)), buffer(queue, np.zeros(64))
     cl.enqueue_copy(
