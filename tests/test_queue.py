@@ -31,6 +31,7 @@ from pyopencl import _cl
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.queue import bypass, patch
+from acs_cl.queue.queue import with_queues
 from acs_cl.tools import cli
 
 pytestmark = pytest.mark.rotate("make", 3)
@@ -943,6 +944,24 @@ def test_a_map_that_is_given_up_is_unmapped_when_it_has_run(
     queue.finish()
     assert a.map_count == 0
     assert values_of(queue, a)[9] == 1
+
+
+def test_a_queue_that_could_not_begin_has_no_share_in_its_runtime(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, before = cl.Context([device]), with_queues()
+
+    def fail(queue: acs.Queue) -> None:
+        raise MemoryError("refused for the test")
+
+    with monkeypatch.context() as within:
+        within.setattr(patch, "enter", fail)
+        with pytest.raises(MemoryError, match="refused"):
+            acs.Queue(context)
+    assert with_queues() == before
+    queue = acs.Queue(context)
+    assert len(with_queues()) == len(before) + 1
+    queue.finish()
 
 
 def test_rectangles(queue: acs.Queue) -> None:
