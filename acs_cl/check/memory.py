@@ -459,8 +459,9 @@ def merged(given: Sequence[Interval]) -> list[Interval]:
 
 
 def without(given: Sequence[Interval], taken: Sequence[Interval]) -> list[Interval]:
-    """Return the bytes of `given` that are not in `taken`; both are merged."""
+    """Return the bytes of `given` that are not in `taken`, in the order of `given`."""
     found: list[Interval] = []
+    taken = merged(taken)  # in the order that is searched
     for one in given:
         low = one.low
         at = bisect_right(taken, _order(one), key=_order)
