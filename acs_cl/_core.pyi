@@ -249,8 +249,8 @@ def call_to_the_end(call: Callable[[bool], None]) -> None:
 
     It is told whether it was interrupted before."""
 
-def mark_host_task() -> None:
-    """Note that this thread runs host tasks."""
+def mark_host_task(runs: bool) -> None:
+    """Note whether this thread runs host tasks."""
 
 def on_host_task() -> bool:
     """Say whether this thread runs host tasks."""

@@ -63,12 +63,12 @@ _again = False
 def leave(engine: Engine, kind: type[BaseException] | None) -> None:
     """Close an engine at the end of a `with` block. `kind`: of the exception that ended it."""
     if kind is not None and issubclass(kind, GIVEN_UP):
-        _close_soon(engine)
+        _close_soon(engine, issubclass(kind, KeyboardInterrupt))
         return
     try:
         waiting.close(engine, quiet=kind is not None)
     except StalledError:
-        _close_soon(engine)
+        _close_soon(engine, False)
         raise
 
 
@@ -77,7 +77,7 @@ def collected(engine: Engine) -> None:
     raised again right after. After an interrupted command the engine gets only a moment."""
     if interrupted:
         with contextlib.suppress(KeyboardInterrupt):  # the interrupt is noted
-            _close_soon(engine)
+            _close_soon(engine, True)
         return
     try:
         waiting.close(engine, quiet=True)
@@ -88,16 +88,17 @@ def collected(engine: Engine) -> None:
         threading.Timer(0.01, signal.raise_signal, (signal.SIGINT,)).start()
 
 
-def _close_soon(engine: Engine) -> None:
-    """Close an engine if that takes only a moment. Otherwise say what still runs, and keep it."""
+def _close_soon(engine: Engine, is_interrupted: bool) -> None:
+    """Close an engine if that takes only a moment. Otherwise say what still runs, and keep it.
+    `is_interrupted`: because of Ctrl-C, not of a watchdog."""
     if engine in _left:
         return
     global _again
-    closed = False
+    closed, why = False, "interrupted" if is_interrupted else "given up"
     try:
         closed = waiting.close(engine, quiet=True, until=perf_counter() + SHORT_S)
         if not closed:
-            _say(f"waiting {GRACE_S:g} s, until another Ctrl-C, for", engine)
+            _say(why, f"waiting {GRACE_S:g} s, until another Ctrl-C, for", engine)
             closed = waiting.close(engine, quiet=True, until=perf_counter() + GRACE_S)
     except StalledError:
         pass
@@ -107,14 +108,13 @@ def _close_soon(engine: Engine) -> None:
     finally:
         if not closed:
             _left.append(engine)
-            _say("still running:", engine)
+            _say(why, "still running:", engine)
 
 
-def _say(what: str, engine: Engine) -> None:
+def _say(why: str, what: str, engine: Engine) -> None:
     """Name the launches in flight on stderr."""
     with engine.lock:
         launches = under_way(engine)
-    why = "interrupted" if engine.watchdog is None else "given up"
     text = f"acs_cl: {why}; {what} {launches} ({engine!r})"
     print(text, file=sys.stderr, flush=True)
 
@@ -135,7 +135,7 @@ def _at_exit(again: bool = False) -> None:
     if ends:
         with contextlib.suppress(KeyboardInterrupt):  # the interrupt is noted
             for engine in waiting.engines():
-                _close_soon(engine)
+                _close_soon(engine, is_interrupted)
     if _left:
         _end(0 if _again else LAST_S, is_interrupted, is_news)
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -106,8 +107,9 @@ class Kept:
 class Worker(distributed.WorkerPlugin):
     """Gives each worker of a cluster a runtime: `client.register_plugin(acs.dask.Worker())`.
 
-    The workers take `devices` in turn: indices or parts of names, as for `Runtime(device=…)`. Other
-    options are those of `Runtime`.
+    The workers take `devices` in turn: indices or parts of names, as for `Runtime(device=…)`. The
+    turn of a worker is the number that its name is or ends with. Other options are those of
+    `Runtime`.
     """
 
     name = "acs_cl"
@@ -121,14 +123,25 @@ class Worker(distributed.WorkerPlugin):
 
     def setup(self, worker: distributed.Worker) -> None:
         """Make the runtime of a worker."""
-        # workers of a local cluster have numbers for names
-        number = worker.name if isinstance(worker.name, int) else 0
-        device = self._devices[number % len(self._devices)]
+        device = self._devices[0]
+        if len(self._devices) > 1:
+            device = self._devices[_turn(worker.name) % len(self._devices)]
         self.site = _Site(Runtime(device, **self._options))
 
     def teardown(self, worker: distributed.Worker) -> None:
         """Close it."""
         self.site.runtime.close()
+
+
+def _turn(name: object) -> int:
+    """Return the number of a worker. An address has none: what it ends with says nothing."""
+    found = re.fullmatch(r"(?:[^:]*[^:\d])?(\d+)", str(name))
+    if found is None:
+        raise UsageError(
+            f"Worker(devices=...) cannot tell whose turn worker {name!r} is: its name ends with no "
+            "number; start workers with names, as in: dask worker --name gpu --nworkers 2"
+        )
+    return int(found[1])
 
 
 def runtime_of(worker: distributed.Worker) -> Runtime:

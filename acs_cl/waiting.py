@@ -29,7 +29,7 @@ def _after_fork() -> None:
     if engines():
         contexts.inherit(engines())
     for engine in engines():
-        engine.state = FORKED
+        engine.state, engine.is_closed = FORKED, True
         engine.table.usable = False
         for section in engine.sections:
             section.passing = False
@@ -44,31 +44,39 @@ def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
     """Finish and release. `quiet`: raise nothing, for garbage collection, exit and other errors.
     `until`: as for `drain`. Return False if a launch was in flight then; the engine is not
     closed."""
-    if engine.state:
+    if engine.is_closed:
         return True
     if not quiet:
         refuse_on_host_task("close")
     found: Exception | None = None
     try:
-        try:
-            engine.sync()
-        except Exception as error:  # a finding of a check is raised after everything is released
-            found = error
-        if not engine.drain(gives_up=True, until=until):
-            return False
-        if engine.checker is not None and not quiet:
-            engine.checker.close()
-        _shut(engine)
+        if not engine.state:  # else an earlier call came so far, and no further in its time
+            try:
+                engine.sync()
+            except Exception as error:  # a finding of a check, raised after all is released
+                found = error
+            if not engine.drain(gives_up=True, until=until):
+                return False
+            if engine.checker is not None and not quiet:
+                try:
+                    engine.checker.close()
+                except Exception as error:  # a warning that the program made an error
+                    found = found or error
+            _shut(engine)
         # launches that other threads and host tasks made meanwhile
         if not engine.drain(gives_up=True, until=until):
             return False
         engine.gather_runs()
         with engine.lock:
+            if engine.is_closed:  # another thread was faster
+                return True
+            engine.is_closed = True
             engine.backend.close()
         if engine.tracer is not None and engine.options.trace_file:
             engine.tracer.save(engine.options.trace_file)
     except cl.Error:
         _shut(engine)
+        engine.is_closed = True
         if not quiet:
             raise
     engine.programs.clear()

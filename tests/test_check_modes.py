@@ -123,6 +123,49 @@ def test_leaks_lists_what_is_alive_with_its_lines(device: cl.Device, is_base_old
     assert view.shape == (3, 4)
 
 
+def test_a_leak_that_is_an_error_is_raised_behind_the_end(device: cl.Device) -> None:
+    """As under `python -W error`."""
+    rt = acs.Runtime(device, check="leaks")
+    x = rt.zeros(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(CheckWarning, match="alive"):
+            rt.close()
+        assert rt.engine.is_closed
+        rt.close()
+    with pytest.raises(acs.UsageError, match="closed"):
+        x.get()
+
+
+@pytest.mark.parametrize("rows", [1000, 70_000])
+def test_bytes_between_declared_ones_are_not_declared(rows: int, device: cl.Device) -> None:
+    source = """
+    kernel void columns(global float *x)
+    { size_t i = get_global_id(0); x[4 * i + 1] = 1; if (i == 5) x[4 * i + 2] = 1; }
+    """
+    with acs.Runtime(device, check="access") as rt:
+        x = rt.zeros((rows, 4))
+        with pytest.raises(CheckError, match="writes"):
+            rt.build(source).columns((rows,), None, x, reads=[], writes=[x[:, 1]]).wait()
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_wait_for_several_launches_takes_over_what_the_program_changes_next(
+    many: bool, device: cl.Device
+) -> None:
+    """After it the program may write to what it gave to `set`."""
+    with acs.Runtime(device, check="access") as rt:
+        add = rt.build(
+            "kernel void add(global float *x, float a) { x[get_global_id(0)] += a; }"
+        ).add
+        x, values = rt.zeros(256), np.ones(256, "f4")
+        x.set(values, copy=False)
+        handle = add.launch_many((256,), None, x, [1, 2]) if many else add((256,), None, x, 3)
+        handle.wait()
+        values[:] = 7
+        assert (x.get() == 4).all()
+
+
 def test_nothing_is_told_where_nothing_is_left(device: cl.Device) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", CheckWarning)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,39 @@ def test_workers_take_devices_in_turns_with_options(device: Any) -> None:
         assert set(windows.values()) == {7}
     with pytest.raises(acs.UsageError, match="at least one"):
         acs.dask.Worker(devices=[])
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        ((0, 1, 2), "ABA"),
+        (("0", "1"), "AB"),
+        (("gpu-0", "gpu-1", "gpu-2"), "ABA"),
+        (("node3-gpu1", "node3-gpu2"), "BA"),
+    ],
+)
+def test_the_number_in_the_name_of_a_worker_is_its_turn(
+    names: tuple[Any, ...], taken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Dask names workers: a cluster of this machine, and `dask worker --name gpu`."""
+    made: list[str] = []
+    monkeypatch.setattr("acs_cl.dask.Runtime", made.append)
+    for name in names:
+        acs.dask.Worker(devices=["A", "B"]).setup(SimpleNamespace(name=name))
+    assert "".join(made) == taken
+
+
+@pytest.mark.parametrize("name", ["tcp://10.0.0.1:33001", "gpu", "inproc://10.0.0.1/4711/4"])
+def test_a_worker_without_a_number_is_refused_where_there_are_several_devices(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr("acs_cl.dask.Runtime", made.append)
+    worker = SimpleNamespace(name=name)
+    with pytest.raises(acs.UsageError, match="--name gpu --nworkers 2"):
+        acs.dask.Worker(devices=["A", "B"]).setup(worker)
+    acs.dask.Worker(devices=["B"]).setup(worker)
+    assert made == ["B"]
 
 
 def test_a_step_travels_as_its_file(tmp_path: Path) -> None:

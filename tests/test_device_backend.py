@@ -35,6 +35,7 @@ from inside import Scheduler
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.devices import driver
+from acs_cl.launch.backend import End
 from acs_cl.scheduler import backend as device_module
 from acs_cl.scheduler.policy import (
     CALM,
@@ -964,6 +965,26 @@ def with_policy(rt: acs.Runtime) -> Scheduler:
     if found.policy is None:
         pytest.skip("auto uses it for all that it can")
     return found
+
+
+class Timeless:
+    """An event of a driver that has no times of this command."""
+
+    @property
+    def profile(self) -> object:
+        raise cl.LogicError("PROFILING_INFO_NOT_AVAILABLE")
+
+
+def test_launches_whose_times_the_driver_does_not_have_end_all_the_same(device: cl.Device) -> None:
+    with inside.long_launch(0.0), acs.Runtime(device) as rt:
+        choice: Any = with_policy(rt).policy
+        choice.on_cpu = True
+        backend: Any = rt.engine.backend
+        key = ("add", (8,), None)
+        backend._timed[1] = key
+        end = End(1, 0, Timeless(), 0)
+        assert backend._from_lanes([end]) == [end]
+        assert choice.wants_time(key)
 
 
 def test_a_program_whose_tasks_are_long_goes_to_lanes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import subprocess
@@ -195,6 +196,21 @@ def test_memory_without_a_name_keeps_what_it_holds(tmp_path: Path) -> None:
         mine = rt.array([1, 1, 1], "f4")
         rt.load(tmp_path / "g", y=mine).replay()
         assert mine.get().tolist() == [5, 6, 7]
+
+
+def test_a_loaded_graph_has_a_kernel_once_however_often_it_is_called() -> None:
+    with acs.Runtime() as rt, io.BytesIO() as file:
+        prog = rt.build(SOURCE, macros={"N": 2})
+        x = rt.zeros(4)
+        with rt.record() as graph:
+            for _ in range(20):
+                prog.twice((4,), None, x)
+                prog.lies((2,), None, x, reads=x, writes=x)
+        graph.save(file, x=x)
+        file.seek(0)
+        calls = rt.load(file)._recording.calls
+        assert len(calls) == 40
+        assert len({id(one.function) for one in calls}) == 2
 
 
 def test_numbers_of_a_loaded_graph_can_be_updated(tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 import acs_cl as acs
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.trace import resolved
+from acs_cl.errors import StalledError
 
 SOURCE = """
 kernel void add(global const uint *x, global uint *y)
@@ -101,6 +103,29 @@ def test_a_block_is_asked_after_it_and_measured_once() -> None:
         assert m.phases == []
         with pytest.raises(acs.UsageError, match="measured once"), m:
             pass
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_block_that_an_error_cuts_off_leaves_the_runtime_as_it_was(backend: str) -> None:
+    """A launch waits for an event that nobody has set, and the watchdog ends the block."""
+    with acs.Runtime(backend=backend, watchdog_s=0.2) as rt:
+        engine = rt.engine
+        prog = rt.build(SOURCE)
+        x, y = rt.zeros(ITEMS, np.uint32), rt.array(np.ones(ITEMS, "u4"))
+        prog.add((ITEMS,), (16,), y, x).wait()
+        rt.finish()
+        before = engine.table.usable, engine.backend, engine.backend.profiling, engine.tracer
+        gate = cl.UserEvent(rt.context)
+        with pytest.raises(StalledError), rt.measure():
+            prog.add((ITEMS,), (16,), y, x, wait_for=[gate])
+        gate.set_status(cl.command_execution_status.COMPLETE)
+        rt.finish()
+        after = engine.table.usable, engine.backend, engine.backend.profiling, engine.tracer
+        assert after == before
+        with rt.measure() as m:
+            prog.add((ITEMS,), (16,), y, x)
+        assert sum(one.launches for one in m.phases) == 1
+        assert (x.get() == 3).all()
 
 
 def advice(m: Any, kind: str) -> str:

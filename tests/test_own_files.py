@@ -9,13 +9,18 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import pyopencl as cl
 import pytest
 from conftest import Environment
 
 from acs_cl.access import inference
 from acs_cl.access.inference import from_source
+from acs_cl.devices.probe import balance, store
+from acs_cl.graph import profile, tuning
 from acs_cl.host.digest import digest
 from acs_cl.opencl_c import cache
+from acs_cl.several import links
+from acs_cl.several.placement import ASSUMED
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are a POSIX matter")
 
@@ -109,6 +114,35 @@ def test_a_file_that_is_refused_can_be_replaced(folder: Path) -> None:
     cache.store("entry", {"i": 2})
     assert cache.load("entry") == {"i": 2}
     assert stat.S_IMODE((folder / "entry.json").stat().st_mode) == 0o600
+
+
+NOTHING = [
+    "", "{", "null", "[]", "[" * 100_000, "{}", '{"format": 1}', '{"format": "1"}', "NaN",
+    '{"format": 99, "us": 1, "bands": "off", "link": [1, 1], "operations_per_us": 1, '
+    '"bytes_per_us": 1}',
+    '{"us": 1, "bands": "off", "link": [1, 1], "operations_per_us": 1, "bytes_per_us": 1}',
+    '{"format": 1, "us": "x", "bands": "x", "link": [1], "operations_per_us": 1}',
+    '{"format": 1, "us": null, "bands": null, "link": null, "operations_per_us": null, '
+    '"bytes_per_us": 1}',
+    f'{{"format": 1, "us": 1{"0" * 999}, "link": [1{"0" * 999}, 1], '
+    f'"operations_per_us": 1{"0" * 999}, "bytes_per_us": 1}}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_a_damaged_record_counts_as_none_whoever_reads_it(
+    text: str, folder: Path, device: cl.Device
+) -> None:
+    for kind in ("probe", "links"):
+        (folder.parent / kind).mkdir(mode=0o700)
+    for name in (balance._name(device), "file", store._name("key")):
+        (folder.parent / "probe" / name).write_text(text)
+    (folder.parent / "links" / links._name(device, device)).write_text(text)
+    assert balance.kept(device) is None
+    assert profile._read("file") is None
+    assert tuning._read("file") == ""
+    assert store.load("key") is None
+    assert links.links_of([device, device]) == [[ASSUMED] * 2] * 2
 
 
 def test_a_link_counts_as_what_it_leads_to(folder: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from acs_cl.emu.reference.hazards import Hazards
 from acs_cl.errors import PoisonedError
-from acs_cl.launch.failures import Failure, Failures, Poison
+from acs_cl.launch.failures import Failure, Failures, Poison, lost
 from acs_cl.records import EVERYTHING, Access, Launch, Span
 
 
@@ -201,6 +201,42 @@ def test_poison_names_the_latest_failure_of_a_byte_and_ends_with_its_memory() ->
     assert poison.find((plain(2, 0, 64),)) is None
     poison.forget(1)
     assert not poison
+
+
+@pytest.mark.parametrize("rows", [3, 100_000])
+def test_poison_is_exact_however_many_rows_there_are(rows: int) -> None:
+    """Work on pairs of rows would take hours here."""
+    poison = Poison()
+    columns = [Span(1, 4 * column, 16, rows, 4) for column in range(4)]
+    poison.add((plain(1, 0, 16 * rows),), "all")
+    poison.overwrite((columns[1],))
+    poison.add((columns[2],), "column")
+    assert [poison.find((one,)) for one in columns] == ["all", None, "column", "all"]
+    poison.carry(Access((plain(1, 0, 16 * rows),), (plain(2, 8, 16 * rows),)))
+    moved = [one._replace(base=2, start=one.start + 8) for one in columns]
+    assert [poison.find((one,)) for one in moved] == ["all", None, "column", "all"]
+    last = columns[3]._replace(start=columns[3].end - 4, rows=1)
+    poison.overwrite(columns[:3])
+    poison.overwrite((columns[3]._replace(rows=rows - 1),))
+    assert poison.find(columns[:3]) is None
+    assert poison.find((last,)) == "all"
+    poison.forget(2)
+    poison.overwrite((last,))
+    assert not poison
+
+
+def test_failed_columns_reach_readers_of_their_bytes_alone() -> None:
+    column, next_one = (Span(1, 4 * at, 8, 100_000, 4) for at in range(2))
+    later = [
+        (2, Access((next_one,), (plain(2, 0, 4),))),
+        (3, Access((column,), (plain(3, 0, 4),))),
+        (4, Access((), (next_one,), (next_one,))),
+    ]
+    poison = Poison()
+    assert poison.follow(later, "failure", (column,)) == [3]
+    assert poison.find((next_one, plain(2, 0, 4))) is None
+    written = [Access((), (column,)), Access((), (next_one,), (next_one,))]
+    assert sum(span.nbytes for span in lost(written, {0})) == column.nbytes
 
 
 def test_memory_is_kept_while_any_of_it_is_poisoned() -> None:

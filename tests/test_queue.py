@@ -31,6 +31,7 @@ from pyopencl import _cl
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.queue import bypass, patch
+from acs_cl.queue.queue import with_queues
 from acs_cl.tools import cli
 
 pytestmark = pytest.mark.rotate("make", 3)
@@ -928,6 +929,39 @@ def test_maps(queue: acs.Queue, kernels: Kernels) -> None:
         return  # it asks the driver later
     with pytest.raises(cl.LogicError):
         cl.enqueue_map_buffer(queue, a, both, 0, (1 << 20,), np.int32)
+
+
+def test_a_map_that_is_given_up_is_unmapped_when_it_has_run(
+    queue: acs.Queue, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acs_cl.queue.queue.HELD_S", 0.01)
+    a = buffer(queue, np.zeros(N))
+    gate = cl.UserEvent(queue.context)
+    kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[gate])
+    with pytest.raises(acs.UsageError, match="address at once"):
+        cl.enqueue_map_buffer(queue, a, cl.map_flags.WRITE, 0, (N,), np.int32)
+    gate.set_status(COMPLETE)
+    queue.finish()
+    assert a.map_count == 0
+    assert values_of(queue, a)[9] == 1
+
+
+def test_a_queue_that_could_not_begin_has_no_share_in_its_runtime(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, before = cl.Context([device]), with_queues()
+
+    def fail(queue: acs.Queue) -> None:
+        raise MemoryError("refused for the test")
+
+    with monkeypatch.context() as within:
+        within.setattr(patch, "enter", fail)
+        with pytest.raises(MemoryError, match="refused"):
+            acs.Queue(context)
+    assert with_queues() == before
+    queue = acs.Queue(context)
+    assert len(with_queues()) == len(before) + 1
+    queue.finish()
 
 
 def test_rectangles(queue: acs.Queue) -> None:

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from acs_cl.core import native
 from acs_cl.emu.reference import ranges
-from acs_cl.ranges import covers, intervals, overlap, shared_bytes
+from acs_cl.ranges import (
+    Rows,
+    covers,
+    first_shared,
+    intervals,
+    overlap,
+    rows_of,
+    shared_bytes,
+    without,
+)
 from acs_cl.records import Span
 
 MANY = settings(max_examples=400, deadline=None)
@@ -97,8 +106,37 @@ def test_intervals_are_the_rows(a: Span) -> None:
     assert {byte for low, high in intervals(a) for byte in range(low, high)} == bytes_of(a)
     assert a.nbytes == len(bytes_of(a))
     assert a.end == max(bytes_of(a)) + 1
-    if a.rows > 1:
-        assert intervals(a, most=1) == [(a.start, a.end)]
+
+
+@pytest.mark.parametrize("rows", [3, 70_000])
+def test_rows_are_never_their_hull_however_many_there_are(rows: int) -> None:
+    even, odd = Span(1, 0, 8, rows, 4), Span(1, 4, 8, rows, 4)
+    assert len(intervals(even)) == rows
+    assert shared_bytes(even, odd) is None
+    last = (even.end - 2, even.end)
+    assert shared_bytes(even, Span(1, last[0], 4, 1, 4)) == last
+
+
+@MANY
+@given(st.lists(spans(), min_size=1, max_size=4), st.lists(spans(), min_size=1, max_size=4))
+def test_bytes_without_others_are_exact(given: list[Span], taken: list[Span]) -> None:
+    rows, others = rows_of(given), rows_of(taken)
+    assert bytes_of_rows(rows) == set().union(*map(bytes_of, given))
+    left, source = without(rows, others)
+    assert bytes_of_rows(left) == bytes_of_rows(rows) - bytes_of_rows(others)
+    for low, high, index in zip(*left, source, strict=True):
+        assert rows.lows[index] <= low < high <= rows.highs[index]
+    first = first_shared(taken[0], rows)
+    shared = [bool(bytes_of_rows(Rows(*map(np.atleast_1d, row))) & bytes_of(taken[0]))
+              for row in zip(*rows, strict=True)]  # fmt: skip
+    assert first == (shared.index(True) if any(shared) else None)
+
+
+def bytes_of_rows(rows: Rows) -> set[int]:
+    """The bytes of rows, which are in order and do not overlap."""
+    assert (rows.lows < rows.highs).all()
+    assert (rows.highs[:-1] <= rows.lows[1:]).all()
+    return {byte for low, high in zip(*rows, strict=True) for byte in range(low, high)}
 
 
 @pytest.mark.parametrize("rows", [ranges.EXACT_ROWS, ranges.EXACT_ROWS + 1])

@@ -36,7 +36,7 @@ HEARD_S = 0.2
 ENDLESS = """
 import sys
 import acs_cl as acs
-rt = acs.Runtime(backend="{backend}")
+rt = acs.Runtime(backend="{backend}", watchdog_s={watchdog_s})
 program = rt.build("kernel void spin(global volatile int *x) {{ while (x[0] == 0) ; x[1] = 1; }}")
 x = rt.zeros(64, "i4")
 x.fill(1)
@@ -104,12 +104,19 @@ def test_ctrl_c_is_heard_while_a_kernel_runs(backend: str, call: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("backend", "then"), [("lanes", "x.get()"), ("device", "with rt:\n    x.get()")]
+    ("backend", "then", "watchdog_s"),
+    [
+        ("lanes", "x.get()", None),
+        ("device", "with rt:\n    x.get()", None),
+        ("lanes", "with rt:\n    x.get()", 600),
+    ],
 )
-def test_a_kernel_that_never_ends_can_be_interrupted(backend: str, then: str) -> None:
-    code, said, took = end_of(backend, then, signals=1)
+def test_a_kernel_that_never_ends_can_be_interrupted(
+    backend: str, then: str, watchdog_s: float | None
+) -> None:
+    code, said, took = end_of(backend, then, signals=1, watchdog_s=watchdog_s)
     assert code in (-signal.SIGINT, at_exit.INTERRUPTED)
-    assert "still running: launch 5 (spin)" in said
+    assert "acs_cl: interrupted; still running: launch 5 (spin)" in said
     assert took < at_exit.GRACE_S + at_exit.LAST_S + 5
 
 
@@ -152,13 +159,17 @@ def test_ctrl_c_before_the_first_line_of_what_is_called_at_exit_is_not_lost() ->
 
 
 def end_of(
-    backend: str, then: str, signals: int, path: Path | None = None
+    backend: str,
+    then: str,
+    signals: int,
+    path: Path | None = None,
+    watchdog_s: float | None = None,
 ) -> tuple[int, str, float]:
     """How a program with an endless kernel ends that gets SIGINT: its status, what it says, and
     after how long. `path`: where it is written, for `acs-cl run`. Another signal is sent when it
     has shown that it heard the first one, and then every few seconds: while an interpreter ends,
     code of others may drop one."""
-    text = ENDLESS.format(backend=backend, then=then)
+    text = ENDLESS.format(backend=backend, then=then, watchdog_s=watchdog_s)
     command = ["-c", text]
     if path is not None:
         path.write_text(text, "utf-8")
@@ -217,7 +228,7 @@ def test_a_program_with_a_kernel_that_was_given_up_ends_with_its_own_status() ->
     )  # fmt: skip
     assert done.returncode == 3, done.stderr
     assert done.stdout == "said"
-    assert "still running: launch 2 (spin)" in done.stderr
+    assert "acs_cl: given up; still running: launch 2 (spin)" in done.stderr
 
 
 def test_a_signal_waits_until_the_lock_was_given_back() -> None:

@@ -165,6 +165,27 @@ def test_an_option_that_may_change_how_the_source_reads_is_not_ignored(option: s
     assert found.parameters[0].mode == "w"
 
 
+@pytest.mark.parametrize("standard", ["CLC++", "clc++", "CLC++1.0", "clc++2021"])
+def test_cpp_for_opencl_is_not_read_as_c(standard: str) -> None:
+    """References, methods and destructors write where a reader of C sees nothing."""
+    source = "kernel void k(global int *a) { global int &r = a[0]; r = 5; }"
+    with pytest.raises(CannotParse, match=r"C\+\+ for OpenCL"):
+        from_source(source, "k", [f"-cl-std={standard}"], None)
+
+
+@pytest.mark.parametrize(
+    "attribute", ['__attribute__((alias("g")))', '__asm__("g")', "__attribute__((SAME))"]
+)
+def test_a_declaration_with_the_body_of_another_function_is_not_believed(attribute: str) -> None:
+    source = (
+        '#define SAME alias("g")\nvoid g(global int *p) { p[0] = 1; }\n'
+        f"void h(global const int *p) {attribute};\n"
+        "kernel void k(global int *a) { h(a); }"
+    )
+    with pytest.raises(CannotParse, match="body of h is that of another function"):
+        from_source(source, "k", None, None)
+
+
 def test_structures_that_hold_pointers_mean_anywhere() -> None:
     source = "struct s { struct { float x[2]; } in; __global int *p[2]; };\n" \
              "__kernel void k(struct s v) { }"  # fmt: skip

@@ -18,6 +18,7 @@ STEADY = [
     "do atomic_and(x, n); while (n);",
     "switch (n) { case 0: atomic_add(x, 1); break; default: atomic_inc(x); }",
     "atomic_max(x, n); atomic_add(y, n);",
+    "x += n; atomic_max(x++, n); atomic_add(y, n);",
     "int a = x[0]; atom_add(y, a);",
     "add_to(x, n); atomic_inc(y);",
     "((n > 3)) ? x[0]++ : y[0]++;",
@@ -36,12 +37,16 @@ OPEN = [
     ("add_to(x, n); atomic_min(x, 3);", "atomic add and min may meet"),
     ("global int *p = n ? x : y; atomic_add(p, 1); atomic_and(x, 3);",
      "atomic add and and may meet"),
+    ("x = y; atomic_add(x, n); atomic_min(y, 3);", "atomic add and min may meet"),
+    ("if (n) (x) = y + 1; atomic_add(x, n); atomic_min(y, 3);", "atomic add and min may meet"),
+    ("point(&x, y); atomic_add(x, n); atomic_min(y, 3);", "atomic add and min may meet"),
     ("x[place(u)] = n;", "uses what atomic_inc gives back"),
 ]  # fmt: skip
 
 HELPERS = """
 void add_to(global int *p, int n) { atomic_add(p, n); }
 uint place(global uint *p) { return atomic_inc(p); }
+void point(global int **where, global int *p) { *where = p; }
 uint never_called(global uint *p) { return atomic_xchg(p, 3); }
 """
 

@@ -5,7 +5,12 @@ What threads with random programs of their own do to one another is in test_rand
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -13,6 +18,8 @@ import pytest
 from fuzz.threads import THREADS, in_threads
 
 import acs_cl as acs
+from acs_cl import waiting
+from acs_cl.host import threads
 
 SOURCE = """
 kernel void blend(global const uint *shared, global uint *x, uint a)
@@ -126,3 +133,174 @@ def test_what_a_host_task_launches_while_closing_is_finished_too(
         rt.call(task)
         closing.set()
     assert (result == 1).all()
+
+
+# ---- threads of the library that cannot start, or that an error ends -----------------------------
+
+
+def soon(claim: Callable[[], bool]) -> bool:
+    """Whether it holds before long."""
+    until = time.perf_counter() + 30
+    while not claim():
+        if time.perf_counter() > until:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+@pytest.fixture
+def startless(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """No thread can be started, as on a machine with too many."""
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    return monkeypatch
+
+
+def test_host_tasks_run_where_they_are_waited_for_if_no_thread_starts(
+    device: cl.Device, startless: pytest.MonkeyPatch
+) -> None:
+    ran: list[int] = []
+
+    def task(values: Any) -> None:
+        ran.append(threading.get_ident())
+        values += 1
+        with pytest.raises(acs.UsageError, match="inside a host task"):
+            x.get()
+
+    with acs.Runtime(device, backend="lanes") as rt:
+        x = rt.zeros(4)
+        for _ in range(3):
+            rt.call(task, reads=[x], writes=[x])
+        assert (x.get() == 3).all()
+        rt.call(task, reads=[x], writes=[x])
+    assert ran == [threading.get_ident()] * 4
+    assert not threads.on_host_task()
+
+
+AT_THE_END = """
+import atexit, threading
+import acs_cl as acs
+
+def refuse(thread):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+
+@atexit.register
+def no_more_threads():
+    threading.Thread.start = refuse
+
+rt = acs.Runtime(backend="lanes")
+prog = rt.build("kernel void slow(global uint *x, uint n) { uint a = x[get_global_id(0)];"
+                "for (uint i = 0; i < n; ++i) { a ^= a << 13; a ^= a >> 17; a ^= a << 5; }"
+                "x[get_global_id(0)] = a; }")
+x = rt.zeros(64, "u4")
+prog.slow((64,), None, x, 1).wait()
+prog.slow((64,), None, x, 10_000_000)
+rt.call(lambda values: print("the task ran", flush=True), writes=x)
+"""
+
+
+def test_a_host_task_pending_at_exit_runs_although_no_thread_starts_then() -> None:
+    """As from Python 3.12 on."""
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("the task ran\n", "", 0)
+
+
+def test_launches_are_moved_along_once_threads_can_start_again(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        program = rt.build(SOURCE)
+        x, ones = rt.zeros(64, "u4"), rt.array(np.ones(64, "u4"))
+        rt.finish()
+        gates = [cl.UserEvent(rt.context) for _ in range(2)]
+
+        def refuse(thread: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as within:
+            within.setattr(threading.Thread, "start", refuse)
+            program.blend((64,), None, ones, x, 3, wait_for=[gates[0]])
+        last = program.blend((64,), None, ones, x, 3, wait_for=[gates[1]])
+        for gate in gates:
+            gate.set_status(cl.command_execution_status.COMPLETE)
+        assert soon(lambda: rt.engine.table.state(last.number) != "held")
+
+
+def test_launches_are_moved_along_after_an_error_of_the_driver(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    with acs.Runtime(device, backend="lanes") as rt:
+        program = rt.build(SOURCE)
+        x, ones = rt.zeros(64, "u4"), rt.array(np.ones(64, "u4"))
+        rt.finish()
+        gates = [cl.UserEvent(rt.context) for _ in range(2)]
+        backend, main = rt.engine.backend, threading.get_ident()
+        poll = backend.poll
+
+        def fail(most: int = 64) -> Any:
+            if threading.get_ident() != main and not told:
+                raise cl.LogicError("refused for the test")
+            return poll(most)
+
+        backend.poll = fail  # type: ignore[method-assign]
+        program.blend((64,), None, ones, x, 3, wait_for=[gates[0]])
+        assert soon(lambda: bool(told))
+        last = program.blend((64,), None, ones, x, 3, wait_for=[gates[1]])
+        for gate in gates:
+            gate.set_status(cl.command_execution_status.COMPLETE)
+        assert soon(lambda: rt.engine.table.state(last.number) != "held")
+        backend.poll = poll  # type: ignore[method-assign]
+    assert len(told) == 1
+
+
+class Watch:
+    """Something that is called now and then, at first with an error."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def look(self) -> bool:
+        self.calls += 1
+        if self.calls < 3:
+            raise ValueError(f"call {self.calls}")
+        return self.calls < 5
+
+
+def test_a_clock_tells_errors_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: told.append(str(args.exc_value)))
+    watch = Watch()
+    threads.Clock("clock of the test", 0.001, watch.look).start()
+    assert soon(lambda: watch.calls == 5)
+    assert told == ["call 1", "call 2"]
+
+
+def test_closing_goes_on_where_an_earlier_call_had_no_time_left(device: cl.Device) -> None:
+    """What others launched until the runtime took no more calls may take too long."""
+    rt = acs.Runtime(device, backend="lanes")
+    engine, released, has_time = rt.engine, list[bool](), iter([True, False])
+    drain, close = engine.drain, engine.backend.close
+
+    def cut_off(*args: Any, **more: Any) -> bool:
+        return drain(*args, **more) and next(has_time, True)
+
+    def release() -> None:
+        released.append(True)
+        close()
+
+    engine.drain = cut_off  # type: ignore[method-assign]
+    engine.backend.close = release  # type: ignore[method-assign]
+    assert not waiting.close(engine, quiet=True)
+    with pytest.raises(acs.UsageError, match="closed"):
+        rt.finish()
+    assert not released
+    assert waiting.close(engine, quiet=True)
+    assert waiting.close(engine, quiet=True)
+    assert released == [True]

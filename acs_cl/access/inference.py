@@ -74,7 +74,7 @@ def signature_of(
 def _may_have_globals(source: str | None, options: facts.BuildOptions) -> bool:
     # Program-scope variables in writable memory came with OpenCL C 2.0.
     words = facts.split_options(options)
-    newer = any(re.match(r"-cl-std=(CL[23]|CLC\+\+)", word) for word in words)
+    newer = any(re.match(r"-cl-std=CL([23]|C\+\+)", word, re.IGNORECASE) for word in words)
     return newer and (not source or _has_global_declaration(source))
 
 

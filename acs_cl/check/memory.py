@@ -459,15 +459,19 @@ def merged(given: Sequence[Interval]) -> list[Interval]:
 
 
 def without(given: Sequence[Interval], taken: Sequence[Interval]) -> list[Interval]:
-    """Return the bytes of `given` that are not in `taken`; both are merged."""
+    """Return the bytes of `given` that are not in `taken`, in the order of `given`."""
     found: list[Interval] = []
+    taken = merged(taken)  # in the order that is searched
     for one in given:
         low = one.low
-        for other in taken:
-            if other.region is one.region and other.high > low and other.low < one.high:
-                if other.low > low:
-                    found.append(Interval(one.region, low, other.low))
-                low = max(low, other.high)
+        at = bisect_right(taken, _order(one), key=_order)
+        if at > 0 and taken[at - 1].region is one.region:  # may begin before and reach into it
+            low = max(low, taken[at - 1].high)
+        while low < one.high and at < len(taken) and taken[at].region is one.region:
+            if taken[at].low > low:
+                found.append(Interval(one.region, low, min(taken[at].low, one.high)))
+            low = taken[at].high
+            at += 1
         if low < one.high:
             found.append(Interval(one.region, low, one.high))
     return found

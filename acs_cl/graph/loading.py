@@ -13,9 +13,10 @@ import numpy as np
 
 from ..conditions import size
 from ..errors import UsageError
+from ..kernel import Kernel
 from ..memory.array import Array
 from ..program import Program
-from .files import File, Repeated, Said, Size, View
+from .files import File, KernelSaid, Repeated, Said, Size, View
 from .graph import Graph
 from .loops import loop
 
@@ -63,6 +64,8 @@ class Made:
         self._calls = file.calls
         self._loops = file.loops
         self._programs = [build(source, options) for source, options in file.programs]
+        self._kernels: dict[str, Kernel] = {}
+        """Kernels by what the file says of them."""
         self.memory: list[Array] = []
         """Each piece of memory, as bytes."""
         for nbytes, contents in file.memory:
@@ -104,18 +107,25 @@ class Made:
         if isinstance(said.what, str):
             TRANSFERS[said.what](*args)
             return
-        try:  # not as an attribute: a kernel may have the name of a program's member
-            kernel = self._programs[said.what.program].__getattr__(said.what.name)
-        except AttributeError as error:
-            raise UsageError(str(error)) from None
-        if said.what.access is not None and kernel.standing is None:
-            kernel.access(**said.what.access)
-        if said.what.infer_ranges is not kernel.infer_ranges:
-            kernel.infer_ranges = said.what.infer_ranges
+        key = repr(said.what)
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            kernel = self._kernels[key] = self._kernel(said.what)
         keywords: dict[str, Any] = {
             name: self._value(value) for name, value in said.keywords.items()
         }
         kernel(*args, **keywords)
+
+    def _kernel(self, said: KernelSaid) -> Kernel:
+        try:  # not as an attribute: a kernel may have the name of a program's member
+            kernel = self._programs[said.program].__getattr__(said.name)
+        except AttributeError as error:
+            raise UsageError(str(error)) from None
+        if said.access is not None and kernel.standing is None:
+            kernel.access(**said.access)
+        if said.infer_ranges is not kernel.infer_ranges:
+            kernel.infer_ranges = said.infer_ranges
+        return kernel
 
     def _view(self, view: View) -> Array:
         piece = self._nothing if view.memory is None else self.memory[view.memory]

@@ -12,7 +12,6 @@ contents back.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -75,7 +74,7 @@ def measured(
         if name:
             least[name] = min(us, least.get(name, us))
     for name, us in least.items():
-        files.replace(_KIND, name, json.dumps({"format": FORMAT, "us": us}))
+        files.keep(_KIND, name, FORMAT, {"us": us})
     files.trim(_KIND, MOST_KEPT)
     times = [least.get(name, us) for name, us in zip(names, times, strict=True)]
     return profile_of(engine.device, launches, times, rates)
@@ -144,15 +143,14 @@ def _kept_times(engine: Engine, launches: Sequence[Recorded]) -> list[float | No
 
 
 def _read(name: str) -> float | None:
-    text = files.read(_KIND, name) if name else None
-    if text is None:
+    document = files.record(_KIND, name, FORMAT) if name else None
+    if document is None:
         return None
     try:
-        document = json.loads(text)
         us = float(document["us"])
-        return us if document["format"] == FORMAT and 0 <= us < float("inf") else None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
+    return us if 0 <= us < float("inf") else None
 
 
 def name_of(device: cl.Device, command: Command, access: Access) -> str:

@@ -13,7 +13,6 @@ arrays have their contents back.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -167,7 +166,7 @@ def tuned(
             part.set(values)
         engine.drain()
     for kind, said in cuts.items():
-        files.replace(_KIND, kind.file, json.dumps({"format": FORMAT, "bands": said}))
+        files.keep(_KIND, kind.file, FORMAT, {"bands": said})
     files.trim(_KIND, MOST_KEPT)
     engine.tunings += 1
     engine.table.generation += 1
@@ -245,10 +244,12 @@ def as_tuned(device: cl.Device, command: Command, access: Access) -> Command:
 
 def _read(file: str) -> str:
     """Read the kept cut. Empty: there is none."""
+    document = files.record(_KIND, file, FORMAT)
+    if document is None:
+        return ""
     try:
-        document = json.loads(files.read(_KIND, file) or "")
         said = str(document["bands"])
         asked(int(said) if said.isdigit() else policy(said))
-        return said if document["format"] == FORMAT else ""
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return ""
+    return said

@@ -9,20 +9,22 @@ The folders above are not tested. A user who may write there can replace our fol
 folder that belongs to this user. A symbolic link counts as its target. On Windows there are no such
 owners; there the folder of the user's profile is the protection.
 
-Input: the name of a folder, of a file, and text. Output: the text, or None. Invariant: a file that
-is missing, unreadable or refused counts as no file, and nothing here raises. A refusal is logged
-once for each folder, by `logging`. `ACS_CL_CACHE=off` turns everything off; any other value is the
-folder to use.
+Input: the name of a folder, of a file, and text or values. Output: these, or None. Invariant: a
+file that is missing, unreadable or refused counts as no file, and nothing here raises. A refusal is
+logged once for each folder, by `logging`. `ACS_CL_CACHE=off` turns everything off; any other value
+is the folder to use.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache as memo
 from pathlib import Path
+from typing import Any
 
 from .environment import variable
 
@@ -90,6 +92,28 @@ def replace(kind: str, name: str, text: str) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def record(kind: str, name: str, form: int) -> dict[str, Any] | None:
+    """Return what `keep` wrote under a name, of any types. None: there is nothing that can be
+    believed, or it has another format than `form`."""
+    text = read(kind, name)
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and found.get("format") == form else None
+
+
+def keep(kind: str, name: str, form: int, values: Mapping[str, object]) -> bool:
+    """Keep values under a name, in format `form`; return whether that worked."""
+    try:
+        text = json.dumps({"format": form, **values}, indent=1, allow_nan=False)
+    except ValueError:
+        return False
+    return replace(kind, name, text)
 
 
 def append(kind: str, name: str, text: str) -> bool:

@@ -70,14 +70,18 @@ def start(work: Callable[[], object], name: str, worker: Worker | None = None) -
 
     thread = threading.Thread(target=run, name=name, daemon=True)
     _threads[thread] = worker
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # an ending interpreter starts none, nor does a machine with too many
+        del _threads[thread]
+        raise
     return thread
 
 
 @atexit.register
 def _end_threads() -> None:
     _leaves.set()
-    threads = list(_threads.items())
+    threads = [one for one in _threads.items() if one[0].is_alive()]
     for one in {worker for _, worker in threads if worker is not None}:
         one.close()
     with contextlib.suppress(KeyboardInterrupt):  # an interrupted user waits no longer
@@ -122,7 +126,10 @@ class Progress:
             pump, goes_on = self._pump(), self._goes_on()
             assert pump is not None
             assert goes_on is not None
-            start(partial(self._poll, pump, goes_on), "acs_cl progress")
+            try:
+                start(partial(self._poll, pump, goes_on), "acs_cl progress")
+            except RuntimeError:  # calls of the program move launches along, and try again
+                self._running = False
 
     def _poll(self, pump: Callable[[], tuple[bool, bool]], goes_on: Callable[[], bool]) -> None:
         pause = SHORTEST_SLEEP_S
@@ -130,7 +137,11 @@ class Progress:
         while not _leaves.is_set():
             if not goes_on():  # else a poll would only delay the program
                 with self._lock:
-                    needed, moved = pump()
+                    try:
+                        needed, moved = pump()
+                    except BaseException:  # the next launch that needs it starts it again
+                        self._running = False
+                        raise
                     if moved:
                         pause = SHORTEST_SLEEP_S
                     if needed:
@@ -145,7 +156,8 @@ class Progress:
 
 
 class Clock:
-    """Calls a method every so many seconds, until it returns False or its object is gone."""
+    """Calls a method every so many seconds, until it returns False or its object is gone. An error
+    is told as one that ends a thread, and the calls go on."""
 
     def __init__(self, name: str, seconds: float, call: Callable[[], bool]) -> None:
         self._name = name
@@ -159,13 +171,23 @@ class Clock:
     def _run(self) -> None:
         while not _leaves.wait(self._seconds):
             call = self._call()
-            if call is None or not call():
+            if call is None:
+                return
+            try:
+                goes_on = call()
+            except Exception as error:  # of a driver, or a bug: later calls may do better
+                thread = threading.current_thread()
+                told = threading.ExceptHookArgs((type(error), error, error.__traceback__, thread))
+                threading.excepthook(told)
+                goes_on = True
+            if not goes_on:
                 return
             del call
 
 
 class HostTasks:
-    """Up to `HOST_THREADS` threads that run tasks in order of arrival."""
+    """Up to `HOST_THREADS` threads that run tasks in order of arrival. Where no thread can be
+    started, tasks run in a thread that waits for them."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -185,7 +207,26 @@ class HostTasks:
             self._queue.put(task)
             if self._threads < min(self._busy, HOST_THREADS):
                 self._threads += 1
-                start(self._work, "acs_cl host task", self)
+                try:
+                    start(self._work, "acs_cl host task", self)
+                except RuntimeError:  # others run it, or who waits for it
+                    self._threads -= 1
+
+    @property
+    def need_help(self) -> bool:
+        """Tell whether tasks wait for a thread that could not be started."""
+        return self._busy > 0 and not self._threads
+
+    def help(self) -> None:
+        """Run a task in the calling thread, which waits for it."""
+        with contextlib.suppress(Empty):
+            task = self._queue.get_nowait()
+            if task is not None:
+                core.native.mark_host_task(True)
+                try:
+                    self._run(task)
+                finally:
+                    core.native.mark_host_task(False)
 
     def close(self) -> None:
         """End threads without a task."""
@@ -198,7 +239,7 @@ class HostTasks:
         return True
 
     def _work(self) -> None:
-        core.native.mark_host_task()
+        core.native.mark_host_task(True)
         while True:
             try:
                 task = self._queue.get(timeout=IDLE_S)
@@ -210,7 +251,10 @@ class HostTasks:
                     return
             if task is None:
                 return
-            task()
-            with self._lock:
-                self._busy -= 1
+            self._run(task)
             del task
+
+    def _run(self, task: Callable[[], None]) -> None:
+        task()
+        with self._lock:
+            self._busy -= 1

@@ -70,6 +70,8 @@ class Books:
     def __init__(self, parts: Parts) -> None:
         self.state = "not started"
         """Why the runtime takes no calls. Empty: it takes calls."""
+        self.is_closed = True
+        """Whether nothing is in flight, and nothing of the driver's is left to release."""
         self.context, self.device = parts.context, parts.device
         self.options, self.plan = parts.options, parts.plan
         self.backlog = parts.options.backlog
@@ -116,6 +118,8 @@ class Books:
         """Kernels whose signature is known, for explanations."""
         self.measuring: object | None = None
         """The measurement in progress."""
+        self.leave_measure: Callable[[], None] | None = None
+        """Ends a measurement that an error cut off, once nothing is in flight."""
         self.counts = Counts()
 
     @property

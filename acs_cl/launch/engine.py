@@ -111,10 +111,10 @@ class Engine(Books):
             and self.checker is None
         )
         table.predict(table.usable and self.options.predict)
-        self.state = ""
+        self.state, self.is_closed = "", False
 
     def __del__(self) -> None:
-        if not getattr(self, "state", "closed"):
+        if not getattr(self, "is_closed", True):
             self.calls.collected(self)
 
     def __repr__(self) -> str:
@@ -337,7 +337,11 @@ class Engine(Books):
         """Wait until everything launched or given to the driver so far has ended: `waits.drain`."""
         with self.lock:
             self.end_sections()
-            return waits.drain(self, gives_up, patience, until)
+            has_ended = waits.drain(self, gives_up, patience, until)
+            if has_ended and self.leave_measure is not None and not len(self.table):
+                leave, self.leave_measure = self.leave_measure, None
+                leave()
+            return has_ended
 
     def come_to_rest(self) -> None:
         """Wait until nothing is in flight. Called under the lock, and kept: no other thread

@@ -19,19 +19,29 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..errors import PoisonedError
-from ..ranges import intervals
+from ..ranges import Rows, first_shared, rows_of, without
 from ..records import EVERYTHING, Access, Launch, Span, interval
 
 REMEMBERED = 4096
 """Failed or poisoned launches whose handles can still tell why."""
 
 
+class Poisoned(NamedTuple):
+    """Poisoned bytes of one base, and the failure behind each interval of them."""
+
+    rows: Rows
+    failures: list[object]
+
+
 class Poison:
-    """Holds poisoned bytes: for each base disjoint (start, end, failure) intervals, sorted."""
+    """Holds poisoned bytes of each base. They are exact: a hull of rows would poison bytes that
+    are good, or heal bytes that nobody wrote."""
 
     def __init__(self) -> None:
-        self.bases: dict[int, list[tuple[int, int, object]]] = {}
+        self.bases: dict[int, Poisoned] = {}
         self.kept: list[tuple[Span, object]] = []
         """Memory that is held while bytes of it are poisoned."""
 
@@ -43,41 +53,46 @@ class Poison:
         for span in spans:
             if span.base == EVERYTHING:
                 for poisoned in self.bases.values():
-                    return poisoned[0][2]
+                    return poisoned.failures[0]
                 continue
-            poisoned_here = self.bases.get(span.base)
-            if poisoned_here:
-                for start, end in intervals(span):
-                    for low, high, failure in poisoned_here:
-                        if low < end and start < high:
-                            return failure
+            here = self.bases.get(span.base)
+            if here is not None:
+                first = first_shared(span, here.rows)
+                if first is not None:
+                    return here.failures[first]
         return None
 
     def add(self, spans: Iterable[Span], failure: object) -> None:
         """Note that these bytes were not written, because of `failure`."""
-        for span in spans:
-            if span.base == EVERYTHING:
-                continue
-            self._take_out(span)
-            here = self.bases.setdefault(span.base, [])
-            here.extend((start, end, failure) for start, end in intervals(span))
-            here.sort(key=lambda interval: interval[0])
+        for base, found in _by_base(spans).items():
+            if base != EVERYTHING:
+                rows = rows_of(found)
+                self._put(base, Poisoned(rows, [failure] * len(rows.lows)))
 
     def overwrite(self, spans: Iterable[Span]) -> None:
         """Note that these bytes are good: a launch writes all of them without reading poison."""
-        for span in spans:
-            if span.base in self.bases:
-                self._remove(span)
+        healed = False
+        for base, found in _by_base(spans).items():
+            if base in self.bases:
+                self._take_out(base, rows_of(found))
+                healed = True
+        if healed and self.kept:
+            self.kept = [one for one in self.kept if self.find((one[0],)) is not None]
 
     def carry(self, access: Access) -> None:
         """Copy the poison of the bytes that are read to the bytes that are written."""
         (source,), (target,) = access.reads, access.writes
         self.overwrite((target,))
-        there = target.start - source.start
-        for start, end, failure in list(self.bases.get(source.base, ())):
-            low, high = max(start, source.start), min(end, source.end)
-            if low < high:
-                self.add((interval(target.base, low + there, high - low),), failure)
+        here = self.bases.get(source.base)
+        if here is not None:
+            lows = np.maximum(here.rows.lows, source.start)
+            highs = np.minimum(here.rows.highs, source.end)
+            read = lows < highs
+            there = target.start - source.start
+            failures = [here.failures[index] for index in np.flatnonzero(read)]
+            self._put(
+                target.base, Poisoned(Rows(lows[read] + there, highs[read] + there), failures)
+            )
 
     def keep(self, span: Span, memory: object) -> None:
         """Hold `memory`, which contains `span`, as long as any of these bytes are poisoned."""
@@ -88,30 +103,39 @@ class Poison:
         """Forget memory that was given back."""
         self.bases.pop(base, None)
 
-    def _remove(self, span: Span) -> None:
-        self._take_out(span)
-        if self.kept:
-            self.kept = [one for one in self.kept if self.find((one[0],)) is not None]
-
-    def _take_out(self, span: Span) -> None:
-        left = self.bases.get(span.base)
-        if left is None:
+    def _put(self, base: int, poisoned: Poisoned) -> None:
+        """Add poisoned bytes, in place of earlier poison there."""
+        if not poisoned.failures:
             return
-        for start, end in intervals(span):
-            parts: list[tuple[int, int, object]] = []
-            for low, high, failure in left:
-                if high <= start or end <= low:
-                    parts.append((low, high, failure))
-                    continue
-                if low < start:
-                    parts.append((low, start, failure))
-                if end < high:
-                    parts.append((end, high, failure))
-            left = parts
-        if left:
-            self.bases[span.base] = left
+        self._take_out(base, poisoned.rows)
+        here = self.bases.get(base)
+        if here is not None:
+            lows = np.append(here.rows.lows, poisoned.rows.lows)
+            highs = np.append(here.rows.highs, poisoned.rows.highs)
+            failures = here.failures + poisoned.failures
+            order = np.argsort(lows)
+            poisoned = Poisoned(
+                Rows(lows[order], highs[order]), [failures[index] for index in order]
+            )
+        self.bases[base] = poisoned
+
+    def _take_out(self, base: int, rows: Rows) -> None:
+        here = self.bases.get(base)
+        if here is None:
+            return
+        left, source = without(here.rows, rows)
+        if len(source):
+            self.bases[base] = Poisoned(left, [here.failures[index] for index in source])
         else:
-            del self.bases[span.base]
+            del self.bases[base]
+
+    def spans(self) -> tuple[Span, ...]:
+        """Return the poisoned bytes of all bases as plain intervals."""
+        return tuple(
+            interval(base, low, high - low)
+            for base, poisoned in self.bases.items()
+            for low, high in zip(*map(np.ndarray.tolist, poisoned.rows), strict=True)
+        )
 
     def follow(
         self,
@@ -139,8 +163,15 @@ class Poison:
             else:
                 spreading.overwrite(access.overwrites)
         for base, poisoned in spreading.bases.items():
-            self.add((interval(base, low, high - low) for low, high, _ in poisoned), failure)
+            self._put(base, poisoned)
         return reached
+
+
+def _by_base(spans: Iterable[Span]) -> dict[int, list[Span]]:
+    found: dict[int, list[Span]] = {}
+    for span in spans:
+        found.setdefault(span.base, []).append(span)
+    return found
 
 
 def lost(accesses: Iterable[Access], failed: Container[int]) -> tuple[Span, ...]:
@@ -152,11 +183,7 @@ def lost(accesses: Iterable[Access], failed: Container[int]) -> tuple[Span, ...]
             poison.add(access.writes, True)
         else:
             poison.overwrite(access.overwrites)
-    return tuple(
-        interval(base, low, high - low)
-        for base, poisoned in poison.bases.items()
-        for low, high, _ in poisoned
-    )
+    return poison.spans()
 
 
 class Failure(NamedTuple):

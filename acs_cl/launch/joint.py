@@ -42,6 +42,7 @@ class SeveralHandle(Handle):
         engine = self.engine
         engine.check_open()
         refuse_on_host_task(f"waiting for a {self.name}")
+        engine.sync()
         for number in reversed(self.numbers):
             if number in engine.table:
                 wait(engine, number)

@@ -29,7 +29,7 @@ Asked: TypeAlias = tuple[object, ...]
 """A global size, which may begin with `acs.size`."""
 
 
-NEWER = re.compile(r"-cl-std=(CL[23]|CLC\+\+)")
+NEWER = re.compile(r"-cl-std=(CL[23]|CLC\+\+)", re.IGNORECASE)
 """The option of a language whose groups may differ in size. Without it, programs are OpenCL C 1.x,
 on every device."""
 

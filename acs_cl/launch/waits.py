@@ -87,9 +87,25 @@ def _wait_for(books: Books, event: cl.Event | None, seconds: float = -1) -> None
 
 def _tick(books: Books, began: float) -> None:
     """Release the lock for a moment, in a wait since `began` for something not on the device."""
+    if books.host_tasks.need_help:
+        _run_host_task(books)
+        return
     if books.watchdog is not None:
         books.watchdog.bark(began)
     _wait_for(books, None, TICK_S)
+
+
+def _run_host_task(books: Books) -> None:
+    """Run a host task in this thread, without the lock, since no thread can be started for it."""
+    levels = 0
+    while books.lock.is_owned():
+        books.lock.release()
+        levels += 1
+    try:
+        books.host_tasks.help()
+    finally:
+        for _ in range(levels):
+            books.lock.acquire()
 
 
 def _tell(books: Books, error: KeyboardInterrupt) -> None:

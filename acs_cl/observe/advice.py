@@ -150,7 +150,7 @@ def _host_tasks(block: _Block) -> Iterator[Finding]:
         f"device has nothing to do for {_ms(alone)} of {_ms(block.wall)} ms meanwhile: make it a "
         "kernel, make it faster, or let it read less so that launches beside it need not wait",
         alone,
-        _two(mine),
+        _longest(mine),
         change="no host tasks",
     )
 
@@ -178,7 +178,7 @@ def _transfers(block: _Block) -> Iterator[Finding]:
         "kernels run beside them: keep "
         "data there between steps, move less, or transfer what is independent of the kernels",
         cost,
-        _two(mine),
+        _longest(mine),
         change="no transfers",
     )
 
@@ -227,7 +227,7 @@ def _long(block: _Block) -> Iterator[Finding]:
         f"wait for one another, {_ms(each)} ms each time{has}, and for {_ms(alone)} ms nothing "
         "runs beside it: split it, give it more groups, or make what follows need less of it",
         int(alone * (1 - used)),
-        _two(mine),
+        _longest(mine),
         change="split",
         name=name,
     )
@@ -259,7 +259,7 @@ def _lanes(block: _Block) -> Iterator[Finding]:
         )
 
 
-def _two(slices: Sequence[Slice]) -> tuple[int, ...]:
+def _longest(slices: Sequence[Slice]) -> tuple[int, ...]:
     """Return the number of the longest slice."""
     return (max(slices, key=lambda one: one.end_ns - one.start_ns).number,)
 

@@ -95,21 +95,24 @@ class Measure:
         engine, mine = self._engine, self._trace
         assert mine is not None
         mine.called()
-        engine.drain()
-        mine.waited()
-        self._wall_ns = perf_counter_ns() - self._began_ns
-        kernels = needs(engine)
-        with engine.lock:
-            engine.come_to_rest()
-            engine.gather_runs()
-            engine.backend.time_tasks(False)
-            engine.tracer, backend = self._before
-            self._where = {
-                one.number: _place(one, engine.backend.where(one.number)) for one in mine.slices
-            }
-            self._about = self._known(self._about.full, kernels)
-            engine.retime(False, backend)
-            engine.measuring = None
+        try:
+            engine.drain()
+            mine.waited()
+            self._wall_ns = perf_counter_ns() - self._began_ns
+            kernels = needs(engine)
+            with engine.lock:
+                engine.come_to_rest()
+                engine.gather_runs()
+                self._where = {
+                    one.number: _place(one, engine.backend.where(one.number)) for one in mine.slices
+                }
+                self._about = self._known(self._about.full, kernels)
+                self._leave()
+        except BaseException:  # what still runs uses the queues that keep times
+            with engine.lock:
+                engine.tracer, engine.measuring = self._before[0], None
+                engine.leave_measure = self._leave
+            raise
         self.slices = on_one_clock(sorted(mine.slices, key=lambda one: one.number))
         if isinstance(engine.tracer, Trace):
             engine.tracer.slices += mine.slices
@@ -117,6 +120,14 @@ class Measure:
             engine.tracer.noted(mine.found)
             engine.tracer.forget_times()
         self.edges = edges_of(self.slices)
+
+    def _leave(self) -> None:
+        """Go on as before the block. Called under the lock, with nothing in flight."""
+        engine = self._engine
+        engine.backend.time_tasks(False)
+        engine.tracer, backend = self._before
+        engine.retime(False, backend)
+        engine.measuring = None
 
     def _known(self, full: int, kernels: tuple[Needs, ...]) -> About:
         """Return facts about the block. `full`: launches before it that found the window full."""

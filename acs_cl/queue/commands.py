@@ -355,6 +355,18 @@ def unmap(ours: Tracked, array: HostArray, span: Span, queue: Any, wait_for: Eve
     return ours.submit(command, access, wait_for, KINDS.UNMAP_MEM_OBJECT, seen=True, keeps=array)
 
 
+def _unmapping(mapping: Call) -> Call:
+    """Return a call that unmaps what `mapping` has mapped, if it ever ran."""
+
+    def release(queue: cl.CommandQueue, wait_for: Events) -> Any:
+        if mapping.returned is None:
+            return cl.enqueue_marker(queue, wait_for)
+        native: Any = mapping.returned[0].base
+        return native.release(queue, wait_for)
+
+    return Call("unmap", release, {}, True)
+
+
 def map_memory(
     queue: Tracked, original: Original, memory: object, given: Given, kind: int
 ) -> tuple[object, ...]:
@@ -366,11 +378,15 @@ def map_memory(
     access = Access((span,), ()) if only_read else Access((), (span,))
     command = Call("map", original, {**given, "is_blocking": False}, True)
     event = queue.submit(command, access, wait_for, kind, True)
-    queue.wait_until_submitted(event.acs_number)
-    if command.returned is None:  # it never ran
-        queue.settle(event.acs_number)
-    if is_blocking:
-        queue.settle(event.acs_number)
+    try:
+        queue.wait_until_submitted(event.acs_number)
+        if command.returned is None:  # it never ran
+            queue.settle(event.acs_number)
+        if is_blocking:
+            queue.settle(event.acs_number)
+    except BaseException:  # it may still run, and the program has nothing to unmap
+        queue.submit(_unmapping(command), Access((), (span,)), None, KINDS.UNMAP_MEM_OBJECT, True)
+        raise
     array, _, *more = command.returned
     mapped: Any = Mapped.__new__(Mapped)
     mapped._array, mapped._queue, mapped._span = array, queue, span

@@ -176,22 +176,29 @@ class Queue(cl.CommandQueue):
         """Whether launches may be held later, even if none is now."""
         self.not_understood: Counter[str] = Counter()
         """Commands that waited for everything, because their access is unknown."""
+        own = runtime is None
         with _lock:
             _users.setdefault(id(self._runtime), set()).add(hash(self))
-        if self._engine.sections:  # bypass of another queue, whose commands come before ours
-            with self._engine.lock:
-                self._engine.end_sections()
-        may_bypass = bypass and runtime is None and self._in_order and not self._holds
-        if may_bypass and is_free(self._engine):
-            by_overlap = self._engine.options.backend != "device"
-            self.section = Section(self, self._engine, self._pointer, self._number, by_overlap)
-        self.joining = self._join()
-        patch.enter(self)
-        own = runtime is None
+        try:
+            self._begin(bypass and own)
+        except BaseException:
+            _gone(hash(self), self._runtime, self.section, own)
+            raise
         last = weakref.finalize(self, _gone, hash(self), self._runtime, self.section, own)
         last.atexit = False
         for told in watchers:
             told(self)
+
+    def _begin(self, may_bypass: bool) -> None:
+        """Take commands from now on."""
+        if self._engine.sections:  # bypass of another queue, whose commands come before ours
+            with self._engine.lock:
+                self._engine.end_sections()
+        if may_bypass and self._in_order and not self._holds and is_free(self._engine):
+            by_overlap = self._engine.options.backend != "device"
+            self.section = Section(self, self._engine, self._pointer, self._number, by_overlap)
+        self.joining = self._join()
+        patch.enter(self)
 
     def _join(self) -> core.native.Joining | None:
         """Make the object that launches the queue's kernels in the core. None: Python makes all."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from time import perf_counter
@@ -60,7 +61,6 @@ UNSURE_S = 0.004
 launches on a slow host."""
 
 DISSOLVED = f"its epoch had fewer than {FEW} tasks"
-FEW_COME = f"fewer than {FEW} launches were under way at a time so far"
 
 REMEMBERED = 8192
 """How many launches on lanes have their reason kept for `explain`."""
@@ -500,9 +500,11 @@ class Device(Backend):
         if timed and self.choice is not None:
             for end in ended:
                 key = timed.pop(end.number, None)
-                if key is not None and end.status >= 0:
-                    took = end.event.profile.end - end.event.profile.start
-                    self.choice.timed(key, took / 1e3)
+                if key is None or end.status < 0:
+                    continue
+                with suppress(cl.Error):  # some drivers have no times of a command
+                    times = end.event.profile
+                    self.choice.timed(key, (times.end - times.start) / 1e3)
                     self._table.generation += 1
         if self._lost:
             for number, error in self._lost:

@@ -7,7 +7,6 @@ Otherwise it measures links itself, once a launch is long enough to be moved.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
 import pyopencl as cl
@@ -64,21 +63,19 @@ def measured(
 
 def keep(source: cl.Device, target: cl.Device, link: Link) -> None:
     """Keep a link for later programs."""
-    known = {"format": FORMAT, "key": _key(source, target), "link": list(link)}
-    files.replace(_KIND, _name(source, target), json.dumps(known))
+    known = {"key": _key(source, target), "link": list(link)}
+    files.keep(_KIND, _name(source, target), FORMAT, known)
 
 
 def _kept(source: cl.Device, target: cl.Device) -> Link | None:
-    text = files.read(_KIND, _name(source, target))
-    if text is None:
+    known = files.record(_KIND, _name(source, target), FORMAT)
+    if known is None or known.get("key") != _key(source, target):
         return None
     try:
-        known = json.loads(text)
         link = Link(*map(float, known["link"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
-    fits = known["format"] == FORMAT and known["key"] == _key(source, target)
-    return link if fits and link.latency_us >= 0 and link.bytes_per_us > 0 else None
+    return link if link.latency_us >= 0 and link.bytes_per_us > 0 else None
 
 
 def _key(source: cl.Device, target: cl.Device) -> str:

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +19,7 @@
 #include "driver/memory.hpp"
 #include "driver/queues.hpp"
 #include "epoch/forecast.hpp"
+#include "python/clock.hpp"
 #include "python/gil.hpp"
 #include "table/table.hpp"
 
@@ -31,10 +31,6 @@ constexpr std::uint32_t CLEANS = 1, MAY_NARROW = 2, COMPANY_AT = 8;  // bits of 
 constexpr std::uint32_t MOST_SLICES = 17;  // launches of an epoch
 constexpr std::size_t SPARE_BYTES = 1 << 24, SPARE_WORDS = 4;
 constexpr std::uint32_t TIMED_TASKS = 64;  // tasks of an epoch from which on the time of a task is reported
-
-inline double seconds_now() {  // the clock of Python's `perf_counter`
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // The part of a scheduler that is launched: its kernel, and the groups that run at one time.
 struct Launcher {
@@ -257,7 +253,7 @@ public:
 
     // Has the open epoch polled from now on, so that tasks need not be announced.
     void attend() {
-        open_->attended = seconds_now();
+        open_->attended = now_s();
         if (sent_.empty()) {
             next_look_ = first_look();
             ahead_ = 0;
@@ -356,7 +352,7 @@ public:
     // Sends a due epoch from the core. False: Python has to.
     bool send_due() {
         if (!by_itself || !open_ || !open_->attended || !unsent()) return false;
-        if (!open_->opened) open_->opened = seconds_now();
+        if (!open_->opened) open_->opened = now_s();
         if (is_due()) send_open(true);
         return true;
     }
@@ -391,7 +387,7 @@ public:
         epoch.refused = declare(epoch);
         if (!epoch.refused) epoch.refused = commands(epoch, what, taken);
         epoch.wait_no_more();
-        epoch.sent = seconds_now();
+        epoch.sent = now_s();
         if (taken) driver.flush(queue_);
         if (!epoch.refused || !taken) return;
         const WithoutGil others;
@@ -438,7 +434,7 @@ public:
         if (!epoch.words.empty() && words_.size() < SPARE_WORDS) words_.push_back(std::move(epoch.words));
         landings.give(std::exchange(epoch.landing, {}));
         if (!well || tasks < TIMED_TASKS) return;
-        const double each = (seconds_now() - epoch.sent) / double(tasks);
+        const double each = (now_s() - epoch.sent) / double(tasks);
         task_s_ = std::min(each, (task_s_ + each) / 2);
     }
 

@@ -218,7 +218,7 @@ NB_MODULE(_core, module) {
         static auto *bridges = new Bridges;  // its threads may run when the process ends
         bridges->add(reinterpret_cast<void *>(event), reinterpret_cast<void *>(user));
     }, "event"_a, "user"_a);
-    module.def("mark_host_task", [] { runs_host_task = true; });
+    module.def("mark_host_task", [](bool runs) { runs_host_task = runs; }, "runs"_a);
     module.def("on_host_task", [] { return runs_host_task; });
 
     add_table(module);

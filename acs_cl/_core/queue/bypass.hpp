@@ -8,21 +8,16 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
 #include "driver/kernel.hpp"
+#include "python/clock.hpp"
 #include "python/lock.hpp"
 #include "python/types.hpp"
 #include "queue/sample.hpp"
 
 namespace acs_cl {
-
-inline double now_s() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 // PyOpenCL's two classes of events, our class of queue events with the places of its slots, and the function that
 // makes an event of the first class from a handle.

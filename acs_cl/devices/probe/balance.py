@@ -9,7 +9,6 @@ way in each item. The memory is a copy larger than the caches.
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 import numpy as np
@@ -61,22 +60,18 @@ def balance(device: cl.Device, context: cl.Context) -> Balance:
     found = kept(device)
     if found is None:
         found = measure(device, context)
-        text = json.dumps({"format": FORMAT, **found._asdict()})
-        files.replace(_KIND, _name(device), text)
+        files.keep(_KIND, _name(device), FORMAT, found._asdict())
     return found
 
 
 def kept(device: cl.Device) -> Balance | None:
     """Return the kept rates, if they can be believed."""
-    text = files.read(_KIND, _name(device))
-    if text is None:
+    document = files.record(_KIND, _name(device), FORMAT)
+    if document is None:
         return None
     try:
-        document = json.loads(text)
-        if document.pop("format") != FORMAT:
-            return None
-        found = Balance(**{name: float(value) for name, value in document.items()})
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        found = Balance(*(float(document[name]) for name in Balance._fields))
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
     return found if min(found) > 0 else None
 

@@ -9,8 +9,6 @@ written, the next program measures again.
 
 from __future__ import annotations
 
-import json
-
 import pyopencl as cl
 
 from acs_cl.devices.probe.record import Probe
@@ -23,27 +21,20 @@ _KIND = "probe"
 
 def load(key: str) -> Probe | None:
     """Return the probe saved for this key, if it can be believed."""
-    text = files.read(_KIND, _name(key))
-    if text is None:
+    document = files.record(_KIND, _name(key), FORMAT)
+    if document is None or document.get("key") != _identity(key):
         return None
     try:
-        document = json.loads(text)
-        if document["format"] != FORMAT or document["key"] != _identity(key):
-            return None
         probe = Probe.from_json(document["probe"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
     return probe if probe.measured else None
 
 
 def save(key: str, probe: Probe) -> bool:
     """Keep the probe; return whether that worked."""
-    document = {"format": FORMAT, "key": _identity(key), "probe": probe.to_json()}
-    try:
-        text = json.dumps(document, indent=1, allow_nan=False)
-    except ValueError:
-        return False
-    return files.replace(_KIND, _name(key), text)
+    values = {"key": _identity(key), "probe": probe.to_json()}
+    return files.keep(_KIND, _name(key), FORMAT, values)
 
 
 def _name(key: str) -> str:

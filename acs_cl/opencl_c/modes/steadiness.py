@@ -24,7 +24,8 @@ _GROUPS = {"sub": "add", "inc": "add", "dec": "add"}
 def unsteady(functions: Mapping[int, bodies.Function]) -> str:
     """Return why launches may differ by their atomics. '': they cannot. The kernel comes first."""
     aimed: dict[int, set[str]] = {}
-    own = {p.key for p in next(iter(functions.values())).parameters}
+    kernel = next(iter(functions.values()))
+    own = {p.key for p in kernel.parameters} - _pointed_anew(kernel.body)
     for function in functions.values():
         for call, used in _atomics(function.body):
             name = _name(call)
@@ -42,6 +43,25 @@ def unsteady(functions: Mapping[int, bodies.Function]) -> str:
     if not several and not aimed.keys() <= own and len(everywhere) > 1:
         several = everywhere  # it is not known which of them use the same memory
     return f"its atomic {' and '.join(sorted(several))} may meet" if several else ""
+
+
+def _pointed_anew(body: Iterable[Node]) -> set[int]:
+    """Return the variables that are assigned, or whose address is taken: they may come to point to
+    other memory."""
+    found: set[int] = set()
+    left = list(body)
+    while left:
+        node = left.pop()
+        if (node.kind == n.BINARY_OPERATOR and node.operator == n.ASSIGN) or (
+            node.kind == n.UNARY_OPERATOR and node.operator == n.ADDRESS_OF
+        ):
+            target = node.children[0]
+            while target.kind == n.PAREN_EXPR:
+                target = target.children[0]
+            if target.kind == n.DECL_REF_EXPR:
+                found.add(target.key)
+        left += node.children
+    return found
 
 
 def _atomics(body: Iterable[Node]) -> list[tuple[Node, bool]]:

@@ -39,6 +39,9 @@ _STRING_LITERAL = 109
 _HARMLESS = re.compile(r"-(cl-|nv-|ffast-math$|W(?!p,)|w$|O|g|s$|v$)")
 """Options that change the generated code, not the reading of the source."""
 
+_OTHER_BODY = re.compile(r"\b(alias|ifunc|weakref|asm|__asm__)\(")
+"""What gives a declaration the body of a function of another name, as the parser prints it."""
+
 _UNDECLARED = re.compile(
     r"use of undeclared identifier '(\w+)'|implicit declaration of function '(\w+)'"
     r"|unknown type name '(\w+)'"
@@ -169,6 +172,8 @@ def parser_options(options: BuildOptions) -> list[str]:
         if word in ("-D", "-I", "-U", "-include") and i + 1 < len(words):
             out += [word, words[i + 1]]
             i += 1
+        elif word.lower().startswith("-cl-std=clc++"):
+            raise CannotParse(f"option {word}: C++ for OpenCL, not OpenCL C")
         elif word.startswith(("-D", "-I", "-U", "-cl-std=")) or word in (
             "-cl-single-precision-constant",
             "-cl-finite-math-only",
@@ -239,10 +244,14 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
     functions, kernels = {}, {}
     top = library().collect(tree.cursor)
     for cursor in top:
-        if cursor._kind_id == 8 and cursor.is_definition():
+        if cursor._kind_id != 8:
+            continue
+        if cursor.is_definition():
             functions[cursor.spelling] = cursor
             if is_kernel(cursor):
                 kernels[cursor.spelling] = cursor
+        elif not is_of_prelude(cursor) and _OTHER_BODY.search(declaration_text(cursor)):
+            raise CannotParse(f"the body of {cursor.spelling} is that of another function")
     return Unit(tree, source, functions, kernels, included, has_unions, environment, top)
 
 
