@@ -483,6 +483,23 @@ def test_a_queue_of_pyopencl_and_a_runtime_of_several_devices_are_one_program(
     assert w.get()[99] == sum(range(3, 9))
 
 
+def test_commands_that_touch_no_common_bytes_keep_their_order_on_several_devices(
+    two: acs.Runtime,
+) -> None:
+    queue, other = (acs.Queue(two.context, runtime=two) for _ in range(2))
+    slow = cl.Kernel(cl.Program(two.context, SLOW).build(), "slow")
+    a, b = (cl.Buffer(two.context, cl.mem_flags.READ_WRITE, 4) for _ in range(2))
+    slow(queue, (1,), None, a, np.uint32(1))
+    queue.finish()
+    for behind in (
+        lambda before: cl.enqueue_marker(queue),
+        lambda before: slow(other, (1,), None, b, np.uint32(1), wait_for=[before]),
+    ):
+        before = slow(queue, (1,), None, a, np.uint32(1 << 25))
+        cl.Event.wait(behind(before).acs_native())
+        assert engine_of(two).is_done(before.acs_number)
+
+
 def test_arrays_that_the_first_device_has_no_room_for_are_made_where_they_are_needed(
     two: acs.Runtime,
 ) -> None:

@@ -27,6 +27,8 @@ def pinned_because(command: Command, access: Access) -> str:
     """Say why a launch has to run on the first device under every policy; empty if it need not."""
     if command.on_host:
         return "a host task has its data from the first device"
+    if not access.reads and not access.writes:
+        return "it touches no memory"
     if any(span.base <= 0 for span in (*access.reads, *access.writes)):
         return "it uses memory that only the first device has"
     if isinstance(command, DecidedCommand):

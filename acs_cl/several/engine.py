@@ -132,7 +132,8 @@ class SeveralEngine(Holding):
         footprint: core.native.Footprint | None = None,
         after: Sequence[int] = (),
     ) -> Handle:
-        """Choose a device for a launch, copy what the device lacks, and launch there."""
+        """Choose a device for a launch, copy what the device lacks, and launch there. `footprint`
+        says nothing here, since it knows the memory of one device."""
         if (graph := self.recorder()) is not None:
             return graph.take(command, access, wait_for)
         if self.checker is not None and self.checker.takes(access):
@@ -143,9 +144,10 @@ class SeveralEngine(Holding):
             if isinstance(command, TransferCommand) and command.name == "read":
                 pieces = self._pieces_of_read(command, access)
                 if len(pieces) > 1:
-                    return self._read_pieces(command, access, pieces, wait_for, result)
+                    return self._read_pieces(command, access, pieces, wait_for, result, after)
             known = self._known(command, access)
-            return self._launch(known, wait_for, result, started_ns, self._planned(known))
+            planned = self._planned(known)
+            return self._launch(known, wait_for, result, started_ns, planned, after)
 
     def launch_kernel(
         self,
@@ -196,6 +198,7 @@ class SeveralEngine(Holding):
         result: object,
         started_ns: int,
         planned: int | None = None,
+        after: Sequence[int] = (),
     ) -> Handle:
         """Launch on the planned device, else on the one that the policy chooses."""
         if planned is None or planned == SPREAD or known.pinned:
@@ -203,7 +206,7 @@ class SeveralEngine(Holding):
         else:
             device, reason = planned, "the step that is repeated is fastest so"
         assigned = known.assigned(device, self._assigned)
-        (number,) = self._launch_on([assigned], [reason], wait_for, started_ns)
+        (number,) = self._launch_on([assigned], [reason], wait_for, started_ns, after)
         return Handle(self, number, known.command.name, known.access, result)
 
     def _launch_parts(
@@ -238,14 +241,16 @@ class SeveralEngine(Holding):
         reasons: Sequence[str],
         wait_for: Sequence[cl.Event] | None,
         started_ns: int = 0,
+        after: Sequence[int] = (),
     ) -> list[int]:
         """Make launches, none of which touches what another one writes, behind the copies that
-        their devices need. The caller holds the lock."""
+        their devices need. The caller holds the lock. `after`: launches that they follow whatever
+        their bytes."""
         self.copies.bring(
             [(one.spans, one.device) for one in launches],
             max(self.times.slowest_us(one.key) or 0.0 for one in launches),
         )
-        numbers = []
+        numbers = list[int]()
         for one, reason in zip(launches, reasons, strict=True):
             gates = open_events(wait_for) if wait_for else None
             if self._wants_times:
@@ -254,7 +259,10 @@ class SeveralEngine(Holding):
             if self.tracer is not None:
                 self.tracer.goes_on()  # the launch follows a copy, or a part of itself
             began_ns = started_ns or self.now_ns()
-            number = self.enter(one.command, one.real, gates, started_ns=began_ns).number
+            number = self.enter(
+                one.command, one.real, gates, after=after, started_ns=began_ns,
+                goes_on=bool(numbers),
+            ).number  # fmt: skip
             numbers.append(number)
             if one.command.on_host:
                 self.on_host.append(number)
@@ -387,6 +395,7 @@ class SeveralEngine(Holding):
         pieces: Sequence[Piece],
         wait_for: Sequence[cl.Event] | None,
         result: object,
+        after: Sequence[int],
     ) -> Handle:
         """Read each piece from its device, directly into the host's memory."""
         (span,), place, launches = access.reads, command.source, []
@@ -402,7 +411,8 @@ class SeveralEngine(Holding):
             )
             reads = Access((piece.span,), ())
             launches.append(self._assigned(part, reads, device))
-        numbers = tuple(self._launch_on(launches, [AT_HOME] * len(launches), wait_for))
+        reasons = [AT_HOME] * len(launches)
+        numbers = tuple(self._launch_on(launches, reasons, wait_for, after=after))
         return ReadHandle(self, numbers, command.name, access, result)
 
     def make_room(self) -> None:
