@@ -45,20 +45,21 @@ class Model:
         whole = sum(span.nbytes for span in needed)
         return Task(self.coherence.lacking(needed, len(ready)), tuple(ready), took_us, whole)
 
-    def brings(self, parts: Sequence[Placing], links: Links) -> None:
+    def brings(self, parts: Sequence[Placing], links: Links) -> int:
         """Note that a launch, or each part of one, begins on its device once the device is free and
-        has its data. No part waits for another one."""
-        starts_us = []
+        has its data. No part waits for another one. Return how many copies that takes."""
+        starts_us, copies = [], 0
         for command, access, device, _ in parts:
             spans = needed(command, access)
             arrives = arrives_us(self.task(spans), device, links, 0.0)
             starts_us.append(max(self.free_us[device], arrives))
-            self.coherence.bring(spans, device, links, 0)
+            copies += len(self.coherence.bring(spans, device, links, 0))
         for (_, access, device, took_us), start_us in zip(parts, starts_us, strict=True):
             self.runs(access.writes, device, start_us, took_us)
             for span in access.writes:
                 if span.base > 0:
                     self.coherence.written(span, device)
+        return copies
 
     def ended_us(self, numbers: Iterable[int]) -> float:
         """Return when some launches will have ended; 0: they have."""

@@ -131,13 +131,13 @@ class Placing:
         policy = placement.min_finish_at_home if is_at_home else self.policy
         model = Model(many, self._model.coherence.copy())
         held = [store.in_use_bytes for store in self._stores]
-        chosen, active, ends_us = list[Chosen](), [0] * many, list[float]()
+        chosen, active, ends_us, copies = list[Chosen](), [0] * many, list[float](), 0
 
         def states() -> list[State]:
             return list(map(State, model.free_us, active, held))
 
         for _ in range(2):
-            chosen, active[:] = [], [0] * many
+            chosen, active[:], copies = [], [0] * many, 0
             model.free_us, model.ready_us = [0.0] * many, {}
             for turn, one in enumerate(recorded):
                 known = Known(one.command, one.access)
@@ -154,12 +154,12 @@ class Placing:
                     some = [Chosen(turn, one.command, one.access, *found, whole_us)]
                 for launch in some:
                     active[launch.device] += 1
-                model.brings(
+                copies += model.brings(
                     [(one.command, one.access, one.device, one.took_us) for one in some], links
                 )
                 chosen += some
             ends_us.append(max(model.free_us))
-        return Trial(chosen, *ends_us)
+        return Trial(chosen, copies, *ends_us)
 
     def _part_us(self, part: PartOf, share_us: float) -> float:
         """Return how long a part takes: its share, until it was timed. A launch that does not fill

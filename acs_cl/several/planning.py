@@ -28,7 +28,8 @@ SPREAD = -1
 """Stands for all devices, each with a part of the launch."""
 
 HOST_US = 80.0
-"""What Python takes for a launch of several devices. A step takes at least that for each."""
+"""What Python takes for a launch of several devices, and for a copy between them. A step takes at
+least that for each."""
 
 GAINS = 0.95
 """A way that takes more than this share of the time at home is not tried."""
@@ -49,16 +50,18 @@ SETTLES = 8
 DOUBTS = 8
 """After launches that did not repeat, so many times as many go by before others are watched."""
 
-MOST_KINDS = 12
-"""Steps with more launches to spread are only tried with all and with none of them spread."""
+MOST_KINDS = 24
+"""In steps with more launches to spread, none of them is left whole by itself."""
 
 
 class Trial(NamedTuple):
     """A way to run a step, and how long it takes on the model."""
 
     chosen: Sequence[Chosen]
+    copies: int
+    """The number of copies between devices, when the data is where the step left it."""
     first_us: float
-    """With moving the data."""
+    """How long it takes with moving the data."""
     steady_us: float
     """When the data is where the step left it."""
 
@@ -171,11 +174,11 @@ class Planning:
         return self._watched is not None
 
     def may_cut(self, known: Known) -> bool:
-        """Tell whether it matters in which parts a launch can run."""
-        return (
-            known.parts is None
-            and known not in self._plan
-            and (self._times.slowest_us(known.key) or 0.0) >= LEAST_US
+        """Tell whether it matters in which parts a launch can run: each one of a step may be
+        spread, because its data is or so that it will be."""
+        return known.parts is None and (
+            self.is_watching
+            or ((self._times.slowest_us(known.key) or 0.0) >= LEAST_US and known not in self._plan)
         )
 
     def device_of(self, known: Known, now_us: float, idle_us: float | None) -> int | None:
@@ -264,16 +267,18 @@ class Planning:
         return False
 
     def _ways(self, launches: Sequence[Known]) -> list[tuple[Parts, Trial]]:
-        """Return ways to run a step, the fastest first: whole, or with launches spread. One launch
-        after the other is left whole, and stays so if the step is faster then."""
-        spread: Parts = {
-            known: known.parts
-            for known in dict.fromkeys(launches)
-            if known.parts and (self._times.slowest_us(known.key) or 0.0) >= LEAST_US
+        """Return ways to run a step, the fastest first: whole, or with the long launches spread, or
+        all. From the best of these one launch after the other is left whole, and stays so if the
+        step is faster then."""
+        spread: Parts = {known: known.parts for known in launches if known.parts}
+        long = {
+            known: parts
+            for known, parts in spread.items()
+            if (self._times.slowest_us(known.key) or 0.0) >= LEAST_US
         }
-        best = spread, self._tried(launches, spread, False)
-        ways = [best, ({}, self._tried(launches, {}, False))]
-        for known in spread if 1 < len(spread) <= MOST_KINDS else ():
+        ways = [(one, self._tried(launches, one, False)) for one in ({}, long, spread)]
+        best = min(ways, key=_steady_us)
+        for known in best[0] if 1 < len(best[0]) <= MOST_KINDS else ():
             fewer = {one: parts for one, parts in best[0].items() if one is not known}
             ways.append((fewer, self._tried(launches, fewer, False)))
             best = min(best, ways[-1], key=_steady_us)
@@ -285,7 +290,8 @@ class Planning:
         parts = {turn: spread[one] for turn, one in enumerate(launches) if one in spread}
         trial = self._attempt(recorded, parts, is_at_home)
         slow = [one for one in trial.chosen if not is_at_home or one.took_us >= STAYS_US]
-        return trial._replace(steady_us=max(trial.steady_us, HOST_US * len(slow)))
+        host_us = HOST_US * (len(slow) + trial.copies)
+        return trial._replace(steady_us=max(trial.steady_us, host_us))
 
     @staticmethod
     def _plan_of(launches: Sequence[Known], spread: Parts, trial: Trial) -> Plan:

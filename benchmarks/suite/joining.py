@@ -25,7 +25,8 @@ ALIKE = ("preset", "seed")
 
 
 def merged(old: Document | None, new: Sequence[tuple[str, Document]], several: bool) -> Document:
-    """Return one document: the old one's parts, replaced by the new ones'. `new`: by file name."""
+    """Return one document: the old one's parts, replaced by the new ones'. `new`: by file name. Its
+    machine is the one that most parts are of, since a device may have been in several."""
     for name, document in new:
         _check(name, document)
     first = old if old is not None else new[0][1]
@@ -40,7 +41,9 @@ def merged(old: Document | None, new: Sequence[tuple[str, Document]], several: b
             if name:
                 given[part] = name
             parts[part] = result | {"run": documents.run_of(document, result)._asdict()}
-    whole = {**new[-1][1], PARTS[kind_of(first)]: parts}
+    newest_first = [document for _, document in reversed(new)] + ([old] if old is not None else [])
+    most = max(newest_first, key=lambda document: len(parts_of(document)))
+    whole = {**new[-1][1], "machine": most["machine"], PARTS[kind_of(first)]: parts}
     if kind_of(first) == SUITE:
         whole["left_out"] = [name for name in first.get("left_out", ()) if name not in parts]
     _check_commits(whole, several)
