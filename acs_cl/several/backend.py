@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
-from time import perf_counter
 
 import pyopencl as cl
 
@@ -44,8 +43,6 @@ class Several(Backend):
         self._device: dict[int, int] = {}
         self._reasons: dict[int, str] = {}
         self._left = 0
-        self.idle_us = 0.0
-        """When all launches were seen to have ended the last time."""
         self.asked: Container[int] = ()
         """The launches whose times are wanted."""
         self.staying: Callable[[Key], int] = lambda key: 0
@@ -155,8 +152,6 @@ class Several(Backend):
                     times = end.event.profile
                     took_us = (times.end - times.start) / 1e3
                 self.timed(end.number, took_us)
-        if any(ended) and not self.in_flight:
-            self.idle_us = perf_counter() * 1e6
         return sorted((end for some in ended for end in some), key=lambda end: end.number)
 
     def oldest(self) -> cl.Event | None:

@@ -26,7 +26,7 @@ from ..handle import Handle
 from ..launch.books import Parts
 from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.engine import Calls, Engine
-from ..launch.gates import open_events
+from ..launch.gates import Patience, open_events
 from ..launch.joint import SeveralHandle
 from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..memory.array import Array
@@ -90,6 +90,8 @@ class SeveralEngine(Holding):
         self.planning = Planning(
             self.times, self.placing.tried, self._leave_all, self.placing.ask_links
         )
+        self._waited_us = 0.0
+        """When the program last went on after a wait."""
         self.parts = 0
         """The number of launches that were parts of a spread launch."""
         self.replayed = 0
@@ -179,8 +181,24 @@ class SeveralEngine(Holding):
             return SPREAD
         if not self._wants_times or self.checker is not None:
             return None
-        idle_us = None if len(self.table) else self.backend.idle_us
-        return self.planning.device_of(known, perf_counter() * 1e6, idle_us)
+        waited_us = None if len(self.table) else self._waited_us
+        return self.planning.device_of(known, perf_counter() * 1e6, waited_us)
+
+    def wait(self, number: int, name: str) -> None:
+        """Block until a launch has ended, and note when the program may go on."""
+        super().wait(number, name)
+        self._waited_us = perf_counter() * 1e6
+
+    def drain(
+        self,
+        gives_up: bool = False,
+        patience: Patience | None = None,
+        until: float | None = None,
+    ) -> bool:
+        """Wait until everything has ended, and note when the program may go on."""
+        has_ended = super().drain(gives_up, patience, until)
+        self._waited_us = perf_counter() * 1e6
+        return has_ended
 
     def _leave_all(self) -> None:
         """Stop the core from making launches by itself, so that all of them are seen here."""

@@ -27,9 +27,9 @@ from .times import Times
 SPREAD = -1
 """Stands for all devices, each with a part of the launch."""
 
-HOST_US = 80.0
-"""What Python takes for a launch of several devices, and for a copy between them. A step takes at
-least that for each."""
+WHOLE_US, PART_US = 40.0, 110.0
+"""What Python takes for a launch on one device, and for a part of one or a copy between devices. A
+step takes at least that for all of them."""
 
 GAINS = 0.95
 """A way that takes more than this share of the time at home is not tried."""
@@ -161,8 +161,8 @@ class Planning:
         self._is_idle = False
         """Whether nothing was under way at some moment since a step began."""
         self._last_us = self._paused_us = 0.0
-        """When the last launch came, and for how long nothing was under way: the program may do
-        something else meanwhile, which tells nothing about its steps."""
+        """When the last launch came, and how long there was none after waits for all of them: the
+        program may do something else then, which tells nothing about its steps."""
         self._plan: Plan = {}
         self._rests = MOST
         self._rested = self._rests
@@ -181,16 +181,16 @@ class Planning:
             or ((self._times.slowest_us(known.key) or 0.0) >= LEAST_US and known not in self._plan)
         )
 
-    def device_of(self, known: Known, now_us: float, idle_us: float | None) -> int | None:
-        """Return the device of the next launch, or `SPREAD`. None: it has none yet. `idle_us`: if
-        nothing is under way, since when."""
+    def device_of(self, known: Known, now_us: float, waited_us: float | None) -> int | None:
+        """Return the device of the next launch, or `SPREAD`. None: it has none yet. `waited_us`: if
+        nothing is under way, when the program went on after its last wait."""
         if not isinstance(known.command, KernelCommand):
             if self._watched is not None and known.command.name != "read":
                 self._watched.note(self._same(known))
             return None
         if self._by_first:
-            if idle_us is not None and idle_us >= self._last_us:
-                self._is_idle, self._paused_us = True, self._paused_us + now_us - idle_us
+            if waited_us is not None and waited_us >= self._last_us:
+                self._is_idle, self._paused_us = True, self._paused_us + now_us - waited_us
             self._last_us = now_us
             if (step := self._by_first.get(known)) is not None:
                 verdict = step.passed(now_us - self._paused_us, self._is_idle)
@@ -285,12 +285,13 @@ class Planning:
         return sorted(ways, key=_steady_us)
 
     def _tried(self, launches: Sequence[Known], spread: Parts, is_at_home: bool) -> Trial:
-        """Try a step on the model. At home the core makes the short launches, else Python does."""
+        """Try a step on the model. At home the core makes short launches, else Python all."""
         recorded = [Recorded(one.command, one.access) for one in launches]
         parts = {turn: spread[one] for turn, one in enumerate(launches) if one in spread}
         trial = self._attempt(recorded, parts, is_at_home)
-        slow = [one for one in trial.chosen if not is_at_home or one.took_us >= STAYS_US]
-        host_us = HOST_US * (len(slow) + trial.copies)
+        made = [one for one in trial.chosen if not is_at_home or one.took_us >= STAYS_US]
+        in_parts = sum(one.turn in parts for one in made)
+        host_us = WHOLE_US * (len(made) - in_parts) + PART_US * (in_parts + trial.copies)
         return trial._replace(steady_us=max(trial.steady_us, host_us))
 
     @staticmethod
