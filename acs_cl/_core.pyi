@@ -91,11 +91,10 @@ class Binder:
         numbers: Sequence[int],
         group: Sequence[int] | None,
         more: tuple[Span, ...],
-        everything: bool,
     ) -> None:
         """Take code, mode and bytes of each parameter; the functions of an outline, and the
         parameters whose numbers matter there; the group size that the kernel asks for; what it
-        writes besides, or, with `everything`, in place of all that."""
+        reads and writes besides."""
 
     @property
     def has_ranges(self) -> bool:

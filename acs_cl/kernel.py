@@ -162,14 +162,10 @@ class Kernel(core.native.Caller):
         """Return the binder for the arguments of its launches."""
         if self._binder is None:
             signature = self.signature
-            everything = bool(signature.anywhere)
-            more = (self.globals_span(),) if signature.program_globals else ()
-            self._binder = binder(
-                signature,
-                self._ranges is not False,
-                arguments.ALL if everything else more,
-                everything,
-            )
+            more = [self.globals_span()] if signature.program_globals else []
+            if signature.anywhere:
+                more += arguments.ALL
+            self._binder = binder(signature, self._ranges is not False, more)
             self._binder.most = -1 if self._ranges else MOST_RUNS
         return self._binder
 
