@@ -243,6 +243,9 @@ def end_process(
     at exit. `own`: statuses of the program that are kept in place of this one. `keeps`: an object
     that Python never frees."""
 
+def fail_at_the_end(status: int) -> None:
+    """Have the process end with this status, if it would report success."""
+
 def call_to_the_end(call: Callable[[bool], None]) -> None:
     """Call it, and again when Ctrl-C ended that, until it returns or another exception comes.
 

@@ -9,11 +9,13 @@ foreign events, and a forked child refuses every call.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pyopencl as cl
 
 from . import core
 from .devices import contexts
+from .errors import PoisonedError
 from .launch.engine import Engine
 from .launch.registry import registered
 from .launch.waits import FORKED, refuse_on_host_task
@@ -40,10 +42,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
+def close(
+    engine: Engine,
+    quiet: bool,
+    until: float | None = None,
+    tells: Callable[[Exception], None] | None = None,
+) -> bool:
     """Finish and release. `quiet`: raise nothing, for garbage collection, exit and other errors.
-    `until`: as for `drain`. Return False if a launch was in flight then; the engine is not
-    closed."""
+    `until`: as for `drain`. `tells`: takes what is not raised. Return False if a launch was in
+    flight then; the engine is not closed."""
     if engine.state:
         return True
     if not quiet:
@@ -56,7 +63,7 @@ def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
             found = error
         if not engine.drain(gives_up=True, until=until):
             return False
-        if engine.checker is not None and not quiet:
+        if engine.checker is not None and (tells or not quiet):
             engine.checker.close()
         _shut(engine)
         # launches that other threads and host tasks made meanwhile
@@ -67,17 +74,30 @@ def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
             engine.backend.close()
         if engine.tracer is not None and engine.options.trace_file:
             engine.tracer.save(engine.options.trace_file)
-    except cl.Error:
+    except cl.Error as error:
         _shut(engine)
         if not quiet:
             raise
+        found = found or error
     engine.programs.clear()
     engine.user_events.clear()
     if not quiet:
         if found is not None:
             raise found
         engine.failures.raise_untold()
+    elif tells is not None:
+        _tell_all(engine, found, tells)
     return True
+
+
+def _tell_all(engine: Engine, found: Exception | None, tells: Callable[[Exception], None]) -> None:
+    """Tell what was found, and the first failure. What was given up here is nobody's fault."""
+    if found is not None:
+        tells(found)
+    try:
+        engine.failures.raise_untold(given_up=False)
+    except PoisonedError as error:
+        tells(error)
 
 
 def _shut(engine: Engine) -> None:

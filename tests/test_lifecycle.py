@@ -600,8 +600,6 @@ LEAVING = {
     "for _ in range(50): p.spin((64,), None, x, 100000)",
     "a host task pending": "rt = acs.Runtime(); x = rt.zeros(4)\n"
     "rt.call(lambda a: a.fill(1), writes=[x])",
-    "a failure nobody was told": "rt = acs.Runtime(); x = rt.zeros(4)\n"
-    "rt.call(lambda a: 1 / 0, writes=[x])",
     "a gate that never opens": "rt = acs.Runtime(); p = rt.build(SOURCE); x = rt.zeros(64, 'i4')\n"
     "e = cl.UserEvent(rt.context); p.put((64,), None, x, 1, wait_for=[e])",
     "a runtime collected": "rt = acs.Runtime(); p = rt.build(SOURCE); x = rt.zeros(64, 'i4')\n"
@@ -621,6 +619,22 @@ LEAVING = {
 def test_interpreter_leaves_without_noise(what: str, device: cl.Device) -> None:
     done = run_script(LEAVING[what])
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("is_collected", [False, True])
+def test_a_failure_that_nobody_was_told_is_a_line_where_nobody_can_catch_it(
+    is_collected: bool, device: cl.Device
+) -> None:
+    done = run_script(
+        "rt = acs.Runtime(); x = rt.zeros(4); gate = cl.UserEvent(rt.context)\n"
+        "p = rt.build(SOURCE); y = rt.zeros(16, 'i4'); p.put((16,), None, y, 1, wait_for=[gate])\n"
+        "for _ in range(2): rt.call(lambda a: 1 / 0, writes=[x])\n"
+        f"if {is_collected}: del rt, x, p, y; gc.collect(); print('collected')"
+    )
+    said = r"launch \d+ \(<lambda>, .*\) failed: ZeroDivisionError\(.*\); 1 more failed\n"
+    assert re.fullmatch(f"acs_cl: PoisonedError: {said}", done.stderr), done.stderr
+    assert done.returncode == 0
+    assert done.stdout == "collected\n" * is_collected
 
 
 def test_forked_child_refuses_every_call(device: cl.Device) -> None:
