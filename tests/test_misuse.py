@@ -82,6 +82,12 @@ def explained_elsewhere(runtime: acs.Runtime, x: acs.Array) -> object:
         return other.explain(other.zeros(4).fill(2), x[:0].fill(1))
 
 
+def launched_elsewhere(runtime: acs.Runtime, kernel: Any, *arrays: acs.Array) -> object:
+    """Launch a kernel in another runtime of the same context."""
+    with acs.Runtime(context=runtime.context) as other:
+        return other.launch(kernel, (16,), None, *arrays, 16)
+
+
 BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "too few arguments": (lambda rt, p, x, y: p.add((16,), None, x, y), r"got 2 .* expected 3"),
     "too many arguments": (
@@ -364,6 +370,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "a launch of another runtime to explain": (
         lambda rt, p, x, y: explained_elsewhere(rt, x),
         r"explain: launch \d+ \(fill\) is of another runtime",
+    ),
+    "a kernel of another runtime": (
+        lambda rt, p, x, y: launched_elsewhere(rt, p.add, x, y),
+        r"launch: kernel 'add' belongs to another runtime; launch it there",
     ),
     "one of many arguments that is wrong": (
         lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, [1, 2.5]),
