@@ -265,6 +265,20 @@ with open(sys.argv[0] + ".log", "a") as file:
     assert {line.split(maxsplit=2)[2] for line in lines} == {"__main__ []"}
 
 
+def test_a_program_may_go_to_another_folder(tmp_path: Path, device: cl.Device) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "program.py").write_text(PROGRAM + "\nimport os; os.chdir('below')\n", "utf-8")
+    words = "--compare", "--turns", "1", "--out", "said.txt", "--report", "page.html", "program.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "acs_cl", "run", *words], capture_output=True, text=True,
+        check=False, timeout=300, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert " on its own queues: " in (tmp_path / "said.txt").read_text("utf-8")
+    assert (tmp_path / "page.html").exists()
+    assert not list((tmp_path / "below").iterdir())
+
+
 def test_a_comparison_with_a_program_that_fails_says_so(tmp_path: Path, device: cl.Device) -> None:
     done = ran(tmp_path, "--compare", program="raise SystemExit(3)")
     assert done.returncode == 3
