@@ -9,7 +9,9 @@ foreign events, and a forked child refuses every call.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pyopencl as cl
 
@@ -19,6 +21,9 @@ from .errors import PoisonedError
 from .launch.engine import Engine
 from .launch.registry import registered
 from .launch.waits import FORKED, refuse_on_host_task
+
+_timelines: Counter[str] = Counter()
+"""How many timelines this process has written, by the path that was asked for."""
 
 
 def engines() -> list[Engine]:
@@ -73,7 +78,7 @@ def close(
         with engine.lock:
             engine.backend.close()
         if engine.tracer is not None and engine.options.trace_file:
-            engine.tracer.save(engine.options.trace_file)
+            engine.tracer.save(_next(engine.options.trace_file))
     except cl.Error as error:
         _shut(engine)
         if not quiet:
@@ -98,6 +103,13 @@ def _tell_all(engine: Engine, found: Exception | None, tells: Callable[[Exceptio
         engine.failures.raise_untold(given_up=False)
     except PoisonedError as error:
         tells(error)
+
+
+def _next(path: str) -> str:
+    """Return the file for the next timeline: numbered, if it is not the first one there."""
+    _timelines[path] += 1
+    count = _timelines[path]
+    return path if count == 1 else str(Path(path).with_stem(f"{Path(path).stem}-{count}"))
 
 
 def _shut(engine: Engine) -> None:
