@@ -375,6 +375,11 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: launched_elsewhere(rt, p.add, x, y),
         r"launch: kernel 'add' belongs to another runtime; launch it there",
     ),
+    "a kernel that a program does not have": (
+        lambda rt, p, x, y: p["ad"],
+        r"the program has no kernel 'ad'; it has: .*did you mean 'add'",
+    ),
+    "a kernel by number": (lambda rt, p, x, y: p[0], r"kernels of a program have names, got int 0"),
     "one of many arguments that is wrong": (
         lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, [1, 2.5]),
         r"got float 2\.5, .*\(launch 2 of 2 of one launch_many\)",
@@ -488,6 +493,23 @@ def test_freed_array_is_refused_and_its_views_live_on(setting: Any) -> None:
         with pytest.raises(acs.UsageError, match="given back"):
             use()
     assert (half.get() == np.arange(8, 16)).all()
+
+
+HIDDEN = "native", "kernels", "_native", "_known"
+"""Names of kernels that are names of members of a program, too."""
+
+
+def test_a_kernel_with_the_name_of_a_member_is_an_item(setting: Any) -> None:
+    rt, program, x, _ = setting
+    source = "\n".join(f"kernel void {name}(global int *x) {{ x[0] += 1; }}" for name in HIDDEN)
+    named = rt.build(source)
+    before = int(x.get()[0])
+    for name in HIDDEN:
+        named[name]((1,), None, x)
+        assert named[name] is named[name]
+    assert x.get()[0] == before + len(HIDDEN)
+    assert set(named.kernels) == set(HIDDEN)
+    assert program["add"] is program.add
 
 
 @pytest.mark.parametrize(
