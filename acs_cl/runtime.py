@@ -296,7 +296,7 @@ class Runtime:
     def zeros(self, shape: object, dtype: DTypeLike = np.float32) -> Array:
         """Make an array of zeros."""
         array = self.empty(shape, dtype)
-        array.fill(0)
+        array.fill(np.zeros((), array.dtype)[()])  # 0 is not the zero of each dtype
         return array
 
     def array(self, values: ArrayLike, dtype: DTypeLike | None = None) -> Array:

@@ -513,6 +513,14 @@ def test_a_kernel_with_the_name_of_a_member_is_an_item(setting: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "dtype", ["V5", "S3", "?", "f8", "c8", [("a", "u1"), ("b", "<f4"), ("c", "S2")]]
+)
+def test_zeros_are_those_of_numpy(setting: Any, dtype: Any) -> None:
+    found = setting[0].zeros(3, dtype).get()
+    assert found.tobytes() == np.zeros(3, dtype).tobytes()
+
+
+@pytest.mark.parametrize(
     ("name", "value", "instead"),
     [
         ("dtype", np.dtype("f4"), r"view\(dtype\)"),
