@@ -375,6 +375,14 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: launched_elsewhere(rt, p.add, x, y),
         r"launch: kernel 'add' belongs to another runtime; launch it there",
     ),
+    "a keyword that many launches do not have": (
+        lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, [1], bands=2),
+        r"kernel 'add': launch_many has no keyword bands; there are count, wait_for, when",
+    ),
+    "an argument by name of many launches": (
+        lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, n=[1]),
+        r"launch_many has no keyword n; arguments come in order, without names: x, y, n",
+    ),
     "a kernel that a program does not have": (
         lambda rt, p, x, y: p["ad"],
         r"the program has no kernel 'ad'; it has: .*did you mean 'add'",
