@@ -91,11 +91,10 @@ class Binder:
         numbers: Sequence[int],
         group: Sequence[int] | None,
         more: tuple[Span, ...],
-        everything: bool,
     ) -> None:
         """Take code, mode and bytes of each parameter; the functions of an outline, and the
         parameters whose numbers matter there; the group size that the kernel asks for; what it
-        writes besides, or, with `everything`, in place of all that."""
+        reads and writes besides."""
 
     @property
     def has_ranges(self) -> bool:
@@ -243,6 +242,9 @@ def end_process(
     """End the process with `status` after `seconds`, whatever it is doing, and skip what drivers do
     at exit. `own`: statuses of the program that are kept in place of this one. `keeps`: an object
     that Python never frees."""
+
+def fail_at_the_end(status: int) -> None:
+    """Have the process end with this status, if it would report success."""
 
 def call_to_the_end(call: Callable[[bool], None]) -> None:
     """Call it, and again when Ctrl-C ended that, until it returns or another exception comes.

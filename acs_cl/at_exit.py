@@ -24,7 +24,7 @@ from time import perf_counter
 from typing import Literal, TypeAlias
 
 from . import core, waiting
-from .errors import StalledError
+from .errors import CheckError, StalledError
 from .launch.engine import Engine
 from .launch.watchdog import under_way
 
@@ -42,7 +42,8 @@ INTERRUPTED = 130
 
 FAILED = 1
 """Exit status after a watchdog, if the program never heard of the stall and would report success,
-or if it is ended by force. Otherwise the program's own status stays."""
+or if it is ended by force; and if a check finds an error while a runtime is closed at exit.
+Otherwise the program's own status stays."""
 
 GIVEN_UP = KeyboardInterrupt, StalledError
 """Exceptions that end a program without further waiting."""
@@ -80,7 +81,7 @@ def collected(engine: Engine) -> None:
             _close_soon(engine, True)
         return
     try:
-        waiting.close(engine, quiet=True)
+        waiting.close(engine, quiet=True, tells=_tell)
     except StalledError:
         _left.append(engine)  # it has said what runs
     except KeyboardInterrupt:
@@ -119,6 +120,19 @@ def _say(why: str, what: str, engine: Engine) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def _tell(error: Exception) -> None:
+    """Print what nobody can catch."""
+    if sys.stderr is not None:
+        print(f"acs_cl: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
+def _tell_at_the_end(error: Exception) -> None:
+    """Print it, and let a program fail that a check has found wrong."""
+    _tell(error)
+    if isinstance(error, CheckError):
+        core.native.fail_at_the_end(FAILED)
+
+
 def _at_exit(again: bool = False) -> None:
     """Close every runtime. `again`: Ctrl-C came during an earlier call."""
     last = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)  # not at a prompt
@@ -129,7 +143,7 @@ def _at_exit(again: bool = False) -> None:
         if not ends:
             for engine in waiting.engines():
                 if engine not in _left:
-                    waiting.close(engine, quiet=True)
+                    waiting.close(engine, quiet=True, tells=_tell_at_the_end)
     except GIVEN_UP as error:
         ends, is_news, is_interrupted = True, True, isinstance(error, KeyboardInterrupt)
     if ends:

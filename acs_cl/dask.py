@@ -34,17 +34,18 @@ import io
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .errors import UsageError, describe
+from .graph.calls import have_all
 from .graph.files import read
 from .graph.graph import Graph
 from .graph.loading import Made
 from .memory.array import Array
-from .records import DType, HostArray
+from .records import EVERYTHING, DType, HostArray, Span
 from .runtime import Runtime
 
 try:
@@ -67,6 +68,7 @@ class Step:
             raise UsageError(f"Step takes a recorded graph, got {describe(graph)}")
         with io.BytesIO() as file:
             graph.save(file, **arrays)
+            _refuse_variables(graph)
             self._hold(file.getvalue())
 
     def _hold(self, data: bytes) -> None:
@@ -193,16 +195,25 @@ class _Loaded:
         made = Made(read(io.BytesIO(step.data)), runtime.build, runtime.empty)
         self._graph = made.record(Graph(runtime.engine))
         self._arrays = made.arrays
-        reads = {span.base for one in self._graph.handles for span in one.access.reads}
-        writes = {span.base for one in self._graph.handles for span in one.access.writes}
-        named = {_base(array) for array in self._arrays.values()}
-        self._written = [name for name, array in self._arrays.items() if _base(array) in writes]
+        _refuse_variables(self._graph)
+        touched = [one.access for one in self._graph.handles]
+        reads = [span for one in touched for span in one.reads]
+        reads += [span for flag in made.flags() for span in flag.spans]
+        bases = {span.base for span in reads}
+        written = {span.base for one in touched for span in one.writes}
+
+        def is_in(some: set[int], array: Array) -> bool:
+            return array.base is not None and bool(some & {array.base.number, EVERYTHING})
+
+        named = self._arrays.values()
+        self._written = [name for name, one in self._arrays.items() if is_in(written, one)]
         self._kept = [
             (piece, self._copy(piece))
             for piece in made.memory
-            if _base(piece) not in named and _base(piece) in reads & writes
+            if is_in(bases, piece) and is_in(written, piece) and not _are_all(named, piece, reads)
         ]
-        """Memory without a name that a replay changes, and its first contents."""
+        """Memory that a replay changes, if not all that it reads there has a name, and its first
+        contents."""
 
     def _copy(self, array: Array) -> Array:
         copy = self._runtime.empty(array.shape, array.dtype)
@@ -241,8 +252,19 @@ class _Loaded:
             array.set(np.asarray(value))
 
 
-def _base(array: Array) -> int:
-    return 0 if array.base is None else array.base.number
+def _are_all(named: Iterable[Array], piece: Array, reads: Iterable[Span]) -> bool:
+    """Tell whether all bytes of a piece of memory that are read have names."""
+    return piece.base is not None and have_all(named, piece.base, reads)
+
+
+def _refuse_variables(graph: Graph) -> None:
+    """Refuse a graph whose replays would depend on earlier ones, by what no array holds."""
+    for one in graph.handles:
+        if any(span.base < EVERYTHING for span in one.access.writes):
+            raise UsageError(
+                f"Step: launch {one.number} ({one.name}) uses variables of its program, which keep "
+                "their values from one replay to the next; use arrays for them"
+            )
 
 
 def _worker() -> distributed.Worker:

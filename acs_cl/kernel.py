@@ -162,14 +162,10 @@ class Kernel(core.native.Caller):
         """Return the binder for the arguments of its launches."""
         if self._binder is None:
             signature = self.signature
-            everything = bool(signature.anywhere)
-            more = (self.globals_span(),) if signature.program_globals else ()
-            self._binder = binder(
-                signature,
-                self._ranges is not False,
-                arguments.ALL if everything else more,
-                everything,
-            )
+            more = [self.globals_span()] if signature.program_globals else []
+            if signature.anywhere:
+                more += arguments.ALL
+            self._binder = binder(signature, self._ranges is not False, more)
             self._binder.most = -1 if self._ranges else MOST_RUNS
         return self._binder
 
@@ -270,7 +266,7 @@ class Kernel(core.native.Caller):
 
     def _no_launch(self, unknown: dict[str, object]) -> UsageError:
         """Make the error for a call without sizes, or with keywords that nobody knows."""
-        names = [parameter.name for parameter in self.signature.parameters]
+        names = self._names()
         if unknown:
             return UsageError(
                 f"kernel {self.name!r}: a launch has no keyword {', '.join(unknown)}"
@@ -280,6 +276,9 @@ class Kernel(core.native.Caller):
             f"kernel {self.name!r}: a launch takes global size, local size (or None), and its "
             f"arguments: ({', '.join(names)})"
         )
+
+    def _names(self) -> list[str]:
+        return [parameter.name for parameter in self.signature.parameters]
 
     def _sizes(
         self, global_size: object, local_size: object, offset: object
@@ -338,6 +337,7 @@ class Kernel(core.native.Caller):
         count: int | None = None,
         wait_for: Events = None,
         when: object = None,
+        **unknown: object,
     ) -> Any:
         """Launch many times by one call, like a loop of calls at a fraction of the cost.
 
@@ -358,6 +358,11 @@ class Kernel(core.native.Caller):
         ...     print(x.get().tolist())
         [[1, 1], [2, 2], [3, 3]]
         """
+        if unknown:
+            raise UsageError(
+                f"kernel {self.name!r}: launch_many has no keyword {', '.join(unknown)}"
+                f"{hints.of_keywords(unknown, self._names(), hints.OF_MANY)}"
+            )
         return self.engine.calls.launch_many(
             self, global_size, local_size, args, count, events_of(wait_for), when
         )

@@ -15,6 +15,7 @@ none.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from warnings import warn
 
@@ -71,14 +72,25 @@ def options(given: Options, check: Any) -> Options:
         backend=backend,
         overruled=given.backend if given.backend != backend else None,
         trace=bool(given.trace) or bool(trace_file),
-        trace_file=trace_file or None,
+        trace_file=_file("ACS_CL_TRACE", trace_file),
         check=checks,
         plans=variable("ACS_CL_NO_PLANS") in ("", "0"),
-        proofs_file=variable("ACS_CL_VERIFY") or None,
+        proofs_file=_file("ACS_CL_VERIFY", variable("ACS_CL_VERIFY")),
         watchdog_s=watchdog_s,
         predict=bool(given.predict),
-        tune_file=variable("ACS_CL_TUNE") or None,
+        tune_file=_file("ACS_CL_TUNE", variable("ACS_CL_TUNE")),
     )
+
+
+def _file(name: str, told: str) -> str | None:
+    """Return the path that an environment variable tells, from the root on, since the program may
+    go to another folder."""
+    if not told:
+        return None
+    path = Path(told).absolute()
+    if not path.parent.is_dir():
+        raise UsageError(f"{name}={told!r}: there is no folder {str(path.parent)!r}")
+    return str(path)
 
 
 def is_whole(value: object) -> bool:

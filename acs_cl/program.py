@@ -1,4 +1,4 @@
-"""Programs: a built OpenCL program whose kernels are attributes.
+"""Programs: a built OpenCL program whose kernels are attributes, and items.
 
 Input: a PyOpenCL program with its source and options. Output: one `Kernel` for each name asked for,
 and for each `pyopencl.Kernel` of other code that is launched.
@@ -36,6 +36,8 @@ _unknown = itertools.count(1)
 class Program:
     """Holds a built OpenCL program; its kernels are attributes. `Runtime.build` makes one.
 
+    A kernel with the name of a member of this class is an item: `prog["native"]`.
+
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
     ...     prog = rt.build("kernel void twice(global float *x) { x[get_global_id(0)] *= 2; }")
@@ -52,6 +54,7 @@ class Program:
         self._native = native
         self._source = source
         self._options = tuple(options)
+        self._known: dict[str, Kernel] = {}
 
     @property
     def native(self) -> cl.Program:
@@ -80,6 +83,24 @@ class Program:
         because coming here takes Python longer than a launch."""
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
+        # a member of that name stays: loading asks for any kernel in this way
+        kernel = self._kernel(name)
+        vars(self).setdefault(name, kernel)
+        return kernel
+
+    def __getitem__(self, name: str) -> Kernel:
+        """Return the kernel of that name, whatever it is."""
+        try:
+            return self._kernel(name)
+        except AttributeError as error:
+            raise UsageError(str(error)) from None
+
+    def _kernel(self, name: str) -> Kernel:
+        if not isinstance(name, str):
+            raise UsageError(f"kernels of a program have names, got {describe(name)}")
+        known = self._known.get(name)
+        if known is not None:
+            return known
         try:
             native = OwnKernel(self._native, name)
         except cl.Error as error:
@@ -91,7 +112,7 @@ class Program:
                 f"the program has no kernel {name!r}; it has: {', '.join(self.kernels) or 'none'}"
                 f"{of_kernels(name, self.kernels)}"
             ) from None
-        kernel = vars(self)[name] = Kernel(
+        kernel = self._known[name] = Kernel(
             self._engine, self._native, native, name, self._source, self._options
         )
         return kernel

@@ -296,7 +296,7 @@ class Runtime:
     def zeros(self, shape: object, dtype: DTypeLike = np.float32) -> Array:
         """Make an array of zeros."""
         array = self.empty(shape, dtype)
-        array.fill(0)
+        array.fill(np.zeros((), array.dtype)[()])  # 0 is not the zero of each dtype
         return array
 
     def array(self, values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
@@ -345,6 +345,11 @@ class Runtime:
         self._engine.check_open()
         if not isinstance(kernel, Kernel):
             kernel = adopted_kernel(self._engine, kernel)
+        elif kernel.engine is not self._engine:
+            raise UsageError(
+                f"launch: kernel {kernel.name!r} belongs to another runtime; launch it there, or "
+                "build its program with this one"
+            )
         handle: Handle = kernel(global_size, local_size, *args, **keywords)
         return handle
 

@@ -9,6 +9,7 @@ change it. Host memory that `read` returns belongs to the handle until it is don
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
@@ -54,8 +55,12 @@ def read(engine: Engine, array: Array, out: object) -> Handle:
         array = packed
     landing = host if host.flags.c_contiguous else np.empty(array.shape, array.dtype)
 
+    left, lock = [landing], threading.Lock()
+
     def result() -> HostArray:
-        host[...] = landing
+        with lock:  # once: afterwards `out` is the program's again
+            while left:
+                host[...] = left.pop()
         return host
 
     return _move(engine, "read", landing, array, None if landing is host else result)

@@ -9,14 +9,21 @@ foreign events, and a forked child refuses every call.
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 
 import pyopencl as cl
 
 from . import core
 from .devices import contexts
+from .errors import PoisonedError
 from .launch.engine import Engine
 from .launch.registry import registered
 from .launch.waits import FORKED, refuse_on_host_task
+
+_timelines: Counter[str] = Counter()
+"""How many timelines this process has written, by the path that was asked for."""
 
 
 def engines() -> list[Engine]:
@@ -40,10 +47,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
+def close(
+    engine: Engine,
+    quiet: bool,
+    until: float | None = None,
+    tells: Callable[[Exception], None] | None = None,
+) -> bool:
     """Finish and release. `quiet`: raise nothing, for garbage collection, exit and other errors.
-    `until`: as for `drain`. Return False if a launch was in flight then; the engine is not
-    closed."""
+    `until`: as for `drain`. `tells`: takes what is not raised. Return False if a launch was in
+    flight then; the engine is not closed."""
     if engine.is_closed:
         return True
     if not quiet:
@@ -57,7 +69,7 @@ def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
                 found = error
             if not engine.drain(gives_up=True, until=until):
                 return False
-            if engine.checker is not None and not quiet:
+            if engine.checker is not None and (tells or not quiet):
                 try:
                     engine.checker.close()
                 except Exception as error:  # a warning that the program made an error
@@ -73,19 +85,39 @@ def close(engine: Engine, quiet: bool, until: float | None = None) -> bool:
             engine.is_closed = True
             engine.backend.close()
         if engine.tracer is not None and engine.options.trace_file:
-            engine.tracer.save(engine.options.trace_file)
-    except cl.Error:
+            engine.tracer.save(_next(engine.options.trace_file))
+    except cl.Error as error:
         _shut(engine)
         engine.is_closed = True
         if not quiet:
             raise
+        found = found or error
     engine.programs.clear()
     engine.user_events.clear()
     if not quiet:
         if found is not None:
             raise found
         engine.failures.raise_untold()
+    elif tells is not None:
+        _tell_all(engine, found, tells)
     return True
+
+
+def _tell_all(engine: Engine, found: Exception | None, tells: Callable[[Exception], None]) -> None:
+    """Tell what was found, and the first failure. What was given up here is nobody's fault."""
+    if found is not None:
+        tells(found)
+    try:
+        engine.failures.raise_untold(given_up=False)
+    except PoisonedError as error:
+        tells(error)
+
+
+def _next(path: str) -> str:
+    """Return the file for the next timeline: numbered, if it is not the first one there."""
+    _timelines[path] += 1
+    count = _timelines[path]
+    return path if count == 1 else str(Path(path).with_stem(f"{Path(path).stem}-{count}"))
 
 
 def _shut(engine: Engine) -> None:

@@ -166,6 +166,44 @@ def test_a_wait_for_several_launches_takes_over_what_the_program_changes_next(
         assert (x.get() == 4).all()
 
 
+STRAYS = """
+import gc, sys
+import acs_cl as acs
+rt = acs.Runtime(check=sys.argv[1])
+prog = rt.build("kernel void put(global int *x, global const int *at, int k) { x[at[k]] = k; }")
+x, at = rt.zeros(64, "i4"), rt.array([0] * 10 + [40], "i4")
+for k in range(11):
+    prog.put((1,), None, x, at, k, writes=x[:8])
+if "collected" in sys.argv:
+    del rt, prog, x, at
+    gc.collect()
+elif "fails" in sys.argv:
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "ending", "code", "said"),
+    [
+        ("access", "", 1, "acs_cl: CheckError: launch "),
+        ("access", "fails", 7, "acs_cl: CheckError: launch "),
+        ("access", "collected", 0, "acs_cl: CheckError: launch "),
+        ("leaks", "", 0, "CheckWarning: 2 arrays (300 bytes) are alive at close:"),
+        ("leaks", "collected", 0, ""),
+    ],
+)
+def test_what_is_found_while_a_runtime_closes_by_itself_is_told(
+    check: str, ending: str, code: int, said: str, device: cl.Device
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STRAYS, check, ending], capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert said in done.stderr if said else not done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code, done.stderr
+
+
 def test_nothing_is_told_where_nothing_is_left(device: cl.Device) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", CheckWarning)

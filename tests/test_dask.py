@@ -22,12 +22,22 @@ pytest.importorskip("distributed")
 from dask.distributed import Client, LocalCluster, wait
 
 import acs_cl.dask
+from acs_cl.errors import BuildError
 
 SOURCE = """
 kernel void scale(global const float *x, global const float *weights, global float *y)
 { int i = get_global_id(0); y[i] = x[i] * weights[i] + 1; }
 kernel void count(global float *seen, global float *total)
 { seen[0] += 1; total[0] = seen[0]; }
+kernel void roam(global float *seen, global float *total)
+{ global float *z = (global float *)((uintptr_t)seen ^ 0); z[0] += 1; total[0] = z[0]; }
+kernel void halve(global float *x, global int *go) { x[0] /= 2; go[0] = x[0] > 10; }
+kernel void next(global int *outer, global int *inner)
+{ outer[0] -= 1; inner[0] = outer[0] > 0; }
+"""
+VARIABLE = """
+global int seen = 0;
+kernel void count(global float *total) { total[0] = ++seen; }
 """
 WEIGHTS = np.arange(64, dtype="f4")
 
@@ -110,6 +120,67 @@ def test_arrays_that_are_not_given_begin_with_zeros(client: Client) -> None:
     for given in ({"x": np.full(64, 3, "f4")}, {}):
         found = client.submit(acs.dask.replay, step, given, ["y"], pure=False).result(timeout=60)
         assert np.array_equal(found["y"], expected(given.get("x", np.zeros(64))))
+
+
+def _flags(rt: acs.Runtime, prog: Any) -> tuple[acs.Graph, dict[str, acs.Array]]:
+    x, go = rt.zeros(1), rt.array([1], "i4")
+    with rt.record() as graph, acs.loop(go, at_most=100):
+        prog.halve((1,), None, x, go)
+    return graph, {"x": x}
+
+
+def _inner_flags(rt: acs.Runtime, prog: Any) -> tuple[acs.Graph, dict[str, acs.Array]]:
+    x, outer, inner = rt.zeros(1), rt.array([2], "i4"), rt.array([1], "i4")
+    with rt.record() as graph, acs.loop(outer, at_most=100):
+        with acs.loop(inner, at_most=100):
+            prog.halve((1,), None, x, inner)
+        prog.next((1,), None, outer, inner)
+    return graph, {"x": x}
+
+
+def _any_memory(rt: acs.Runtime, prog: Any) -> tuple[acs.Graph, dict[str, acs.Array]]:
+    assert prog.roam.signature.anywhere
+    seen, x = rt.array([5], "f4"), rt.zeros(1)
+    with rt.record() as graph:
+        prog.roam((1,), None, seen, x)
+    return graph, {"x": x}
+
+
+def _view(rt: acs.Runtime, prog: Any) -> tuple[acs.Graph, dict[str, acs.Array]]:
+    both = rt.array([9, 5], "f4")
+    with rt.record() as graph:
+        prog.count((1,), None, both[1:], both[:1])
+    return graph, {"x": both[:1]}
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"), [(_flags, 7.8125), (_inner_flags, 3.90625), (_any_memory, 6), (_view, 6)]
+)
+def test_a_replay_does_not_depend_on_earlier_ones(
+    client: Client, make: Any, expected: float
+) -> None:
+    with acs.Runtime(backend="serial") as rt:
+        graph, arrays = make(rt, rt.build(SOURCE))
+        step = acs.dask.Step(graph, **arrays)
+    (worker, *_) = client.scheduler_info()["workers"]
+    for _ in range(3):
+        found = client.submit(
+            acs.dask.replay, step, {"x": [1000]}, pure=False, workers=[worker]
+        ).result(timeout=60)
+        assert found["x"].tolist() == [expected]
+
+
+def test_variables_of_programs_are_refused(device: Any) -> None:
+    with acs.Runtime(device) as rt:
+        try:
+            prog = rt.build(VARIABLE, ["-cl-std=CL2.0"])
+        except BuildError:
+            pytest.skip("no variables of programs")
+        total = rt.zeros(1)
+        with rt.record() as graph:
+            prog.count((1,), None, total)
+        with pytest.raises(acs.UsageError, match=r"launch 1 \(count\) uses variables of its prog"):
+            acs.dask.Step(graph, total=total)
 
 
 def test_a_worker_that_is_killed_is_made_up_for() -> None:

@@ -42,6 +42,10 @@ kernel void sums(global const float *x, global float *y, local float *part)
 }
 kernel void typed(global float *x, pair p, float4 v) { x[0] = p.a + p.b + v.x + v.w; }
 kernel void down(global int *left, global int *go) { *left -= 1; *go = *left > 0; }
+kernel void roam(global float *x, global float *y)
+{ global float *z = (global float *)((uintptr_t)x ^ 0); z[0] += 1; y[0] = z[0]; }
+kernel void both(global float *x, global float *rest)
+{ rest[0] += 1; x[0] += rest[0] + 10 * rest[1]; }
 kernel void lies(global float *x) { x[get_global_id(0) % 2] += 1; }
 """
 
@@ -211,6 +215,51 @@ def test_a_loaded_graph_has_a_kernel_once_however_often_it_is_called() -> None:
         calls = rt.load(file)._recording.calls
         assert len(calls) == 40
         assert len({id(one.function) for one in calls}) == 2
+
+
+@pytest.mark.parametrize("backend", ["out_of_order", "device"])
+def test_so_does_what_a_launch_that_may_touch_any_memory_reads(
+    backend: str, device: cl.Device, tmp_path: Path
+) -> None:
+    with acs.Runtime(device, backend=backend) as rt:
+        prog = rt.build(SOURCE, macros={"N": 1})
+        assert prog.roam.signature.anywhere
+        x, y = rt.array([5], "f4"), rt.zeros(1)
+        with rt.record() as graph:
+            prog.roam((1,), None, x, y)
+        graph.save(tmp_path / "g", y=y)
+        loaded = rt.load(tmp_path / "g")
+        loaded.replay()
+        assert loaded.arrays["y"].get().tolist() == [6]
+
+
+NAMED: dict[str, tuple[Callable[[Any], dict[str, Any]], list[float], bool]] = {
+    "a part": (lambda x: {"some": x[:2]}, [101 + 70, 0], True),
+    "the other part": (lambda x: {"some": x[2:]}, [1, 0], True),
+    "both parts": (lambda x: {"some": x[:2], "rest": x[2:]}, [1, 0], False),
+    "all of it": (lambda x: {"some": x}, [1, 0, 1, 0], False),
+    "every other number": (lambda x: {"some": x[::2]}, [1 + 70, 1], True),
+    "in turns": (lambda x: {"some": x[::2], "rest": x[1::2]}, [1, 1], False),
+}
+"""Named views of [3, 4, 100, 7], what the first one holds after a replay, and whether the file has
+contents of their memory."""
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_what_no_name_covers_keeps_what_it_holds(what: str, tmp_path: Path) -> None:
+    of, expected, is_kept = NAMED[what]
+    with acs.Runtime() as rt:
+        prog = rt.build(SOURCE, macros={"N": 1})
+        x = rt.array([3, 4, 100, 7], "f4")
+        with rt.record() as graph:
+            prog.both((1,), None, x[:2], x[2:])
+        graph.save(tmp_path / "g", **of(x))
+        loaded = rt.load(tmp_path / "g")
+        loaded.replay()
+        assert loaded.arrays["some"].get().tolist() == expected
+    with zipfile.ZipFile(tmp_path / "g") as archive:
+        (memory,) = json.loads(archive.read("graph.json"))["memory"]
+    assert (memory["contents"] is not None) == is_kept
 
 
 def test_numbers_of_a_loaded_graph_can_be_updated(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ kernel void add(global const int *x, global int *y) { int i = get_global_id(0); 
 kernel void put(global int *y, int a) { y[get_global_id(0)] = a; }
 kernel void spin(global int *y, int n)
 { int i = get_global_id(0), v = y[i]; for (int k = 0; k < n; ++k) v = v * 5 + 1; y[i] = v; }
+kernel void roam(global const int *x, global int *y)
+{ global int *z = (global int *)((uintptr_t)y ^ 0); z[0] += x[0]; }
 """
 
 
@@ -86,6 +88,27 @@ def test_poison_stays_until_overwritten_or_freed(rt: acs.Runtime) -> None:
     y.fill(0)
     program.add((16,), None, x, y)
     assert y.get().tolist() == [0] * 4 + [1] * 4 + [0] * 8
+
+
+def test_a_launch_that_may_touch_any_memory_does_not_run_while_any_is_poisoned(
+    rt: acs.Runtime,
+) -> None:
+    program = rt.build(SOURCE)
+    assert program.roam.signature.anywhere
+    bad, good, flag = rt.zeros(1, "i4"), rt.array([5], "i4"), rt.array([1], "i4")
+    for poisoned, given in ((bad, bad), (flag, good), (bad, good)):
+        y = rt.zeros(1, "i4")
+        rt.call(failing, writes=[poisoned])
+        when = flag if poisoned is flag else None
+        roams = program.roam((1,), None, given, y, when=when)
+        for call in (roams.wait, y.get):
+            with pytest.raises(acs.PoisonedError, match="no such luck"):
+                call()
+        poisoned.fill(1)
+        y.fill(2)
+        program.roam((1,), None, good, y, when=when).wait()
+        assert y.get().tolist() == [7]
+    rt.finish()
 
 
 def test_a_get_behind_a_refused_launch_waits_for_what_that_would_have_waited_for(
@@ -577,8 +600,6 @@ LEAVING = {
     "for _ in range(50): p.spin((64,), None, x, 100000)",
     "a host task pending": "rt = acs.Runtime(); x = rt.zeros(4)\n"
     "rt.call(lambda a: a.fill(1), writes=[x])",
-    "a failure nobody was told": "rt = acs.Runtime(); x = rt.zeros(4)\n"
-    "rt.call(lambda a: 1 / 0, writes=[x])",
     "a gate that never opens": "rt = acs.Runtime(); p = rt.build(SOURCE); x = rt.zeros(64, 'i4')\n"
     "e = cl.UserEvent(rt.context); p.put((64,), None, x, 1, wait_for=[e])",
     "a runtime collected": "rt = acs.Runtime(); p = rt.build(SOURCE); x = rt.zeros(64, 'i4')\n"
@@ -598,6 +619,22 @@ LEAVING = {
 def test_interpreter_leaves_without_noise(what: str, device: cl.Device) -> None:
     done = run_script(LEAVING[what])
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("is_collected", [False, True])
+def test_a_failure_that_nobody_was_told_is_a_line_where_nobody_can_catch_it(
+    is_collected: bool, device: cl.Device
+) -> None:
+    done = run_script(
+        "rt = acs.Runtime(); x = rt.zeros(4); gate = cl.UserEvent(rt.context)\n"
+        "p = rt.build(SOURCE); y = rt.zeros(16, 'i4'); p.put((16,), None, y, 1, wait_for=[gate])\n"
+        "for _ in range(2): rt.call(lambda a: 1 / 0, writes=[x])\n"
+        f"if {is_collected}: del rt, x, p, y; gc.collect(); print('collected')"
+    )
+    said = r"launch \d+ \(<lambda>, .*\) failed: ZeroDivisionError\(.*\); 1 more failed\n"
+    assert re.fullmatch(f"acs_cl: PoisonedError: {said}", done.stderr), done.stderr
+    assert done.returncode == 0
+    assert done.stdout == "collected\n" * is_collected
 
 
 def test_forked_child_refuses_every_call(device: cl.Device) -> None:

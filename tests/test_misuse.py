@@ -82,6 +82,12 @@ def explained_elsewhere(runtime: acs.Runtime, x: acs.Array) -> object:
         return other.explain(other.zeros(4).fill(2), x[:0].fill(1))
 
 
+def launched_elsewhere(runtime: acs.Runtime, kernel: Any, *arrays: acs.Array) -> object:
+    """Launch a kernel in another runtime of the same context."""
+    with acs.Runtime(context=runtime.context) as other:
+        return other.launch(kernel, (16,), None, *arrays, 16)
+
+
 BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "too few arguments": (lambda rt, p, x, y: p.add((16,), None, x, y), r"got 2 .* expected 3"),
     "too many arguments": (
@@ -365,6 +371,23 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: explained_elsewhere(rt, x),
         r"explain: launch \d+ \(fill\) is of another runtime",
     ),
+    "a kernel of another runtime": (
+        lambda rt, p, x, y: launched_elsewhere(rt, p.add, x, y),
+        r"launch: kernel 'add' belongs to another runtime; launch it there",
+    ),
+    "a keyword that many launches do not have": (
+        lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, [1], bands=2),
+        r"kernel 'add': launch_many has no keyword bands; there are count, wait_for, when",
+    ),
+    "an argument by name of many launches": (
+        lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, n=[1]),
+        r"launch_many has no keyword n; arguments come in order, without names: x, y, n",
+    ),
+    "a kernel that a program does not have": (
+        lambda rt, p, x, y: p["ad"],
+        r"the program has no kernel 'ad'; it has: .*did you mean 'add'",
+    ),
+    "a kernel by number": (lambda rt, p, x, y: p[0], r"kernels of a program have names, got int 0"),
     "one of many arguments that is wrong": (
         lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, [1, 2.5]),
         r"got float 2\.5, .*\(launch 2 of 2 of one launch_many\)",
@@ -478,6 +501,31 @@ def test_freed_array_is_refused_and_its_views_live_on(setting: Any) -> None:
         with pytest.raises(acs.UsageError, match="given back"):
             use()
     assert (half.get() == np.arange(8, 16)).all()
+
+
+HIDDEN = "native", "kernels", "_native", "_known"
+"""Names of kernels that are names of members of a program, too."""
+
+
+def test_a_kernel_with_the_name_of_a_member_is_an_item(setting: Any) -> None:
+    rt, program, x, _ = setting
+    source = "\n".join(f"kernel void {name}(global int *x) {{ x[0] += 1; }}" for name in HIDDEN)
+    named = rt.build(source)
+    before = int(x.get()[0])
+    for name in HIDDEN:
+        named[name]((1,), None, x)
+        assert named[name] is named[name]
+    assert x.get()[0] == before + len(HIDDEN)
+    assert set(named.kernels) == set(HIDDEN)
+    assert program["add"] is program.add
+
+
+@pytest.mark.parametrize(
+    "dtype", ["V5", "S3", "?", "f8", "c8", [("a", "u1"), ("b", "<f4"), ("c", "S2")]]
+)
+def test_zeros_are_those_of_numpy(setting: Any, dtype: Any) -> None:
+    found = setting[0].zeros(3, dtype).get()
+    assert found.tobytes() == np.zeros(3, dtype).tobytes()
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,17 @@ def test_a_command_that_is_read_to_its_end_has_its_own_code() -> None:
     assert quietly(lambda: 3) == 3
 
 
+def test_a_program_may_close_its_output(tmp_path: Path) -> None:
+    program = "import sys; print('said'); sys.stdout.close()"
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "acs_cl", "run", "program.py"], capture_output=True, cwd=tmp_path,
+        text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "said\n")
+    assert done.stderr == "acs-cl run: the program made no queue\n"
+
+
 def test_another_broken_pipe_is_an_error() -> None:
     def fails() -> int:
         raise BrokenPipeError("a worker's")

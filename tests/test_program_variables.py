@@ -11,6 +11,7 @@ import pytest
 import acs_cl as acs
 from acs_cl import devices
 from acs_cl.devices.facts import facts_of
+from acs_cl.errors import BuildError
 
 SOURCE = """
 global uint kept[4];
@@ -37,6 +38,25 @@ def test_launches_that_use_them_run_in_program_order(keep: Any) -> None:
     first = int(arrays[0].get()[0])
     for step, y in enumerate(arrays):
         np.testing.assert_array_equal(y.get(), first + step)
+
+
+@pytest.mark.parametrize("backend", ["serial", "out_of_order", "lanes"])
+def test_what_a_poisoned_launch_should_have_kept_is_not_read(backend: str) -> None:
+    def failing(*arrays: Any) -> None:
+        raise RuntimeError("no such luck")
+
+    with acs.Runtime(backend=backend) as rt:
+        try:
+            kernel = rt.build(SOURCE, ["-cl-std=CL2.0"]).keep
+        except BuildError:
+            pytest.skip("no variables of programs")
+        bad, y = rt.zeros(4, "u4"), rt.zeros(4, "u4")
+        rt.call(failing, writes=bad)
+        poisoned = kernel((4,), (1,), bad, reads=bad)
+        reader = kernel((4,), (1,), y)
+        for call in (poisoned.wait, reader.wait, y.get):
+            with pytest.raises(acs.PoisonedError, match="no such luck"):
+                call()
 
 
 @pytest.mark.parametrize("keep", [{"check": "access"}, {"check": "order"}], indirect=True)

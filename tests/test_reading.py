@@ -74,6 +74,18 @@ def test_values_are_those_that_were_written_last(
         assert testing.is_at_rest(rt)
 
 
+def test_a_second_wait_leaves_the_memory_of_the_program_alone(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        x, memory = rt.array(range(4), "i4"), np.zeros((4, 2), "i4")
+        for out in (memory[:, 0], memory.ravel()[:4]):
+            handle = x.get(out=out, wait=False)
+            assert handle.wait() is out
+            assert out.tolist() == [0, 1, 2, 3]
+            out[:] = -1
+            assert handle.wait() is out
+            assert out.tolist() == [-1] * 4
+
+
 @pytest.mark.parametrize("backend", HOST)
 def test_what_would_overwrite_it_waits(device: cl.Device, backend: str) -> None:
     """Another thread writes while it lasts."""

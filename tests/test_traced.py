@@ -15,7 +15,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from conftest import Environment
+from conftest import Enter, Environment
 
 import acs_cl as acs
 from acs_cl import testing
@@ -78,6 +78,34 @@ def test_so_does_a_trace_from_outside(
     _, *lines = (tmp_path / "timeline.jsonl").read_text().splitlines()
     slices = list(map(json.loads, lines))
     assert sum(one["epoch"] > 0 for one in slices) == tasks > 0
+
+
+def test_each_runtime_has_a_timeline_from_outside(
+    device: cl.Device, tmp_path: Path, environment: Environment, enter: Enter
+) -> None:
+    (tmp_path / "below").mkdir()
+    enter(tmp_path)
+    environment(ACS_CL_TRACE="timeline.jsonl")
+    for count in (3, 1, 2):
+        with acs.Runtime(device) as rt:
+            x = rt.empty(4)
+            for _ in range(count):
+                x.fill(count)
+            enter(tmp_path / "below")
+        enter(tmp_path)
+    found = {
+        path.name: len(path.read_text("utf-8").splitlines()) - 1 for path in tmp_path.glob("*.*")
+    }
+    assert found == {"timeline.jsonl": 3, "timeline-2.jsonl": 1, "timeline-3.jsonl": 2}
+
+
+@pytest.mark.parametrize("name", ["ACS_CL_TRACE", "ACS_CL_VERIFY", "ACS_CL_TUNE"])
+def test_a_file_in_no_folder_is_refused_where_a_runtime_opens(
+    name: str, device: cl.Device, environment: Environment
+) -> None:
+    environment(**{name: "no/where/file"})
+    with pytest.raises(acs.UsageError, match=f"{name}='no/where/file': there is no folder '/.*/no"):
+        acs.Runtime(device)
 
 
 @pytest.mark.parametrize("window", [1, 7, 48])
@@ -263,6 +291,20 @@ with open(sys.argv[0] + ".log", "a") as file:
     sides = ["ours" if line.startswith("acs_cl") else "own" for line in lines]
     assert sides == ["ours", "own", "ours", "own", "own", "ours"]
     assert {line.split(maxsplit=2)[2] for line in lines} == {"__main__ []"}
+
+
+def test_a_program_may_go_to_another_folder(tmp_path: Path, device: cl.Device) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "program.py").write_text(PROGRAM + "\nimport os; os.chdir('below')\n", "utf-8")
+    words = "--compare", "--turns", "1", "--out", "said.txt", "--report", "page.html", "program.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "acs_cl", "run", *words], capture_output=True, text=True,
+        check=False, timeout=300, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert " on its own queues: " in (tmp_path / "said.txt").read_text("utf-8")
+    assert (tmp_path / "page.html").exists()
+    assert not list((tmp_path / "below").iterdir())
 
 
 def test_a_comparison_with_a_program_that_fails_says_so(tmp_path: Path, device: cl.Device) -> None:

@@ -78,10 +78,10 @@ def turned_off() -> bool:
 
 
 def binder(
-    signature: Signature, ranges: bool = True, more: Sequence[Span] = (), everything: bool = False
+    signature: Signature, ranges: bool = True, more: Sequence[Span] = ()
 ) -> core.native.Binder:
-    """Make the binder of a kernel. `more`: what it writes besides its arguments. `everything`: only
-    that counts. `ranges`: whether any are wanted."""
+    """Make the binder of a kernel. `more`: what it reads and writes besides its arguments.
+    `ranges`: whether any are wanted."""
     outline = signature.outline if ranges and _has_ranges(signature) else None
     functions = None if outline is None else outline["functions"]
     parameters = [parameter_of(one) for one in signature.parameters]
@@ -94,7 +94,6 @@ def binder(
         numbers,
         signature.group_size,
         tuple(more),
-        everything,
     )
 
 

@@ -12,6 +12,9 @@ from ..host.environment import nearest
 KEYWORDS = ("reads", "writes", "wait_for", "offset", "when", "bands", "spawn")
 """Keywords of a launch."""
 
+OF_MANY = ("count", "wait_for", "when")
+"""Keywords of `launch_many`."""
+
 BUILT_IN = "_cl_"
 """Prefix that PoCL gives a kernel with the name of a built-in function."""
 
@@ -49,9 +52,12 @@ def of_number(args: Sequence[object]) -> str:
     return "; they come one by one: write *(…)" if is_group else ""
 
 
-def of_keywords(unknown: Iterable[str], parameters: Sequence[str]) -> str:
-    """Hint for keywords that a launch does not take. `parameters`: of the kernel."""
+def of_keywords(
+    unknown: Iterable[str], parameters: Sequence[str], there: Sequence[str] = KEYWORDS
+) -> str:
+    """Hint for keywords that a launch does not take. `parameters`: of the kernel. `there`: the
+    keywords that there are."""
     first = next(iter(unknown))
     if first in parameters:
         return f"; arguments come in order, without names: {', '.join(parameters)}"
-    return closest(first.lower(), KEYWORDS) or f"; there are {', '.join(KEYWORDS)}"
+    return closest(first.lower(), there) or f"; there are {', '.join(there)}"

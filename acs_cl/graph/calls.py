@@ -10,6 +10,7 @@ to change them.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -17,14 +18,19 @@ import numpy as np
 import pyopencl as cl
 
 from ..conditions import size
+from ..host.intervals import union as joined
 from ..launch.commands import HostCommand, KernelCommand
 from ..launch.decision import DecidedCommand, Fault
 from ..launch.observers import Cutting
 from ..memory.array import Array
 from ..memory.blocks import Base
-from ..records import Access, Command, HostArray, Span
+from ..ranges import covers, intervals
+from ..records import EVERYTHING, Access, Command, HostArray, Span, interval
 
 Change = Callable[[Array], Array]
+
+MOST_ROWS = 65536
+"""Rows of a view up to which they are looked at one by one."""
 
 
 class Call(NamedTuple):
@@ -155,3 +161,20 @@ def union(accesses: Iterable[Access]) -> Access:
         reads.update(dict.fromkeys(access.reads))
         writes.update(dict.fromkeys(access.writes))
     return Access(tuple(reads), tuple(writes))
+
+
+def have_all(arrays: Iterable[Array], base: Base, reads: Iterable[Span]) -> bool:
+    """Tell whether these arrays have all bytes of a base that are read. False, too, if that is not
+    clear."""
+    spans = [span for one in arrays if one.base is base for span in one.overwrites()]
+    rows = joined(row for one in spans if one.rows <= MOST_ROWS for row in intervals(one))
+    for read in reads:
+        if read.base == EVERYTHING:
+            read = interval(base.number, 0, base.nbytes)
+        if read.base != base.number or any(covers(one, read) for one in spans):
+            continue
+        for low, high in intervals(read):
+            at = bisect_right(rows, (low, base.nbytes)) - 1
+            if at < 0 or rows[at][1] < high:
+                return False
+    return True

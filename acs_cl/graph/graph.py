@@ -412,8 +412,8 @@ class Graph:
 
         The graph can be loaded in another program and on another device. The arrays that are given
         get names in the file, and no contents. Other memory that the graph reads keeps its present
-        contents. Arguments have to be arrays of the runtime, numbers or NumPy values. Host tasks
-        cannot be saved.
+        contents, and so does the rest of a named view's memory. Arguments have to be arrays of the
+        runtime, numbers or NumPy values. Host tasks cannot be saved.
         """
         from .saving import save
 

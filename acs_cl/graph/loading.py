@@ -78,6 +78,15 @@ class Made:
         self._nothing = empty(1, np.uint8)
         self.arrays = {name: self._view(view) for name, view in file.arrays.items()}
 
+    def flags(self) -> list[Array]:
+        """Return the flags of all loops."""
+        found, loops = [], [*self._loops]
+        while loops:
+            one = loops.pop()
+            found.append(self._view(one.flag))
+            loops += one.inner
+        return found
+
     def record(self, graph: Graph) -> Graph:
         """Record the calls of the file in a new graph."""
         with graph:

@@ -26,8 +26,8 @@ from ..kernel import Kernel
 from ..launch import spawning
 from ..memory.array import Array
 from ..memory.blocks import Base
-from ..records import EVERYTHING, Access, Span
-from .calls import Call
+from ..records import EVERYTHING, Access, HostArray, Span
+from .calls import Call, have_all
 from .files import VERSION
 from .loops import Loop
 
@@ -86,7 +86,8 @@ class _Writer:
         self._engine = engine
         self._data = data
         self._at = 0
-        self._read = {span.base for span in access.reads}
+        self._read: dict[int, list[Span]] = {}
+        self._note_reads(access.reads)
         self._programs: dict[Span, dict[str, Json]] = {}
         self._declared: list[dict[str, Json]] = []
         """The declarations for the kernels of each program, by name."""
@@ -111,18 +112,18 @@ class _Writer:
             if array.nbytes and _base(array).number not in used:
                 raise UsageError(f"save: the graph does not use {name}={array!r}")
         arrays = {name: self._view(array) for name, array in names.items()}
-        named = {_base(array).number for array in names.values() if array.nbytes}
+        named = [array for array in names.values() if array.nbytes]
         return {
             "acs_cl_graph": VERSION,
             "programs": list(self._programs.values()),
-            "memory": [self._contents(number, named) for number in self._memory],
+            "memory": [self._contents(whole, named) for whole in self._bases],
             "arrays": arrays,
             "calls": said,
             "loops": repeated,
         }
 
     def _loop(self, loop: Loop) -> Json:
-        self._read |= {span.base for span in loop.flag.spans}
+        self._note_reads(loop.flag.spans)
         return {
             "while": self._view(loop.flag),
             "at_most": loop.at_most,
@@ -130,12 +131,22 @@ class _Writer:
             "loops": [self._loop(inner) for inner in loop.inner],
         }
 
-    def _contents(self, number: int, named: set[int]) -> Json:
-        """Return a piece of memory, with its contents if the graph reads it and it has no name."""
-        whole = self._bases[self._memory[number]]
-        if number in named or not self._read & {number, EVERYTHING}:
+    def _note_reads(self, spans: Sequence[Span]) -> None:
+        for span in spans:
+            self._read.setdefault(span.base, []).append(span)
+
+    def _contents(self, whole: Array, named: Sequence[Array]) -> Json:
+        """Return a piece of memory, with its contents if the graph reads more of it than has a
+        name. What has one begins with zeros."""
+        base = _base(whole)
+        read = [*self._read.get(base.number, ()), *self._read.get(EVERYTHING, ())]
+        named = [array for array in named if array.base is base]
+        if not read or (named and have_all(named, base, read)):
             return {"nbytes": whole.nbytes, "contents": None}
-        return {"nbytes": whole.nbytes, "contents": self._keep(whole.get().tobytes())}
+        values = whole.get()
+        for array in named:
+            _bytes_of(values, array)[...] = 0
+        return {"nbytes": whole.nbytes, "contents": self._keep(values.tobytes())}
 
     def _keep(self, value: bytes) -> Json:
         at, self._at = self._at, self._at + len(value)
@@ -229,6 +240,12 @@ def _base(array: Array) -> Base:
     base = array.live().base
     assert base is not None  # an array of no bytes has no base, and does not come here
     return base
+
+
+def _bytes_of(whole: HostArray, array: Array) -> HostArray:
+    """Return the bytes of a view among those of its whole memory."""
+    place = (*array.shape, array.dtype.itemsize), np.uint8, whole.data, array.offset
+    return np.ndarray(*place, (*array.strides, 1))
 
 
 def _bands(value: object) -> Json:

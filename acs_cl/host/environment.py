@@ -23,7 +23,11 @@ class Variable(NamedTuple):
 
 VARIABLES = (
     Variable("ACS_CL_BACKEND", "what the program says", "the backend"),
-    Variable("ACS_CL_TRACE", "no trace", "trace, and write the timeline to this file at the end"),
+    Variable(
+        "ACS_CL_TRACE",
+        "no trace",
+        "trace, and write the timeline to this file at the end; further runtimes number theirs",
+    ),
     Variable("ACS_CL_RANGES", "inferred", "`off`: every launch counts with all of its views"),
     Variable("ACS_CL_CHECK", "none", "checks, besides those that the program asks for"),
     Variable(

@@ -43,7 +43,9 @@ def nobody_reads() -> bool:
 
 
 def _streams() -> list[TextIO]:
-    return [stream for stream in (sys.stdout, sys.stderr) if stream is not None]
+    """Return those of both that there are, and that the program has not closed."""
+    both = sys.stdout, sys.stderr
+    return [one for one in both if one is not None and not getattr(one, "closed", False)]
 
 
 def _is_broken(stream: TextIO) -> bool:

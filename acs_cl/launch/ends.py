@@ -114,5 +114,6 @@ def give_up_gated(books: Books) -> None:
         del books.gates[number]
         error = DeviceError("the runtime was closed before the event it waits for came")
         books.failures.doomed[number] = fail(books, books.table.launch(number), error)
+        books.failures.given_up.add(number)
         books.table.open_gate(number)
         dispatch(books)

@@ -219,6 +219,8 @@ class Failures:
         """Launches that must not run and are not dispatched yet."""
         self._of: dict[int, Failure] = {}
         self._untold: dict[int, Failure] = {}
+        self.given_up: set[int] = set()
+        """Launches that failed only because their runtime closes."""
         self.count = 0
         self.any = False
         """Whether anything ever failed: one test for every launch."""
@@ -269,10 +271,13 @@ class Failures:
             if failure is not None:
                 self._raise(failure, None, what)
 
-    def raise_untold(self) -> None:
-        """Raise the first failure that was not told yet, and count all as told."""
-        if self._untold:
-            untold, self._untold = self._untold, {}
+    def raise_untold(self, given_up: bool = True) -> None:
+        """Raise the first failure that was not told yet, and count all as told. `given_up`: also
+        that of a launch that was given up."""
+        untold, self._untold = self._untold, {}
+        if not given_up:
+            untold = {n: failure for n, failure in untold.items() if n not in self.given_up}
+        if untold:
             first = untold[min(untold)]
             more = f"; {len(untold) - 1} more failed" if len(untold) > 1 else ""
             raise PoisonedError(f"{first}{more}") from first.error

@@ -128,7 +128,7 @@ def meetings(earlier: Access, later: Access) -> list[Meeting]:
         for span in (*access.reads, *access.writes)
         if span.base == EVERYTHING
     ]
-    if everything and not found:
+    if everything:
         found.append(Meeting("any", EVERYTHING, (0, 0)))
     return found
 

@@ -34,7 +34,9 @@ from .calls import COMMANDS, Call, Given, Original
 from .events import Ordered, QueueEvent
 
 KINDS: Any = cl.command_type
-EVERYTHING = Access((), ALL)
+EVERYTHING = Access(ALL, ALL)
+ORDER = Access((), ALL)
+"""Of a launch that is behind everything, and before all that comes, but reads nothing."""
 NOTHING = Access((), ())
 MOST_DIMENSIONS = 3
 LARGEST = (1 << 63) - 1

@@ -120,6 +120,7 @@ def main(args: argparse.Namespace) -> int:
     for option, path in (("--report", args.report), ("--out", args.out)):
         if path and not Path(path).resolve().parent.is_dir():
             raise UsageError(f"{option} {path}: there is no folder {Path(path).parent}")
+    here = Path.cwd()  # the program may go to another folder
     if args.report and args.no_trace:
         raise UsageError("--report needs a trace: leave out --no-trace")
     if args.turns < 1:
@@ -132,12 +133,12 @@ def main(args: argparse.Namespace) -> int:
         code = as_python_does(args.program, args.module, args.arguments)
         text = report(account)
         if args.report:
-            text += _pages(account, Path(args.report), Path(args.program).name)
+            text += _pages(account, here / args.report, Path(args.program).name)
     if args.compare:
-        times = turns.in_turns(args) if code == 0 else {}
+        times = turns.in_turns(args, here) if code == 0 else {}
         text = text.removesuffix(HOW_TO_COMPARE) + turns.compared(times)
     if args.out:
-        Path(args.out).write_text(text, encoding="utf-8")
+        (here / args.out).write_text(text, encoding="utf-8")
     else:
         print(text, end="", file=sys.stderr)
     return code

@@ -31,9 +31,9 @@ sys.exit(alone(*sys.argv[1:5], sys.argv[5:]))
 """
 
 
-def in_turns(args: argparse.Namespace) -> dict[str, list[float]]:
+def in_turns(args: argparse.Namespace, folder: Path) -> dict[str, list[float]]:
     """Return the seconds of each run on both sides. Empty: one failed, or the program's own queues
-    are ours, which is said under that name."""
+    are ours, which is said under that name. `folder`: where it begins."""
     say = Progress()
     times: dict[str, list[float]] = {OWN: [], OURS: []}
     runs = [OWN]  # not counted
@@ -42,7 +42,7 @@ def in_turns(args: argparse.Namespace) -> dict[str, list[float]]:
     try:
         for index, side in enumerate(runs):
             say(f"the program runs again, {side}", index / len(runs))
-            said = _run(args, side)
+            said = _run(args, folder, side)
             if not said:
                 return {}
             if side == OWN and said[1:]:
@@ -54,17 +54,17 @@ def in_turns(args: argparse.Namespace) -> dict[str, list[float]]:
     return times
 
 
-def _run(args: argparse.Namespace, side: str) -> list[str]:
+def _run(args: argparse.Namespace, folder: Path, side: str) -> list[str]:
     """Run the program in another process. Return what it wrote: its seconds, and maybe `HAS_OURS`.
     Empty: it failed there."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "seconds")
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch, "seconds")
         queues = (args.backend or "auto") if side == OURS else ""
         told = [args.program, "module" if args.module else "", str(out), queues, *args.arguments]
         done = subprocess.run(
             [sys.executable, "-c", _ALONE, *told],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            check=False,
+            cwd=folder, check=False,
         )  # fmt: skip
         return out.read_text("ascii").split() if done.returncode == 0 and out.exists() else []
 

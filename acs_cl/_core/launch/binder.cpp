@@ -111,9 +111,9 @@ bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual,
 }  // namespace
 
 Binder::Binder(nb::handle given, nb::handle functions, std::vector<std::uint16_t> needed, nb::handle asked,
-               nb::tuple besides, bool everything)
+               nb::tuple besides)
     : parameters(parameters_of(given)), numbers(std::move(needed)), has_ranges(!functions.is_none()),
-      more(std::move(besides)), is_everything(everything) {
+      more(std::move(besides)) {
     for (std::uint16_t index : numbers)
         if (index >= parameters.size() || !is_number(parameters[index].code))
             throw std::invalid_argument("ranges depend on numbers only");
@@ -194,14 +194,17 @@ nb::object Binder::access_of(const access::Outcome &outcome, const Views &views)
 // Returns the access to whole views. `spans`: of each parameter; null: it is no memory.
 nb::object Binder::whole_of(const std::vector<nb::object> &spans) const {
     nb::list reads, writes;
-    for (std::size_t index = 0; index < spans.size() && !is_everything; index++) {
+    for (std::size_t index = 0; index < spans.size(); index++) {
         if (!spans[index].is_valid()) continue;
         for (nb::handle span : spans[index]) {
             if (parameters[index].read) reads.append(span);
             if (parameters[index].written) writes.append(span);
         }
     }
-    for (nb::handle span : more) writes.append(span);
+    for (nb::handle span : more) {
+        reads.append(span);
+        writes.append(span);
+    }
     return new_access(reads, writes);
 }
 
@@ -316,9 +319,9 @@ nb::list Binder::outcomes(nb::handle access) {
 
 void add_binder(nb::module_ &module) {
     nb::class_<Binder>(module, "Binder")
-        .def(nb::init<nb::handle, nb::handle, std::vector<std::uint16_t>, nb::handle, nb::tuple, bool>(),
+        .def(nb::init<nb::handle, nb::handle, std::vector<std::uint16_t>, nb::handle, nb::tuple>(),
              nb::arg("parameters"), nb::arg("functions").none(), nb::arg("numbers"), nb::arg("group").none(),
-             nb::arg("more"), nb::arg("everything"))
+             nb::arg("more"))
         .def_ro("has_ranges", &Binder::has_ranges)
         .def_ro("numbers", &Binder::numbers)
         .def_rw("most", &Binder::most)

@@ -46,9 +46,9 @@ public:
 
     // `given`: code, mode and size of each parameter. `functions`: those of the outline; None: launches touch all of
     // their views. `needed`: parameters whose numbers matter to the outline. `group`: the group size that the kernel
-    // asks for. `more`: other spans that it writes. `everything`: it touches only those.
+    // asks for. `more`: spans that it reads and writes besides its arguments.
     Binder(nb::handle given, nb::handle functions, std::vector<std::uint16_t> needed, nb::handle group,
-           nb::tuple more, bool everything);
+           nb::tuple more);
 
     const access::Reached &reached_of(const access::Outcome &outcome, std::size_t parameter) const {
         static const access::Reached untouched;
@@ -96,7 +96,6 @@ private:
 
     std::optional<access::Outline> outline;  // none, too, if it is nested too deeply
     nb::tuple more;
-    bool is_everything;
     std::map<access::Launched, Known> known;
 };
 

@@ -58,6 +58,18 @@ void leave_without_drivers(int status, [[maybe_unused]] Own own) {
 #endif
 }
 
+// The status of a process that would report success. 0: that stays.
+int fails = 0;
+
+// Registered when this is loaded, so that what drivers do at exit comes first.
+void fail_if_asked() {
+#ifdef __GLIBC__
+    on_exit([](int its, void *) { if (fails && !its) std::fflush(nullptr), std::_Exit(fails); }, nullptr);
+#else
+    std::atexit([] { if (fails) std::fflush(nullptr), std::_Exit(fails); });
+#endif
+}
+
 // The recorder for Python: bytes and sequences of numbers.
 class PythonRecorder : public Recorder {
 public:
@@ -178,6 +190,8 @@ NB_MODULE(_core, module) {
             std::_Exit(status);
         }).detach();
     }, "seconds"_a, "status"_a, "own"_a, "keeps"_a);
+    fail_if_asked();
+    module.def("fail_at_the_end", [](int status) { fails = status; }, "status"_a);
     // Python can be interrupted before the first line of a function that it calls. Here it cannot.
     module.def("call_to_the_end", [](nb::object call) {
         for (bool interrupted = false;; interrupted = true) {

@@ -57,7 +57,7 @@ function meetings(a, b) {
     }
   }
   const all = [a, b].find((i) => [...L.reads[i], ...L.writes[i]].some((s) => D.spans[s][0] === EVERYTHING));
-  if (!found.length && all !== undefined) found.push({ kind: "any", all });
+  if (all !== undefined) found.push({ kind: "any", all });
   return found;
 }
 
