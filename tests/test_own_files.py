@@ -16,7 +16,7 @@ from conftest import Environment
 from acs_cl.access import inference
 from acs_cl.access.inference import from_source
 from acs_cl.devices.probe import balance, store
-from acs_cl.graph import profile, tuning
+from acs_cl.host import files
 from acs_cl.host.digest import digest
 from acs_cl.opencl_c import cache
 from acs_cl.several import links
@@ -131,16 +131,12 @@ NOTHING = [
 
 @pytest.mark.parametrize("text", NOTHING)
 def test_a_damaged_record_counts_as_none_whoever_reads_it(
-    text: str, folder: Path, device: cl.Device
+    text: str, device: cl.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in ("probe", "links"):
-        (folder.parent / kind).mkdir(mode=0o700)
-    for name in (balance._name(device), "file", store._name("key")):
-        (folder.parent / "probe" / name).write_text(text)
-    (folder.parent / "links" / links._name(device, device)).write_text(text)
+    monkeypatch.setattr(files, "read", lambda kind, name: text)
+    found = files.record("probe", "file", 1)
+    assert found is None or found["format"] == 1
     assert balance.kept(device) is None
-    assert profile._read("file") is None
-    assert tuning._read("file") == ""
     assert store.load("key") is None
     assert links.links_of([device, device]) == [[ASSUMED] * 2] * 2
 

@@ -32,13 +32,12 @@ from acs_cl.observe.report.page import page
 from acs_cl.observe.shares import shares
 from acs_cl.observe.slices import AT_ONCE
 from acs_cl.records import Access, Span, interval
-from acs_cl.several import engine as several_engine
 from acs_cl.several import placement, planning, spreading
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.links import links_of
 from acs_cl.several.placement import Lack, Link, State, Task
-from acs_cl.several.planning import PERIODS, SETTLES, SHORTEST_US, Clock
+from acs_cl.several.planning import LIMITS, Clock, Limits
 from acs_cl.several.staging import MOST
 from acs_cl.several.steps import Steps
 from acs_cl.several.times import FIRST, RARELY, Times
@@ -904,13 +903,13 @@ def test_a_step_is_timed_between_moments_at_which_nothing_is_under_way() -> None
     clock = Clock()
     assert clock.passed(0.0, False) is None  # something is under way: nobody knows since when
     assert clock.passed(1.0, True) is None
-    for turn in range(1, PERIODS + 4):
+    for turn in range(1, LIMITS.periods + 4):
         assert clock.passed(1.0 + 10.0 * turn, False) is None
-    assert clock.passed(1.0 + 10.0 * (PERIODS + 4), True) == 10.0
+    assert clock.passed(1.0 + 10.0 * (LIMITS.periods + 4), True) == 10.0
     clock = Clock()  # long steps are timed over two
     assert clock.passed(0.0, True) is None
-    assert clock.passed(SHORTEST_US, True) is None
-    assert clock.passed(2 * SHORTEST_US, True) == SHORTEST_US
+    assert clock.passed(LIMITS.shortest_us, True) is None
+    assert clock.passed(2 * LIMITS.shortest_us, True) == LIMITS.shortest_us
 
 
 def decides(step: planning.Step, period_us: float, many: int) -> str:
@@ -927,7 +926,7 @@ def test_what_is_no_faster_by_the_clock_is_taken_back(period_us: float, verdict:
     step.consider({}, 40)
     assert not decides(step, 1000.0, 39)  # it does not pay yet
     assert decides(step, 1000.0, 1) == "try"
-    assert decides(step, period_us, SETTLES + 2 * (PERIODS + 1)) == verdict
+    assert decides(step, period_us, LIMITS.settles + 2 * (LIMITS.periods + 1)) == verdict
 
 
 @pytest.mark.parametrize(
@@ -941,7 +940,6 @@ def test_what_is_no_faster_by_the_clock_is_taken_back(period_us: float, verdict:
 )
 def test_a_program_whose_parts_are_slow_by_the_clock_ends_up_at_home(
     device: cl.Device,
-    monkeypatch: pytest.MonkeyPatch,
     period_us: float,
     host_us: float,
     pause_us: float,
@@ -949,10 +947,10 @@ def test_a_program_whose_parts_are_slow_by_the_clock_ends_up_at_home(
 ) -> None:
     """The model says that parts take half of the time, and the clock something else."""
     now_us = 0.0
-    monkeypatch.setattr(several_engine, "perf_counter", lambda: now_us / 1e6)
     with acs.Runtime(devices=team(device, 2)) as rt:
         engine, prog = engine_of(rt), rt.build(ADD)
         x, y = rt.array(np.ones(4096), "f4"), rt.zeros(4096)
+        engine.now_us = lambda: now_us
         took_us = {(4096,): 1000.0}
         engine.times.of = (  # type: ignore[method-assign]
             lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
@@ -1022,14 +1020,12 @@ TOOK_US = {
     ],
 )
 def test_a_program_comes_to_rest_where_it_runs_best(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch, name: str, spread: int, many: int
+    device: cl.Device, name: str, spread: int, many: int
 ) -> None:
-    monkeypatch.setattr(planning, "KEEPS", 1e9)  # the clock knows this device only
-    monkeypatch.setattr(planning, "SHORTEST_US", 0.0)
-    monkeypatch.setattr(planning, "WHOLE_US", 0.0)  # it is about the devices, not the host
-    monkeypatch.setattr(planning, "PART_US", 0.0)
     with acs.Runtime(devices=team(device, many)) as rt:
         engine, scale, whole = engine_of(rt), 0.0005, dict[str, int]()
+        # the clock knows this device only, and it is about the devices, not the host
+        engine.planning.limits = Limits(whole_us=0.0, part_us=0.0, keeps=1e9, shortest_us=0.0)
         if name == "black_scholes":  # its kernels are long
             scale /= 5
         step, _ = device_programs.PROGRAMS[name](rt, scale)

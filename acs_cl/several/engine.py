@@ -90,6 +90,8 @@ class SeveralEngine(Holding):
         self.planning = Planning(
             self.times, self.placing.tried, self._leave_all, self.placing.ask_links
         )
+        self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
+        """Tells the time of the steps that are planned."""
         self._waited_us = 0.0
         """When the program last went on after a wait."""
         self.parts = 0
@@ -182,12 +184,12 @@ class SeveralEngine(Holding):
         if not self._wants_times or self.checker is not None:
             return None
         waited_us = None if len(self.table) else self._waited_us
-        return self.planning.device_of(known, perf_counter() * 1e6, waited_us)
+        return self.planning.device_of(known, self.now_us(), waited_us)
 
     def wait(self, number: int, name: str) -> None:
         """Block until a launch has ended, and note when the program may go on."""
         super().wait(number, name)
-        self._waited_us = perf_counter() * 1e6
+        self._waited_us = self.now_us()
 
     def drain(
         self,
@@ -197,7 +199,7 @@ class SeveralEngine(Holding):
     ) -> bool:
         """Wait until everything has ended, and note when the program may go on."""
         has_ended = super().drain(gives_up, patience, until)
-        self._waited_us = perf_counter() * 1e6
+        self._waited_us = self.now_us()
         return has_ended
 
     def _leave_all(self) -> None:

@@ -27,25 +27,33 @@ from .times import Times
 SPREAD = -1
 """Stands for all devices, each with a part of the launch."""
 
-WHOLE_US, PART_US = 40.0, 110.0
-"""What Python takes for a launch on one device, and for a part of one or a copy between devices. A
-step takes at least that for all of them."""
 
-GAINS = 0.95
-"""A way that takes more than this share of the time at home is not tried."""
+class Limits(NamedTuple):
+    """Numbers that planning goes by."""
 
-KEEPS = 0.98
-"""A way that was tried is kept if it takes at most this share of the time at home."""
+    whole_us: float = 40.0
+    """What Python takes for a launch on one device."""
+    part_us: float = 110.0
+    """What it takes for a part of one, or for a copy between devices."""
+    gains: float = 0.95
+    """A way that takes more than this share of the time at home is not tried."""
+    keeps: float = 0.98
+    """A way that was tried is kept if it takes at most this share of the time at home."""
+    periods: int = 16
+    """A step is timed over at least so many periods, from one moment at which nothing is under way
+    to another one."""
+    shortest_us: float = 50_000.0
+    """Or over two periods that take so long."""
+    longest: int = 512
+    """Without such moments it is timed over so many."""
+    settles: int = 8
+    """Number of periods for which data may still be moved, before a step is timed again."""
+
+
+LIMITS = Limits()
 
 TRIES = 3
 """How many ways are tried for a step before it stays at home for good."""
-
-PERIODS, SHORTEST_US, LONGEST = 16, 50_000.0, 512
-"""A step is timed over at least so many periods, or over two that take so long, from one moment at
-which nothing is under way to another one. Without such moments it is timed over `LONGEST`."""
-
-SETTLES = 8
-"""Number of periods for which data may still be moved, before a step is timed again."""
 
 DOUBTS = 8
 """After launches that did not repeat, so many times as many go by before others are watched."""
@@ -79,22 +87,24 @@ Plan = dict[Known, int]
 class Clock:
     """Times a step by the moments at which it begins."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._limits = limits
         self._began_us: float | None = None
         self._periods = 0
 
     def passed(self, now_us: float, is_idle: bool) -> float | None:
         """Note that the step begins. Return how long a period takes, once that is known."""
         if self._began_us is None:
-            if is_idle or self._periods >= LONGEST:
+            if is_idle or self._periods >= self._limits.longest:
                 self._began_us, self._periods = now_us, 0
             else:
                 self._periods += 1
             return None
         self._periods += 1
-        took_us = now_us - self._began_us
-        is_long = self._periods >= PERIODS or (self._periods >= 2 and took_us >= SHORTEST_US)
-        if (is_idle and is_long) or self._periods >= LONGEST:
+        took_us, limits = now_us - self._began_us, self._limits
+        is_long = self._periods >= 2 and took_us >= limits.shortest_us
+        is_long = is_long or self._periods >= limits.periods
+        if (is_idle and is_long) or self._periods >= limits.longest:
             return took_us / self._periods
         return None
 
@@ -102,14 +112,16 @@ class Clock:
 class Step:
     """A step that is repeated, with a way to run it that may be faster than at home."""
 
-    def __init__(self, launches: Sequence[Known], home: Plan, model_us: float) -> None:
-        self.launches, self.home = launches, home
+    def __init__(
+        self, launches: Sequence[Known], home: Plan, model_us: float, limits: Limits = LIMITS
+    ) -> None:
+        self.launches, self.home, self._limits = launches, home, limits
         self.model_us = model_us
         """How long a period takes at home on the model."""
         self.tried: list[Plan] = []
         self.way: Plan = {}
         self._due = self._came = self._settles = self._slow = 0
-        self._clock = Clock()
+        self._clock = Clock(self._limits)
         self._home_us: float | None = None
         """How long a period takes at home. None: not known yet."""
         self._is_tried = False
@@ -117,7 +129,7 @@ class Step:
     def consider(self, way: Plan, due: int) -> None:
         """Try a way once the step has come `due` times, so that moving the data pays."""
         self.way, self._due, self._came = way, due, 0
-        self._is_tried, self._clock, self._slow = False, Clock(), 0
+        self._is_tried, self._clock, self._slow = False, Clock(self._limits), 0
 
     def passed(self, now_us: float, is_idle: bool) -> str:
         """Note that the step begins. Return "try", "keep" or "home" if that is decided now."""
@@ -133,15 +145,15 @@ class Step:
         if self._home_us is None or self._came < self._due:
             return ""
         self.tried.append(self.way)
-        self._is_tried, self._clock, self._settles = True, Clock(), SETTLES
+        self._is_tried, self._clock, self._settles = True, Clock(self._limits), self._limits.settles
         return "try"
 
     def _judged(self, took_us: float) -> str:
         """Keep the way that is tried, or go back home if it was slow twice."""
         assert self._home_us is not None
-        if took_us <= KEEPS * self._home_us:
+        if took_us <= self._limits.keeps * self._home_us:
             return "keep"
-        self._slow, self._clock = self._slow + 1, Clock()
+        self._slow, self._clock = self._slow + 1, Clock(self._limits)
         return "home" if self._slow == 2 else ""
 
 
@@ -152,6 +164,7 @@ class Planning:
         self, times: Times, attempt: Try, watches: Callable[[], None], ask_links: Callable[[], None]
     ) -> None:
         self._times, self._attempt, self._ask_links = times, attempt, ask_links
+        self.limits = LIMITS
         self._watches = watches
         self._watched: Steps[Known] | None = None
         self._transfers: dict[object, Known] = {}
@@ -241,7 +254,7 @@ class Planning:
         """Have a step stay at home, until another way pays that seems faster."""
         self._ask_links()
         trial = self._tried(launches, {}, True)
-        step = Step(launches, self._plan_of(launches, {}, trial), trial.steady_us)
+        step = Step(launches, self._plan_of(launches, {}, trial), trial.steady_us, self.limits)
         self._plan |= step.home
         if self._improves(step):
             self._by_first[first] = step
@@ -257,7 +270,7 @@ class Planning:
         """Tell whether a way seems faster than home, and have the step consider it."""
         if len(step.tried) >= TRIES:
             return False
-        most_us = GAINS * step.model_us
+        most_us = self.limits.gains * step.model_us
         for spread, trial in self._ways(step.launches):
             way = self._plan_of(step.launches, spread, trial)
             if trial.steady_us <= most_us and way not in step.tried:
@@ -291,7 +304,8 @@ class Planning:
         trial = self._attempt(recorded, parts, is_at_home)
         made = [one for one in trial.chosen if not is_at_home or one.took_us >= STAYS_US]
         in_parts = sum(one.turn in parts for one in made)
-        host_us = WHOLE_US * (len(made) - in_parts) + PART_US * (in_parts + trial.copies)
+        whole_us, part_us, *_ = self.limits
+        host_us = whole_us * (len(made) - in_parts) + part_us * (in_parts + trial.copies)
         return trial._replace(steady_us=max(trial.steady_us, host_us))
 
     @staticmethod
