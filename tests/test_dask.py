@@ -236,6 +236,14 @@ def test_workers_take_devices_in_turns_with_options(device: Any) -> None:
         acs.dask.Worker(devices=[])
 
 
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The devices of the runtimes that workers open, none of which is really opened."""
+    found: list[str] = []
+    monkeypatch.setattr("acs_cl.dask.Runtime", found.append)
+    return found
+
+
 @pytest.mark.parametrize(
     ("names", "taken"),
     [
@@ -246,27 +254,23 @@ def test_workers_take_devices_in_turns_with_options(device: Any) -> None:
     ],
 )
 def test_the_number_in_the_name_of_a_worker_is_its_turn(
-    names: tuple[Any, ...], taken: str, monkeypatch: pytest.MonkeyPatch
+    names: tuple[Any, ...], taken: str, opened: list[str]
 ) -> None:
     """As Dask names workers: a cluster of this machine, and `dask worker --name gpu`."""
-    made: list[str] = []
-    monkeypatch.setattr("acs_cl.dask.Runtime", made.append)
     for name in names:
         acs.dask.Worker(devices=["A", "B"]).setup(SimpleNamespace(name=name))
-    assert "".join(made) == taken
+    assert "".join(opened) == taken
 
 
 @pytest.mark.parametrize("name", ["tcp://10.0.0.1:33001", "gpu", "inproc://10.0.0.1/4711/4"])
 def test_a_worker_without_a_number_is_refused_where_there_are_several_devices(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, opened: list[str]
 ) -> None:
-    made: list[str] = []
-    monkeypatch.setattr("acs_cl.dask.Runtime", made.append)
     worker = SimpleNamespace(name=name)
     with pytest.raises(acs.UsageError, match="--name gpu --nworkers 2"):
         acs.dask.Worker(devices=["A", "B"]).setup(worker)
     acs.dask.Worker(devices=["B"]).setup(worker)
-    assert made == ["B"]
+    assert opened == ["B"]
 
 
 def test_a_step_travels_as_its_file(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy
@@ -57,12 +58,18 @@ def test_a_translator_runs_nothing_from_the_current_folder(planted: Path) -> Non
     assert not planted.exists()
 
 
+@pytest.fixture
+def look_first(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Puts folders in front of the search path."""
+    return lambda *folders: monkeypatch.setattr(sys, "path", [*folders, *sys.path])
+
+
 @pytest.mark.parametrize("path", [".", "", os.pathsep, "../here"])
 def test_neither_do_relative_entries_of_the_search_path_count(
-    planted: Path, monkeypatch: pytest.MonkeyPatch, environment: Environment, path: str
+    planted: Path, look_first: Callable[..., None], environment: Environment, path: str
 ) -> None:
     environment(PYTHONPATH=path)
-    monkeypatch.setattr(sys, "path", [path, "", ".", os.getcwd(), *sys.path])
+    look_first(path, "", ".", os.getcwd())
     assert worker.run(SOURCE, [], position())
     assert translations()
     assert not planted.exists()
@@ -74,11 +81,11 @@ def test_a_process_that_compiles_runs_nothing_from_the_current_folder(planted: P
 
 
 def test_a_package_that_is_not_loaded_yet_is_found_where_it_is_installed(
-    planted: Path, monkeypatch: pytest.MonkeyPatch
+    planted: Path, look_first: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in isolated.LATER:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setattr(sys, "path", ["", os.getcwd(), *sys.path])
+    look_first("", os.getcwd())
     places = isolated.places()
     for name in isolated.LATER:
         assert Path(places[name]) == Path(numpy.__file__).parent.parent

@@ -269,16 +269,15 @@ def test_a_name_that_is_never_used_loses_nothing(serial: acs.Runtime) -> None:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def asked(builds: Callable[[Build], None]) -> list[list[str]]:
     """The names that each program built to ask for them had."""
     found: list[list[str]] = []
-    ask = macros._build
 
-    def noted(device: Any, words: list[str], chunks: dict[str, int]) -> Any:
+    def noted(chunks: dict[str, int]) -> bool:
         found.append(list(chunks))
-        return ask(device, words, chunks)
+        return True
 
-    monkeypatch.setattr(macros, "_build", noted)
+    builds(noted)
     return found
 
 

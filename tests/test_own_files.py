@@ -15,12 +15,11 @@ from conftest import Environment
 
 from acs_cl.access import inference
 from acs_cl.access.inference import from_source
-from acs_cl.devices.probe import balance, store
 from acs_cl.host import files
 from acs_cl.host.digest import digest
 from acs_cl.opencl_c import cache
 from acs_cl.several import links
-from acs_cl.several.placement import ASSUMED
+from acs_cl.several.placement import ASSUMED, Link
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are a POSIX matter")
 
@@ -131,13 +130,16 @@ NOTHING = [
 
 @pytest.mark.parametrize("text", NOTHING)
 def test_a_damaged_record_counts_as_none_whoever_reads_it(
-    text: str, device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    text: str, folder: Path, device: cl.Device
 ) -> None:
-    monkeypatch.setattr(files, "read", lambda kind, name: text)
-    found = files.record("probe", "file", 1)
+    links.keep(device, device, Link(1.0, 1.0))
+    files.keep("links", "file", 1, {"us": 1})
+    assert links.links_of([device, device])[0][1] == Link(1.0, 1.0)
+    assert files.record("links", "file", 1) == {"format": 1, "us": 1}
+    for file in (folder.parent / "links").iterdir():
+        file.write_text(text)
+    found = files.record("links", "file", 1)
     assert found is None or found["format"] == 1
-    assert balance.kept(device) is None
-    assert store.load("key") is None
     assert links.links_of([device, device]) == [[ASSUMED] * 2] * 2
 
 

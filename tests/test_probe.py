@@ -219,17 +219,30 @@ def test_a_doubtful_measurement_is_not_kept(
     assert probe.quick(device) is None
 
 
-def test_quick_and_assume_touch_nothing_of_the_device(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a context or a build")
+@pytest.fixture
+def contexts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What contexts were asked for; none can be made."""
+    found: list[object] = []
+
+    def refuse(*given: object, **_: object) -> None:
+        found.append(given)
+        raise cl.RuntimeError("clCreateContext failed: OUT_OF_HOST_MEMORY")
 
     monkeypatch.setattr(cl, "Context", refuse)
+    return found
+
+
+def test_quick_and_assume_touch_nothing_of_the_device(
+    device: cl.Device, contexts: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a build")
+
     monkeypatch.setattr(facts, "build", refuse)
     assert probe.quick(device) is None
     assumed = probe.assume(device)
     assert not assumed.measured
+    assert not contexts
     assert assumed.launch_us is None
     assert "nothing was measured" in assumed.sentence
 
@@ -388,15 +401,10 @@ def test_no_time_leaves_figures_out_and_says_so(device: cl.Device) -> None:
     assert hasty.sentence
 
 
-def test_a_driver_error_is_a_device_error(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise cl.RuntimeError("clCreateContext failed: OUT_OF_HOST_MEMORY")
-
-    monkeypatch.setattr(cl, "Context", fail)
+def test_a_driver_error_is_a_device_error(device: cl.Device, contexts: list[object]) -> None:
     with pytest.raises(DeviceError, match="cannot be measured"):
         probe.measure(device)
+    assert contexts
 
 
 # }}}

@@ -932,9 +932,8 @@ def test_maps(queue: acs.Queue, kernels: Kernels) -> None:
 
 
 def test_a_map_that_is_given_up_is_unmapped_when_it_has_run(
-    queue: acs.Queue, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+    queue: acs.Queue, kernels: Kernels
 ) -> None:
-    monkeypatch.setattr("acs_cl.queue.queue.HELD_S", 0.01)
     a = buffer(queue, np.zeros(N))
     gate = cl.UserEvent(queue.context)
     kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[gate])

@@ -437,7 +437,7 @@ def test_kernels_whose_times_nobody_knows_are_not_said_to_be_in_flight() -> None
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def measured(monkeypatch: pytest.MonkeyPatch, sources: list[provenance.Sources]) -> list[list[str]]:
     """The commands that would have run; each benchmark writes a document, `latency` fails."""
     commands: list[list[str]] = []
 
@@ -452,8 +452,14 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return True
 
     monkeypatch.setattr(everything, "_ran", ran)
-    monkeypatch.setattr(everything.provenance, "sources", lambda: provenance.Sources("abc", "123"))
+    monkeypatch.setattr(everything.provenance, "sources", lambda: sources[-1])
     return commands
+
+
+@pytest.fixture
+def sources() -> list[provenance.Sources]:
+    """The sources of which `everything` measures: the last of them."""
+    return [provenance.Sources("abc", "123")]
 
 
 def test_everything_is_measured_in_processes_of_their_own(
@@ -495,9 +501,8 @@ def test_what_would_end_too_late_is_not_begun(
 
 
 def test_figures_of_no_commit_are_not_measured(
-    measured: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    measured: list[list[str]], tmp_path: Path, sources: list[provenance.Sources]
 ) -> None:
-    sources = provenance.Sources("abc with changes", "123")
-    monkeypatch.setattr(everything.provenance, "sources", lambda: sources)
+    sources.append(provenance.Sources("abc with changes", "123"))
     assert everything.main(["--out", str(tmp_path)]) == 1
     assert not measured

@@ -211,31 +211,32 @@ def test_a_host_task_pending_at_exit_runs_although_no_thread_starts_then() -> No
 
 
 def test_launches_are_moved_along_once_threads_can_start_again(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, startless: pytest.MonkeyPatch
 ) -> None:
     with acs.Runtime(device, backend="lanes") as rt:
         program = rt.build(SOURCE)
         x, ones = rt.zeros(64, "u4"), rt.array(np.ones(64, "u4"))
         rt.finish()
         gates = [cl.UserEvent(rt.context) for _ in range(2)]
-
-        def refuse(thread: threading.Thread) -> None:
-            raise RuntimeError("can't start new thread")
-
-        with monkeypatch.context() as within:
-            within.setattr(threading.Thread, "start", refuse)
-            program.blend((64,), None, ones, x, 3, wait_for=[gates[0]])
+        program.blend((64,), None, ones, x, 3, wait_for=[gates[0]])
+        startless.undo()
         last = program.blend((64,), None, ones, x, 3, wait_for=[gates[1]])
         for gate in gates:
             gate.set_status(cl.command_execution_status.COMPLETE)
         assert soon(lambda: rt.engine.table.state(last.number) != "held")
 
 
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What errors that ended a thread said."""
+    found: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: found.append(str(args.exc_value)))
+    return found
+
+
 def test_launches_are_moved_along_after_an_error_of_the_driver(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, told: list[str]
 ) -> None:
-    told: list[threading.ExceptHookArgs] = []
-    monkeypatch.setattr(threading, "excepthook", told.append)
     with acs.Runtime(device, backend="lanes") as rt:
         program = rt.build(SOURCE)
         x, ones = rt.zeros(64, "u4"), rt.array(np.ones(64, "u4"))
@@ -273,9 +274,7 @@ class Watch:
         return self.calls < 5
 
 
-def test_a_clock_tells_errors_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(threading, "excepthook", lambda args: told.append(str(args.exc_value)))
+def test_a_clock_tells_errors_and_goes_on(told: list[str]) -> None:
     watch = Watch()
     threads.Clock("clock of the test", 0.001, watch.look).start()
     assert soon(lambda: watch.calls == 5)
