@@ -32,15 +32,15 @@ from acs_cl.observe.report.page import page
 from acs_cl.observe.shares import shares
 from acs_cl.observe.slices import AT_ONCE
 from acs_cl.records import Access, Span, interval
-from acs_cl.several import placement, planning, spreading
+from acs_cl.several import placement, spreading
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.links import links_of
 from acs_cl.several.placement import Lack, Link, State, Task
-from acs_cl.several.planning import LIMITS, Clock, Limits
 from acs_cl.several.staging import MOST
 from acs_cl.several.steps import Steps
 from acs_cl.several.times import FIRST, RARELY, Times
+from acs_cl.several.trying import LIMITS, Clock, Limits, Step
 from acs_cl.tools import links
 
 EACH = max(6, int(os.environ.get("ACS_CL_FUZZ", "0")) // len(CONFIGURATIONS))
@@ -912,7 +912,7 @@ def test_a_step_is_timed_between_moments_at_which_nothing_is_under_way() -> None
     assert clock.passed(2 * LIMITS.shortest_us, True) == LIMITS.shortest_us
 
 
-def decides(step: planning.Step, period_us: float, many: int) -> str:
+def decides(step: Step, period_us: float, many: int) -> str:
     """What a step decides while it comes so many times, and nothing is under way in between."""
     verdicts = (step.passed(turn * period_us, True) for turn in range(many))
     return next(filter(None, verdicts), "")
@@ -922,7 +922,7 @@ def decides(step: planning.Step, period_us: float, many: int) -> str:
     ("period_us", "verdict"), [(600.0, "keep"), (990.0, "home"), (1500.0, "home")]
 )
 def test_what_is_no_faster_by_the_clock_is_taken_back(period_us: float, verdict: str) -> None:
-    step = planning.Step([], {}, 1000.0)
+    step = Step([], {}, 1000.0)
     step.consider({}, 40)
     assert not decides(step, 1000.0, 39)  # it does not pay yet
     assert decides(step, 1000.0, 1) == "try"
