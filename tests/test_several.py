@@ -991,6 +991,24 @@ def test_a_launch_whose_parts_take_as_long_stays_whole(
         assert y.get()[0] == 60
 
 
+def test_a_step_with_a_new_array_is_planned_anew(device: cl.Device) -> None:
+    with acs.Runtime(devices=team(device, 2)) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        engine.planning.limits = Limits(whole_us=0.0, part_us=0.0, keeps=1e9, shortest_us=0.0)
+        took_us = {(256,): 1000.0}
+        engine.times.of = (  # type: ignore[method-assign]
+            lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
+        )
+        x = rt.array(np.ones(256), "f4")
+        for steps in (5, 60, 60):  # the first one ends before it is known where it runs best
+            y, before = rt.zeros(256), engine.parts
+            for _ in range(steps):
+                prog.add((256,), None, x, y, 1)
+                rt.finish()
+            assert (engine.parts > before) == (steps == 60)
+            assert y.get().tolist() == [steps] * 256
+
+
 # What kernels of `device_programs` take on an H200.
 TOOK_US = {
     "square": 500,

@@ -126,7 +126,9 @@ class Planning:
         """Forget a base that was freed, with the steps that touch it."""
         for known in [known for known in self._plan if base in known.bases]:
             del self._plan[known]
-            self._by_first.pop(known, None)
+        for first, step in list(self._by_first.items()):
+            if any(base in known.bases for known in step.launches):
+                del self._by_first[first]
         if self._watched is not None:
             self._watched = Steps()
         self._transfers.clear()
