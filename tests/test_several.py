@@ -38,6 +38,7 @@ from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.links import links_of
 from acs_cl.several.placement import Lack, Link, State, Task
 from acs_cl.several.staging import MOST
+from acs_cl.several.steps import MOST as MOST_SEEN
 from acs_cl.several.steps import Steps
 from acs_cl.several.times import FIRST, RARELY, Times
 from acs_cl.several.trying import LIMITS, Clock, Limits, Step
@@ -1007,6 +1008,23 @@ def test_a_step_with_a_new_array_is_planned_anew(device: cl.Device) -> None:
                 rt.finish()
             assert (engine.parts > before) == (steps == 60)
             assert y.get().tolist() == [steps] * 256
+
+
+def test_a_program_that_frees_an_array_each_step_is_not_watched_for_ever(
+    device: cl.Device,
+) -> None:
+    with acs.Runtime(devices=team(device, 2)) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        engine.times.of = lambda key: (1000.0,) * 2  # type: ignore[method-assign]
+        x, watched = rt.array(np.ones(64), "f4"), list[bool]()
+        for _ in range(4 * MOST_SEEN // 8):
+            y = rt.zeros(64)
+            for k in range(8):
+                prog.add((64,), None, x, y, k)
+            watched.append(engine.planning.is_watching)
+        assert any(watched)
+        assert not watched[-1]
+        assert y.get().tolist() == [sum(range(8))] * 64
 
 
 # What kernels of `device_programs` take on an H200.

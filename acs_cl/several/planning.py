@@ -68,6 +68,8 @@ class Planning:
         self.limits = LIMITS
         self._watches = watches
         self._watched: Steps[Known] | None = None
+        self._seen = 0
+        """Launches since watching began, with those before an array was freed."""
         self._transfers: dict[object, Known] = {}
         """Transfers that were watched."""
         self._by_first: dict[Known, Step] = {}
@@ -140,17 +142,18 @@ class Planning:
             self._rested += 1
             if not is_long or self._rested < self._rests:
                 return
-            self._watched, self._transfers = Steps(), {}
+            self._watched, self._transfers, self._seen = Steps(), {}, 0
             self._watches()
         elif is_long and (found := self._watched.repeated(known)) is not None:
             self._watched, self._rests = None, MOST
             self._rested = MOST
             self._decide(known, found)
             return
-        elif len(self._watched) >= MOST:
+        elif self._seen >= MOST:
             self._watched, self._rested = None, 0
             self._rests *= DOUBTS
             return
+        self._seen += 1
         self._watched.note(known)
 
     def _decide(self, first: Known, launches: Sequence[Known]) -> None:

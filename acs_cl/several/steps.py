@@ -25,9 +25,6 @@ class Steps(Generic[T]):
         self._seen: list[T | None] = []
         self._places: dict[T, deque[int]] = {}
 
-    def __len__(self) -> int:
-        return len(self._seen)
-
     def note(self, one: T | None) -> None:
         """Note the next launch. None stands for one that never comes again."""
         self._seen.append(one)
