@@ -489,7 +489,7 @@ def test_numbers_that_do_not_matter_change_no_range() -> None:
         made = binder(signature)
         whole = core.native.Binder(
             [*[("P", one.mode, 8) for one in signature.parameters[:3]], *[("i", "", 4)] * 3],
-            signature.outline["functions"], [3, 4, 5], signature.group_size, (), False,
+            signature.outline["functions"], [3, 4, 5], signature.group_size, (),
         )  # fmt: skip
         fewer += len(made.numbers) < 3
         chance = random.Random(seed)

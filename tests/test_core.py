@@ -310,7 +310,7 @@ class Places:
         return self.tasks.pop(epoch, [])
 
 
-PLAIN = core.native.Binder([], None, [], None, (), False)
+PLAIN = core.native.Binder([], None, [], None, ())
 
 
 class Fake(core.native.Caller):
@@ -489,7 +489,7 @@ def test_what_is_taught_has_to_fit() -> None:
     ):
         with pytest.raises(ValueError, match="does not fit"):
             core.native.plan(kernel, table, "fake", [wrong], PLAIN, None, (64, 0))
-    body = core.native.Binder([("i", "", 4)], [([], [], [], [])], [0], None, (), False)
+    body = core.native.Binder([("i", "", 4)], [([], [], [], [])], [0], None, ())
     with pytest.raises(ValueError, match="numbers only"):
         core.native.plan(kernel, table, "fake", [("P", "r", 8, 0)], body, None, None)
     with pytest.raises(TypeError):

@@ -81,7 +81,8 @@ class SeveralEngine(Holding):
         """The number of launches of the program on each device."""
         self.known = KnownLaunches()
         self.times = Times(many)
-        self._wants_times = team.placement == "min_finish" or team.spread is None
+        self._plans = team.placement == "min_finish"
+        self._wants_times = self._plans or team.spread is None
         self.placing = Placing(
             team.placement, self.model, self.times, team.links, self.store.stores,
             self.backend, self.table, self.copies.copier,
@@ -170,7 +171,7 @@ class SeveralEngine(Holding):
             started_ns = self._starts()
             self.make_room()
             known = self.known.find(command, access)
-            if self.spread or self.planning.may_cut(known):
+            if self.spread or (self._plans and self.planning.may_cut(known)):
                 known.cut(len(self.placed_on), cutting)
             device = self._planned(known)
             if device == SPREAD and known.parts and not self.may_be_poisoned():
@@ -181,7 +182,7 @@ class SeveralEngine(Holding):
         """Return the device of a launch of a step that is repeated, or `SPREAD`."""
         if self.spread:
             return SPREAD
-        if not self._wants_times or self.checker is not None:
+        if not self._plans or self.checker is not None:
             return None
         waited_us = None if len(self.table) else self._waited_us
         return self.planning.device_of(known, self.now_us(), waited_us)
