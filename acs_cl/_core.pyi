@@ -286,9 +286,6 @@ class Coherence:
     def lacking(self, spans: Sequence[Span], devices: int) -> tuple[tuple[Lack, ...], ...]:
         """Return what each device lacks of some spans."""
 
-    def moves_us(self, spans: Sequence[Span], device: int, links: Links) -> float:
-        """Return how long it would take to bring some spans to a device."""
-
     def bring(
         self, spans: Sequence[Span], device: int, links: Links, prefetch: int
     ) -> list[Parcel]:

@@ -302,6 +302,9 @@ class Engine(Books):
         if self.checker is not None:
             self.checker.sync()
 
+    def waited(self) -> None:
+        """Note that a wait of the program has ended. Only several devices do."""
+
     def wait(self, number: int, name: str) -> None:
         """Block until a launch has ended. Raise if it failed or never could run. A host task may
         not call it even after the end: the speed of the device must not decide."""
@@ -309,6 +312,7 @@ class Engine(Books):
         waits.refuse_on_host_task("waiting for a launch")
         self.sync()
         waits.wait(self, number)
+        self.waited()
         if self.failures.any:
             self.failures.raise_for_launch(number, f"launch {number} ({name})")
 
@@ -341,6 +345,7 @@ class Engine(Books):
             if has_ended and self.leave_measure is not None and not len(self.table):
                 leave, self.leave_measure = self.leave_measure, None
                 leave()
+            self.waited()
             return has_ended
 
     def come_to_rest(self) -> None:

@@ -46,6 +46,7 @@ class SeveralHandle(Handle):
         for number in reversed(self.numbers):
             if number in engine.table:
                 wait(engine, number)
+        engine.waited()
         if engine.failures.any:
             for number in self.numbers:
                 engine.failures.raise_for_launch(number, f"launch {number} of a {self.name}")

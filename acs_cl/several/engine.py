@@ -26,7 +26,7 @@ from ..handle import Handle
 from ..launch.books import Parts
 from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.engine import Calls, Engine
-from ..launch.gates import Patience, open_events
+from ..launch.gates import open_events
 from ..launch.joint import SeveralHandle
 from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..memory.array import Array
@@ -187,21 +187,9 @@ class SeveralEngine(Holding):
         waited_us = None if len(self.table) else self._waited_us
         return self.planning.device_of(known, self.now_us(), waited_us)
 
-    def wait(self, number: int, name: str) -> None:
-        """Block until a launch has ended, and note when the program may go on."""
-        super().wait(number, name)
+    def waited(self) -> None:
+        """Note when the program goes on, since steps are timed without its pauses."""
         self._waited_us = self.now_us()
-
-    def drain(
-        self,
-        gives_up: bool = False,
-        patience: Patience | None = None,
-        until: float | None = None,
-    ) -> bool:
-        """Wait until everything has ended, and note when the program may go on."""
-        has_ended = super().drain(gives_up, patience, until)
-        self._waited_us = self.now_us()
-        return has_ended
 
     def _leave_all(self) -> None:
         """Stop the core from making launches by itself, so that all of them are seen here."""
@@ -337,9 +325,10 @@ class SeveralEngine(Holding):
                 and (self.times.slowest_us(key_of(one.command)) or 0.0) >= least_us
                 and (parts := one.parts(len(self.placed_on)))
             }
-            trial = self.placing.tried(recorded, parts)
+            known = [Known(one.command, one.access) for one in recorded]
+            trial = self.placing.tried(known, parts)
             if parts and not self.spread:
-                whole = self.placing.tried(recorded, {})
+                whole = self.placing.tried(known, {})
                 trial = whole if whole.steady_us <= trial.steady_us else trial
             try:
                 found = runs(recorded, trial.chosen, borders)

@@ -20,7 +20,7 @@ from .copier import Copier
 from .known import Known
 from .links import measured
 from .model import Model, key_of
-from .placed import Chosen, Recorded
+from .placed import Chosen
 from .placement import ASSUMED, Links, Policy, State
 from .planning import Trial
 from .spreading import LEAST_US
@@ -120,7 +120,7 @@ class Placing:
 
     def tried(
         self,
-        recorded: Sequence[Recorded],
+        launches: Sequence[Known],
         parts: Mapping[int, Sequence[PartOf]],
         is_at_home: bool = False,
     ) -> Trial:
@@ -139,8 +139,7 @@ class Placing:
         for _ in range(2):
             chosen, active[:], copies = [], [0] * many, 0
             model.free_us, model.ready_us = [0.0] * many, {}
-            for turn, one in enumerate(recorded):
-                known = Known(one.command, one.access)
+            for turn, known in enumerate(launches):
                 whole_us = self._times.slowest_us(known.key) or 0.0
                 if cut := parts.get(turn, ()):
                     some = [
@@ -151,7 +150,7 @@ class Placing:
                 else:
                     times = self._times.of(known.key)
                     found = self._place(known, times, model, states, 0.0, policy)
-                    some = [Chosen(turn, one.command, one.access, *found, whole_us)]
+                    some = [Chosen(turn, known.command, known.access, *found, whole_us)]
                 for launch in some:
                     active[launch.device] += 1
                 copies += model.brings(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ..launch.commands import KernelCommand, TransferCommand
 from .known import Known
-from .placed import Chosen, Recorded
+from .placed import Chosen
 from .placement import STAYS_US
 from .spreading import LEAST_US
 from .spreading import Part as PartOf
@@ -27,7 +27,6 @@ from .trying import LIMITS, Plan, Step
 
 SPREAD = -1
 """Stands for all devices, each with a part of the launch."""
-
 
 TRIES = 3
 """How many ways are tried for a step before it stays at home for good."""
@@ -51,7 +50,7 @@ class Trial(NamedTuple):
     """When the data is where the step left it."""
 
 
-Try = Callable[[Sequence[Recorded], Mapping[int, Sequence[PartOf]], bool], Trial]
+Try = Callable[[Sequence[Known], Mapping[int, Sequence[PartOf]], bool], Trial]
 """(launches, parts of those that are spread, "all stay where their data is") -> how that went."""
 
 Parts = Mapping[Known, Sequence[PartOf]]
@@ -93,8 +92,7 @@ class Planning:
         """Tell whether it matters in which parts a launch can run: each one of a step may be
         spread, because its data is or so that it will be."""
         return known.parts is None and (
-            self.is_watching
-            or ((self._times.slowest_us(known.key) or 0.0) >= LEAST_US and known not in self._plan)
+            self.is_watching or (self._took_us(known) >= LEAST_US and known not in self._plan)
         )
 
     def device_of(self, known: Known, now_us: float, waited_us: float | None) -> int | None:
@@ -118,6 +116,10 @@ class Planning:
             self._watch(known, found is None)
         return found
 
+    def _took_us(self, known: Known) -> float:
+        """Return how long such launches take; 0: not known."""
+        return self._times.slowest_us(known.key) or 0.0
+
     def _same(self, known: Known) -> Known | None:
         """Return what stands for all transfers of the same bytes; None for other commands."""
         if not isinstance(known.command, TransferCommand):
@@ -137,7 +139,7 @@ class Planning:
 
     def _watch(self, known: Known, is_new: bool) -> None:
         """Watch for a step, from the first launch on that is long enough to matter."""
-        is_long = is_new and (self._times.slowest_us(known.key) or 0.0) >= STAYS_US
+        is_long = is_new and self._took_us(known) >= STAYS_US
         if self._watched is None:
             self._rested += 1
             if not is_long or self._rested < self._rests:
@@ -190,11 +192,7 @@ class Planning:
         all. From the best of these one launch after the other is left whole, and stays so if the
         step is faster then."""
         spread: Parts = {known: known.parts for known in launches if known.parts}
-        long = {
-            known: parts
-            for known, parts in spread.items()
-            if (self._times.slowest_us(known.key) or 0.0) >= LEAST_US
-        }
+        long = {known: parts for known, parts in spread.items() if self._took_us(known) >= LEAST_US}
         ways = [(one, self._tried(launches, one, False)) for one in ({}, long, spread)]
         best = min(ways, key=_steady_us)
         for known in best[0] if 1 < len(best[0]) <= MOST_KINDS else ():
@@ -205,9 +203,8 @@ class Planning:
 
     def _tried(self, launches: Sequence[Known], spread: Parts, is_at_home: bool) -> Trial:
         """Try a step on the model. At home the core makes short launches, else Python all."""
-        recorded = [Recorded(one.command, one.access) for one in launches]
         parts = {turn: spread[one] for turn, one in enumerate(launches) if one in spread}
-        trial = self._attempt(recorded, parts, is_at_home)
+        trial = self._attempt(launches, parts, is_at_home)
         made = [one for one in trial.chosen if not is_at_home or one.took_us >= STAYS_US]
         in_parts = sum(one.turn in parts for one in made)
         whole_us, part_us, *_ = self.limits

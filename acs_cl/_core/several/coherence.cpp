@@ -78,14 +78,6 @@ nb::list bring(Coherence &self, nb::handle spans, int device, nb::handle links, 
     return listed(found);
 }
 
-double moves_us(const Coherence &self, nb::handle spans, int device, nb::handle links) {
-    if (is_there(self, spans, device)) return 0.0;
-    const Links known = links_of(links);
-    double took = 0.0;
-    each_span(spans, [&](const Span &span) { took += self.moves_us(span, device, known); });
-    return took;
-}
-
 nb::tuple lacking(const Coherence &self, nb::handle spans, int devices) {
     static nb::handle type = named_tuple("acs_cl.several.placement", "Lack");
     nb::list all;
@@ -119,7 +111,6 @@ void add_coherence(nb::module_ &module) {
         }, "span"_a, "device"_a)
         .def("is_there", &is_there, "spans"_a, "device"_a)
         .def("lacking", &lacking, "spans"_a, "devices"_a)
-        .def("moves_us", &moves_us, "spans"_a, "device"_a, "links"_a)
         .def("bring", &bring, "spans"_a, "device"_a, "links"_a, "prefetch"_a)
         .def("cover", [](const Coherence &self, nb::handle span) {
             return listed(self.cover(span_of(span.ptr())));

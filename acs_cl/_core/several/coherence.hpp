@@ -169,15 +169,6 @@ public:
             moved(piece, device);
         }
     }
-    // Returns how long it takes to bring a span to a device, one copy after the other.
-    double moves_us(const Span &span, int device, const Links &links) const {
-        double took = 0.0;
-        each_missing(span, device, [&](const Piece &piece) {
-            const int source = nearest(piece.devices, device, piece.nbytes(), links);
-            took += links[std::size_t(source)][std::size_t(device)].took_us(piece.nbytes());
-        });
-        return took;
-    }
     // Cuts an interval into as few pieces as possible, each valid as a whole on some device.
     std::vector<Piece> cover(const Span &span) const {
         std::vector<Piece> found{{span.base, span.start, span.start, ANY}};
