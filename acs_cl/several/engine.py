@@ -93,8 +93,8 @@ class SeveralEngine(Holding):
         )
         self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
         """Tells the time of the steps that are planned."""
-        self._waited_us = 0.0
-        """When the program last went on after a wait."""
+        self._waited_us, self._waited_after = 0.0, 0
+        """When the program first went on after a wait for all its launches, and the newest of them."""
         self.parts = 0
         """The number of launches that were parts of a spread launch."""
         self.replayed = 0
@@ -188,8 +188,11 @@ class SeveralEngine(Holding):
         return self.planning.device_of(known, self.now_us(), waited_us)
 
     def waited(self) -> None:
-        """Note when the program goes on, since steps are timed without its pauses."""
-        self._waited_us = self.now_us()
+        """Note when the program goes on, since steps are timed without its pauses. Another wait in
+        a pause does not end it."""
+        if self._waited_after != self.number:
+            self._waited_us = self.now_us()
+            self._waited_after = 0 if len(self.table) else self.number
 
     def _leave_all(self) -> None:
         """Stop the core from making launches by itself, so that all of them are seen here."""
