@@ -749,9 +749,24 @@ def test_a_stencil_is_spread_and_only_its_halos_move(device: cl.Device) -> None:
         assert "part 7 of 7" in str(rt.explain(handle))
 
 
+KERNELS: Any = object(), object()
+"""Of a launch, and of its parts with an offset."""
+
+
+def test_the_part_at_the_beginning_is_launched_with_the_kernel_itself() -> None:
+    """The others have an offset, which some drivers mix with launches that have none."""
+    command = KernelCommand("blur", KERNELS[0], (16, 48), (1, 1), (), (), None)
+    parts = spreading.cut(command, KERNELS, 2, rows)
+    first = spreading.border_first(parts[0], [interval(2, 16 * 23, 16)], rows)
+    second = spreading.border_first(parts[1], [interval(2, 16 * 24, 16)], rows)
+    begins = [(one.command.offset[1], one.command.kernel) for one in (*parts, *first, *second)]
+    assert [begin for begin, _ in begins] == [0, 24, 23, 0, 24, 25]
+    assert all(kernel is KERNELS[begin > 0] for begin, kernel in begins)
+
+
 def test_a_border_may_be_as_large_as_the_largest_one() -> None:
     command = KernelCommand("blur", None, (16, 48), None, (), (), (0, 0))
-    part = spreading.Part(command, rows((16, 48), (0, 0)))
+    part = spreading.Part(command, rows((16, 48), (0, 0)), KERNELS)
     found = spreading.border_first(part, [interval(2, 16 * 5, 16)], rows)  # the sixth of six
     assert [one.command.global_size[1] for one in found] == [6, 42]
 
@@ -779,7 +794,7 @@ def test_what_another_device_wants_soon_is_run_first(
     wanted: list[Span], cuts: list[tuple[int, int]]
 ) -> None:
     command = KernelCommand("blur", None, (16, 32), None, (), (), (0, 16))
-    part = spreading.Part(command, rows((16, 32), (0, 16)))
+    part = spreading.Part(command, rows((16, 32), (0, 16)), KERNELS)
     found = spreading.border_first(part, wanted, rows)
     ends = [(one.command.offset[1], one.command.global_size[1]) for one in found]
     assert [(first, first + many) for first, many in ends] == cuts

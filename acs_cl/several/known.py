@@ -92,8 +92,8 @@ class Known:
             for device, part in enumerate(self.parts or ()):
                 spans = wanted[device]
                 *some, rest = border_first(part, spans, access_of) if spans else [part]
-                borders += [assign(*one, device) for one in some]
-                rests.append(assign(*rest, device))
+                borders += [assign(one.command, one.access, device) for one in some]
+                rests.append(assign(rest.command, rest.access, device))
             self.spread = [*borders, *rests]
         return self.spread
 

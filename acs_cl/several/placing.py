@@ -143,7 +143,7 @@ class Placing:
                 whole_us = self._times.slowest_us(known.key) or 0.0
                 if cut := parts.get(turn, ()):
                     some = [
-                        Chosen(turn, *part, device, part_text(device, cut), part_us)
+                        Chosen(turn, *part[:2], device, part_text(device, cut), part_us)
                         for device, part in enumerate(cut)
                         for part_us in (self._part_us(part, whole_us / len(cut)),)
                     ]

@@ -1,8 +1,8 @@
 """Spreading: one launch becomes several on several devices, each with some of its groups.
 
 Input: a launch of a kernel, and the access of a part of it. Output: the parts, or why it stays
-whole. A part is the same kernel with a global offset and fewer work-items, in its version for parts
-if it asks for the numbers of its groups.
+whole. A part is the same kernel with fewer work-items and, but for the first one, a global offset.
+Then it may be another version of the kernel, which knows the numbers of its groups.
 
 Invariants: no part touches what another one writes. The parts are whole groups, and together all.
 """
@@ -10,9 +10,11 @@ Invariants: no part touches what another one writes. The parts are whole groups,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise, product
 from typing import NamedTuple
 
+from ..devices.driver import OwnKernel
 from ..launch.commands import KernelCommand
 from ..launch.observers import AccessOf, Cutting
 from ..ranges import overlap
@@ -28,11 +30,17 @@ UNIT = 64
 """A part of a launch without a local size has a multiple of this many work-items."""
 
 
+Kernels = tuple[OwnKernel, OwnKernel]
+"""The kernel of a launch, for the part at its beginning, and the one for parts elsewhere. Some
+drivers have to keep the two apart (`mixes_offsets`)."""
+
+
 class Part(NamedTuple):
     """Some of the groups of a launch."""
 
     command: KernelCommand
     access: Access
+    kernels: Kernels
 
 
 def parts_of(command: KernelCommand, many: int, cutting: Cutting) -> list[Part]:
@@ -42,17 +50,17 @@ def parts_of(command: KernelCommand, many: int, cutting: Cutting) -> list[Part]:
     kernel = cutting.in_parts(command.local_size is not None, False)
     if isinstance(kernel, str):
         return []
-    parts = cut(command._replace(kernel=kernel), many, cutting.access_of)
+    parts = cut(command, (command.kernel, kernel), many, cutting.access_of)
     return parts if len(parts) > 1 and are_apart(parts) else []
 
 
-def cut(command: KernelCommand, many: int, access_of: AccessOf) -> list[Part]:
+def cut(command: KernelCommand, kernels: Kernels, many: int, access_of: AccessOf) -> list[Part]:
     """Cut a launch along its slowest axis into at most `many` parts of nearly equal size."""
     whole, unit = command.global_size[-1], _unit(command)
     units = -(-whole // unit)
     parts = min(many, units)
     edges = [min(whole, units * at // parts * unit) for at in range(parts)] + [whole]
-    return [_between(command, *ends, access_of) for ends in pairwise(edges)]
+    return [_between(command, kernels, *ends, access_of) for ends in pairwise(edges)]
 
 
 def border_first(part: Part, wanted: Sequence[Span], access_of: AccessOf) -> list[Part]:
@@ -63,9 +71,10 @@ def border_first(part: Part, wanted: Sequence[Span], access_of: AccessOf) -> lis
     command, unit = part.command, _unit(part.command)
     begin = command.offset[-1] if command.offset else 0
     end = begin + command.global_size[-1]
+    between = partial(_between, command, part.kernels)
 
     def without(first: int, last: int) -> Part:
-        return _between(command, begin + first * unit, end - last * unit, access_of)
+        return between(begin + first * unit, end - last * unit, access_of)
 
     most = (end - begin) // unit // BORDER
     if not most or _meet(without(most, most).access.writes, wanted):
@@ -77,7 +86,7 @@ def border_first(part: Part, wanted: Sequence[Span], access_of: AccessOf) -> lis
             break
     inner = begin + first * unit, end - last * unit
     borders = [one for one in ((begin, inner[0]), (inner[1], end)) if one[0] < one[1]]
-    found = [*(_between(command, *one, access_of) for one in borders), rest]
+    found = [*(between(*one, access_of) for one in borders), rest]
     return found if are_apart(found) else [part]
 
 
@@ -87,11 +96,14 @@ def _unit(command: KernelCommand) -> int:
     return command.local_size[axis] if command.local_size else UNIT if axis == 0 else 1
 
 
-def _between(command: KernelCommand, begin: int, end: int, access_of: AccessOf) -> Part:
+def _between(
+    command: KernelCommand, kernels: Kernels, begin: int, end: int, access_of: AccessOf
+) -> Part:
     """Return the part of a launch between two places of its slowest axis."""
     others = command.global_size[:-1]
     size, offset = (*others, end - begin), (*(0 for _ in others), begin)
-    return Part(command._replace(global_size=size, offset=offset), access_of(size, offset))
+    made = command._replace(kernel=kernels[begin > 0], global_size=size, offset=offset)
+    return Part(made, access_of(size, offset), kernels)
 
 
 def are_apart(parts: Sequence[Part]) -> bool:
