@@ -271,6 +271,49 @@ def carry(copies: Sequence[tuple[_Side, _Side, int, tuple[int, int, int]]], is_s
     memory and an offset. Staging memory is an address, the bytes of a slot, and the number of
     slots."""
 
+class Prepared:
+    """Keeps what is the same each time that a launch of a kernel on a device comes again."""
+
+    is_plain: bool
+    """Whether the core can make it."""
+
+    def __init__(self, hazards: Hazards, command: KernelCommand, access: Access) -> None: ...
+    def launch(self, queues: Queues) -> int:
+        """Launch, and return the number. A negative one: no lane took it, and it is in the table."""
+
+class Stage:
+    """Keeps what is known of memory of the host that copies go through."""
+
+    def __init__(self, hazards: Hazards, start: int, span: Span) -> None: ...
+
+class Crossing:
+    """Keeps what is the same each time that a copy from one device to another one comes again.
+
+    `command` returns the record of a half, for one that no lane took. Numbers are as above."""
+
+    def __init__(
+        self,
+        hazards: Hazards,
+        is_svm: bool,
+        source: tuple[int, int],
+        target: tuple[int, int],
+        nbytes: int,
+        read: Span,
+        written: Span,
+    ) -> None: ...
+    def read(self, queues: Queues, stage: Stage, command: Callable[[], TransferCommand]) -> int:
+        """Launch the first half, which reads from a device."""
+
+    def write(
+        self,
+        queues: Queues,
+        stage: Stage,
+        command: Callable[[], TransferCommand],
+        behind: Queues,
+        number: int,
+    ) -> int:
+        """Launch the second half, which writes to another device, behind the first one there."""
+
 class Coherence:
     """Where the bytes of each base are valid, with several devices; `several.coherence` says what
     a piece and a set of devices are.

@@ -81,12 +81,10 @@ class Several(Backend):
 
     def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
         """Put a launch on a queue of its device."""
-        device = self._device.get(launch.number, 0)
-        upstream = tuple(one for one in launch.upstream if self._device.get(one, 0) == device)
-        backend = self.backends[device]
+        backend = self.backends[self._device.get(launch.number, 0)]
         is_timed = launch.number in self.asked
         submit = backend.submit_timed if is_timed else backend.submit
-        submit(launch._replace(upstream=upstream), behind)
+        submit(launch, behind)
 
     def join(self, table: core.native.Table) -> None:
         """Let the backend of each device keep its launches in the table."""

@@ -68,10 +68,14 @@ class Copier:
             raise DeviceError(f"a copy between devices failed with status {status}")
         return (perf_counter() - began) * 1e6
 
-    def _side(self, device: int, block: Block, start: int) -> Side:
+    def place(self, block: Block, start: int) -> tuple[int, int]:
+        """Return a place in memory for the core: an address, or a buffer with an offset."""
         if self._is_svm:
-            return self._queue(device), block.address + start, 0
-        return self._queue(device), block.memory.int_ptr, block.offset + start
+            return block.address + start, 0
+        return block.memory.int_ptr, block.offset + start
+
+    def _side(self, device: int, block: Block, start: int) -> Side:
+        return self._queue(device), *self.place(block, start)
 
     def _queue(self, device: int) -> int:
         """Return a device's own queue. Keeping times would double those of short copies."""

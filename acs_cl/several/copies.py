@@ -29,7 +29,7 @@ from .copier import TOGETHER, Copier, Move
 from .holding import Holding
 from .known import Wanted
 from .memory import real_base
-from .staging import CHUNK, Staging
+from .staging import CHUNK, Slot, Staging
 
 PREFETCH = 64 << 10
 """A copy takes along the bytes between two pieces, up to this many, if its target lacks them."""
@@ -40,6 +40,9 @@ many in one copy."""
 
 LARGE = 32 << 20
 """A copy of at least this many bytes is made at once even if its bytes are not ready yet."""
+
+MOST_CROSSINGS = 4096
+"""Of so many copies it is kept what the core knows of them."""
 
 WAITS_US = 2000.0
 """But only if they will be within this time, or within the time of the launch that needs them."""
@@ -61,18 +64,63 @@ class Crossing(TransferCommand):
         return driver.write(queue, self.target, self.source, [*(wait_for or ()), crossed])
 
 
+class Halves:
+    """Makes the commands of the two halves of a copy."""
+
+    def __init__(self, engine: Holding, parcel: Parcel, slot: Slot) -> None:
+        self._engine, self._parcel, self._slot = engine, parcel, slot
+        self._host = slot.host[: parcel.end - parcel.start]
+        self.first = 0
+        """The number of the first half, once it was made."""
+
+    def read(self) -> TransferCommand:
+        """Return the first half."""
+        return TransferCommand(
+            "read", self._host, self._place(self._parcel.source), carries=_said(self._parcel)
+        )
+
+    def write(self) -> Crossing:
+        """Return the second half."""
+        half = Crossing(
+            "write", self._place(self._parcel.target), self._host, carries=_said(self._parcel)
+        )
+        half.read = partial(self._engine.backend.event, self.first)
+        return half
+
+    def reads(self) -> tuple[TransferCommand, Access]:
+        """Return the first half with its access."""
+        staged = (self._slot.span,)
+        return self.read(), Access(self._spans(self._parcel.source), staged, staged)
+
+    def writes(self) -> tuple[Crossing, Access]:
+        """Return the second half with its access."""
+        writes = self._spans(self._parcel.target)
+        return self.write(), Access((self._slot.span,), writes, writes)
+
+    def _place(self, device: int) -> Place:
+        engine, parcel = self._engine, self._parcel
+        block = engine.have_part(engine.blocks[parcel.base], device)
+        nbytes = parcel.end - parcel.start
+        return engine.store.stores[device].place(block, parcel.start, nbytes)
+
+    def _spans(self, device: int) -> tuple[Span, ...]:
+        base, start, end, *_ = self._parcel
+        return (interval(real_base(base, device), start, end - start),)
+
+
 class Copies:
     """Makes the copies of an engine. Its methods are called under the engine's lock."""
 
     def __init__(self, engine: Holding) -> None:
         self._engine = engine
         team, many = engine.team, len(engine.team.devices)
-        self._staging = Staging(self._pinned)
+        self._staging = Staging(self._pinned, engine.hazards)
         self.copier = Copier(team.contexts, team.devices, engine.store.is_svm, self._pinned)
         self.moved = [[[0, 0] for _ in range(many)] for _ in range(many)]
         """The number of copies and of bytes, by source and target."""
         self._wanted: dict[tuple[int, int], tuple[Span, ...]] = {}
         """{base, device: which of its bytes other devices last got from there}."""
+        self._crossings: dict[Parcel, core.native.Crossing] = {}
         self.told: Callable[[Parcel], None] | None = None
         """Receives each copy. For tests."""
 
@@ -118,6 +166,8 @@ class Copies:
         """Forget a base that was freed."""
         for device in range(len(self.moved)):
             self._wanted.pop((base, device), None)
+        for parcel in [parcel for parcel in self._crossings if parcel.base == base]:
+            del self._crossings[parcel]
 
     def _want(self, copies: Sequence[Parcel]) -> None:
         found: dict[tuple[int, int], list[Span]] = {}
@@ -140,6 +190,8 @@ class Copies:
                         self._launch(parcel._replace(start=start, end=end))
                 if parcel.target:
                     self._engine.leave(parcel.base)
+            if len(made) < len(some):  # the devices of the reads may have nothing else to do
+                self._engine.backend.flush()
 
     def count(self, parcel: Parcel) -> None:
         """Count a copy."""
@@ -237,36 +289,51 @@ class Copies:
     # ---- as launches -----------------------------------------------------------------------------
 
     def _launch(self, parcel: Parcel) -> None:
-        """Launch both halves of a copy."""
+        """Launch both halves of a copy. The core makes them, if there is nothing unusual."""
         engine, (base, start, end, source, target) = self._engine, parcel
-        nbytes, blocks = end - start, engine.blocks[base]
-        slot, in_use = self._staging.take(nbytes, lambda one: bool(engine.hazards.users(one)))
+        slot, in_use = self._staging.take(
+            end - start, lambda one: bool(engine.hazards.users(one))
+        )
         if in_use:  # too many copies are under way: wait, unless the program has to do something
             in_use = not self._have_ended(engine.hazards.users(slot.base))
-        host, staged = slot.host[:nbytes], (slot.span(nbytes),)
+        halves, backend = Halves(engine, parcel, slot), engine.backend
+        why = f"{_said(parcel)}, copies {end - start:,} bytes of base {base}"
+        backend.assign(engine.number + 1, source, why)
+        crossing = None if in_use or engine.tracer is not None else self._crossing(parcel)
+        from_, to = (backend.backends[device].core_queues for device in (source, target))
+        if crossing is not None:
+            halves.first = engine.go_on(crossing.read(from_, slot.stage, halves.read))
+        else:
+            halves.first = self._enter(*halves.reads(), in_use)
+        backend.assign(engine.number + 1, target, why)
+        if crossing is not None:
+            engine.go_on(crossing.write(to, slot.stage, halves.write, from_, halves.first))
+        else:
+            self._enter(*halves.writes(), False)
 
-        def side(device: int) -> tuple[Place, tuple[Span, ...]]:
-            block = engine.have_part(blocks, device)
-            place = engine.store.stores[device].place(block, start, nbytes)
-            return place, (interval(real_base(base, device), start, nbytes),)
+    def _enter(self, half: TransferCommand, access: Access, patient: bool) -> int:
+        engine = self._engine
+        if engine.tracer is not None:
+            engine.tracer.goes_on()
+        return engine.enter(half, access, patient=patient, started_ns=engine.now_ns()).number
 
-        (here, reads), (there, writes) = side(source), side(target)
-        said = _said(parcel)
-        read = TransferCommand("read", host, here, carries=said)
-        write = Crossing("write", there, host, carries=said)
-        for half, device, access, patient in (
-            (read, source, Access(reads, staged, staged), in_use),
-            (write, target, Access(staged, writes, writes), False),
-        ):
-            if engine.tracer is not None:
-                engine.tracer.goes_on()
-            why = f"{said}, copies {nbytes:,} bytes of base {base}"
-            engine.backend.assign(engine.number + 1, device, why)
-            now_ns = engine.now_ns()
-            number = engine.enter(half, access, patient=patient, started_ns=now_ns).number
-            if half is read:
-                write.read = partial(engine.backend.event, number)
-        engine.backend.flush()  # the device of the read may have nothing else to do
+    def _crossing(self, parcel: Parcel) -> core.native.Crossing:
+        """Return what the core knows of a copy."""
+        found = self._crossings.get(parcel)
+        if found is None:
+            if len(self._crossings) >= MOST_CROSSINGS:
+                self._crossings.clear()
+            engine, (base, start, end, source, target) = self._engine, parcel
+            blocks, nbytes = engine.blocks[base], end - start
+            ends = [
+                self.copier.place(engine.have_part(blocks, device), start)
+                for device in (source, target)
+            ]
+            read, written = (interval(real_base(base, one), start, nbytes) for one in parcel[3:])
+            found = self._crossings[parcel] = core.native.Crossing(
+                engine.hazards, engine.store.is_svm, *ends, nbytes, read, written
+            )
+        return found
 
     def _pinned(self, nbytes: int) -> HostArray:
         queue = self._engine.backend.queues[0]

@@ -244,8 +244,11 @@ class SeveralEngine(Holding):
         if self.checker is not None:  # also bring the bytes beside the declared ones
             whole = [interval(one, 0, self.blocks[one].size) for one in bases & self.blocks.keys()]
             spans = *spans, *whole
-        bound, real = self._bound(command, device), self.real(access, device)
-        return Assigned(device, access, key_of(command), spans, bases, bound, real)
+        bound, real, prepared = self._bound(command, device), self.real(access, device), None
+        if isinstance(bound, KernelCommand) and self.checker is None:
+            made = core.native.Prepared(self.hazards, bound, real)
+            prepared = made if made.is_plain else None
+        return Assigned(device, access, key_of(command), spans, bases, bound, real, prepared)
 
     def _launch_on(
         self,
@@ -263,18 +266,23 @@ class SeveralEngine(Holding):
             max(self.times.slowest_us(one.key) or 0.0 for one in launches),
         )
         numbers = list[int]()
+        is_plain = not (wait_for or after) and self.tracer is None
         for one, reason in zip(launches, reasons, strict=True):
-            gates = open_events(wait_for) if wait_for else None
+            number = self.number + 1
             if self._wants_times:
-                self.times.ask(self.number + 1, one.key, one.device, self.table.__contains__)
-            self.backend.assign(self.number + 1, one.device, reason)
-            if self.tracer is not None:
-                self.tracer.goes_on()  # the launch follows a copy, or a part of itself
-            began_ns = started_ns or self.now_ns()
-            number = self.enter(
-                one.command, one.real, gates, after=after, started_ns=began_ns,
-                goes_on=bool(numbers),
-            ).number  # fmt: skip
+                self.times.ask(number, one.key, one.device, self.table.__contains__)
+            self.backend.assign(number, one.device, reason)
+            if is_plain and one.prepared is not None and number not in self.times.asked:
+                lanes = self.backend.backends[one.device].core_queues
+                number = self.go_on(one.prepared.launch(lanes), bool(numbers))
+            else:
+                gates = open_events(wait_for) if wait_for else None
+                if self.tracer is not None:
+                    self.tracer.goes_on()  # the launch follows a copy, or a part of itself
+                number = self.enter(
+                    one.command, one.real, gates, after=after, goes_on=bool(numbers),
+                    started_ns=started_ns or self.now_ns(),
+                ).number  # fmt: skip
             numbers.append(number)
             if one.command.on_host:
                 self.on_host.append(number)

@@ -18,7 +18,7 @@ import pyopencl as cl
 from ..errors import OutOfMemory, UsageError
 from ..launch import bases
 from ..launch.books import Parts
-from ..launch.engine import Calls, Engine
+from ..launch.engine import POLL_EVERY, Calls, Engine
 from ..launch.observers import Checker
 from ..memory.array import Array
 from ..memory.blocks import Base, Block
@@ -172,6 +172,16 @@ class Holding(Engine):
         """Return all bytes that were written."""
         coherence = self.model.coherence
         return [piece.span for base in self.blocks for piece in coherence.all_of(base)]
+
+    def go_on(self, made: int, goes_on: bool = False) -> int:
+        """Go on with a launch that the core has made, and return its number. It made `-number`: no
+        lane took it, and it is in the table. `goes_on`: it continues earlier launches of its
+        call."""
+        if made < 0:
+            self.completed(launched=-made, goes_on=goes_on)
+        elif made % POLL_EVERY == 0:
+            self.pump()
+        return abs(made)
 
     def now_ns(self) -> int:
         """Return the time if calls are traced, else 0."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from .. import core
 from ..launch.commands import KernelCommand
 from ..launch.observers import AccessOf, Cutting
 from ..records import EVERYTHING, Access, Command, Span
@@ -48,6 +49,8 @@ class Assigned(NamedTuple):
     """The command for its device."""
     real: Access
     """The access with the base numbers of its device."""
+    prepared: core.native.Prepared | None
+    """The launch for the core, if that can make it."""
 
 
 Assign = Callable[[Command, Access, int], Assigned]

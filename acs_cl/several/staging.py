@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from .. import core
 from ..memory.array import HostArray
-from ..records import STAGING, Span, interval
+from ..records import STAGING, interval
 
 CHUNK = 4 << 20
 """Size of a chunk in bytes."""
@@ -26,22 +27,20 @@ MOST = {SMALL: 64, 8 * SMALL: 32, CHUNK: 8}
 class Slot:
     """A piece of staging memory."""
 
-    __slots__ = ("base", "host")
+    __slots__ = ("base", "host", "span", "stage")
 
-    def __init__(self, base: int, host: HostArray) -> None:
-        self.base = base
-        self.host = host
-
-    def span(self, nbytes: int) -> Span:
-        """Return the span of its first bytes."""
-        return interval(self.base, 0, nbytes)
+    def __init__(self, base: int, host: HostArray, hazards: core.native.Hazards) -> None:
+        self.base, self.host = base, host
+        self.span = interval(base, 0, host.nbytes)
+        self.stage = core.native.Stage(hazards, int(host.ctypes.data), self.span)
+        """What the core knows of it."""
 
 
 class Staging:
     """Holds the staging memory of a runtime. `allocate` returns pinned memory."""
 
-    def __init__(self, allocate: Callable[[int], HostArray]) -> None:
-        self._allocate = allocate
+    def __init__(self, allocate: Callable[[int], HostArray], hazards: core.native.Hazards) -> None:
+        self._allocate, self._hazards = allocate, hazards
         self._slots: dict[int, deque[Slot]] = {size: deque() for size in MOST}
         """The pieces by size; the one that was taken longest ago comes first."""
 
@@ -53,7 +52,7 @@ class Staging:
         in_use = not slots or is_used(slots[0].base)
         if in_use and len(slots) < MOST[size]:
             many = sum(map(len, self._slots.values()))
-            slots.append(Slot(STAGING + many, self._allocate(size)))
+            slots.append(Slot(STAGING + many, self._allocate(size), self._hazards))
             return slots[-1], False
         slots.rotate(-1)
         return slots[-1], in_use

@@ -55,4 +55,10 @@ private:
     std::size_t threads_ = 0, free_ = 0;
 };
 
+// Those of the process. Their threads may still run when it ends.
+inline Bridges &bridges() {
+    static auto *all = new Bridges;
+    return *all;
+}
+
 }  // namespace acs_cl

@@ -54,6 +54,7 @@ struct Driver {
     std::int32_t (*set_kernel_info)(void *, std::uint32_t, std::size_t, const void *);
     std::int32_t (*finish)(void *);
     std::int32_t (*set_user_event_status)(void *, std::int32_t);
+    void *(*create_user_event)(void *, std::int32_t *);
 };
 
 inline Driver driver;
@@ -66,7 +67,7 @@ inline void open_driver(const std::vector<std::uintptr_t> &functions) {
 
 // From CL/cl.h.
 constexpr std::uint32_t KERNEL_FUNCTION_NAME = 0x1190, KERNEL_PROGRAM = 0x1194, KERNEL_SVM_POINTERS = 0x11B6,
-                        EVENT_QUEUE = 0x11D0, EVENT_STATUS = 0x11D3, QUEUE_DEVICE = 0x1091,
+                        EVENT_QUEUE = 0x11D0, EVENT_STATUS = 0x11D3, QUEUE_CONTEXT = 0x1090, QUEUE_DEVICE = 0x1091,
                         DEVICE_TYPE = 0x1000, DEVICE_C_VERSION = 0x103D;
 constexpr std::int32_t EVENT_COMPLETE = 0;
 constexpr std::uint64_t DEVICE_IS_CPU = 1 << 1;

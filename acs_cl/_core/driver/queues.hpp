@@ -169,13 +169,17 @@ public:
     };
 
     // Does the same for a transfer. `keeps` lives until it has ended. `waited`: null if the caller does not wait.
+    // `may_go_on`: whether a lane may have it. `behind`: an event of this context that it follows.
     template <typename Command>
     bool launch(const Touched &touched, const Transfer &transfer, PyObject *name, PyObject *keeps,
-                Waited *waited, Command &&command, PyObject *reason = nullptr) {
+                Waited *waited, Command &&command, PyObject *reason = nullptr, bool may_go_on = true,
+                void *behind = nullptr) {
         static PyObject *const a_transfer = PyUnicode_InternFromString("a transfer runs on a lane");
         Lane *on = nullptr;
         auto enqueue_on = [&](Lane &lane, void *&event) {
+            if (!may_go_on) return ELSEWHERE;
             on = &lane;
+            if (behind) wait_for_.push_back(behind);
             if (waited && waited->may_block && wait_for_.empty() && (out_of_order_ || lane.queued.empty())) {
                 const WithoutGil others;
                 const std::int32_t failed = transfer.enqueue(lane.queue, wait_for_, true, nullptr);
@@ -212,6 +216,13 @@ public:
         const Flying *one = asked_for(number);
         if (one) driver.retain_event(one->event);
         return one ? one->event : nullptr;
+    }
+
+    // Returns the driver's context. Null: it does not tell.
+    void *context() const {
+        void *found = nullptr;
+        driver.queue_info(lanes_[0].queue, QUEUE_CONTEXT, sizeof(found), &found, nullptr);
+        return found;
     }
 
     // Whether the device is not the host's processor.
@@ -572,10 +583,14 @@ private:
 
     // ---- launches in flight -------------------------------------------------------------------
 
-    Flying *find(std::int64_t number) const { return table_ ? table_->flying(number) : nullptr; }
+    // Returns a launch on a lane here. Null: no lane has it, or it is on a lane of another device.
+    Flying *find(std::int64_t number) const {
+        Flying *one = table_ ? table_->flying(number) : nullptr;
+        return one && one->queues == this ? one : nullptr;
+    }
 
     void add(Lane &lane, std::int64_t number, void *event, PyObject *owner) {
-        table_->take_off(number, event, owner, std::uint32_t(&lane - lanes_.data()), ++lane.used);
+        table_->take_off(number, event, owner, std::uint32_t(&lane - lanes_.data()), ++lane.used, this);
         for (const auto &[other, place] : followed_places_)
             lane.follows[other] = std::max(lane.follows[other], place);
         in_flight_++;

@@ -29,7 +29,7 @@
 #include "python/waiting.hpp"
 #include "queue/bypass.hpp"
 #include "queue/tracking.hpp"
-#include "several/python_coherence.hpp"
+#include "several/several.hpp"
 #include "table/ends.hpp"
 #include "table/table.hpp"
 
@@ -229,8 +229,7 @@ NB_MODULE(_core, module) {
         return status;
     }, "copies"_a, "is_svm"_a);
     module.def("bridge", [](std::uintptr_t event, std::uintptr_t user) {
-        static auto *bridges = new Bridges;  // its threads may run when the process ends
-        bridges->add(reinterpret_cast<void *>(event), reinterpret_cast<void *>(user));
+        bridges().add(reinterpret_cast<void *>(event), reinterpret_cast<void *>(user));
     }, "event"_a, "user"_a);
     module.def("mark_host_task", [](bool runs) { runs_host_task = runs; }, "runs"_a);
     module.def("on_host_task", [] { return runs_host_task; });
@@ -246,6 +245,7 @@ NB_MODULE(_core, module) {
     add_commands(module);
     add_joining(module);
     add_coherence(module);
+    add_making(module);
     add_memory(module);
     add_sender(module);
 

@@ -57,6 +57,7 @@ struct Flying {
     std::int64_t place = 0;  // on its lane, from 1 on, in the order of submission
     PyObject *bytes = nullptr;  // host memory of the core that the driver uses until the launch ends
     bool continued = false;  // another launch has followed it on its lane; for a policy of lanes
+    const void *queues = nullptr;  // whose lane it is on: those of its device
 };
 
 // A launch went from one state to another. `ns`: on the clock of `perf_counter_ns`.
@@ -289,10 +290,9 @@ public:
     }
 
     // Notes that a lane has a launch.
-    Flying &take_off(std::int64_t launch, void *event, PyObject *owner, std::uint32_t lane, std::int64_t place) {
-        Flying &one = place_of(known(launch)).flying;
-        one = {launch, event, owner, lane, place, nullptr, false};
-        return one;
+    void take_off(std::int64_t launch, void *event, PyObject *owner, std::uint32_t lane, std::int64_t place,
+                  const void *queues) {
+        place_of(known(launch)).flying = {launch, event, owner, lane, place, nullptr, false, queues};
     }
 
     // Notes that no lane has it any more. The caller owns what is returned.
@@ -432,7 +432,9 @@ public:
     // Whether the core may make launches, because nothing is unusual.
     bool is_plain() const { return !lock->is_held() && may_go_on(); }
     // The same for a caller that has the lock.
-    bool may_go_on() const { return usable && has_room() && is_simple(); }
+    bool may_go_on() const { return usable && may_make(); }
+    // The same for launches that Python asks for.
+    bool may_make() const { return has_room() && is_simple(); }
 
     bool is_simple() const {
         return !(recording || bypassing || poisoned || counted_) && returned_.empty() &&

@@ -1,4 +1,4 @@
-// Coherence for Python.
+// Several devices, for Python: where bytes are valid, and launches that come again.
 
 #pragma once
 
@@ -7,5 +7,6 @@
 namespace acs_cl {
 
 void add_coherence(nanobind::module_ &module);
+void add_making(nanobind::module_ &module);
 
 }  // namespace acs_cl

@@ -1,0 +1,158 @@
+// Launches on one of several devices that come again: kernels, and copies from one device to another. What stays the
+// same is looked up once. acs_cl/several/engine.py and copies.py make them, under the runtime's lock.
+//
+// A launch returns its number. A negative number: no lane took it, and it is in the table, so that the engine goes on
+// with it.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "driver/bridging.hpp"
+#include "driver/queues.hpp"
+
+namespace acs_cl {
+
+// Nodes of spans, which it holds.
+class Held {
+public:
+    explicit Held(PythonHazards &hazards) : hazards_(hazards) {}
+    ~Held() { touched.let_go(); }
+    Held(const Held &) = delete;
+    Held &operator=(const Held &) = delete;
+
+    // False: there are too many, or it is all memory.
+    bool add(nb::handle spans, bool written) {
+        for (PyObject *object : Items(spans.ptr()))
+            if (!add(span_of(object), written)) return false;
+        return true;
+    }
+    bool add(const Span &span, bool written) {
+        if (span.base == EVERYTHING || touched.many == MOST_SPANS) return false;
+        Node *node = hazards_.node(span).get();
+        node->holders++;
+        touched.add(node, !written, written);
+        return true;
+    }
+
+    Touched touched;
+
+private:
+    PythonHazards &hazards_;
+};
+
+inline std::int64_t made(Queues &queues, bool is_on_lane) {
+    const std::int64_t number = queues.table()->number;
+    return is_on_lane ? number : -number;
+}
+
+// A launch of a kernel on its device.
+class Prepared {
+public:
+    Prepared(PythonHazards &hazards, nb::object command, nb::handle access)
+        : held_(hazards), command_(std::move(command)), fields_(command_),
+          is_plain_(fields_.plain && held_.add(PyTuple_GET_ITEM(access.ptr(), 0), false) &&
+                    held_.add(PyTuple_GET_ITEM(access.ptr(), 1), true)) {}
+
+    // Whether it may be made here.
+    bool is_plain() const { return is_plain_; }
+
+    std::int64_t launch(Queues &queues) const {
+        QueueKernel *kernel = queues.table()->may_make() ? QueueKernel::of(fields_.kernel) : nullptr;
+        if (kernel && !kernel->set(fields_.pointers, fields_.values, queues.classes())) kernel = nullptr;
+        return made(queues, queues.launch(held_.touched, kernel, fields_.sizes, fields_.offset,
+                                          PyTuple_GET_ITEM(command_.ptr(), 0), nb::none(),
+                                          [this] { return command_; }));
+    }
+
+private:
+    Held held_;
+    nb::object command_;
+    KernelFields fields_;
+    bool is_plain_;
+};
+
+// The memory at one end of a copy: the driver's handle of a buffer and an offset, or an address.
+struct DevicePlace {
+    void *memory;
+    std::size_t offset;
+};
+
+// Memory of the host that a copy goes through.
+class Stage {
+public:
+    Stage(PythonHazards &hazards, std::uintptr_t start, nb::handle span)
+        : start(reinterpret_cast<void *>(start)), held_(hazards) {
+        if (!held_.add(span_of(span.ptr()), true)) throw std::invalid_argument("expected memory of the host");
+    }
+    Node *node() const { return held_.touched.nodes[0]; }
+
+    void *const start;
+
+private:
+    Held held_;
+};
+
+// A copy from one device to another one: a read into memory of the host, and a write from there.
+class Crossing {
+public:
+    Crossing(PythonHazards &hazards, bool is_svm, DevicePlace source, DevicePlace target, std::size_t nbytes, nb::handle read,
+             nb::handle written)
+        : reads_(hazards), writes_(hazards), is_svm_(is_svm), source_(source), target_(target), nbytes_(nbytes) {
+        if (!reads_.add(span_of(read.ptr()), false) || !writes_.add(span_of(written.ptr()), true))
+            throw std::invalid_argument("expected memory of devices");
+    }
+
+    // Launches the read. `command` makes its record, if that is needed.
+    std::int64_t read(Queues &queues, const Stage &stage, nb::object command) const {
+        static PyObject *const name = PyUnicode_InternFromString("read");
+        Touched touched = reads_.touched;
+        touched.add(stage.node(), false, true);
+        touched.overwrites = true;
+        Transfer one{is_svm_ ? Transfer::SVM_COPY : Transfer::READ, source_.memory, stage.start, source_.offset, 0,
+                     nbytes_, {}};
+        if (is_svm_) one.source = static_cast<char *>(one.source) + one.from;
+        Queues::Waited waited;  // so that it has an event
+        waited.may_block = false;
+        const bool may_make = queues.table()->may_make();
+        const bool is_on_lane = queues.launch(touched, one, name, nullptr, &waited, command, nullptr, may_make);
+        if (waited.event) driver.release_event(waited.event);
+        return made(queues, is_on_lane);
+    }
+
+    // Launches the write behind the read, which is launch `number` of `from` unless it has ended.
+    std::int64_t write(Queues &queues, const Stage &stage, nb::object command, Queues &from, std::int64_t number) const {
+        static PyObject *const name = PyUnicode_InternFromString("write");
+        Touched touched;
+        touched.add(stage.node(), true, false);
+        touched.add(writes_.touched.nodes[0], false, true);
+        touched.overwrites = true;
+        Transfer one{is_svm_ ? Transfer::SVM_COPY : Transfer::WRITE, stage.start, target_.memory, 0, target_.offset,
+                     nbytes_, {}};
+        one.is_upload = true;
+        if (is_svm_) one.target = static_cast<char *>(one.target) + one.to;
+        void *behind = nullptr;
+        bool may_make = queues.table()->may_make();
+        if (void *event = from.event_to_wait_for(number)) {
+            std::int32_t failed = 0;
+            behind = driver.create_user_event(queues.context(), &failed);
+            if (behind) bridges().add(event, behind);
+            else may_make = false;
+            driver.release_event(event);
+        }
+        const bool is_on_lane = queues.launch(touched, one, name, nullptr, nullptr, command, nullptr, may_make, behind);
+        if (behind) driver.release_event(behind);
+        return made(queues, is_on_lane);
+    }
+
+private:
+    Held reads_, writes_;
+    bool is_svm_;
+    DevicePlace source_, target_;
+    std::size_t nbytes_;
+};
+
+}  // namespace acs_cl
