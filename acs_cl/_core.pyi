@@ -22,6 +22,7 @@ import numpy.typing as npt
 from .access.bands import Groups
 from .access.binder import Bound, Outcome, Reached
 from .errors import AcsError
+from .launch.commands import KernelCommand, TransferCommand
 from .records import Access, HostArray, Launch, Span
 from .records import Command as Launchable
 from .several.coherence import Parcel, Piece
@@ -176,6 +177,8 @@ class Hazards:
         """Let a new base follow the launches that still use its block of memory."""
     def users(self, base: int) -> tuple[int, ...]:
         """Return the launches in flight that use a base."""
+    def is_used(self, base: int) -> bool:
+        """Tell whether a launch in flight uses a base."""
     def is_live(self, number: int, /) -> bool:
         """Say whether a launch is in the index."""
     def footprint(self, reads: Spans, writes: Spans, before: Footprint | None = None) -> Footprint:
@@ -279,7 +282,8 @@ class Prepared:
 
     def __init__(self, hazards: Hazards, command: KernelCommand, access: Access) -> None: ...
     def launch(self, queues: Queues) -> int:
-        """Launch, and return the number. A negative one: no lane took it, and it is in the table."""
+        """Launch, and return the number. A negative one: no lane took it, but it is in the
+        table."""
 
 class Stage:
     """Keeps what is known of memory of the host that copies go through."""

@@ -465,6 +465,33 @@ def test_copies_are_made_at_once_unless_their_data_comes_late(
         assert y.get().sum() == 64 + values[:64].sum()
 
 
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+@pytest.mark.parametrize("backend", ["serial", "out_of_order", "lanes"])
+def test_the_core_makes_launches_and_copies_that_come_again(
+    device: cl.Device, memory: str, backend: str
+) -> None:
+    """Each launch is where the one before was not, so that its data has to be copied."""
+    many = {"placement": "round_robin", "memory": memory, "backend": backend}
+    with acs.Runtime(devices=team(device, 2), **many) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        x, y = rt.array(np.ones(1000), "f4"), rt.array(np.zeros(1000), "f4")
+        for _ in range(10):
+            prog.add((1000,), None, x, y, 1)
+        rt.finish()
+        gate, before = cl.UserEvent(rt.context), engine.table.by_core
+        prog.add((1000,), None, x, y, 1, wait_for=[gate])
+        for _ in range(30):
+            prog.add((1000,), None, x, y, 1)
+        assert engine.table.held > 30  # copies, too
+        gate.set_status(0)
+        rt.finish()
+        for _ in range(30):
+            prog.add((1000,), None, x, y, 1)
+        rt.finish()
+        assert engine.table.by_core - before > 30
+        assert y.get().tolist() == [71.0] * 1000
+
+
 def test_a_queue_of_pyopencl_and_a_runtime_of_several_devices_are_one_program(
     two: acs.Runtime,
 ) -> None:

@@ -445,7 +445,7 @@ class Engine(Books):
 
     def is_used(self, base: int) -> bool:
         """Tell whether launches in flight use a base."""
-        return bool(self.hazards.users(base))
+        return self.hazards.is_used(base)
 
     def raise_for_bytes(self, spans: Sequence[Span], what: str) -> None:
         """Raise if bytes are poisoned."""

@@ -12,24 +12,22 @@ write its bytes, and what is launched after it on its target follows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from time import perf_counter, perf_counter_ns
 
 import numpy as np
 import pyopencl as cl
 
-from .. import core
 from ..devices import driver
-from ..devices.driver import Events, Place
-from ..launch.commands import BETWEEN, TransferCommand
+from ..launch.commands import TransferCommand
 from ..memory.array import HostArray
 from ..records import EVERYTHING, Access, Launch, Span, interval
 from .coherence import Parcel, Piece
 from .copier import TOGETHER, Copier, Move
+from .crossing import Crossings, said
 from .holding import Holding
 from .known import Wanted
 from .memory import real_base
-from .staging import CHUNK, Slot, Staging
+from .staging import CHUNK, Staging
 
 PREFETCH = 64 << 10
 """A copy takes along the bytes between two pieces, up to this many, if its target lacks them."""
@@ -41,71 +39,8 @@ many in one copy."""
 LARGE = 32 << 20
 """A copy of at least this many bytes is made at once even if its bytes are not ready yet."""
 
-MOST_CROSSINGS = 4096
-"""Of so many copies it is kept what the core knows of them."""
-
 WAITS_US = 2000.0
 """But only if they will be within this time, or within the time of the launch that needs them."""
-
-
-class Crossing(TransferCommand):
-    """The second half of a copy, which writes once the first one, on another device, has read."""
-
-    read: Callable[[], cl.Event | None]
-    """Returns the event of the first half; None: it has ended."""
-
-    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> cl.Event:
-        """Start the transfer, behind an event of its own context."""
-        event = self.read()
-        if event is None:
-            return driver.write(queue, self.target, self.source, wait_for)
-        crossed = cl.UserEvent(queue.context)
-        core.native.bridge(event.int_ptr, crossed.int_ptr)
-        return driver.write(queue, self.target, self.source, [*(wait_for or ()), crossed])
-
-
-class Halves:
-    """Makes the commands of the two halves of a copy."""
-
-    def __init__(self, engine: Holding, parcel: Parcel, slot: Slot) -> None:
-        self._engine, self._parcel, self._slot = engine, parcel, slot
-        self._host = slot.host[: parcel.end - parcel.start]
-        self.first = 0
-        """The number of the first half, once it was made."""
-
-    def read(self) -> TransferCommand:
-        """Return the first half."""
-        return TransferCommand(
-            "read", self._host, self._place(self._parcel.source), carries=_said(self._parcel)
-        )
-
-    def write(self) -> Crossing:
-        """Return the second half."""
-        half = Crossing(
-            "write", self._place(self._parcel.target), self._host, carries=_said(self._parcel)
-        )
-        half.read = partial(self._engine.backend.event, self.first)
-        return half
-
-    def reads(self) -> tuple[TransferCommand, Access]:
-        """Return the first half with its access."""
-        staged = (self._slot.span,)
-        return self.read(), Access(self._spans(self._parcel.source), staged, staged)
-
-    def writes(self) -> tuple[Crossing, Access]:
-        """Return the second half with its access."""
-        writes = self._spans(self._parcel.target)
-        return self.write(), Access((self._slot.span,), writes, writes)
-
-    def _place(self, device: int) -> Place:
-        engine, parcel = self._engine, self._parcel
-        block = engine.have_part(engine.blocks[parcel.base], device)
-        nbytes = parcel.end - parcel.start
-        return engine.store.stores[device].place(block, parcel.start, nbytes)
-
-    def _spans(self, device: int) -> tuple[Span, ...]:
-        base, start, end, *_ = self._parcel
-        return (interval(real_base(base, device), start, end - start),)
 
 
 class Copies:
@@ -114,13 +49,13 @@ class Copies:
     def __init__(self, engine: Holding) -> None:
         self._engine = engine
         team, many = engine.team, len(engine.team.devices)
-        self._staging = Staging(self._pinned, engine.hazards)
         self.copier = Copier(team.contexts, team.devices, engine.store.is_svm, self._pinned)
         self.moved = [[[0, 0] for _ in range(many)] for _ in range(many)]
         """The number of copies and of bytes, by source and target."""
         self._wanted: dict[tuple[int, int], tuple[Span, ...]] = {}
         """{base, device: which of its bytes other devices last got from there}."""
-        self._crossings: dict[Parcel, core.native.Crossing] = {}
+        staging = Staging(self._pinned, engine.hazards)
+        self._crossings = Crossings(engine, staging, self.copier.place, self._have_ended)
         self.told: Callable[[Parcel], None] | None = None
         """Receives each copy. For tests."""
 
@@ -166,8 +101,7 @@ class Copies:
         """Forget a base that was freed."""
         for device in range(len(self.moved)):
             self._wanted.pop((base, device), None)
-        for parcel in [parcel for parcel in self._crossings if parcel.base == base]:
-            del self._crossings[parcel]
+        self._crossings.forget(base)
 
     def _want(self, copies: Sequence[Parcel]) -> None:
         found: dict[tuple[int, int], list[Span]] = {}
@@ -184,10 +118,14 @@ class Copies:
             some = copies[first : first + TOGETHER]
             made = self._carry(some, max(waits_us, WAITS_US))
             for parcel in some:
-                if parcel not in made:
+                if parcel in made:
+                    pass
+                elif parcel.end - parcel.start <= CHUNK:
+                    self._crossings.launch(parcel)
+                else:
                     for start in range(parcel.start, parcel.end, CHUNK):
                         end = min(parcel.end, start + CHUNK)
-                        self._launch(parcel._replace(start=start, end=end))
+                        self._crossings.launch(parcel._replace(start=start, end=end))
                 if parcel.target:
                     self._engine.leave(parcel.base)
             if len(made) < len(some):  # the devices of the reads may have nothing else to do
@@ -207,14 +145,13 @@ class Copies:
         """Make copies at once and beside each other, if the launches before them have ended or will
         soon. Return the copies made; the others have to be launched."""
         engine = self._engine
-        if not copies or engine.failures.any or engine.may_be_poisoned():
+        free = [one for one in copies if one.end - one.start >= LARGE or not self._is_used(one)]
+        if not free or engine.failures.any or engine.may_be_poisoned():
             return ()
         until_us = perf_counter() * 1e6 + waits_us
         began_ns, events = engine.now_ns(), list[cl.Event]()
         made, launches, moves = list[Parcel](), list[Launch](), list[Move]()
-        for parcel in copies:
-            if parcel.end - parcel.start < LARGE and self._is_used(parcel):
-                continue
+        for parcel in free:
             launch, move = self._at_once(parcel, len(moves))
             if engine.model.ended_us(launch.upstream) > until_us:
                 continue
@@ -240,8 +177,8 @@ class Copies:
 
     def _is_used(self, parcel: Parcel) -> bool:
         """Tell whether launches may be under way that use what is copied, at either end."""
-        users, base = self._engine.hazards.users, parcel.base
-        return any(users(real_base(base, one)) for one in (parcel.source, parcel.target))
+        is_used, (base, _, _, *devices) = self._engine.hazards.is_used, parcel
+        return any(is_used(real_base(base, one)) for one in devices)
 
     def _at_once(self, parcel: Parcel, turn: int) -> tuple[Launch, Move]:
         """Return the launch for a copy at once, with its upstream, and the core's arguments."""
@@ -260,7 +197,7 @@ class Copies:
             engine.hazards.retire(number)  # the next launches follow it anyway
             if table.has_stand_ins:
                 found = tuple(table.expand(found))
-        command = TransferCommand("copy", None, None, carries=_said(parcel))
+        command = TransferCommand("copy", None, None, carries=said(parcel))
         return Launch(number, command, access, found), move
 
     def _have_ended(self, numbers: Iterable[int]) -> bool:
@@ -286,55 +223,6 @@ class Copies:
                 return None
         return found
 
-    # ---- as launches -----------------------------------------------------------------------------
-
-    def _launch(self, parcel: Parcel) -> None:
-        """Launch both halves of a copy. The core makes them, if there is nothing unusual."""
-        engine, (base, start, end, source, target) = self._engine, parcel
-        slot, in_use = self._staging.take(
-            end - start, lambda one: bool(engine.hazards.users(one))
-        )
-        if in_use:  # too many copies are under way: wait, unless the program has to do something
-            in_use = not self._have_ended(engine.hazards.users(slot.base))
-        halves, backend = Halves(engine, parcel, slot), engine.backend
-        why = f"{_said(parcel)}, copies {end - start:,} bytes of base {base}"
-        backend.assign(engine.number + 1, source, why)
-        crossing = None if in_use or engine.tracer is not None else self._crossing(parcel)
-        from_, to = (backend.backends[device].core_queues for device in (source, target))
-        if crossing is not None:
-            halves.first = engine.go_on(crossing.read(from_, slot.stage, halves.read))
-        else:
-            halves.first = self._enter(*halves.reads(), in_use)
-        backend.assign(engine.number + 1, target, why)
-        if crossing is not None:
-            engine.go_on(crossing.write(to, slot.stage, halves.write, from_, halves.first))
-        else:
-            self._enter(*halves.writes(), False)
-
-    def _enter(self, half: TransferCommand, access: Access, patient: bool) -> int:
-        engine = self._engine
-        if engine.tracer is not None:
-            engine.tracer.goes_on()
-        return engine.enter(half, access, patient=patient, started_ns=engine.now_ns()).number
-
-    def _crossing(self, parcel: Parcel) -> core.native.Crossing:
-        """Return what the core knows of a copy."""
-        found = self._crossings.get(parcel)
-        if found is None:
-            if len(self._crossings) >= MOST_CROSSINGS:
-                self._crossings.clear()
-            engine, (base, start, end, source, target) = self._engine, parcel
-            blocks, nbytes = engine.blocks[base], end - start
-            ends = [
-                self.copier.place(engine.have_part(blocks, device), start)
-                for device in (source, target)
-            ]
-            read, written = (interval(real_base(base, one), start, nbytes) for one in parcel[3:])
-            found = self._crossings[parcel] = core.native.Crossing(
-                engine.hazards, engine.store.is_svm, *ends, nbytes, read, written
-            )
-        return found
-
     def _pinned(self, nbytes: int) -> HostArray:
         queue = self._engine.backend.queues[0]
         return driver.wait_for_pinned(queue, (nbytes,), np.dtype(np.uint8))
@@ -346,7 +234,3 @@ def _beside_each_other(copies: Sequence[Parcel], first: int) -> Sequence[Parcel]
         if any(copies[end].follows(one) for one in copies[first:end]):
             return copies[first:end]
     return copies[first:]
-
-
-def _said(parcel: Parcel) -> str:
-    return f"{BETWEEN}{parcel.source} to {parcel.target}"

@@ -94,7 +94,7 @@ class SeveralEngine(Holding):
         self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
         """Tells the time of the steps that are planned."""
         self._waited_us, self._waited_after = 0.0, 0
-        """When the program first went on after a wait for all its launches, and the newest of them."""
+        """When the program first went on after a wait for all, and the newest launch then."""
         self.parts = 0
         """The number of launches that were parts of a spread launch."""
         self.replayed = 0
@@ -244,11 +244,16 @@ class SeveralEngine(Holding):
         if self.checker is not None:  # also bring the bytes beside the declared ones
             whole = [interval(one, 0, self.blocks[one].size) for one in bases & self.blocks.keys()]
             spans = *spans, *whole
-        bound, real, prepared = self._bound(command, device), self.real(access, device), None
-        if isinstance(bound, KernelCommand) and self.checker is None:
-            made = core.native.Prepared(self.hazards, bound, real)
-            prepared = made if made.is_plain else None
+        bound, real = self._bound(command, device), self.real(access, device)
+        prepared = self._prepared(bound, real)
         return Assigned(device, access, key_of(command), spans, bases, bound, real, prepared)
+
+    def _prepared(self, command: Command, real: Access) -> core.native.Prepared | None:
+        """Return what the core needs to make a launch; None: it cannot."""
+        if not isinstance(command, KernelCommand) or self.checker is not None:
+            return None
+        made = core.native.Prepared(self.hazards, command, real)
+        return made if made.is_plain else None
 
     def _launch_on(
         self,
@@ -273,8 +278,7 @@ class SeveralEngine(Holding):
                 self.times.ask(number, one.key, one.device, self.table.__contains__)
             self.backend.assign(number, one.device, reason)
             if is_plain and one.prepared is not None and number not in self.times.asked:
-                lanes = self.backend.backends[one.device].core_queues
-                number = self.go_on(one.prepared.launch(lanes), bool(numbers))
+                number = self.go_on(one.prepared.launch(self.lanes_of(one.device)), bool(numbers))
             else:
                 gates = open_events(wait_for) if wait_for else None
                 if self.tracer is not None:
@@ -355,7 +359,8 @@ class SeveralEngine(Holding):
             one.device or one.took_us >= placement.STAYS_US for one in run
         ):
             return [one.turn for one in run]
-        return [Placed(run, self.team.links, self._bound, self.real, self._replay)]
+        links = self.team.links
+        return [Placed(run, links, self._bound, self.real, self._prepared, self._replay)]
 
     def _replay(self, run: Placed) -> list[int] | None:
         """Launch a run of a graph."""
@@ -370,7 +375,7 @@ class SeveralEngine(Holding):
                 self.leave(base)
             now_us = perf_counter() * 1e6
             try:
-                for chosen, command, access, copies in run.steps:
+                for chosen, command, access, prepared, copies in run.steps:
                     for parcel in copies:
                         self.copies.count(parcel)
                     self.copies.send(copies)
@@ -379,7 +384,11 @@ class SeveralEngine(Holding):
                         started_ns = perf_counter_ns()
                     device = chosen.device
                     self.backend.assign(self.number + 1, device, chosen.reason)
-                    numbers.append(self.enter(command, access, started_ns=started_ns).number)
+                    if prepared is not None and self.tracer is None:
+                        number = self.go_on(prepared.launch(self.lanes_of(device)))
+                    else:
+                        number = self.enter(command, access, started_ns=started_ns).number
+                    numbers.append(number)
                     start_us = max(now_us, model.free_us[device])
                     model.runs(chosen.access.writes, device, start_us, chosen.took_us, numbers[-1])
                     self.placed_on[device] += 1

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pyopencl as cl
 
+from .. import core
 from ..errors import OutOfMemory, UsageError
 from ..launch import bases
 from ..launch.books import Parts
@@ -112,7 +113,7 @@ class Holding(Engine):
     def is_used(self, base: int) -> bool:
         """Tell whether launches in flight use a base on any device."""
         devices = range(len(self.team.devices))
-        return any(self.hazards.users(real_base(base, device)) for device in devices)
+        return any(self.hazards.is_used(real_base(base, device)) for device in devices)
 
     def raise_for_bytes(self, spans: Sequence[Span], what: str) -> None:
         """Do nothing here: only the launch that reads knows which device has the bytes."""
@@ -172,6 +173,10 @@ class Holding(Engine):
         """Return all bytes that were written."""
         coherence = self.model.coherence
         return [piece.span for base in self.blocks for piece in coherence.all_of(base)]
+
+    def lanes_of(self, device: int) -> core.native.Queues:
+        """Return the lanes of a device, for the core."""
+        return self.backend.backends[device].core_queues
 
     def go_on(self, made: int, goes_on: bool = False) -> int:
         """Go on with a launch that the core has made, and return its number. It made `-number`: no

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
+from .. import core
 from ..errors import UsageError
 from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.observers import Cutting
@@ -76,13 +77,16 @@ class Step(NamedTuple):
     """The command for its device."""
     access: Access
     """The access with the base numbers of its device."""
+    prepared: core.native.Prepared | None
+    """The launch for the core, if that can make it."""
     copies: tuple[Parcel, ...]
     """The copies before it."""
 
 
 class Placed:
     """Holds a placed run. `launch` makes all its launches and returns their numbers; None: they
-    have to be made one by one. `bind` makes the command of a launch for its device."""
+    have to be made one by one. `bind` makes the command of a launch for its device, and `prepare`
+    what the core needs to make it."""
 
     def __init__(
         self,
@@ -90,12 +94,13 @@ class Placed:
         links: Links,
         bind: Callable[[Command, int], Command],
         real: Callable[[Access, int], Access],
+        prepare: Callable[[Command, Access], core.native.Prepared | None],
         launch: Callable[[Placed], list[int] | None],
     ) -> None:
         self.first = chosen[0].turn
         self.places: Sequence[int] = range(self.first, chosen[-1].turn + 1)
         """The places of its launches in the graph, which may keep them in another order."""
-        self._bind, self._launch = bind, launch
+        self._bind, self._prepare, self._launch = bind, prepare, launch
         self.steps: list[Step] = []
         known = Coherence()  # the bytes that these launches have written so far
         needs: list[list[Span]] = [[] for _ in links]
@@ -110,7 +115,7 @@ class Placed:
                     known.written(span, one.device)
             moved |= {parcel.base for parcel in copies}
             command, access = bind(one.command, one.device), real(one.access, one.device)
-            self.steps.append(Step(one, command, access, tuple(copies)))
+            self.steps.append(Step(one, command, access, prepare(command, access), tuple(copies)))
         self.needs = [merged(spans) for spans in needs]
         """The spans that each device needs at the start."""
         self.left = [piece for base in known.bases for piece in known.all_of(base)]
@@ -137,7 +142,8 @@ class Placed:
         at = turn - self.first
         chosen = self.steps[at].chosen._replace(command=command)
         bound = self._bind(command, chosen.device)
-        self.steps[at] = self.steps[at]._replace(chosen=chosen, command=bound)
+        prepared = self._prepare(bound, self.steps[at].access)
+        self.steps[at] = self.steps[at]._replace(chosen=chosen, command=bound, prepared=prepared)
         return True
 
     def devices(self) -> list[tuple[int, int]]:

@@ -19,9 +19,9 @@ Plan = dict[Known, int]
 class Limits(NamedTuple):
     """Numbers that planning goes by."""
 
-    whole_us: float = 40.0
+    whole_us: float = 25.0
     """What Python takes for a launch on one device."""
-    part_us: float = 110.0
+    part_us: float = 50.0
     """What it takes for a part of one, or for a copy between devices."""
     gains: float = 0.95
     """A way that takes more than this share of the time at home is not tried."""

@@ -192,7 +192,7 @@ def product(runtime: Runtime, scale: float) -> Step:
 
 def bodies(runtime: Runtime, scale: float) -> Step:
     """Return forces between all pairs, and moves."""
-    n = _about(262144, scale**0.5, 64)
+    n = _about(524288, scale**0.5, 64)
     program = runtime.build(BODIES)
     x = runtime.array(np.random.default_rng(4).random(n, np.float32))
     f = runtime.empty(n)

@@ -266,25 +266,38 @@ void Hazards::retire(std::int64_t number) {
     }
 }
 
-std::vector<std::int64_t> Hazards::users(std::int64_t base) {
-    std::vector<std::int64_t> users;
-    auto add = [&](std::int64_t user) {
+template <typename Visit> void Hazards::each_user(std::int64_t base, Visit &&visit) {
+    auto may_go_on = [&](std::int64_t user) {
         auto mark = marks_->by_number.find(user);
         std::int64_t number = mark == marks_->by_number.end() ? user : mark->second.last;
-        if (is_live(number)) users.push_back(number);
+        return !is_live(number) || visit(number);
     };
     auto recycled = recycled_.find(base);
-    if (recycled != recycled_.end()) std::for_each(recycled->second.begin(), recycled->second.end(), add);
+    if (recycled != recycled_.end() && !std::all_of(recycled->second.begin(), recycled->second.end(), may_go_on)) return;
+    bool goes_on = may_go_on(barrier_);  // a launch that may have touched any memory
     auto index = bases_.find(base);
-    if (index != bases_.end())
-        index->second.each([&](const Node *node) {
-            add(node->writer);
-            for (std::int64_t reader : node->readers) add(reader);
-        });
-    add(barrier_);
+    if (index == bases_.end()) return;
+    index->second.each([&](const Node *node) {
+        goes_on = goes_on && may_go_on(node->writer) &&
+                  std::all_of(node->readers.begin(), node->readers.end(), may_go_on);
+    });
+}
+
+std::vector<std::int64_t> Hazards::users(std::int64_t base) {
+    std::vector<std::int64_t> users;
+    each_user(base, [&](std::int64_t number) {
+        users.push_back(number);
+        return true;
+    });
     std::sort(users.begin(), users.end());
     users.erase(std::unique(users.begin(), users.end()), users.end());
     return users;
+}
+
+bool Hazards::is_used(std::int64_t base) {
+    bool found = false;
+    each_user(base, [&](std::int64_t) { return !(found = true); });
+    return found;
 }
 
 void Hazards::forget(std::int64_t base) {

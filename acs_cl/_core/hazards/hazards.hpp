@@ -160,6 +160,7 @@ public:
 
     void retire(std::int64_t number);
     std::vector<std::int64_t> users(std::int64_t base);
+    bool is_used(std::int64_t base);
     void forget(std::int64_t base);
     // Leaves launches that touch a base to Python, or to the core again, which is the default.
     void leave(std::int64_t base) { left_.insert(base); }
@@ -204,6 +205,9 @@ private:
     void tidy();
     void make_room();
     void sweep(std::int64_t base);
+    // Calls `visit(number)` for launches in flight that use a base, until it returns false. Some come twice.
+    template <typename Visit>
+    void each_user(std::int64_t base, Visit &&visit);
     template <typename Uses>
     void keep_live(Uses &uses) const;
     void forget_dropped();

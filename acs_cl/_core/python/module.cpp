@@ -159,6 +159,7 @@ NB_MODULE(_core, module) {
         .def("enter_footprint", &PythonHazards::enter_footprint, "number"_a, "footprint"_a)
         .def("move", &PythonHazards::move, "footprint"_a, "base"_a, "spans"_a)
         .def("users", &PythonHazards::users, "base"_a)
+        .def("is_used", &PythonHazards::is_used, "base"_a)
         .def("retire", &Hazards::retire)
         .def("forget", &Hazards::forget)
         .def("leave", &Hazards::leave)

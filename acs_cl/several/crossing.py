@@ -1,0 +1,158 @@
+"""Crossings: copies between devices as launches, each in two halves.
+
+Input: bytes of a base that one device has and another one lacks. Output: two launches. One reads
+into staging memory of the host, and the other one writes from there. What is the same when a copy
+comes again is kept, and the core makes both halves then.
+
+Invariant: a half follows the last launches that use its bytes, and the write follows the read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import pyopencl as cl
+
+from .. import core
+from ..devices import driver
+from ..devices.driver import Events, Place
+from ..launch.commands import BETWEEN, TransferCommand
+from ..memory.array import HostArray
+from ..memory.blocks import Block
+from ..records import Access, Span, interval
+from .coherence import Parcel
+from .holding import Holding
+from .memory import real_base
+from .staging import Slot, Staging
+
+MOST = 4096
+"""Largest number of copies of which is kept what the core knows of them."""
+
+
+class Crossing(TransferCommand):
+    """The second half of a copy, which writes once the first one, on another device, has read."""
+
+    read: Callable[[], cl.Event | None]
+    """Returns the event of the first half; None: it has ended."""
+
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> cl.Event:
+        """Start the transfer, behind an event of its own context."""
+        event = self.read()
+        if event is None:
+            return driver.write(queue, self.target, self.source, wait_for)
+        crossed = cl.UserEvent(queue.context)
+        core.native.bridge(event.int_ptr, crossed.int_ptr)
+        return driver.write(queue, self.target, self.source, [*(wait_for or ()), crossed])
+
+
+class Halves:
+    """Makes the commands of the two halves of a copy."""
+
+    def __init__(self, engine: Holding, parcel: Parcel, slot: Slot) -> None:
+        self._engine, self._parcel, self._slot = engine, parcel, slot
+        self.first = 0
+        """The number of the first half, once it was made."""
+
+    def read(self) -> TransferCommand:
+        """Return the first half."""
+        return TransferCommand(
+            "read", self._host(), self._place(self._parcel.source), carries=said(self._parcel)
+        )
+
+    def write(self) -> Crossing:
+        """Return the second half."""
+        half = Crossing(
+            "write", self._place(self._parcel.target), self._host(), carries=said(self._parcel)
+        )
+        half.read = partial(self._engine.backend.event, self.first)
+        return half
+
+    def reads(self) -> tuple[TransferCommand, Access]:
+        """Return the first half with its access."""
+        staged = (self._slot.span,)
+        return self.read(), Access(self._spans(self._parcel.source), staged, staged)
+
+    def writes(self) -> tuple[Crossing, Access]:
+        """Return the second half with its access."""
+        writes = self._spans(self._parcel.target)
+        return self.write(), Access((self._slot.span,), writes, writes)
+
+    def _host(self) -> HostArray:
+        return self._slot.host[: self._parcel.end - self._parcel.start]
+
+    def _place(self, device: int) -> Place:
+        engine, parcel = self._engine, self._parcel
+        block = engine.have_part(engine.blocks[parcel.base], device)
+        nbytes = parcel.end - parcel.start
+        return engine.store.stores[device].place(block, parcel.start, nbytes)
+
+    def _spans(self, device: int) -> tuple[Span, ...]:
+        base, start, end, *_ = self._parcel
+        return (interval(real_base(base, device), start, end - start),)
+
+
+class Crossings:
+    """Launches copies of an engine. `have_ended` waits for launches, or tells that it cannot."""
+
+    def __init__(
+        self,
+        engine: Holding,
+        staging: Staging,
+        place: Callable[[Block, int], tuple[int, int]],
+        have_ended: Callable[[Iterable[int]], bool],
+    ) -> None:
+        self._engine, self._staging = engine, staging
+        self._place, self._have_ended = place, have_ended
+        self._known: dict[Parcel, tuple[core.native.Crossing, str]] = {}
+        """What the core knows of a copy, and why it is made."""
+
+    def launch(self, parcel: Parcel) -> None:
+        """Launch both halves of a copy. The core makes them, if there is nothing unusual."""
+        engine, source, target = self._engine, parcel.source, parcel.target
+        slot, in_use = self._staging.take(parcel.end - parcel.start, engine.hazards.is_used)
+        if in_use:  # too many copies are under way: wait, unless the program has to do something
+            in_use = not self._have_ended(engine.hazards.users(slot.base))
+        halves, assign = Halves(engine, parcel, slot), engine.backend.assign
+        crossing, why = self._known.get(parcel) or self._crossing(parcel)
+        assign(engine.number + 1, source, why)
+        if in_use or engine.tracer is not None:
+            halves.first = self._enter(*halves.reads(), in_use)
+            assign(engine.number + 1, target, why)
+            self._enter(*halves.writes(), False)
+        else:
+            there, here = engine.lanes_of(source), engine.lanes_of(target)
+            halves.first = engine.go_on(crossing.read(there, slot.stage, halves.read))
+            assign(engine.number + 1, target, why)
+            engine.go_on(crossing.write(here, slot.stage, halves.write, there, halves.first))
+
+    def forget(self, base: int) -> None:
+        """Forget a base that was freed."""
+        for parcel in [parcel for parcel in self._known if parcel.base == base]:
+            del self._known[parcel]
+
+    def _enter(self, half: TransferCommand, access: Access, patient: bool) -> int:
+        engine = self._engine
+        if engine.tracer is not None:
+            engine.tracer.goes_on()
+        return engine.enter(half, access, patient=patient, started_ns=engine.now_ns()).number
+
+    def _crossing(self, parcel: Parcel) -> tuple[core.native.Crossing, str]:
+        """Keep what the core knows of a copy."""
+        if len(self._known) >= MOST:
+            self._known.clear()
+        engine, (base, start, end, *devices) = self._engine, parcel
+        blocks, nbytes = engine.blocks[base], end - start
+        source, target = (self._place(engine.have_part(blocks, one), start) for one in devices)
+        read, written = (interval(real_base(base, one), start, nbytes) for one in devices)
+        crossing = core.native.Crossing(
+            engine.hazards, engine.store.is_svm, source, target, nbytes, read, written
+        )
+        why = f"{said(parcel)}, copies {nbytes:,} bytes of base {base}"
+        self._known[parcel] = crossing, why
+        return crossing, why
+
+
+def said(parcel: Parcel) -> str:
+    """Say in words between which devices a copy is."""
+    return f"{BETWEEN}{parcel.source} to {parcel.target}"
