@@ -1017,6 +1017,37 @@ def test_a_program_whose_parts_are_slow_by_the_clock_ends_up_at_home(
         assert y.get()[0] == 200
 
 
+@pytest.mark.parametrize("grows_at", [0, 20, 60, 100])
+def test_a_launch_that_becomes_longer_leaves_its_step_as_it_is(
+    device: cl.Device, grows_at: int
+) -> None:
+    """It is too short for a plan at first. Later it is not, and begins the same step elsewhere."""
+    now_us = 0.0
+    with acs.Runtime(devices=team(device, 2)) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        x, y, z = rt.array(np.ones(4096), "f4"), rt.zeros(4096), rt.zeros(64)
+        engine.now_us = lambda: now_us
+        took_us: dict[Any, float] = {(4096,): 1000.0, (2048,): 500.0, (64,): 10.0}
+        engine.times.of = (  # type: ignore[method-assign]
+            lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
+        )
+        parts, before = list[int](), 0
+        for turn in range(300):
+            if turn == grows_at:
+                took_us[64,] = 150.0
+            prog.add((4096,), None, x, y, 1)
+            prog.add((64,), None, y[:64], z, 1)
+            parts.append(engine.parts - before)
+            before = engine.parts
+            now_us += 600.0 if parts[-1] else 1000.0
+            while len(engine.table) > 0:
+                engine.pump()
+            if turn % 4 == 3:
+                rt.finish()
+        assert parts[-100:] == [2] * 100
+        assert y.get()[0] == 300
+
+
 @pytest.mark.parametrize(("part_us", "is_spread"), [(500.0, True), (1000.0, False)])
 def test_a_launch_whose_parts_take_as_long_stays_whole(
     device: cl.Device, part_us: float, is_spread: bool

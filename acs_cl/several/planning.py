@@ -79,6 +79,8 @@ class Planning:
         """When the last launch came, and how long there was none after waits for all of them: the
         program may do something else then, which tells nothing about its steps."""
         self._plan: Plan = {}
+        self._members: dict[Known, bool] = {}
+        """{launch of a step that was found: whether the step is kept in a way that was tried}."""
         self._rests = MOST
         self._rested = self._rests
         """How many launches go by before others are watched, and how many have."""
@@ -113,7 +115,7 @@ class Planning:
                     self._follow(known, step, verdict)
         found = self._plan.get(known)
         if found is None or self._watched is not None:
-            self._watch(known, found is None)
+            self._watch(known, known not in self._members)
         return found
 
     def _took_us(self, known: Known) -> float:
@@ -128,8 +130,9 @@ class Planning:
 
     def forget(self, base: int) -> None:
         """Forget a base that was freed, with the steps that touch it."""
-        for known in [known for known in self._plan if base in known.bases]:
-            del self._plan[known]
+        for known in [known for known in self._members if base in known.bases]:
+            del self._members[known]
+            self._plan.pop(known, None)
         for first, step in list(self._by_first.items()):
             if any(base in known.bases for known in step.launches):
                 del self._by_first[first]
@@ -159,11 +162,22 @@ class Planning:
         self._watched.note(known)
 
     def _decide(self, first: Known, launches: Sequence[Known]) -> None:
-        """Have a step stay at home, until another way pays that seems faster."""
+        """Have a step stay at home, until another way pays that seems faster. Steps that are tried
+        and share launches with it are given up. A step that is kept holds for what they share."""
         self._ask_links()
         trial = self._tried(launches, {}, True)
-        step = Step(launches, self._plan_of(launches, {}, trial), trial.steady_us, self.limits)
-        self._plan |= step.home
+        home = self._plan_of(launches, {}, trial)
+        for begins, other in list(self._by_first.items()):
+            if home.keys() & other.home.keys():
+                self._plan |= other.home
+                del self._by_first[begins]
+        is_fixed = any(self._members.get(known) for known in home)
+        self._members |= dict.fromkeys(launches, is_fixed)
+        if is_fixed:
+            self._plan = home | self._plan
+            return
+        step = Step(launches, home, trial.steady_us, self.limits)
+        self._plan |= home
         if self._improves(step):
             self._by_first[first] = step
 
@@ -171,6 +185,8 @@ class Planning:
         """Do what a step has decided."""
         if verdict != "keep":
             self._plan |= step.way if verdict == "try" else step.home
+        if verdict == "keep":
+            self._members |= dict.fromkeys(step.launches, True)
         if verdict == "keep" or (verdict == "home" and not self._improves(step)):
             del self._by_first[first]
 
