@@ -181,7 +181,7 @@ class Driver:
 
     copy_svm = write_buffer = queue_info = device_info = read_buffer
     copy_buffer = fill_buffer = fill_svm = set_event_callback = memory_info = read_buffer
-    set_kernel_info = finish = set_user_event_status = read_buffer
+    set_kernel_info = finish = set_user_event_status = create_user_event = read_buffer
 
     def retain_event(self, event: int) -> int:
         self.references[event] += 1
@@ -211,7 +211,7 @@ class Driver:
             "set_event_callback": (VOID, INT, VOID, VOID),
             "memory_info": (VOID, INT, SIZE, VOID, VOID),
             "set_kernel_info": (VOID, INT, SIZE, VOID), "finish": (VOID,),
-            "set_user_event_status": (VOID, STATUS),
+            "set_user_event_status": (VOID, STATUS), "create_user_event": (VOID, VOID),
         }  # fmt: skip
         return [
             ctypes.CFUNCTYPE(VOID if name == "create_kernel" else STATUS, *kind)(

@@ -209,18 +209,18 @@ def test_what_was_launched_before_one_was_refused_is_known(
         add(x, y)
         add(y, x)
     graph.replay()
-    enter, made = engine.enter, iter(range(9))
+    lanes_of, made = engine.lanes_of, iter(range(9))
 
-    def refusing(*arguments: Any, **named: Any) -> Any:
+    def refusing(device: int) -> Any:
         if next(made) == 1:
             raise acs.DeviceError("no")
-        return enter(*arguments, **named)
+        return lanes_of(device)
 
     y.set(np.zeros(N))
-    engine.enter = refusing  # type: ignore[method-assign]
+    engine.lanes_of = refusing  # type: ignore[method-assign]
     with pytest.raises(acs.DeviceError):
         graph.replay()
-    engine.enter = enter  # type: ignore[method-assign]
+    engine.lanes_of = lanes_of  # type: ignore[method-assign]
     assert y.get()[0] == x.get()[0] == 2
 
 
