@@ -1116,6 +1116,9 @@ class Queues:
     ) -> None: ...
     def place_by(self, after: int, fresh: int) -> None:
         """Choose lanes by a policy: numbers of `LANE_AFTER` and `LANE_NEW`."""
+    def keep_variants_apart(self) -> None:
+        """Have launches that the driver makes different machine code for never run at one time:
+        with an offset and without one, or larger than all before them."""
     def join(self, table: Table) -> None:
         """Connect the lanes with the table of their runtime."""
     def time_on(self, queue: Any) -> None:

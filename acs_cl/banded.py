@@ -18,7 +18,7 @@ from .access.binder import Bound
 from .access.cuts import AUTO, Cut, Policy
 from .devices.build import build
 from .devices.driver import OwnKernel
-from .devices.pocl import mixes_offsets
+from .devices.pocl import mixes_variants
 from .errors import BuildError
 from .launch.commands import KernelCommand
 from .launch.joint import CutHandle
@@ -122,7 +122,7 @@ def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
     asked = of_parts(source, kernel.options, engine.device, name)
     options = [*kernel.options]
     if not asked.source:
-        if not mixes_offsets(engine.device):
+        if not mixes_variants(engine.device):
             return asked, native
         options.append("-DACS_CL_PARTS")  # forces machine code of its own
     if kernel.signature.program_globals:

@@ -181,7 +181,13 @@ class Driver:
 
     copy_svm = write_buffer = queue_info = device_info = read_buffer
     copy_buffer = fill_buffer = fill_svm = set_event_callback = memory_info = read_buffer
-    set_kernel_info = finish = set_user_event_status = create_user_event = read_buffer
+    set_kernel_info = set_user_event_status = create_user_event = read_buffer
+
+    def finish(self, queue: int) -> int:
+        self.flush(queue)
+        while self.queues[queue]:
+            assert self.run(random.Random(1))
+        return 0
 
     def retain_event(self, event: int) -> int:
         self.references[event] += 1
@@ -484,6 +490,33 @@ def test_arguments_that_stay_the_same_are_not_set_again() -> None:
     assert settings == [3, 3, 3]
     assert all(q.arguments == program.driver.queues[1][0].arguments
                for q in program.driver.queues[1])  # fmt: skip
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("keeps_apart", [False, True])
+def test_variants_of_a_kernel_are_never_in_flight_at_one_time(
+    keeps_apart: bool, lanes: int
+) -> None:
+    program = Program(random.Random(1), lanes == 1, lanes, 64)
+    if keeps_apart:
+        program.queues.keep_variants_apart()
+    command = program.command()._replace(kernel=program.kernels[0])
+    launches = [  # global size, local size, offset, and whether it may need other machine code
+        ((8,), None, None, False), ((8,), None, None, False), ((4,), None, None, False),
+        ((9,), None, None, True), ((8,), (8,), None, False), ((16,), (8,), None, True),
+        ((8,), None, (0,), False), ((8,), None, (1,), True), ((8,), None, (2,), False),
+        ((8,), None, None, True), ((2, 9), (1, 1), None, False), ((9, 2), (1, 1), None, False),
+        ((2, 10), (1, 1), None, True),
+    ]  # fmt: skip
+    expected = 0
+    for number, (size, local, offset, changes) in enumerate(launches, 1):
+        given = command._replace(global_size=size, local_size=local, offset=offset)
+        program.give(Launch(number, given, Access((), ()), ()))
+        expected = 1 if changes and keeps_apart else expected + 1
+        assert sum(map(len, program.driver.queues.values())) == expected
+    other = command._replace(kernel=program.kernels[1], global_size=(100,))
+    program.give(Launch(number + 1, other, Access((), ()), ()))
+    assert sum(map(len, program.driver.queues.values())) == expected + 1
 
 
 def test_a_launch_that_a_lane_has_does_not_end_before_the_lane_says_so() -> None:

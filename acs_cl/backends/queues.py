@@ -21,6 +21,7 @@ import pyopencl as cl
 
 from .. import core
 from ..devices.driver import CommandQueue, pinned_pieces
+from ..devices.pocl import mixes_variants
 from ..errors import DeviceError
 from ..launch.backend import Backend, Ended
 from ..launch.commands import KernelCommand, TransferCommand
@@ -62,6 +63,8 @@ class HostQueues(Backend):
         self._core = core.native.Queues(
             queues, name == "out_of_order", profiling, _CLASSES, cl.Event.from_int_ptr
         )
+        if mixes_variants(device):
+            self._core.keep_variants_apart()
         if not device.type & cl.device_type.CPU:
             self.use_pinned()
         self._core.place_by(LANE_AFTER.index(placing.after), LANE_NEW.index(placing.new))

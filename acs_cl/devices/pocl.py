@@ -29,12 +29,12 @@ _HASWELL_FLAGS = {"avx2", "bmi2", "fma", "f16c", "movbe", "abm"}
 _repaired: dict[int, str] = {}
 
 
-def mixes_offsets(device: cl.Device) -> bool:
-    """Tell whether the driver may unload a kernel's machine code while launches of it wait. Needs
-    launches with and without a global offset.
+def mixes_variants(device: cl.Device) -> bool:
+    """Tell whether the driver may unload a kernel's machine code while launches of it run.
 
-    PoCL compiles a kernel for both, and keeps a number of such pieces loaded. Before 6.0 it
-    confuses the two when a launch ends, so that the wrong one seems to be free.
+    PoCL has machine code of a kernel for launches with an offset and for those without, and anew
+    for one that is larger than all before it. It keeps a number of such pieces loaded. Before 6.0
+    it confuses them when a launch ends, so that the wrong one seems to be free.
     """
     if device.platform.name.strip() != POCL_PLATFORM:
         return False

@@ -12,6 +12,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "driver/variants.hpp"
 #include "launch/sizes.hpp"
 
 namespace acs_cl {
@@ -276,6 +277,9 @@ public:
 
     std::int32_t declare(const std::vector<void *> &all) { return declare_memory(kernel_, all); }
 
+    // Notes a launch. Returns whether it may need other machine code than those before it.
+    bool changes(const Sizes &sizes, const std::size_t *offset) const { return variants_.note(sizes, offset); }
+
     std::int32_t enqueue(void *queue, const Sizes &sizes, const std::vector<void *> &wait_for,
                          void **event, const std::size_t *offset = nullptr) const {
         return driver.enqueue(queue, kernel_, std::uint32_t(sizes[0]), offset, &sizes[1],
@@ -298,6 +302,7 @@ private:
     void *kernel_ = nullptr;
     nb::object adopted_;
     std::vector<Slot> slots_;
+    mutable Variants variants_;
 };
 
 // Enqueues from C, which benchmarks compare with. Each launch has one work-item, its memory and a value, and takes the

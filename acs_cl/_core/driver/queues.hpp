@@ -228,6 +228,9 @@ public:
     // Whether the device is not the host's processor.
     bool on_own_processor() const { return is_of_own_processor(lanes_[0].queue); }
 
+    // Has variants of a kernel never in flight at one time, for drivers that confuse them.
+    void keep_variants_apart() { keeps_apart_ = true; }
+
     // Sets the policy that chooses lanes.
     void place_by(int after, int fresh) {
         if (after < 0 || after > int(After::DISJOINT) || fresh < 0 || fresh > int(Fresh::ALWAYS))
@@ -536,10 +539,18 @@ private:
     std::int32_t enqueue(Lane &lane, const QueueKernel &kernel, const Sizes &sizes, void *&event,
                          const std::size_t *offset = nullptr) {
         void **wanted = wants_event(lane) ? &event : nullptr;
+        if (keeps_apart_ && kernel.changes(sizes, offset) && in_flight_) finish();
         auto now = [&] { return kernel.enqueue(lane.queue, sizes, wait_for_, wanted, offset); };
         if (lane.queued.size() < CROWDED) return now();
         const WithoutGil others;
         return now();
+    }
+
+    // Waits until the driver has run all that it has.
+    void finish() {
+        const WithoutGil others;
+        for (const Lane &lane : lanes_)
+            if (!lane.queued.empty()) driver.finish(lane.queue);
     }
 
     bool wants_event(const Lane &lane) const {
@@ -714,7 +725,7 @@ private:
     Classes classes_;
     nb::object event_, table_object_, untold_;
     Table *table_ = nullptr;
-    bool out_of_order_, profiling_, behind_ = false;
+    bool out_of_order_, profiling_, behind_ = false, keeps_apart_ = false;
 };
 
 inline int traverse_queues(PyObject *self, visitproc visit, void *arg) {
