@@ -182,6 +182,7 @@ class Driver:
     copy_svm = write_buffer = queue_info = device_info = read_buffer
     copy_buffer = fill_buffer = fill_svm = set_event_callback = memory_info = read_buffer
     set_kernel_info = set_user_event_status = create_user_event = read_buffer
+    program_info = build_info = read_buffer
 
     def finish(self, queue: int) -> int:
         self.flush(queue)
@@ -218,6 +219,7 @@ class Driver:
             "memory_info": (VOID, INT, SIZE, VOID, VOID),
             "set_kernel_info": (VOID, INT, SIZE, VOID), "finish": (VOID,),
             "set_user_event_status": (VOID, STATUS), "create_user_event": (VOID, VOID),
+            "program_info": info, "build_info": (VOID, *info),
         }  # fmt: skip
         return [
             ctypes.CFUNCTYPE(VOID if name == "create_kernel" else STATUS, *kind)(
@@ -502,11 +504,11 @@ def test_variants_of_a_kernel_are_never_in_flight_at_one_time(
         program.queues.keep_variants_apart()
     command = program.command()._replace(kernel=program.kernels[0])
     launches = [  # global size, local size, offset, and whether it may need other machine code
-        ((8,), None, None, False), ((8,), None, None, False), ((4,), None, None, False),
-        ((9,), None, None, True), ((8,), (8,), None, False), ((16,), (8,), None, True),
-        ((8,), None, (0,), False), ((8,), None, (1,), True), ((8,), None, (2,), False),
-        ((8,), None, None, True), ((2, 9), (1, 1), None, False), ((9, 2), (1, 1), None, False),
-        ((2, 10), (1, 1), None, True),
+        ((8,), None, None, False), ((8,), None, None, False), ((4,), None, None, True),
+        ((9,), None, None, True), ((4,), None, None, False), ((8,), (8,), None, True),
+        ((16,), (8,), None, True), ((8,), (8,), None, False), ((8,), None, (0,), False),
+        ((8,), None, (1,), True), ((8,), None, (2,), False), ((8,), None, None, True),
+        ((2, 9), (1, 1), None, True), ((9, 2), (1, 1), None, False), ((2, 10), (1, 1), None, True),
     ]  # fmt: skip
     expected = 0
     for number, (size, local, offset, changes) in enumerate(launches, 1):
@@ -514,9 +516,33 @@ def test_variants_of_a_kernel_are_never_in_flight_at_one_time(
         program.give(Launch(number, given, Access((), ()), ()))
         expected = 1 if changes and keeps_apart else expected + 1
         assert sum(map(len, program.driver.queues.values())) == expected
-    other = command._replace(kernel=program.kernels[1], global_size=(100,))
-    program.give(Launch(number + 1, other, Access((), ()), ()))
-    assert sum(map(len, program.driver.queues.values())) == expected + 1
+    same = command._replace(kernel=program.kernels[1], global_size=(100,))  # of the same program
+    program.give(Launch(number + 1, same, Access((), ()), ()))
+    assert sum(map(len, program.driver.queues.values())) == (1 if keeps_apart else expected + 1)
+
+
+def test_variants_that_the_driver_may_have_dropped_are_made_again() -> None:
+    program = Program(random.Random(1), True, 1, 64)  # each launch has an event
+    program.queues.keep_variants_apart()
+    command = program.command()._replace(kernel=program.kernels[0], offset=None)
+    sizes = [
+        *range(1, 200),
+        50,
+        60,
+        55,
+        60,
+        61,
+        50,
+    ]  # the last ones begin when nothing is in flight
+    for number, size in enumerate(sizes, 1):
+        given = command._replace(global_size=(size,), local_size=(1,))
+        program.give(Launch(number, given, Access((), ()), ()))
+        in_flight = len(program.driver.queues[1])
+        if number < 200:
+            program.driver.finish(1)
+            program.queues.poll()
+        else:
+            assert in_flight == [1, 1, 2, 3, 1, 2][number - 200]
 
 
 def test_a_launch_that_a_lane_has_does_not_end_before_the_lane_says_so() -> None:

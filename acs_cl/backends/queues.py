@@ -42,7 +42,8 @@ _CLASSES = (
 
 
 class HostQueues(Backend):
-    """The backend called `name`, one of `HOST`, with `lanes` queues if it has several."""
+    """The backend called `name`, one of `HOST`, with `lanes` queues if it has several. `beside`:
+    that of another device of the runtime."""
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class HostQueues(Backend):
         lanes: int,
         profiling: bool,
         placing: Placing,
+        beside: HostQueues | None = None,
     ) -> None:
         self.name = name
         self.in_order = name == "serial"
@@ -64,7 +66,7 @@ class HostQueues(Backend):
             queues, name == "out_of_order", profiling, _CLASSES, cl.Event.from_int_ptr
         )
         if mixes_variants(device):
-            self._core.keep_variants_apart()
+            self._core.keep_variants_apart(None if beside is None else beside.core_queues)
         if not device.type & cl.device_type.CPU:
             self.use_pinned()
         self._core.place_by(LANE_AFTER.index(placing.after), LANE_NEW.index(placing.new))

@@ -149,7 +149,7 @@ FUNCTIONS = (
     "clWaitForEvents", "clEnqueueWriteBuffer", "clGetCommandQueueInfo", "clGetDeviceInfo",
     "clEnqueueCopyBuffer", "clEnqueueFillBuffer", "clEnqueueSVMMemFill", "clSetEventCallback",
     "clGetMemObjectInfo", "clSetKernelExecInfo", "clFinish",
-    "clSetUserEventStatus", "clCreateUserEvent",
+    "clSetUserEventStatus", "clCreateUserEvent", "clGetProgramInfo", "clGetProgramBuildInfo",
 )  # fmt: skip
 
 

@@ -97,10 +97,13 @@ def team(
     is_timed = how.host == "serial" and (placement == "min_finish" or spread is None)
 
     def lanes(keep_times: bool) -> list[HostQueues]:
-        return [
-            HostQueues(how.host, context, one, how.lanes, keep_times, how.placing)
-            for context, one in pairs
-        ]
+        found = list[HostQueues]()
+        for context, one in pairs:
+            beside = found[0] if found else None
+            found.append(
+                HostQueues(how.host, context, one, how.lanes, keep_times, how.placing, beside)
+            )
+        return found
 
     names = [one.name.strip() for one in devices]
     return Team(

@@ -2,9 +2,12 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -12,7 +15,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include "driver/variants.hpp"
 #include "launch/sizes.hpp"
 
 namespace acs_cl {
@@ -56,6 +58,8 @@ struct Driver {
     std::int32_t (*finish)(void *);
     std::int32_t (*set_user_event_status)(void *, std::int32_t);
     void *(*create_user_event)(void *, std::int32_t *);
+    Info program_info;
+    std::int32_t (*build_info)(void *, void *, std::uint32_t, std::size_t, void *, std::size_t *);
 };
 
 inline Driver driver;
@@ -71,6 +75,7 @@ constexpr std::uint32_t KERNEL_FUNCTION_NAME = 0x1190, KERNEL_PROGRAM = 0x1194, 
                         EVENT_QUEUE = 0x11D0, EVENT_STATUS = 0x11D3, QUEUE_CONTEXT = 0x1090, QUEUE_DEVICE = 0x1091,
                         DEVICE_TYPE = 0x1000, DEVICE_C_VERSION = 0x103D;
 constexpr std::int32_t EVENT_COMPLETE = 0;
+constexpr std::uint32_t PROGRAM_SOURCE = 0x1164, PROGRAM_BUILD_OPTIONS = 0x1182;
 constexpr std::uint64_t DEVICE_IS_CPU = 1 << 1;
 
 inline std::int32_t event_status(void *event) {
@@ -156,6 +161,29 @@ private:
 
     std::size_t numbers_[4];
 };
+
+// Hashes the program's text, its options except those of OpenCL itself, and the name. What the driver does not tell
+// counts as empty. Kernels of the same machine code have the same hash; others may have it, too.
+inline std::size_t code_of(void *kernel, void *device) {
+    void *program = nullptr;
+    driver.kernel_info(kernel, KERNEL_PROGRAM, sizeof(program), &program, nullptr);
+    const auto text = [](auto &&ask) {
+        std::size_t nbytes = 0;
+        std::string found;
+        if (ask(std::size_t(0), nullptr, &nbytes) || !nbytes) return found;
+        found.resize(nbytes);
+        if (ask(nbytes, found.data(), nullptr)) found.clear();
+        return found;
+    };
+    std::string all =
+        text([&](auto... into) { return driver.kernel_info(kernel, KERNEL_FUNCTION_NAME, into...); }) + '\n' +
+        text([&](auto... into) { return driver.program_info(program, PROGRAM_SOURCE, into...); });
+    std::istringstream words(
+        text([&](auto... into) { return driver.build_info(program, device, PROGRAM_BUILD_OPTIONS, into...); }).c_str());
+    for (std::string word; words >> word;)
+        if (word.rfind("-cl-", 0)) all += '\n' + word;
+    return std::max<std::size_t>(1, std::hash<std::string>()(all));
+}
 
 // A driver's kernel whose arguments nobody else sets. An argument that stays the same is not set again. It keeps the
 // memory of its arguments alive, which OpenCL does not.
@@ -277,8 +305,11 @@ public:
 
     std::int32_t declare(const std::vector<void *> &all) { return declare_memory(kernel_, all); }
 
-    // Notes a launch. Returns whether it may need other machine code than those before it.
-    bool changes(const Sizes &sizes, const std::size_t *offset) const { return variants_.note(sizes, offset); }
+    // Stands for the program's text and options, and the name: a driver may have one machine code for all such kernels.
+    std::size_t code(void *device) const {
+        if (!code_) code_ = code_of(kernel_, device);
+        return code_;
+    }
 
     std::int32_t enqueue(void *queue, const Sizes &sizes, const std::vector<void *> &wait_for,
                          void **event, const std::size_t *offset = nullptr) const {
@@ -302,7 +333,7 @@ private:
     void *kernel_ = nullptr;
     nb::object adopted_;
     std::vector<Slot> slots_;
-    mutable Variants variants_;
+    mutable std::size_t code_ = 0;  // 0: not asked yet
 };
 
 // Enqueues from C, which benchmarks compare with. Each launch has one work-item, its memory and a value, and takes the

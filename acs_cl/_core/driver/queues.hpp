@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -32,6 +33,7 @@
 #include "driver/spread.hpp"
 #include "driver/staging.hpp"
 #include "driver/transfer.hpp"
+#include "driver/variants.hpp"
 #include "python/gil.hpp"
 #include "python/waiting.hpp"
 #include "table/ends.hpp"
@@ -88,7 +90,10 @@ public:
             add_lane(nb::borrow(queue));
         open_ = lanes_.size();
     }
-    ~Queues() { forget(); }
+    ~Queues() {
+        forget();
+        if (apart_) apart_->all.erase(std::find(apart_->all.begin(), apart_->all.end(), this));
+    }
     Queues(const Queues &) = delete;
     Queues &operator=(const Queues &) = delete;
 
@@ -228,8 +233,13 @@ public:
     // Whether the device is not the host's processor.
     bool on_own_processor() const { return is_of_own_processor(lanes_[0].queue); }
 
-    // Has variants of a kernel never in flight at one time, for drivers that confuse them.
-    void keep_variants_apart() { keeps_apart_ = true; }
+    // Has variants of a kernel never in flight at one time, for drivers that confuse them. `with`: on those lanes neither,
+    // which are of the same runtime. Null: there are no others.
+    void keep_variants_apart(Queues *with) {
+        apart_ = with ? with->apart_ : std::make_shared<Apart>();
+        if (!apart_) throw std::invalid_argument("those lanes keep nothing apart");
+        apart_->all.push_back(this);
+    }
 
     // Sets the policy that chooses lanes.
     void place_by(int after, int fresh) {
@@ -353,6 +363,12 @@ public:
     }
 
 private:
+    // Lanes on which no two variants of a kernel are in flight at one time.
+    struct Apart {
+        Variants variants;
+        std::vector<Queues *> all;
+    };
+
     static constexpr std::int32_t ELSEWHERE = -1;  // refused: the lane does not suit it
 
     // Does what all kinds of launches have in common. If it raises, either a lane has the launch, or nothing has.
@@ -539,18 +555,29 @@ private:
     std::int32_t enqueue(Lane &lane, const QueueKernel &kernel, const Sizes &sizes, void *&event,
                          const std::size_t *offset = nullptr) {
         void **wanted = wants_event(lane) ? &event : nullptr;
-        if (keeps_apart_ && kernel.changes(sizes, offset) && in_flight_) finish();
+        if (apart_) keep_apart(kernel, sizes, offset);
         auto now = [&] { return kernel.enqueue(lane.queue, sizes, wait_for_, wanted, offset); };
         if (lane.queued.size() < CROWDED) return now();
         const WithoutGil others;
         return now();
     }
 
-    // Waits until the driver has run all that it has.
-    void finish() {
+    // Waits until nothing is in flight, if the driver may need other machine code for a launch than before. The caller
+    // has the runtime's lock, so that no lane changes meanwhile.
+    void keep_apart(const QueueKernel &kernel, const Sizes &sizes, const std::size_t *offset) {
+        void *device = nullptr;
+        driver.queue_info(lanes_[0].queue, QUEUE_DEVICE, sizeof(device), &device, nullptr);
+        const bool is_idle = std::all_of(apart_->all.begin(), apart_->all.end(),
+                                         [](const Queues *one) { return !one->in_flight_; });
+        if (!apart_->variants.note(kernel.code(device), sizes, offset, is_idle)) return;
         const WithoutGil others;
-        for (const Lane &lane : lanes_)
-            if (!lane.queued.empty()) driver.finish(lane.queue);
+        const auto each = [this](auto &&visit) {
+            for (Queues *one : apart_->all)
+                for (Lane &lane : one->lanes_)
+                    if (!lane.queued.empty()) visit(lane);
+        };
+        each([](Lane &lane) { start(lane); });  // they may wait for each other
+        each([](Lane &lane) { driver.finish(lane.queue); });
     }
 
     bool wants_event(const Lane &lane) const {
@@ -725,7 +752,8 @@ private:
     Classes classes_;
     nb::object event_, table_object_, untold_;
     Table *table_ = nullptr;
-    bool out_of_order_, profiling_, behind_ = false, keeps_apart_ = false;
+    bool out_of_order_, profiling_, behind_ = false;
+    std::shared_ptr<Apart> apart_;  // null: variants may be in flight at one time
 };
 
 inline int traverse_queues(PyObject *self, visitproc visit, void *arg) {

@@ -1,14 +1,16 @@
-// The variants of a kernel: PoCL makes machine code of a kernel for launches with an offset and for those without, and
-// anew whenever a launch is larger than all before it. Before 6.0 it confuses their users when a launch ends. So a
-// variant may go while it runs, and a build with assertions ends the process. Where launches of two variants are never in
-// flight at one time, it counts right.
+// The variants of a kernel: PoCL makes machine code of a kernel for launches with an offset and for those without, for each
+// local size, and anew whenever a launch is larger than all before it. Before 6.0 it confuses their users when a launch
+// ends. So a variant may go while it runs, and a build with assertions ends the process. If no variant is made while
+// another one is in use, and none with an offset runs beside one without, it counts right.
 
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <vector>
+#include <cstdint>
+#include <map>
+#include <set>
 
 #include "launch/sizes.hpp"
 
@@ -16,28 +18,54 @@ namespace acs_cl {
 
 class Variants {
 public:
-    // Notes a launch. Returns whether it may need another variant than those before it with the same local size.
-    bool note(const Sizes &sizes, const std::size_t *offset) {
-        const std::array<std::size_t, 4> local{sizes[4], sizes[5], sizes[6], sizes[7]};
-        const std::size_t width = *std::max_element(&sizes[1], &sizes[1] + sizes[0]);
+    // Notes a launch of a kernel. `code` stands for its program and name. `is_idle`: nothing is in flight. Returns whether
+    // the launch may need another variant than those before it, so that nothing may be in flight when it begins.
+    bool note(std::size_t code, const Sizes &sizes, const std::size_t *offset, bool is_idle) {
         const bool has_offset = offset && std::any_of(offset, offset + sizes[0], [](std::size_t at) { return at; });
-        auto one = std::find_if(known_.begin(), known_.end(), [&](const Known &one) { return one.local == local; });
-        if (one == known_.end()) {
-            known_.push_back({local, width, has_offset});
-            return false;
-        }
-        const bool is_other = width > one->width || has_offset != one->has_offset;
-        *one = {local, std::max(width, one->width), has_offset};
-        return is_other;
+        if (is_idle) idle_++;
+        Known &one = known_[code];
+        // what was made may be gone again, and then is made anew
+        if (made_ > KEPT && one.since != idle_) one = Known();
+        const bool is_first = one.is_new, is_other = !is_first && has_offset != one.has_offset;
+        one.is_new = false;
+        one.has_offset = has_offset;
+        one.since = idle_;
+        const bool waits = (makes_one(one, sizes) || is_other) && !is_first && !is_idle;
+        if (waits) one.since = ++idle_;
+        return waits;
     }
 
 private:
+    static constexpr std::size_t KEPT = 96;    // PoCL keeps 128 variants; other parts of the process use some
+    static constexpr std::size_t MOST = 4096;  // sizes that are remembered of a kernel
+    using Size = std::array<std::size_t, 4>;
+
     struct Known {
-        std::array<std::size_t, 4> local;
-        std::size_t width;  // of the largest launch
-        bool has_offset;    // of the last launch
+        bool is_new = true;
+        bool has_offset = false;             // of the last launch
+        std::uint64_t since = 0;             // when something was in flight last, as a number of `idle_`
+        std::map<Size, std::size_t> widest;  // by local size
+        std::set<Size> sizes;                // global ones without a local size, which the driver chooses by them
     };
-    std::vector<Known> known_;
+
+    static bool makes_one(Known &one, const Sizes &sizes) {
+        if (one.sizes.size() + one.widest.size() >= MOST) one.sizes.clear(), one.widest.clear();
+        if (!sizes[4]) {
+            const bool is_new = one.sizes.insert({sizes[0], sizes[1], sizes[2], sizes[3]}).second;
+            made_ += is_new;
+            return is_new;
+        }
+        const std::size_t width = *std::max_element(&sizes[1], &sizes[1] + sizes[0]);
+        std::size_t &widest = one.widest[{sizes[4], sizes[5], sizes[6], sizes[7]}];
+        const bool is_wider = width > widest;
+        made_ += is_wider;
+        widest = std::max(width, widest);
+        return is_wider;
+    }
+
+    inline static std::size_t made_ = 0;  // variants of the process so far, at most; with the GIL
+    std::uint64_t idle_ = 1;              // how often nothing was in flight
+    std::map<std::size_t, Known> known_;
 };
 
 }  // namespace acs_cl
