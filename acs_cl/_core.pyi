@@ -1116,10 +1116,10 @@ class Queues:
     ) -> None: ...
     def place_by(self, after: int, fresh: int) -> None:
         """Choose lanes by a policy: numbers of `LANE_AFTER` and `LANE_NEW`."""
-    def keep_variants_apart(self, others: Queues | None = None) -> None:
+    def keep_variants_apart(self, others: Queues | None = None, by_size: bool = True) -> None:
         """Have launches that the driver makes different machine code for never run at one time:
-        with an offset and without one, or larger than all before them. `others`: lanes of the same
-        runtime that keep them apart already, and count as well."""
+        with an offset and without one, and `by_size`, larger than all before them. `others`: lanes
+        of the same runtime that keep them apart already, and count as well."""
     def join(self, table: Table) -> None:
         """Connect the lanes with the table of their runtime."""
     def time_on(self, queue: Any) -> None:

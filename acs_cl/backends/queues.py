@@ -21,7 +21,7 @@ import pyopencl as cl
 
 from .. import core
 from ..devices.driver import CommandQueue, pinned_pieces
-from ..devices.pocl import mixes_variants
+from ..devices.pocl import has_assertions, mixes_variants
 from ..errors import DeviceError
 from ..launch.backend import Backend, Ended
 from ..launch.commands import KernelCommand, TransferCommand
@@ -66,7 +66,8 @@ class HostQueues(Backend):
             queues, name == "out_of_order", profiling, _CLASSES, cl.Event.from_int_ptr
         )
         if mixes_variants(device):
-            self._core.keep_variants_apart(None if beside is None else beside.core_queues)
+            others = None if beside is None else beside.core_queues
+            self._core.keep_variants_apart(others, has_assertions(device))
         if not device.type & cl.device_type.CPU:
             self.use_pinned()
         self._core.place_by(LANE_AFTER.index(placing.after), LANE_NEW.index(placing.new))

@@ -42,6 +42,11 @@ def mixes_variants(device: cl.Device) -> bool:
     return major is None or int(major[0]) < 6
 
 
+def has_assertions(device: cl.Device) -> bool:
+    """Tell whether this PoCL ends the process where it finds itself wrong."""
+    return "Asserts" in device.platform.version
+
+
 def repair(device: cl.Device) -> str:
     """Make PoCL usable if it does not know this machine's CPU; return a sentence about it, or
     ``""``.

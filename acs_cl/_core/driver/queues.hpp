@@ -234,9 +234,9 @@ public:
     bool on_own_processor() const { return is_of_own_processor(lanes_[0].queue); }
 
     // Has variants of a kernel never in flight at one time, for drivers that confuse them. `with`: on those lanes neither,
-    // which are of the same runtime. Null: there are no others.
-    void keep_variants_apart(Queues *with) {
-        apart_ = with ? with->apart_ : std::make_shared<Apart>();
+    // which are of the same runtime. Null: there are no others. `by_size`: sizes make variants that matter, too.
+    void keep_variants_apart(Queues *with, bool by_size) {
+        apart_ = with ? with->apart_ : std::make_shared<Apart>(by_size);
         if (!apart_) throw std::invalid_argument("those lanes keep nothing apart");
         apart_->all.push_back(this);
     }
@@ -365,6 +365,8 @@ public:
 private:
     // Lanes on which no two variants of a kernel are in flight at one time.
     struct Apart {
+        explicit Apart(bool by_size) : variants(by_size) {}
+
         Variants variants;
         std::vector<Queues *> all;
     };
@@ -565,11 +567,10 @@ private:
     // Waits until nothing is in flight, if the driver may need other machine code for a launch than before. The caller
     // has the runtime's lock, so that no lane changes meanwhile.
     void keep_apart(const QueueKernel &kernel, const Sizes &sizes, const std::size_t *offset) {
-        void *device = nullptr;
-        driver.queue_info(lanes_[0].queue, QUEUE_DEVICE, sizeof(device), &device, nullptr);
+        if (!device_) driver.queue_info(lanes_[0].queue, QUEUE_DEVICE, sizeof(device_), &device_, nullptr);
         const bool is_idle = std::all_of(apart_->all.begin(), apart_->all.end(),
                                          [](const Queues *one) { return !one->in_flight_; });
-        if (!apart_->variants.note(kernel.code(device), sizes, offset, is_idle)) return;
+        if (!apart_->variants.note(kernel.code(device_), sizes, offset, is_idle)) return;
         const WithoutGil others;
         const auto each = [this](auto &&visit) {
             for (Queues *one : apart_->all)
@@ -753,6 +754,7 @@ private:
     nb::object event_, table_object_, untold_;
     Table *table_ = nullptr;
     bool out_of_order_, profiling_, behind_ = false;
+    void *device_ = nullptr;  // null: not asked yet
     std::shared_ptr<Apart> apart_;  // null: variants may be in flight at one time
 };
 

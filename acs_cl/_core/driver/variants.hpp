@@ -1,7 +1,8 @@
 // The variants of a kernel: PoCL makes machine code of a kernel for launches with an offset and for those without, for each
 // local size, and anew whenever a launch is larger than all before it. Before 6.0 it confuses their users when a launch
 // ends. So a variant may go while it runs, and a build with assertions ends the process. If no variant is made while
-// another one is in use, and none with an offset runs beside one without, it counts right.
+// another one is in use, and none with an offset runs beside one without, it counts right. Without assertions only offsets
+// matter: all sizes share one file of machine code, which stays as long as any of them is kept.
 
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "launch/sizes.hpp"
 
@@ -18,6 +20,9 @@ namespace acs_cl {
 
 class Variants {
 public:
+    // `by_size`: sizes matter, too.
+    explicit Variants(bool by_size) : by_size_(by_size) {}
+
     // Notes a launch of a kernel. `code` stands for its program and name. `is_idle`: nothing is in flight. Returns whether
     // the launch may need another variant than those before it, so that nothing may be in flight when it begins.
     bool note(std::size_t code, const Sizes &sizes, const std::size_t *offset, bool is_idle) {
@@ -25,12 +30,13 @@ public:
         if (is_idle) idle_++;
         Known &one = known_[code];
         // what was made may be gone again, and then is made anew
-        if (made_ > KEPT && one.since != idle_) one = Known();
+        if (by_size_ && made_ > KEPT && one.since != idle_) one = Known();
         const bool is_first = one.is_new, is_other = !is_first && has_offset != one.has_offset;
         one.is_new = false;
         one.has_offset = has_offset;
         one.since = idle_;
-        const bool waits = (makes_one(one, sizes) || is_other) && !is_first && !is_idle;
+        const bool makes = by_size_ && makes_one(one, sizes);
+        const bool waits = (makes || is_other) && !is_first && !is_idle;
         if (waits) one.since = ++idle_;
         return waits;
     }
@@ -64,8 +70,9 @@ private:
     }
 
     inline static std::size_t made_ = 0;  // variants of the process so far, at most; with the GIL
+    const bool by_size_;
     std::uint64_t idle_ = 1;              // how often nothing was in flight
-    std::map<std::size_t, Known> known_;
+    std::unordered_map<std::size_t, Known> known_;
 };
 
 }  // namespace acs_cl

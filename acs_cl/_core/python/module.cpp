@@ -275,7 +275,8 @@ NB_MODULE(_core, module) {
     nb::class_<Queues>(module, "Queues", nb::type_slots(queues_slots))
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
         .def("place_by", &Queues::place_by, "after"_a, "fresh"_a)
-        .def("keep_variants_apart", &Queues::keep_variants_apart, "others"_a = nb::none())
+        .def("keep_variants_apart", &Queues::keep_variants_apart, "others"_a = nb::none(),
+             "by_size"_a = true)
         .def("time_on", &Queues::time_on, "queue"_a)
         .def("upload_on", &Queues::upload_on, "queue"_a)
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none(), "timed"_a = false)
