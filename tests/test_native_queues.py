@@ -515,9 +515,8 @@ def test_variants_of_a_kernel_are_never_in_flight_at_one_time(
     for number, (size, local, offset, changes) in enumerate(launches, 1):
         given = command._replace(global_size=size, local_size=local, offset=offset)
         program.give(Launch(number, given, Access((), ()), ()))
-        matters = by_size or (
-            number > 9 and local is None
-        )  # it differs from the last by its offset
+        is_by_offset = number > 9 and local is None  # it differs from the last one by that
+        matters = by_size or is_by_offset
         expected = 1 if changes and keeps_apart and matters else expected + 1
         assert sum(map(len, program.driver.queues.values())) == expected
     same = command._replace(kernel=program.kernels[1], global_size=(100,))  # of the same program
@@ -531,15 +530,8 @@ def test_variants_that_the_driver_may_have_dropped_are_made_again() -> None:
     program = Program(random.Random(1), True, 1, 64)  # each launch has an event
     program.queues.keep_variants_apart()
     command = program.command()._replace(kernel=program.kernels[0], offset=None)
-    sizes = [
-        *range(1, 200),
-        50,
-        60,
-        55,
-        60,
-        61,
-        50,
-    ]  # the last ones begin when nothing is in flight
+    behind = 50, 60, 55, 60, 61, 50  # they begin when nothing is in flight
+    sizes = *range(1, 200), *behind
     for number, size in enumerate(sizes, 1):
         given = command._replace(global_size=(size,), local_size=(1,))
         program.give(Launch(number, given, Access((), ()), ()))

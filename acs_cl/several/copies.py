@@ -118,11 +118,7 @@ class Copies:
             some = copies[first : first + TOGETHER]
             made = self._carry(some, max(waits_us, WAITS_US))
             for parcel in some:
-                if parcel in made:
-                    pass
-                elif parcel.end - parcel.start <= CHUNK:
-                    self._crossings.launch(parcel)
-                else:
+                if parcel not in made:
                     for start in range(parcel.start, parcel.end, CHUNK):
                         end = min(parcel.end, start + CHUNK)
                         self._crossings.launch(parcel._replace(start=start, end=end))

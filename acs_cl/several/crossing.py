@@ -30,7 +30,7 @@ MOST = 4096
 """Largest number of copies of which is kept what the core knows of them."""
 
 
-class Crossing(TransferCommand):
+class SecondHalf(TransferCommand):
     """The second half of a copy, which writes once the first one, on another device, has read."""
 
     read: Callable[[], cl.Event | None]
@@ -60,9 +60,9 @@ class Halves:
             "read", self._host(), self._place(self._parcel.source), carries=said(self._parcel)
         )
 
-    def write(self) -> Crossing:
+    def write(self) -> SecondHalf:
         """Return the second half."""
-        half = Crossing(
+        half = SecondHalf(
             "write", self._place(self._parcel.target), self._host(), carries=said(self._parcel)
         )
         half.read = partial(self._engine.backend.event, self.first)
@@ -73,7 +73,7 @@ class Halves:
         staged = (self._slot.span,)
         return self.read(), Access(self._spans(self._parcel.source), staged, staged)
 
-    def writes(self) -> tuple[Crossing, Access]:
+    def writes(self) -> tuple[SecondHalf, Access]:
         """Return the second half with its access."""
         writes = self._spans(self._parcel.target)
         return self.write(), Access((self._slot.span,), writes, writes)

@@ -271,22 +271,21 @@ class SeveralEngine(Holding):
             max(self.times.slowest_us(one.key) or 0.0 for one in launches),
         )
         numbers = list[int]()
-        is_plain = not (wait_for or after) and self.tracer is None
         for one, reason in zip(launches, reasons, strict=True):
             number = self.number + 1
             if self._wants_times:
                 self.times.ask(number, one.key, one.device, self.table.__contains__)
             self.backend.assign(number, one.device, reason)
-            if is_plain and one.prepared is not None and number not in self.times.asked:
-                number = self.go_on(one.prepared.launch(self.lanes_of(one.device)), bool(numbers))
-            else:
+            is_usual = not (wait_for or after) and number not in self.times.asked
+            prepared = one.prepared if is_usual else None
+            if not self._by_core(prepared, one.device, bool(numbers)):
                 gates = open_events(wait_for) if wait_for else None
                 if self.tracer is not None:
                     self.tracer.goes_on()  # the launch follows a copy, or a part of itself
-                number = self.enter(
+                self.enter(
                     one.command, one.real, gates, after=after, goes_on=bool(numbers),
                     started_ns=started_ns or self.now_ns(),
-                ).number  # fmt: skip
+                )  # fmt: skip
             numbers.append(number)
             if one.command.on_host:
                 self.on_host.append(number)
@@ -294,6 +293,15 @@ class SeveralEngine(Holding):
             if self.checker is not None:  # checks look at the first device
                 self.copies.bring([(one.access.writes, 0)])
         return numbers
+
+    def _by_core(
+        self, prepared: core.native.Prepared | None, device: int, goes_on: bool = False
+    ) -> int:
+        """Have the core make a launch, and return its number. 0: Python has to make it, since it is
+        traced, or the core cannot. `goes_on`: as for `enter`."""
+        if prepared is None or self.tracer is not None:
+            return 0
+        return self.go_on(prepared.launch(self.lanes_of(device)), goes_on)
 
     def _place_on(self, device: int, part: AnyPart) -> Place:
         self.have_part(part.blocks, device)
@@ -384,9 +392,8 @@ class SeveralEngine(Holding):
                         started_ns = perf_counter_ns()
                     device = chosen.device
                     self.backend.assign(self.number + 1, device, chosen.reason)
-                    if prepared is not None and self.tracer is None:
-                        number = self.go_on(prepared.launch(self.lanes_of(device)))
-                    else:
+                    number = self._by_core(prepared, device)
+                    if not number:
                         number = self.enter(command, access, started_ns=started_ns).number
                     numbers.append(number)
                     start_us = max(now_us, model.free_us[device])

@@ -183,10 +183,10 @@ class Planning:
 
     def _follow(self, first: Known, step: Step, verdict: str) -> None:
         """Do what a step has decided."""
-        if verdict != "keep":
-            self._plan |= step.way if verdict == "try" else step.home
         if verdict == "keep":
             self._members |= dict.fromkeys(step.launches, True)
+        else:
+            self._plan |= step.way if verdict == "try" else step.home
         if verdict == "keep" or (verdict == "home" and not self._improves(step)):
             del self._by_first[first]
 

@@ -20,7 +20,7 @@ class Limits(NamedTuple):
     """Numbers that planning goes by."""
 
     whole_us: float = 25.0
-    """What Python takes for a launch on one device."""
+    """What the host takes for a launch on one device."""
     part_us: float = 50.0
     """What it takes for a part of one, or for a copy between devices."""
     gains: float = 0.95
