@@ -1,7 +1,10 @@
 """Times: how long launches of a kernel and size take on each device. Only some are measured.
 
-Input: launches, and how long the measured ones took. Output: which launches to measure, and an
-average for each kernel, size and device. Pure.
+Input: launches, and how long the measured ones took. Output: which launches to measure, and the
+median of the newest for each kernel, size and device. Pure.
+
+A median, since the first launch of a kernel may take a hundred times as long as others: drivers
+load its code then, and make the memory that it touches.
 
 With some drivers, keeping the time of a command costs more than launching it. So the first launches
 of a kind are measured, later a few. The measured ones of a device are on one queue. Two are never
@@ -11,7 +14,9 @@ known.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from statistics import median_low
 
 from ..records import Sizes
 
@@ -19,7 +24,8 @@ Key = tuple[str, Sizes, Sizes | None]
 """The key of times: a kernel and its sizes."""
 
 FIRST = 8
-"""Number of first launches of a kind that are measured if possible."""
+"""Number of first launches of a kind that are measured if possible. Later, the newest so many
+count."""
 
 RARELY = 16
 """Later, one of this many launches is measured."""
@@ -27,21 +33,18 @@ RARELY = 16
 MOST = 16384
 """Largest number of kinds and devices whose times are kept."""
 
-LATE = 4.0
-"""A time this many times longer than the average was not the kernel's own."""
-
 
 class _Kind:
     """Holds the times of one kind of launch on one device."""
 
-    __slots__ = ("asked", "samples", "since", "took_us")
+    __slots__ = ("asked", "newest_us", "samples", "since")
 
     def __init__(self) -> None:
         self.samples = self.since = 0
         """The numbers of measured launches, and of launches since the last of them."""
         self.asked = 0
         """The newest launch that was to be measured."""
-        self.took_us: float | None = None
+        self.newest_us: deque[float] = deque(maxlen=FIRST)
 
 
 class Times:
@@ -99,8 +102,7 @@ class Times:
         kind = self._kinds.get((key, device))
         if kind is None or took_us is None:
             return
-        before = kind.took_us if kind.took_us is not None else took_us
         kind.samples += 1
-        kind.took_us = 0.75 * before + 0.25 * min(took_us, LATE * before)
+        kind.newest_us.append(took_us)
         known = self._took.get(key, self._unknown)
-        self._took[key] = (*known[:device], kind.took_us, *known[device + 1 :])
+        self._took[key] = (*known[:device], median_low(kind.newest_us), *known[device + 1 :])
