@@ -532,6 +532,31 @@ def test_while_the_scheduler_rests_lanes_are_quick(
         assert y.get().tolist() == [sum(i % 2 == 0 for i in range(1, len(handles))) % 2] * 8
 
 
+def test_kernels_that_wait_for_a_scheduler_ask_ever_more_rarely(
+    device: cl.Device, long_way: list[str]
+) -> None:
+    """With `when=` as without it. Few launches are in flight here, so no scheduler is built."""
+    with acs.Runtime(device) as rt:
+        if rt.plan.scheduler != "mix":
+            pytest.skip("no scheduler beside lanes")
+        program = rt.build(SOURCE)
+        x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([1, 0], "u4")
+        for turn in range(301):
+            program.flip((8,), None, x)
+            for one in range(4):
+                handle = program.some((8,), None, y, turn, when=flags[one % 2])
+            rt.finish()
+        assert "on a lane" in str(rt.explain(handle))
+        # leases of 32, 64, 128 and so on; now and then another thread is inside the runtime
+        assert long_way.count("some") <= 6 + 10
+        assert not rt.stats()["scheduler"]["builds"]
+        expected = np.zeros(8, "u4")
+        for turn in np.repeat(np.arange(301, dtype="u4"), 2):
+            expected = np.where(np.arange(8) < turn, expected * np.uint32(7) + turn, expected)
+        assert x.get().tolist() == [1] * 8
+        assert y.get().tolist() == expected.tolist()
+
+
 # ---- what decides --------------------------------------------------------------------------------
 
 

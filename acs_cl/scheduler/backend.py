@@ -36,6 +36,7 @@ from ..devices.driver import CommandQueue, Origin, OwnKernel
 from ..errors import DeviceError
 from ..launch.backend import DECIDED, Backend, BandHeads, End, Ended, Snapshot
 from ..launch.commands import KernelCommand
+from ..launch.decision import parts_of
 from ..memory.blocks import Store
 from ..records import Command, Found, Launch, Report
 from .builds import Schedulers
@@ -262,8 +263,8 @@ class Device(Backend):
         if type(command) is KernelCommand and command.lane:
             self._to_lane(launch, command.lane)
             return
-        choice = self.choice
-        if choice and (reason := _at_once(choice, launch.number, command)) is not None:
+        choice, (plain, _) = self.choice, parts_of(command)
+        if choice and (reason := _at_once(choice, launch.number, plain)) is not None:
             self._to_lane(launch, reason)
             return
         offer = offer_of(command)
@@ -273,8 +274,8 @@ class Device(Backend):
             if refusal is not None:
                 raise Unfit(refusal)
         except Unfit as unfit:
-            if choice is not None and offer is None and type(command) is KernelCommand:
-                look_away(command.kernel, unfit.reason)
+            if choice is not None and offer is None and type(plain) is KernelCommand:
+                look_away(plain.kernel, unfit.reason)
             self._to_lane(launch, unfit.reason)
             return
         epoch = self.sender.open
