@@ -16,6 +16,7 @@ import pyopencl as cl
 from .access.bands import Groups
 from .access.binder import Bound
 from .access.cuts import AUTO, Cut, Policy
+from .access.signature import Signature
 from .devices.build import build
 from .devices.driver import OwnKernel
 from .devices.pocl import mixes_variants
@@ -109,6 +110,15 @@ class Bands:
         if has_offset and asked.source:
             return "it has an offset, and asks for the numbers of its groups"
         return asked.reason or made
+
+
+def repeats(signature: Signature, native: OwnKernel) -> bool:
+    """Tell whether a launch leaves the same on each device where it runs, and nothing but bytes of
+    its arguments."""
+    unknown = signature.unsteady or signature.anywhere or signature.program_globals
+    if unknown or signature.outline is None or native.origin is None:
+        return False
+    return "printf" not in native.origin[0]
 
 
 def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:

@@ -28,7 +28,7 @@ from .access.called import Arguments
 from .access.cuts import AUTO, asked
 from .access.signature import Signature, by_arguments
 from .access.usual import check_const, usual, where
-from .banded import POISONED, Bands, launched, left_whole
+from .banded import POISONED, Bands, launched, left_whole, repeats
 from .call_sizes import global_size_of, integers, local_size_of, offset_of
 from .conditions import Deciding, Guards, size
 from .devices.driver import Events, OwnKernel
@@ -327,7 +327,8 @@ class Kernel(core.native.Caller):
                 views, numbers, global_size, command.local_size, offset, None
             )
 
-        return Cutting(partial(self._bands.in_parts, self, command.kernel), access_of)
+        made = partial(self._bands.in_parts, self, command.kernel)
+        return Cutting(made, access_of, repeats(self.signature, self.native))
 
     def launch_many(
         self,

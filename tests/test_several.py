@@ -37,6 +37,7 @@ from acs_cl.several import placement, spreading
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.links import links_of
+from acs_cl.several.known import Known
 from acs_cl.several.placement import Lack, Link, State, Task
 from acs_cl.several.staging import MOST
 from acs_cl.several.steps import MOST as MOST_SEEN
@@ -1136,17 +1137,17 @@ TOOK_US = {
 
 @pytest.mark.parametrize("many", [2, 4])
 @pytest.mark.parametrize(
-    ("name", "spread"),
+    ("name", "spread", "repeats"),
     [
-        ("vec", 3),  # both squares and their differences
-        ("conjugate_gradients", 1),  # the matrix is spread, the vectors' kernels are not
-        ("sparse", 1),
-        ("jacobi", 1),
-        ("black_scholes", 0),  # whole sets are on each device
+        ("vec", 3, False),  # both squares and their differences
+        ("conjugate_gradients", 1, True),  # each device adds up the sums of all
+        ("sparse", 1, True),
+        ("jacobi", 1, False),
+        ("black_scholes", 0, False),  # whole sets are on each device
     ],
 )
 def test_a_program_comes_to_rest_where_it_runs_best(
-    device: cl.Device, name: str, spread: int, many: int
+    device: cl.Device, name: str, spread: int, repeats: bool, many: int
 ) -> None:
     with acs.Runtime(devices=team(device, many)) as rt:
         engine, scale, whole = engine_of(rt), 0.0005, dict[str, int]()
@@ -1154,7 +1155,7 @@ def test_a_program_comes_to_rest_where_it_runs_best(
         engine.planning.limits = Limits(whole_us=0.0, part_us=0.0, keeps=1e9, shortest_us=0.0)
         if name == "black_scholes":  # its kernels are long
             scale /= 5
-        step, _ = device_programs.PROGRAMS[name](rt, scale)
+        step, result = device_programs.PROGRAMS[name](rt, scale)
 
         def took_us(key: Any) -> tuple[float | None, ...]:
             if not key:
@@ -1167,26 +1168,71 @@ def test_a_program_comes_to_rest_where_it_runs_best(
         step()
         for row in engine.team.links:
             row[:] = [Link(22.0, 42_000.0 * scale)] * many
+        steps = 1
         for _ in range(12):
             before = engine.parts
             for _ in range(24):
                 step()
             rt.finish()
+            steps += 24
             if spread and engine.parts - before >= 24 * spread * many:
                 break
         parts, bytes_moved = list[int](), list[int]()
-        on_each = list(engine.placed_on)
+        on_each, repeated = list(engine.placed_on), engine.repeated
         for _ in range(3):
             before, moved_before = engine.parts, moved(engine)
             for _ in range(4):
                 step()
             rt.finish()
+            steps += 4
             parts.append(engine.parts - before)
             bytes_moved.append(moved(engine) - moved_before)
         assert min(parts) >= 4 * spread * many  # borders may come on top
         assert len(set(bytes_moved)) == 1  # the same each time: no array goes to and fro
         on_each = [now - then for now, then in zip(engine.placed_on, on_each, strict=True)]
         assert min(on_each) >= 12 * max(1, 2 * (not spread))
+        assert (engine.repeated > repeated) == repeats
+        with acs.Runtime(device) as alone:
+            same, expected = device_programs.PROGRAMS[name](alone, scale)
+            for _ in range(steps):
+                same()
+            np.testing.assert_array_equal(result(), expected())
+
+
+@pytest.mark.parametrize(
+    ("body", "repeats"),
+    [
+        ("y[i] = x[i] + 1;", True),
+        ("y[i] += x[i];", True),
+        ("atomic_add((global int *)y, i);", True),
+        ("y[i] = atomic_inc((global int *)x);", False),  # each item gets another number
+        ('if (!i) printf("once\\n"); y[i] = x[i];', False),
+        ("y[i] = x[(int)x[i]];", True),
+        ("((global float *)(ulong)y)[i] = x[i];", False),  # nobody knows what it does
+    ],
+)
+def test_what_each_device_may_make(device: cl.Device, body: str, repeats: bool) -> None:
+    source = f"kernel void k(global float *x, global float *y) {{ int i = get_global_id(0); {body} }}"
+    seen = list[Known]()
+    with acs.Runtime(devices=team(device, 2)) as rt:
+        engine = engine_of(rt)
+
+        def device_of(known: Known, *times: float | None) -> int | None:
+            seen.append(known)
+            return ON_EACH if known.repeats else None
+
+        engine.planning.may_cut = lambda known: True  # type: ignore[method-assign]
+        engine.planning.device_of = device_of  # type: ignore[method-assign]
+        x, y = rt.zeros(64), rt.zeros(64)
+        handle = rt.build(source).k((64,), None, x, y)
+        handle.wait()
+        kernel = next(one for one in seen if one.command.name == "k")
+        assert kernel.repeats == repeats
+        assert engine.repeated == repeats
+        assert ("each device makes it" in str(rt.explain(handle))) == repeats
+        spans = y.live().spans
+        assert engine.model.coherence.is_there(spans, 1) == repeats
+        assert engine.model.coherence.is_there(spans, 0)
 
 
 def moved(engine: SeveralEngine) -> int:

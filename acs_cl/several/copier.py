@@ -17,7 +17,8 @@ from ..devices import driver
 from ..errors import DeviceError
 from ..memory.array import HostArray
 from ..memory.blocks import Block
-from .staging import CHUNK, SMALL
+from .coherence import CHUNK
+from .staging import SMALL
 
 AT_ONCE = 4
 """Number of chunks of one copy in flight at one time."""

@@ -27,7 +27,7 @@ from .crossing import Crossings, said
 from .holding import Holding
 from .known import Wanted
 from .memory import real_base
-from .staging import CHUNK, Staging
+from .staging import Staging
 
 PREFETCH = 64 << 10
 """A copy takes along the bytes between two pieces, up to this many, if its target lacks them."""
@@ -119,9 +119,8 @@ class Copies:
             made = self._carry(some, max(waits_us, WAITS_US))
             for parcel in some:
                 if parcel not in made:
-                    for start in range(parcel.start, parcel.end, CHUNK):
-                        end = min(parcel.end, start + CHUNK)
-                        self._crossings.launch(parcel._replace(start=start, end=end))
+                    for chunk in parcel.chunks():
+                        self._crossings.launch(chunk)
                 if parcel.target:
                     self._engine.leave(parcel.base)
             if len(made) < len(some):  # the devices of the reads may have nothing else to do

@@ -30,7 +30,7 @@ from ..launch.gates import open_events
 from ..launch.joint import SeveralHandle
 from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..memory.array import Array
-from ..records import EVERYTHING, Access, Command, interval
+from ..records import EVERYTHING, Access, Command, Span, interval
 from . import binding, placement
 from .coherence import Piece
 from .copies import Copies
@@ -39,8 +39,8 @@ from .known import Assigned, Known, KnownLaunches, bases_of
 from .memory import AnyPart
 from .model import key_of, needed
 from .placed import LEARNS, Chosen, Placed, Recorded, Step, runs
-from .placing import AT_HOME, Placing, part_text
-from .planning import SPREAD, Planning
+from .placing import AT_HOME, EACH_TEXT, Placing, part_text
+from .planning import ON_EACH, SPREAD, Planning
 from .spreading import LEAST_US
 from .times import Key, Times
 from .twins import Twins
@@ -88,6 +88,8 @@ class SeveralEngine(Holding):
             self.backend, self.table, self.copies.copier,
         )  # fmt: skip
         self.spread = team.spread
+        self._are_alike = len({(one.name, one.driver_version) for one in team.devices}) == 1
+        """Whether all devices compute the same, bit by bit."""
         self.planning = Planning(
             self.times, self.placing.tried, self._leave_all, self.placing.ask_links
         )
@@ -97,6 +99,10 @@ class SeveralEngine(Holding):
         """When the program first went on after a wait for all, and the newest launch then."""
         self.parts = 0
         """The number of launches that were parts of a spread launch."""
+        self.repeated = 0
+        """The number of launches that each device made."""
+        self.on_each: Callable[[Sequence[Span]], None] | None = None
+        """Receives what each device has written so. For tests."""
         self.replayed = 0
         """The number of launches of graphs that had their devices before the replay."""
         self.places_after = 1, LEARNS
@@ -172,14 +178,18 @@ class SeveralEngine(Holding):
             self.make_room()
             known = self.known.find(command, access)
             if self.spread or (self._plans and self.planning.may_cut(known)):
-                known.cut(len(self.placed_on), cutting)
+                known.cut(len(self.placed_on), cutting, self._are_alike)
             device = self._planned(known)
-            if device == SPREAD and known.parts and not self.may_be_poisoned():
+            if device is not None and device < 0 and self.may_be_poisoned():
+                device = None
+            if device == SPREAD and known.parts:
                 return self._launch_parts(known, cutting.access_of, wait_for)
+            if device == ON_EACH:
+                return self._launch_on_each(known, wait_for)
             return self._launch(known, wait_for, None, started_ns, device)
 
     def _planned(self, known: Known) -> int | None:
-        """Return the device of a launch of a step that is repeated, or `SPREAD`."""
+        """Return the device of a launch of a step that is repeated, `SPREAD` or `ON_EACH`."""
         if self.spread:
             return SPREAD
         if not self._plans or self.checker is not None:
@@ -213,7 +223,7 @@ class SeveralEngine(Holding):
         after: Sequence[int] = (),
     ) -> Handle:
         """Launch on the planned device, else on the one that the policy chooses."""
-        if planned is None or planned == SPREAD or known.pinned:
+        if planned is None or planned < 0 or known.pinned:
             device, reason = self.placing.place(known, perf_counter() * 1e6)
         else:
             device, reason = planned, "the step that is repeated is fastest so"
@@ -229,6 +239,17 @@ class SeveralEngine(Holding):
         reasons = [part_text(turn, parts) for turn in range(len(parts))]
         numbers = self._launch_on(parts, reasons, wait_for)
         self.parts += len(parts)
+        return SeveralHandle(self, (tuple(numbers),), known.command.name, known.access)
+
+    def _launch_on_each(self, known: Known, wait_for: Sequence[cl.Event] | None) -> Handle:
+        """Make a launch on each device. All then have what it writes."""
+        many = len(self.placed_on)
+        launches = [known.assigned(device, self._assigned) for device in range(many)]
+        numbers = self._launch_on(launches, [EACH_TEXT] * many, wait_for)
+        self.repeated += 1
+        if self.on_each is not None:
+            self.on_each(known.access.writes)
+        self.model.written_by_each(known.access.writes)
         return SeveralHandle(self, (tuple(numbers),), known.command.name, known.access)
 
     def _starts(self) -> int:

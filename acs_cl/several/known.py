@@ -61,8 +61,8 @@ class Known:
     """A launch, and what was found out about it."""
 
     __slots__ = (
-        "access", "bases", "command", "cuts", "key", "on", "parts", "pinned", "spans", "spread",
-        "wanted",
+        "access", "bases", "command", "cuts", "key", "on", "parts", "pinned", "repeats", "spans",
+        "spread", "wanted",
     )  # fmt: skip
 
     def __init__(self, command: Command, access: Access) -> None:
@@ -75,6 +75,8 @@ class Known:
         self.on: dict[int, Assigned] = {}
         self.parts: Sequence[PartOf] | None = None
         """The parts in which it can run on all devices; none if it cannot. None: not known."""
+        self.repeats = False
+        """Whether each device could make all of it, with the same result."""
         self.wanted: Wanted | None = None
         """Which bytes that it writes other devices wanted soon, when it was cut."""
         self.cuts = 0
@@ -100,12 +102,19 @@ class Known:
             self.spread = [*borders, *rests]
         return self.spread
 
-    def cut(self, many: int, cutting: Cutting) -> None:
-        """Find out in which parts it can run on `many` devices."""
+    def cut(self, many: int, cutting: Cutting, are_alike: bool) -> None:
+        """Find out in which parts it can run on `many` devices, and whether each could make all of
+        it. `are_alike`: these devices compute the same."""
         if self.parts is not None:
             return
         assert isinstance(self.command, KernelCommand)
         self.parts = parts_of(self.command, many, cutting)
+        spans = *self.access.reads, *self.access.writes
+        self.repeats = (
+            are_alike and cutting.repeats and not self.pinned
+            and all(span.base > EVERYTHING for span in spans)
+            and all(span.rows == 1 for span in self.access.writes)
+        )  # fmt: skip
 
 
 class KnownLaunches:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
 from ..records import Access, Command, Span
-from .coherence import Coherence, is_widened
+from .coherence import Coherence, Piece, is_widened
 from .placement import Links, Task, arrives_us
 from .times import Key
 
@@ -45,21 +45,31 @@ class Model:
         whole = sum(span.nbytes for span in needed)
         return Task(self.coherence.lacking(needed, len(ready)), tuple(ready), took_us, whole)
 
-    def brings(self, parts: Sequence[Placing], links: Links) -> int:
+    def brings(self, parts: Sequence[Placing], links: Links, on_each: bool = False) -> int:
         """Note that a launch, or each part of one, begins on its device once the device is free and
-        has its data. No part waits for another one. Return how many copies that takes."""
+        has its data. No part waits for another one. `on_each`: each is the whole launch. Return how
+        many copies that takes."""
         starts_us, copies = [], 0
         for command, access, device, _ in parts:
             spans = needed(command, access)
             arrives = arrives_us(self.task(spans), device, links, 0.0)
             starts_us.append(max(self.free_us[device], arrives))
-            copies += len(self.coherence.bring(spans, device, links, 0))
+            brought = self.coherence.bring(spans, device, links, 0)
+            copies += sum(len(parcel.chunks()) for parcel in brought)
         for (_, access, device, took_us), start_us in zip(parts, starts_us, strict=True):
             self.runs(access.writes, device, start_us, took_us)
             for span in access.writes:
                 if span.base > 0:
                     self.coherence.written(span, device)
+        if on_each:
+            self.written_by_each(parts[0][1].writes)
         return copies
+
+    def written_by_each(self, spans: Sequence[Span]) -> None:
+        """Note that each device has written these bytes, which are in one row."""
+        devices = (1 << len(self.free_us)) - 1
+        for span in spans:
+            self.coherence.put(Piece(span.base, span.start, span.end, devices))
 
     def ended_us(self, numbers: Iterable[int]) -> float:
         """Return when some launches will have ended; 0: they have."""

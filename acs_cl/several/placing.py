@@ -28,6 +28,7 @@ from .spreading import Part as PartOf
 from .times import Times
 
 AT_HOME = "its data is there"
+EACH_TEXT = "each device makes it, since all need what it writes"
 
 
 class Placing:
@@ -125,8 +126,9 @@ class Placing:
         is_at_home: bool = False,
     ) -> Trial:
         """Place the launches of a graph or a step one after another, those with `parts` spread.
-        This is done twice: the second pass counts, because it finds the data where the first one
-        left it. `is_at_home`: launches that are not short run where their data is."""
+        Where the parts are none, each device makes the whole launch. This is done twice: the second
+        pass counts, because it finds the data where the first one left it. `is_at_home`: launches
+        that are not short run where their data is."""
         links, many = self._links, len(self._stores)
         policy = placement.min_finish_at_home if is_at_home else self.policy
         model = Model(many, self._model.coherence.copy())
@@ -141,7 +143,13 @@ class Placing:
             model.free_us, model.ready_us = [0.0] * many, {}
             for turn, known in enumerate(launches):
                 whole_us = self._times.slowest_us(known.key) or 0.0
-                if cut := parts.get(turn, ()):
+                on_each = turn in parts and not parts[turn]
+                if on_each:
+                    some = [
+                        Chosen(turn, known.command, known.access, device, EACH_TEXT, whole_us)
+                        for device in range(many)
+                    ]
+                elif cut := parts.get(turn, ()):
                     some = [
                         Chosen(turn, *part[:2], device, part_text(device, cut), part_us)
                         for device, part in enumerate(cut)
@@ -154,8 +162,9 @@ class Placing:
                 for launch in some:
                     active[launch.device] += 1
                 copies += model.brings(
-                    [(one.command, one.access, one.device, one.took_us) for one in some], links
-                )
+                    [(one.command, one.access, one.device, one.took_us) for one in some],
+                    links, on_each,
+                )  # fmt: skip
                 chosen += some
             ends_us.append(max(model.free_us))
         return Trial(chosen, copies, *ends_us)

@@ -28,6 +28,10 @@ from .trying import LIMITS, Plan, Step
 SPREAD = -1
 """Stands for all devices, each with a part of the launch."""
 
+ON_EACH = -2
+"""Stands for all devices, each with the whole launch. So none has to wait for what another one
+writes."""
+
 TRIES = 3
 """How many ways are tried for a step before it stays at home for good."""
 
@@ -54,7 +58,7 @@ Try = Callable[[Sequence[Known], Mapping[int, Sequence[PartOf]], bool], Trial]
 """(launches, parts of those that are spread, "all stay where their data is") -> how that went."""
 
 Parts = Mapping[Known, Sequence[PartOf]]
-"""{a launch that is spread: its parts}."""
+"""{a launch that is spread: its parts; none if each device makes all of it}."""
 
 
 class Planning:
@@ -98,8 +102,8 @@ class Planning:
         )
 
     def device_of(self, known: Known, now_us: float, waited_us: float | None) -> int | None:
-        """Return the device of the next launch, or `SPREAD`. None: it has none yet. `waited_us`: if
-        nothing is under way, when the program went on after its last wait."""
+        """Return the device of the next launch, `SPREAD` or `ON_EACH`. None: it has none yet.
+        `waited_us`: if nothing is under way, when the program went on after its last wait."""
         if not isinstance(known.command, KernelCommand):
             if self._watched is not None and known.command.name != "read":
                 self._watched.note(self._same(known))
@@ -205,12 +209,16 @@ class Planning:
 
     def _ways(self, launches: Sequence[Known]) -> list[tuple[Parts, Trial]]:
         """Return ways to run a step, the fastest first: whole, or with the long launches spread, or
-        all. From the best of these one launch after the other is left whole, and stays so if the
-        step is faster then."""
+        all. In the best of these each device also makes what is left, if that can be repeated. Then
+        one launch after the other is left whole, and stays so if the step is faster then."""
         spread: Parts = {known: known.parts for known in launches if known.parts}
         long = {known: parts for known, parts in spread.items() if self._took_us(known) >= LEAST_US}
         ways = [(one, self._tried(launches, one, False)) for one in ({}, long, spread)]
         best = min(ways, key=_steady_us)
+        if best[0]:
+            repeated = {one: () for one in launches if one.repeats and one not in best[0]}
+            ways.append((both := {**best[0], **repeated}, self._tried(launches, both, False)))
+            best = min(best, ways[-1], key=_steady_us)
         for known in best[0] if 1 < len(best[0]) <= MOST_KINDS else ():
             fewer = {one: parts for one, parts in best[0].items() if one is not known}
             ways.append((fewer, self._tried(launches, fewer, False)))
@@ -230,7 +238,7 @@ class Planning:
     @staticmethod
     def _plan_of(launches: Sequence[Known], spread: Parts, trial: Trial) -> Plan:
         """Return where the longer launches run; short ones follow their data."""
-        plan: Plan = dict.fromkeys(spread, SPREAD)
+        plan: Plan = {one: SPREAD if parts else ON_EACH for one, parts in spread.items()}
         for one in trial.chosen:
             if one.took_us >= STAYS_US:
                 plan.setdefault(launches[one.turn], one.device)

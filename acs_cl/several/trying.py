@@ -13,7 +13,7 @@ from typing import NamedTuple
 from .known import Known
 
 Plan = dict[Known, int]
-"""{launch: its device, or `SPREAD`}."""
+"""{launch: its device, `SPREAD` or `ON_EACH`}."""
 
 
 class Limits(NamedTuple):

@@ -19,8 +19,10 @@ from acs_cl.emu.reference.coherence import Bytes
 from acs_cl.records import Span, interval
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
+from acs_cl.several.known import Known
 from acs_cl.several.placed import Step
 from acs_cl.several.placement import Links
+from acs_cl.several.planning import ON_EACH, SPREAD
 from fuzz.kernels import SOURCE
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
@@ -35,8 +37,10 @@ CONFIGURATIONS: list[tuple[int, dict[str, Any]]] = [
     (3, {"backend": "out_of_order", "memory": "svm", "window": 3}),
     (2, {"backend": "out_of_order", "memory": "svm", "spread": True}),
     (3, {"backend": "lanes", "memory": "buffers", "spread": True}),
+    (2, {"backend": "lanes", "memory": "svm", "spread": None}),
+    (3, {"backend": "out_of_order", "memory": "buffers", "spread": None}),
 ]
-"""Devices, and options of the runtime."""
+"""Devices, and options of the runtime. Where `spread` is None, a plan is drawn for each launch."""
 
 STEPS = 25
 GRAPHS = [*NAMES, *["graph", "replay", "replay", "replay", "replay", "update", "swap"] * 9]
@@ -130,6 +134,13 @@ class Looked(Coherence):
         for one in self.model.valid[piece.base][piece.start : piece.end]:
             assert sum(1 << device for device in one) == piece.devices
 
+    def written_by_each(self, spans: Sequence[Span]) -> None:
+        """Each device has written these bytes."""
+        for span in spans:
+            self._grow(span.base, span.end)
+            valid = [set(range(self.devices)) for _ in range(span.nbytes)]
+            self.model.valid[span.base][span.start : span.end] = valid
+
     def settle(self, base: int, nbytes: int) -> bool:
         is_settled = super().settle(base, nbytes)
         if is_settled:
@@ -154,6 +165,18 @@ def team(device: cl.Device, many: int) -> list[cl.Device]:
     return [real[place % len(real)] for place in range(many)]
 
 
+def drawn(seed: int, many: int) -> Callable[..., int | None]:
+    """Plans that are drawn: one device, all with a part each, or all with the whole launch."""
+    chance = random.Random(f"plan {seed}")
+
+    def device_of(known: Known, now_us: float, waited_us: float | None) -> int | None:
+        ways: list[int | None] = [None, chance.randrange(many)]
+        ways += [SPREAD] * bool(known.parts) + [ON_EACH] * known.repeats
+        return chance.choice(ways)
+
+    return device_of
+
+
 class Ways:
     """A runtime for each configuration, made when it is needed."""
 
@@ -172,6 +195,10 @@ class Ways:
         engine = engine_of(runtime)
         looked = engine.model.coherence = Looked(many)
         engine.copies.told, engine.stepped = looked.copied, looked.stepped
+        engine.on_each = looked.written_by_each
+        if "spread" in options and options["spread"] is None:
+            engine.planning.may_cut = lambda known: known.parts is None  # type: ignore[method-assign]
+            engine.planning.device_of = drawn(seed, many)  # type: ignore[method-assign]
         engine.placing.policy = at_random(seed)
         engine.places_after = 0, 0
         before, chance = counted(engine), random.Random(f"several {seed}")
@@ -207,6 +234,7 @@ def counted(engine: SeveralEngine) -> Counter[str]:
         {
             "launches": sum(engine.placed_on),
             "parts": engine.parts,
+            "made on each device": engine.repeated,
             "launches of placed graphs": engine.replayed,
             "copies": sum(many for many, _ in copies),
             "copied bytes": sum(nbytes for _, nbytes in copies),
