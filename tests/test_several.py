@@ -39,6 +39,7 @@ from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.links import links_of
 from acs_cl.several.known import Known
 from acs_cl.several.placement import Lack, Link, State, Task
+from acs_cl.several.planning import ON_EACH
 from acs_cl.several.staging import MOST
 from acs_cl.several.steps import MOST as MOST_SEEN
 from acs_cl.several.steps import Steps
@@ -1034,6 +1035,33 @@ def test_a_program_whose_parts_are_slow_by_the_clock_ends_up_at_home(
         assert y.get()[0] == 200
 
 
+def test_a_step_that_goes_home_takes_its_short_launches_along(device: cl.Device) -> None:
+    """They were spread with the long one, although they have no place of their own at home."""
+    now_us = 0.0
+    with acs.Runtime(devices=team(device, 2)) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        engine.planning.limits = LIMITS._replace(whole_us=0.0, part_us=0.0)
+        x, y, z = rt.array(np.ones(4096), "f4"), rt.zeros(4096), rt.zeros(512)
+        engine.now_us = lambda: now_us
+        took_us = {(4096,): 1000.0, (2048,): 500.0, (512,): 40.0, (256,): 20.0}
+        engine.times.of = (  # type: ignore[method-assign]
+            lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
+        )
+        spread, before, bytes_before = list[int](), 0, 0
+        for _ in range(300):
+            prog.add((4096,), None, x, y, 1)
+            prog.add((512,), None, x[:512], z, 1)
+            spread.append(engine.parts + 2 * engine.repeated - before)
+            before = engine.parts + 2 * engine.repeated
+            now_us += 2000.0 if spread[-1] else 1000.0
+            bytes_before = moved(engine) if len(spread) < 250 else bytes_before
+            rt.finish()
+        assert max(spread) == 4
+        assert spread[-50:] == [0] * 50
+        assert moved(engine) == bytes_before
+        assert y.get()[0] == z.get()[0] == 300
+
+
 @pytest.mark.parametrize("grows_at", [0, 20, 60, 100])
 def test_a_launch_that_becomes_longer_leaves_its_step_as_it_is(
     device: cl.Device, grows_at: int
@@ -1230,7 +1258,7 @@ def test_what_each_device_may_make(device: cl.Device, body: str, repeats: bool) 
         assert kernel.repeats == repeats
         assert engine.repeated == repeats
         assert ("each device makes it" in str(rt.explain(handle))) == repeats
-        spans = y.live().spans
+        spans = handle.access.writes
         assert engine.model.coherence.is_there(spans, 1) == repeats
         assert engine.model.coherence.is_there(spans, 0)
 

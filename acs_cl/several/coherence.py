@@ -19,15 +19,9 @@ from ..records import Span, interval
 MOST_ROWS = core.native.MOST_ROWS
 """A span with more rows than this counts as all bytes from its first to its last one."""
 
-CHUNK, LEAST_CHUNK = 4 << 20, 1 << 20
-"""Largest size of the chunks of a copy in bytes, and smallest size if there are several."""
-
-CHUNKS = 4
-"""Number of chunks of a copy, if they are neither larger nor smaller. While one is written the next
-one is read. So a copy in more chunks takes less time, but costs the host more."""
-
-ROUND = 64 << 10
-"""Sizes of chunks are multiples of this."""
+CHUNK = 4 << 20
+"""Size of a chunk in bytes. While one is written the next one is read. But each costs the host, so
+on two H200s smaller ones took longer (driver 580)."""
 
 Coherence = core.native.Coherence
 
@@ -62,11 +56,9 @@ class Parcel(NamedTuple):
 
     def chunks(self) -> list[Parcel]:
         """Return the chunks in which launches make it."""
-        size = -(-(self.end - self.start) // (CHUNKS * ROUND)) * ROUND
-        size = min(CHUNK, max(LEAST_CHUNK, size))
         return [
-            self._replace(start=start, end=min(self.end, start + size))
-            for start in range(self.start, self.end, size)
+            self._replace(start=start, end=min(self.end, start + CHUNK))
+            for start in range(self.start, self.end, CHUNK)
         ]
 
     def follows(self, other: Parcel) -> bool:

@@ -12,7 +12,7 @@ faster than the step was at home is taken back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..launch.commands import KernelCommand, TransferCommand
@@ -173,7 +173,7 @@ class Planning:
         home = self._plan_of(launches, {}, trial)
         for begins, other in list(self._by_first.items()):
             if home.keys() & other.home.keys():
-                self._plan |= other.home
+                self._put(other.launches, other.home)
                 del self._by_first[begins]
         is_fixed = any(self._members.get(known) for known in home)
         self._members |= dict.fromkeys(launches, is_fixed)
@@ -190,9 +190,17 @@ class Planning:
         if verdict == "keep":
             self._members |= dict.fromkeys(step.launches, True)
         else:
-            self._plan |= step.way if verdict == "try" else step.home
+            self._put(step.launches, step.way if verdict == "try" else step.home)
         if verdict == "keep" or (verdict == "home" and not self._improves(step)):
             del self._by_first[first]
+
+    def _put(self, launches: Iterable[Known], plan: Plan) -> None:
+        """Have the launches of a step run by a plan; those without a place in it have none. What a
+        step that is kept says of them holds."""
+        for known in launches:
+            if not self._members.get(known):
+                self._plan.pop(known, None)
+        self._plan |= {one: place for one, place in plan.items() if not self._members.get(one)}
 
     def _improves(self, step: Step) -> bool:
         """Tell whether a way seems faster than home, and have the step consider it."""

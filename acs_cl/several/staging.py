@@ -13,12 +13,12 @@ from collections.abc import Callable
 from .. import core
 from ..memory.array import HostArray
 from ..records import STAGING, interval
-from .coherence import CHUNK, LEAST_CHUNK
+from .coherence import CHUNK
 
 SMALL = 64 << 10
 """Size of the smallest pieces of staging memory."""
 
-MOST = {SMALL: 64, 8 * SMALL: 32, LEAST_CHUNK: 32, CHUNK: 8}
+MOST = {SMALL: 64, 8 * SMALL: 32, CHUNK: 8}
 """Largest number of pieces of each size: so many copies are under way before one has to wait."""
 
 
