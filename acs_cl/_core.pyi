@@ -525,6 +525,11 @@ class Table:
         """Note that a failure has reached a launch: however it ends, it has failed."""
     def next_ready(self) -> int:
         """Return the next launch that became ready, or 0. The caller has it then."""
+    def put_back(self, number: int) -> None:
+        """Give back a ready launch that reached nobody, because of an error. It is the next one
+        again."""
+    def withdraw(self, number: int) -> None:
+        """Note that a ready launch will not run, if it reached nobody."""
     @property
     def has_ready(self) -> bool:
         """Whether there is a ready launch."""

@@ -443,7 +443,8 @@ class Kernel(core.native.Caller):
         _, read_spans, _ = arguments.declared(self.engine, reads, "reads", self.label())
         _, write_spans, exact = arguments.declared(self.engine, writes, "writes", self.label())
         check_const(self, args, write_spans)
-        return arguments.replace(access, read_spans, write_spans, exact)
+        views = arguments.views_of(self.engine, args)
+        return arguments.replace(access, read_spans, write_spans, exact, views)
 
 
 def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:

@@ -107,6 +107,12 @@ def rectangle(first: int, last: int, width: int, steps: Sequence[tuple[int, int]
     """Return the rectangle of runs of `width` bytes that begin at sums of steps `(distance,
     count)`. They lie from `first` on and end at `last`. Return their hull if one rectangle does not
     do."""
+    exact = exact_rectangle(first, width, steps)
+    return exact or (first, last - first, 1, last - first)
+
+
+def exact_rectangle(first: int, width: int, steps: Sequence[tuple[int, int]]) -> Rectangle | None:
+    """Return the rectangle of just these bytes; None: there is none."""
     pitch, rows = width, 1
     for step, count in sorted(steps):
         if rows == 1 and step <= width:
@@ -117,5 +123,5 @@ def rectangle(first: int, last: int, width: int, steps: Sequence[tuple[int, int]
         elif step % pitch == 0 and step // pitch <= rows:
             rows += step // pitch * (count - 1)
         else:
-            return first, last - first, 1, last - first
+            return None
     return first, pitch, rows, width

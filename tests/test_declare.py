@@ -6,8 +6,13 @@ import itertools
 import random
 import re
 
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pyopencl.tools
 import pytest
 
+import acs_cl as acs
 from acs_cl.access.declared import parse
 from acs_cl.access.signature import Parameter
 
@@ -27,7 +32,7 @@ def ranges(
     text: str, size: Sizes, offset: Sizes | None = None, limit: int = 4000, element: int = 1,
     **scalars: int,
 ) -> tuple[list[Rectangle], list[Rectangle]]:  # fmt: skip
-    return parse(text, PARAMETERS).ranges(size, offset, scalars, element, limit)
+    return parse(text, PARAMETERS).ranges(size, offset, scalars, element, limit)[:2]
 
 
 def covered(rectangles: list[Rectangle]) -> set[int]:
@@ -85,7 +90,7 @@ def test_what_passes_the_end_is_cut_off() -> None:
 def test_parameters_may_be_called_like_words_of_python(name: str) -> None:
     own = Parameter(name, "int", "private", False, "", 0, 4, False, "", "")
     found = parse(f"r[{name}:{name} + n], w[2*{name}]", [*PARAMETERS, own])
-    assert found.ranges((1,), None, {name: 5, "n": 3}, 1, 40) == ([(5, 3, 1, 3)], [(10, 1, 1, 1)])
+    assert found.ranges((1,), None, {name: 5, "n": 3}, 1, 40) [:2] == ([(5, 3, 1, 3)], [(10, 1, 1, 1)])
     assert [clause.text for clause in found.clauses] == [f"r[{name}:{name} + n]", f"w[2*{name}]"]
     with pytest.raises(ValueError, match="invalid syntax"):
         parse("r[if]", [*PARAMETERS, own])
@@ -117,7 +122,8 @@ def test_rectangles_cover_every_work_item_and_are_exact_where_one_can_be(seed: i
     offset = tuple(chance.randrange(3) for _ in size)
     width = chance.randrange(1, 6)
     index = "500 + " + " + ".join(f"{f}*gid{axis}" for axis, f in enumerate(factors))
-    rectangles, _ = ranges(f"r[{index}:{index} + {width}]", size, offset)
+    declared = parse(f"w[{index}:{index} + {width}]", PARAMETERS)
+    _, rectangles, sure = declared.ranges(size, offset, {}, 1, 4000)
     exact: set[int] = set()
     for gids in itertools.product(*(range(o, o + s) for o, s in zip(offset, size, strict=True))):
         start = 500 + sum(f * g for f, g in zip(factors, gids, strict=False))
@@ -127,6 +133,8 @@ def test_rectangles_cover_every_work_item_and_are_exact_where_one_can_be(seed: i
     assert (min(got), max(got)) == (min(exact), max(exact))
     if sum(1 for f, s in zip(factors, size, strict=False) if f and s > 1) <= 1:
         assert got == exact
+    assert sure in ([], rectangles)
+    assert bool(sure) == (got == exact)
 
 
 @pytest.mark.parametrize(
@@ -164,3 +172,60 @@ def test_mistakes_are_pointed_at(text: str, column: int, reason: str) -> None:
 def test_a_mode_sums_up_the_clauses() -> None:
     assert parse("w[gid], r[gid + 1]", PARAMETERS).mode == "rw"
     assert parse("w", PARAMETERS).mode == "w"
+
+
+STENCIL = """
+kernel void three(global const int *x, global int *y)
+{ int i = get_global_id(0); y[i] = x[i - 1] + x[i] + x[i + 1]; }
+kernel void put(global int *y) { y[3 * get_global_id(0) + 10 * get_global_id(1)] = 7; }
+kernel void one(global int *y) { y[0] = 1; }
+kernel void row(global int *y) { y[get_global_id(0)] = 1; }
+"""
+
+
+def test_what_a_launch_names_replaces_that_argument_only(device: cl.Device) -> None:
+    """The other one may be a view of the same array, or other memory that a program allocated."""
+    with acs.Runtime(device) as rt:
+        three = rt.build(STENCIL).three
+        planes = rt.zeros((2, 34), "i4")
+        x, y = planes[0, 1:33], planes[1, 1:33]
+        access = three((32,), None, x, y, reads=planes[0]).access
+        assert (access.reads, access.writes) == (planes[0].spans, y.spans)
+        access = three((32,), None, x, y, writes=planes[1]).access
+        assert (access.reads, access.writes) == (x.spans, planes[1].spans)
+        access = three((30,), None, planes[0], planes[0, 2:], reads=planes[0, :2]).access
+        assert planes[0, 2:32].spans[0] in access.writes  # either argument may have written it
+        three.access(lambda *of: ([planes[0]], []))
+        access = three((32,), None, x, y).access
+        assert (access.reads, access.writes) == (planes[0].spans, y.spans)
+
+
+def test_named_memory_of_the_program_leaves_other_memory_of_it_alone(device: cl.Device) -> None:
+    if not device.svm_capabilities & cl.device_svm_capabilities.COARSE_GRAIN_BUFFER:
+        pytest.skip("the device has no shared virtual memory")
+    with acs.Runtime(device) as rt:
+        queue = cl.CommandQueue(rt.context)
+        allocator = cl.tools.SVMAllocator(rt.context, queue=queue)
+        x, y = (cl.array.zeros(queue, 34, np.int32, allocator=allocator) for _ in range(2))
+        queue.finish()
+        three = rt.build(STENCIL).three
+        plain, named = (three((32,), None, x, y, **with_) for with_ in ({}, {"reads": x}))
+        assert named.access.writes == plain.access.writes != ()
+        rt.finish()
+
+
+def test_a_declared_write_that_is_a_hull_does_not_end_poison(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        program = rt.build(STENCIL)
+        program.put.access(y="w[3*gid0+10*gid1]")
+        program.one.access(y="w")
+        program.row.access(y="w[gid]")
+        y, z = rt.zeros(14, "i4"), rt.zeros((6, 6, 6), "i4")
+        rt.call(lambda *of: 1 / 0, writes=[y, z])
+        program.put((2, 2), None, y)
+        program.one((1,), None, z[::2, ::2, ::2])
+        for array in (y, z[1]):
+            with pytest.raises(acs.PoisonedError):
+                array.get()
+        program.row((14,), None, y)  # all of it
+        assert y.get().tolist() == [1] * 14

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import inspect
 import os
 import subprocess
 import sys
 import threading
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -231,3 +236,69 @@ def test_calls_that_are_not_plain_are_counted(rt: acs.Runtime) -> None:
         program.put((8,), None, x, "three")
     assert rt.stats()["calls_not_plain"] > before
     assert x.get().tolist() == [3] * 8
+
+
+def deep(frames: int, call: Callable[[], object]) -> object:
+    """Call something with so many frames more on the stack."""
+    return call() if frames <= 0 else deep(frames - 1, call)
+
+
+@pytest.mark.parametrize("what", ["launch", "replay", "task", "fill"])
+def test_a_call_for_which_there_is_no_stack_leaves_nothing_behind(
+    rt: acs.Runtime, what: str
+) -> None:
+    """It may have made its launch or not. What follows goes on, and nothing waits for ever."""
+    if rt.plan.backend == "emulated":
+        pytest.skip("the emulator is in Python, and does not mend what it was stopped in")
+    program, x, y = rt.build(SOURCE), rt.zeros(8, "i4"), rt.zeros(8, "i4")
+    with rt.record() as graph:
+        program.put((8,), None, x, 1)
+    calls: dict[str, Callable[[], object]] = {
+        "launch": lambda: program.put((8,), None, x, 1),
+        "replay": graph.replay,
+        "task": lambda: rt.call(lambda x: x.fill(1), writes=[x]),
+        "fill": lambda: x.fill(1),
+    }
+    free = sys.getrecursionlimit() - len(inspect.stack())
+    came_through = 0
+    for frames in range(free - 70, free):
+        x.fill(0)
+        try:
+            deep(frames, calls[what])
+        except (RecursionError, acs.AcsError):
+            continue
+        came_through += 1
+        program.add((8,), None, x, y, 0)
+        assert y.get().tolist() == [1] * 8
+    assert 0 < came_through < 70
+    with contextlib.suppress(acs.PoisonedError):  # a held launch may have failed for want of stack
+        rt.finish()
+    program.put((8,), None, x, 5)
+    assert x.get().tolist() == [5] * 8
+
+
+def test_failures_do_not_keep_the_inputs_of_tasks(rt: acs.Runtime) -> None:
+    x = rt.zeros(1000)
+    copies = list[weakref.ref[np.ndarray]]()
+
+    def fails(x: np.ndarray) -> None:
+        copies.append(weakref.ref(x))
+        raise LookupError("this task fails on purpose")
+
+    for _ in range(40):
+        handle = rt.call(fails, reads=[x])
+        with pytest.raises(acs.PoisonedError, match="on purpose"):
+            handle.wait()
+    del handle
+    gc.collect()
+    assert sum(one() is not None for one in copies) <= 17
+
+
+def test_failures_that_nobody_asks_for_are_counted(rt: acs.Runtime) -> None:
+    many, x = 4100, rt.zeros(8)
+    for _ in range(many):
+        rt.call(fail, writes=[x])
+        x.fill(0)
+    with pytest.raises(acs.PoisonedError, match=f"on purpose.*; {many - 1} more failed"):
+        rt.finish()
+    rt.finish()

@@ -449,3 +449,23 @@ def test_a_file_that_gets_in_front_of_another_one_is_seen(
         else:
             with pytest.raises(CannotParse, match="is not the same in"):
                 from_source(source, "k", options, None)
+
+
+@pytest.mark.parametrize("branches", [300, 600, 1500])
+@pytest.mark.parametrize("kind", ["else if", "ternary"])
+def test_a_chain_that_is_too_deep_to_follow_runs(
+    device: cl.Device, kind: str, branches: int
+) -> None:
+    if kind == "ternary":
+        tests = "".join(f"n == {i} ? {i % 50} : " for i in range(branches))
+        body = f"y[get_global_id(0)] = {tests} 50;"
+    else:
+        tests = "".join(f"if (n == {i}) y[i] = {i % 50}; else " for i in range(branches))
+        body = f"int i = get_global_id(0); {tests} y[i] = 50;"
+    with acs.Runtime(device) as rt:
+        kernel = rt.build(f"kernel void k(global int *y, int n) {{ {body} }}").k
+        y = rt.zeros(64, "i4")
+        kernel((4,), None, y, 7)
+        assert y.get().tolist() == [7] * 4 + [0] * 60
+        why = kernel.signature.unclear + kernel.signature.origin
+        assert branches < 600 or "nested too deeply" in why

@@ -260,6 +260,11 @@ void who(uint item, global int *x) { atomic_add(x + get_global_id(0), 1); }
 void near(uint item, global int *x, private int *y) { atomic_add(x, *y); }
 void wide(uint item, global int *x, float8 y) { atomic_add(x, (int)y.s3); }
 void large(uint item, global int *x, float4 a, float4 b, float4 c) { atomic_add(x, (int)c.y); }
+__attribute__((overloadable)) void over(uint item, global int *x, int by) { atomic_add(x, by); }
+__attribute__((overloadable)) void over(uint item, global int *x, float by)
+{ atomic_add(x, 10 * (int)by); }
+void each(uint item, global int *x, int by) { atomic_add(x, by); }
+void all(uint item, global int *x, uint by) { atomic_add(x, by); }
 void last(int item, global int *x, int by) { atomic_add(x, by + item); }
 kernel void k(global int *x, global const int *by) {
     int y = 2;
@@ -268,6 +273,11 @@ kernel void k(global int *x, global const int *by) {
     ACS_SPAWN(near, 3u, x, &y);
     ACS_SPAWN(wide, 3u, x, (float8)(2.0f));
     ACS_SPAWN(large, 3u, x, (float4)(1.0f), (float4)(1.0f), (float4)(2.0f));
+    ACS_SPAWN(over, 3u, x, y);
+    float z = y;
+    ACS_SPAWN(over, 3u, x, z);
+    ACS_SPAWN(each, 3u, x, y + 5 - (int)acs_child);
+    ACS_SPAWN(all, 3u, x, acs_children);
     ACS_SPAWN(last, 3u, x, y + 1);
 }
 """
@@ -279,13 +289,16 @@ def test_what_cannot_be_kept_for_later_runs_in_a_loop(device: Any) -> None:
         rt.prebuild(prog.k)
         x = rt.zeros(1, "i4")
         prog.k((1,), None, x, rt.array([5, 7], "i4"))
-        assert x.get().tolist() == [3 * 7 + 3 + 6 + 6 + 6 + 9 + 3]
+        assert x.get().tolist() == [3 * 7 + 3 + 6 + 6 + 6 + 6 + 60 + 18 + 9 + 9 + 3]
         assert children(rt) == {"spawned": 3}
         (facts,) = rt.stats()["scheduler"]["schedulers"]
         assert facts["loops"] == (
+            "all an argument is another one for each item",
+            "each an argument is another one for each item",
             "large takes 64 bytes of arguments, more than 48",
             "near argument y points to neither global nor local memory",
             "one an argument is more than names and numbers",
+            "over is overloaded",
             "who asks who the work-item is",
             "wide argument y is a vector of more than 16 bytes",
         )

@@ -20,7 +20,9 @@ import pyopencl as cl
 from .. import core
 from ..errors import UsageError, describe
 from ..memory.array import Array, Home
+from ..ranges import overlap
 from ..records import EVERYTHING, Access, Span, interval
+from .called import Arguments
 
 ADDRESS_SPACE = -1
 """Base number of foreign shared virtual memory. Its spans start at addresses."""
@@ -158,14 +160,36 @@ def declared(
     return objects, tuple(spans), tuple(exact)
 
 
+def views_of(home: Home, args: Arguments) -> list[Sequence[Span]]:
+    """Return the bytes of each argument that is memory."""
+    found = (resolve(home, value) for value in args)
+    return [one.spans for one in found if one is not None]
+
+
 def replace(
-    inferred: Access, reads: Sequence[Span], writes: Sequence[Span], exact: Sequence[Span]
+    inferred: Access,
+    reads: Sequence[Span],
+    writes: Sequence[Span],
+    exact: Sequence[Span],
+    views: Iterable[Sequence[Span]],
 ) -> Access:
-    """Replace what was inferred for the bases that declared spans name, and nothing else. The
-    `exact` ones among the writes are sure to be overwritten."""
-    named = {span.base for span in (*reads, *writes)}
+    """Replace what was inferred for the arguments of which declared spans name a part, and nothing
+    else. `views`: the bytes of each argument. What may as well belong to another argument stays.
+    The `exact` ones among the writes are sure to be overwritten."""
+    named, others = list[Span](), list[Span]()
+    for spans in views:
+        (named if _meet(spans, (*reads, *writes)) else others).extend(spans)
+
+    def stays(span: Span) -> bool:
+        return not _meet((span,), named) or _meet((span,), others)
+
     return Access(
-        (*(span for span in inferred.reads if span.base not in named), *reads),
-        (*(span for span in inferred.writes if span.base not in named), *writes),
+        (*filter(stays, inferred.reads), *reads),
+        (*filter(stays, inferred.writes), *writes),
         tuple(span for span in exact if span not in reads),
     )
+
+
+def _meet(some: Iterable[Span], others: Iterable[Span]) -> bool:
+    others = tuple(others)
+    return any(one.base == other.base and overlap(one, other) for one in some for other in others)

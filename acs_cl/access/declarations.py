@@ -7,9 +7,10 @@ checked when they are made, not when first used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ..errors import UsageError
+from ..memory.array import Array
 from ..records import Access, Span
 from . import arguments
 from .called import Arguments, Called
@@ -101,12 +102,13 @@ class Standing:
                 reads += found.spans if "r" in mode else ()
                 writes += found.spans if "w" in mode else ()
                 continue
-            new_reads, new_writes = self._spans(
-                declaration, parameter, found.spans, global_size, offset, scalars
+            exact = value.overwrites() if isinstance(value, Array) else found.spans
+            new_reads, new_writes, new_sure = self._spans(
+                declaration, parameter, found.spans, exact, global_size, offset, scalars
             )
             reads += new_reads
             writes += new_writes
-            sure += [span for span in new_writes if span not in new_reads]
+            sure += [span for span in new_sure if span not in new_reads]
         # memory that is behind no argument: any memory, variables of the program
         reads += (span for span in inferred.reads if span.base not in bases)
         writes += (span for span in inferred.writes if span.base not in bases)
@@ -117,18 +119,22 @@ class Standing:
         declaration: Declaration,
         parameter: Parameter,
         spans: tuple[Span, ...],
+        exact: Sequence[Span],
         global_size: tuple[int, ...],
         offset: tuple[int, ...] | None,
         scalars: Mapping[str, int],
-    ) -> tuple[list[Span], list[Span]]:
+    ) -> tuple[list[Span], list[Span], list[Span]]:
+        """Return what a launch reads and writes of an argument, and which writes are no hulls.
+        `spans`: of the argument. `exact`: those of them that are no hulls."""
         if all(clause.low is None for clause in declaration.clauses):
             mode = declaration.mode
             return (
                 list(spans) if "r" in mode else [],
                 list(spans) if "w" in mode else [],
+                list(exact) if "w" in mode else [],
             )
         if not spans:
-            return [], []
+            return [], [], []
         start = min(span.start for span in spans)
         end = max(span.end for span in spans)
         where = f"{self._kernel.label()}, parameter {parameter.name!r}"
@@ -137,18 +143,21 @@ class Standing:
                 f"{where}: the size of {parameter.element!r} is unknown; pass reads=/writes= views"
             )
         try:
-            reads, writes = declaration.ranges(
+            ranges = declaration.ranges(
                 global_size, offset, scalars, parameter.element_bytes, end - start
             )
         except KeyError as error:
             raise UsageError(f"{where}: argument {error} is not an integer") from None
         except ValueError as error:
             raise UsageError(f"{where}: {error}") from None
-        base = spans[0].base
-        return (
-            [Span(base, start + low, pitch, rows, width) for low, pitch, rows, width in reads],
-            [Span(base, start + low, pitch, rows, width) for low, pitch, rows, width in writes],
+        reads, writes, sure = (
+            [
+                Span(spans[0].base, start + low, pitch, rows, width)
+                for low, pitch, rows, width in some
+            ]
+            for some in ranges
         )
+        return reads, writes, sure
 
     def _call(
         self,
@@ -166,4 +175,5 @@ class Standing:
         engine = self._kernel.engine
         _, read_spans, _ = arguments.declared(engine, reads, "reads", where)
         _, write_spans, exact = arguments.declared(engine, writes, "writes", where)
-        return arguments.replace(inferred, read_spans, write_spans, exact)
+        views = arguments.views_of(engine, args)
+        return arguments.replace(inferred, read_spans, write_spans, exact, views)

@@ -21,7 +21,7 @@ from keyword import iskeyword
 from typing import NamedTuple, NoReturn
 
 from acs_cl.access.signature import Parameter
-from acs_cl.ranges import Rectangle, rectangle
+from acs_cl.ranges import Rectangle, exact_rectangle, rectangle
 
 Affine = tuple[int, int, int, int]  # a constant and the factors of gid0, gid1, gid2
 Values = Mapping[str, int]
@@ -66,25 +66,28 @@ class Declaration(NamedTuple):
         scalars: Mapping[str, int],
         element_bytes: int,
         limit_bytes: int,
-    ) -> tuple[list[Rectangle], list[Rectangle]]:
-        """Return byte rectangles that a launch reads and writes of an argument of `limit_bytes`.
+    ) -> tuple[list[Rectangle], list[Rectangle], list[Rectangle]]:
+        """Return byte rectangles that a launch reads and writes of an argument of `limit_bytes`,
+        and those of the writes that are no hulls: all of their bytes are written.
 
         Raises ValueError with the clause that leaves the argument. Parts behind its end are cut
         off, because global sizes are commonly rounded up.
         """
         reads: list[Rectangle] = []
         writes: list[Rectangle] = []
+        sure: list[Rectangle] = []
         offset = tuple(global_offset or ())
         values = {name: int(scalars[name]) for name in self.names}
         for clause in self.clauses:
-            for found in _clause_ranges(
+            found, is_exact = _clause_ranges(
                 clause, tuple(global_size), offset, values, element_bytes, limit_bytes
-            ):
-                if "r" in clause.mode:
-                    reads.append(found)
-                if "w" in clause.mode:
-                    writes.append(found)
-        return reads, writes
+            )
+            if "r" in clause.mode:
+                reads += found
+            if "w" in clause.mode:
+                writes += found
+                sure += found if is_exact else ()
+        return reads, writes, sure
 
 
 def parse(text: str, parameters: Sequence[Parameter]) -> Declaration:
@@ -98,20 +101,21 @@ def parse(text: str, parameters: Sequence[Parameter]) -> Declaration:
 def _clause_ranges(
     clause: Clause, sizes: tuple[int, ...], offset: tuple[int, ...], values: Values,
     element_bytes: int, limit_bytes: int,
-) -> list[Rectangle]:  # fmt: skip
+) -> tuple[list[Rectangle], bool]:  # fmt: skip
+    """Return the rectangles of a clause, and whether they have no byte besides."""
     if 0 in sizes or limit_bytes <= 0:
-        return []
+        return [], True
     if clause.low is None or clause.high is None:
-        return [(0, limit_bytes, 1, limit_bytes)]
+        return [(0, limit_bytes, 1, limit_bytes)], True
     if element_bytes <= 0:
         raise ValueError(f"{clause.text}: the size of an element is not known, use a bare mode")
     try:
         low, high = clause.low(sizes, values), clause.high(sizes, values)
     except ZeroDivisionError:
         raise ValueError(f"{clause.text}: division by zero") from None
-    found = _union(low, high, sizes, offset)
+    found, is_exact = _union(low, high, sizes, offset)
     if found is None:
-        return []
+        return [], True
     start, pitch, rows, width = (
         found[0] * element_bytes, found[1] * element_bytes, found[2], found[3] * element_bytes
     )  # fmt: skip
@@ -121,13 +125,14 @@ def _clause_ranges(
         raise ValueError(
             f"{clause.text}: starts at byte {start}, the argument has {limit_bytes} bytes"
         )
-    return _clip(start, pitch, rows, width, limit_bytes)
+    return _clip(start, pitch, rows, width, limit_bytes), is_exact
 
 
 def _union(
     low: Affine, high: Affine, sizes: tuple[int, ...], offset: tuple[int, ...]
-) -> Rectangle | None:
-    """Return the rectangle of elements that [low, high) covers over all work-items."""
+) -> tuple[Rectangle | None, bool]:
+    """Return the rectangle of elements that [low, high) covers over all work-items, and whether it
+    is no hull."""
     steps = []  # (distance between neighbours, number of work-items) of each dimension
     first, last = low[0], high[0]
     for axis in range(min(len(sizes), 3)):
@@ -138,11 +143,12 @@ def _union(
         if low[axis + 1] and sizes[axis] > 1:
             steps.append((abs(low[axis + 1]), sizes[axis]))
     if low[1:] != high[1:]:  # a width that depends on the work-item: the hull
-        return (first, last - first, 1, last - first) if last > first else None
+        return ((first, last - first, 1, last - first) if last > first else None), False
     width = high[0] - low[0]
     if width <= 0:
-        return None
-    return rectangle(first, last, width, steps)
+        return None, True
+    exact = exact_rectangle(first, width, steps)
+    return exact or rectangle(first, last, width, steps), exact is not None
 
 
 def _clip(start: int, pitch: int, rows: int, width: int, limit: int) -> list[Rectangle]:

@@ -271,7 +271,7 @@ def _parse_signature(
             raise CannotParse(f"the source has no kernel {kernel_name}")
         try:
             found = bodies.analyse(unit, kernel)
-        except RecursionError:
+        except n.TOO_DEEP:
             raise CannotParse("expressions nested too deeply") from None
         parameters = []
         anywhere = found.anywhere
@@ -297,12 +297,13 @@ def _outline(found: bodies.Bodies, anywhere: str, facts: DeviceFacts) -> tuple[O
     if facts.address_bits != 64:
         return None, f"addresses of {facts.address_bits} bits"
     from acs_cl.opencl_c.modes import outline
+    from acs_cl.opencl_c.parse.nodes import TOO_DEEP
 
     try:
         return outline.outline(found), ""
     except outline.Unclear as reason:
         return None, str(reason)
-    except RecursionError:
+    except TOO_DEEP:
         return None, "expressions nested too deeply"
 
 

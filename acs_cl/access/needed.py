@@ -17,7 +17,9 @@ from acs_cl.opencl_c.outlines import Operation, OutlinedFunction
 _PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "24", "q", "+", "in"})
 """Operations that only give a value. They are needed if their value is."""
 
-_ACTS = frozenset({"r", "w", "rng", "esc", "call", "=", "new", "post", "loop", "return", "leave"})
+_ACTS = frozenset(
+    {"r", "w", "rw", "rng", "esc", "call", "=", "new", "post", "loop", "return", "leave"}
+)
 
 
 KEPT = 1024

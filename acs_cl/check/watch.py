@@ -25,6 +25,7 @@ from ..devices.driver import OwnKernel, Place, read, wait_for_event, write
 from ..devices.facts import CannotParse
 from ..errors import BuildError
 from ..launch.commands import KernelCommand
+from ..opencl_c.parse.nodes import TOO_DEEP
 from ..opencl_c.variants.watched import watching
 from ..records import Access, Span
 from .case import Argument
@@ -124,7 +125,7 @@ class Watch:
         if signature.anywhere or signature.program_globals:
             return None
         source, options, name = origin
-        with contextlib.suppress(CannotParse, BuildError, RecursionError):
+        with contextlib.suppress(CannotParse, BuildError, *TOO_DEEP):
             text, called, watched = watching(source, options, self._device, name)
             kernel = OwnKernel(build(self._context, self._device, text, [*options, "-w"]), called)
             kernel.signature = signature

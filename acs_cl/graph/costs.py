@@ -180,9 +180,10 @@ def _functions(
 ) -> Functions | None:
     from ..opencl_c.modes.bodies import analyse
     from ..opencl_c.parse import clang
+    from ..opencl_c.parse.nodes import TOO_DEEP
 
     try:
         unit = clang.parse(source, split_options(options), device)
         return analyse(unit, unit.kernels[name]).functions
-    except (CannotParse, RecursionError, KeyError):
+    except (CannotParse, KeyError, *TOO_DEEP):
         return None

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import core
 from ..devices.driver import Events
-from ..errors import UsageError, describe
+from ..errors import CheckError, UsageError, describe
 from ..handle import Handle
 from ..launch.engine import Engine
 from ..launch.joint import SeveralHandle, numbers_of
@@ -70,7 +70,10 @@ def launch_many(
         keywords["when"] = when, _is_each(when)
     made, at, error = core.native.launch_many(kernel, sizes, columns, keywords, many)
     if isinstance(error, UsageError):
-        raise UsageError(f"{error} (launch {at + 1} of {many} of one launch_many)") from error
+        text = f"{error} (launch {at + 1} of {many} of one launch_many)"
+        if isinstance(error, CheckError):
+            raise CheckError(text, error.finding) from error
+        raise UsageError(text) from error
     if error is not None:
         raise error
     if engine.recorder() is not None:

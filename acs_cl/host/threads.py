@@ -58,6 +58,11 @@ class Worker(Protocol):
 _threads: dict[threading.Thread, Worker | None] = {}
 
 
+FRAMES = 25
+"""More than is needed to start a thread, to begin with a task, or to hand on what has ended. If a
+`RecursionError` came in the middle of it, something would be waited for for ever."""
+
+
 def start(work: Callable[[], object], name: str, worker: Worker | None = None) -> threading.Thread:
     """Run some work in a thread. An ending program waits a moment for it; for a worker's thread it
     waits until `is_late`. If a worker's thread has not ended then, drivers do nothing at exit."""
@@ -68,6 +73,7 @@ def start(work: Callable[[], object], name: str, worker: Worker | None = None) -
         finally:
             _threads.pop(threading.current_thread(), None)
 
+    need_stack()
     thread = threading.Thread(target=run, name=name, daemon=True)
     _threads[thread] = worker
     try:
@@ -76,6 +82,12 @@ def start(work: Callable[[], object], name: str, worker: Worker | None = None) -
         del _threads[thread]
         raise
     return thread
+
+
+def need_stack(frames: int = FRAMES) -> None:
+    """Raise a `RecursionError` now, if there is no stack for so many frames."""
+    if frames:
+        need_stack(frames - 1)
 
 
 @atexit.register
@@ -122,10 +134,10 @@ class Progress:
     def start(self) -> None:
         """Start the thread, if there is none. Called under the lock."""
         if not self._running:
-            self._running = True
             pump, goes_on = self._pump(), self._goes_on()
             assert pump is not None
             assert goes_on is not None
+            self._running = True
             try:
                 start(partial(self._poll, pump, goes_on), "acs_cl progress")
             except RuntimeError:  # calls of the program move launches along, and try again
@@ -202,6 +214,7 @@ class HostTasks:
 
     def run(self, task: Callable[[], None]) -> None:
         """Run `task` soon; it must not raise."""
+        need_stack()
         with self._lock:
             self._busy += 1
             self._queue.put(task)
@@ -219,6 +232,7 @@ class HostTasks:
 
     def help(self) -> None:
         """Run a task in the calling thread, which waits for it."""
+        need_stack()
         with contextlib.suppress(Empty):
             task = self._queue.get_nowait()
             if task is not None:

@@ -26,13 +26,19 @@ def dispatch(books: Books, number: int = 0, own: int = 0) -> None:
     table = books.table
     number = number or table.next_ready()
     while number:
-        launch = table.launch(number)
-        if books.failures.doomed.pop(number, None) is not None:
-            stand_in(books, number, launch.upstream)
-        elif launch.command.on_host:
-            _run_on_host(books, launch)
-        else:
-            _submit(books, launch, number == own)
+        try:
+            launch = table.launch(number)
+            if number in books.failures.doomed:
+                stand_in(books, number, launch.upstream)
+                del books.failures.doomed[number]
+            elif launch.command.on_host:
+                _run_on_host(books, launch)
+            else:
+                _submit(books, launch, number == own)
+        except BaseException:  # there may be no stack left, not even for the way of an error
+            if number != own:
+                table.put_back(number)
+            raise
         number = table.next_ready()
 
 
@@ -93,9 +99,9 @@ def _run_on_host(books: Books, launch: Launch) -> None:
             go_on(books, launch.number)
             books.lock.notify()
 
-    books.table.start(launch.number)
     books.backend.flush()
-    books.host_tasks.run(task)
+    books.host_tasks.run(task)  # it ends under the lock, which the caller holds
+    books.table.start(launch.number)
     books.progress.start()
 
 

@@ -3,7 +3,8 @@
 Input: the books, and the ends that the backend or the core's queues saw. Output: hazards without
 these launches, room in the window, failures, and ready launches on their way to the backend.
 
-Invariant: the backend tells each end once, and each is handled once, whatever is raised meanwhile.
+Invariant: each end is handled once, whatever is raised meanwhile. So a backend gives its ends in a
+list that it keeps, and they are taken out once they are in the books.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import pyopencl as cl
 
 from ..devices.contexts import forget_context
 from ..errors import DeviceError
+from ..host.threads import need_stack
 from ..records import Launch
 from .backend import DECIDED, End, Ended
 from .books import Books
@@ -23,10 +25,11 @@ from .poisoning import fail
 
 def retire(books: Books, ended: Ended) -> bool:
     """Handle ended launches, and dispatch the launches that waited for them. Return whether
-    anything moved. The backend tells each end once. So `ended` is emptied, and ends that an
-    exception interrupts stay in `reported`. The core tells again what is left in `ended`. Launches
-    of the core may end without a report."""
+    anything moved. The backend tells again what is left in `ended`. So it is emptied, and ends that
+    an exception interrupts stay in `reported`. Launches of the core may end without a report."""
     reported = books.reported
+    if ended or reported:
+        need_stack()
     reported.extend(ended)
     ended.clear()
     moved = bool(reported) or books.table.ended != books.noted
@@ -55,6 +58,8 @@ def retire_one(books: Books, end: End) -> None:
         table.end_epoch(end.epoch)
         return
     launch = table.launch(number)
+    if launch is None:  # a signal came where it had been kept and was not taken out yet
+        return
     has_failed = end.status < 0
     try:
         if has_failed:

@@ -216,7 +216,11 @@ class Engine(Books):
         entered_ns = tracer.entered(number, started_ns) if tracer is not None else 0
         if gates:
             self.gates[number] = gates
-        self._go_on(number, number if is_ready else 0, goes_on)
+        try:
+            self._go_on(number, number if is_ready else 0, goes_on)
+        except BaseException:
+            table.withdraw(number)
+            raise
         if tracer is not None:
             tracer.launched(number, started_ns, entered_ns)
         return Handle(self, number, command.name, access, result)

@@ -16,6 +16,8 @@ Invariants:
 
 from __future__ import annotations
 
+import traceback
+from collections import deque
 from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
@@ -26,7 +28,12 @@ from ..ranges import Rows, first_shared, rows_of, without
 from ..records import EVERYTHING, Access, Launch, Span, interval
 
 REMEMBERED = 4096
-"""Failed or poisoned launches whose handles can still tell why."""
+"""Failed or poisoned launches whose handles can still tell why, and failures that nobody was told
+of."""
+
+WITH_FRAMES = 16
+"""The newest failures, which keep the local variables of the frames in which they were raised, for
+debuggers. They may hold large arrays."""
 
 
 class Poisoned(NamedTuple):
@@ -210,6 +217,15 @@ def _described(error: BaseException) -> str:
         return kind
 
 
+def _clear_frames(error: BaseException | None) -> None:
+    """Let go of the local variables of an error's frames, and of those of its causes."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
 class Failures:
     """Holds the failures of one runtime."""
 
@@ -219,6 +235,9 @@ class Failures:
         """Launches that must not run and are not dispatched yet."""
         self._of: dict[int, Failure] = {}
         self._untold: dict[int, Failure] = {}
+        self._untold_later = 0
+        """How many more there are."""
+        self._with_frames: deque[Failure] = deque()
         self.given_up: set[int] = set()
         """Launches that failed only because their runtime closes."""
         self.count = 0
@@ -233,7 +252,13 @@ class Failures:
         carriers: Container[int] = (),
     ) -> list[int]:
         """Record a failed launch. Return which of the `later` live launches it poisons."""
-        self._untold[failure.number] = failure
+        if len(self._untold) < REMEMBERED:
+            self._untold[failure.number] = failure
+        else:
+            self._untold_later += 1
+        self._with_frames.append(failure)
+        if len(self._with_frames) > WITH_FRAMES:
+            _clear_frames(self._with_frames.popleft().error)
         self.count += 1
         self.any = True
         reached = self.poison.follow(
@@ -274,12 +299,14 @@ class Failures:
     def raise_untold(self, given_up: bool = True) -> None:
         """Raise the first failure that was not told yet, and count all as told. `given_up`: also
         that of a launch that was given up."""
-        untold, self._untold = self._untold, {}
+        untold, later = self._untold, self._untold_later
+        self._untold, self._untold_later = {}, 0
         if not given_up:
             untold = {n: failure for n, failure in untold.items() if n not in self.given_up}
         if untold:
             first = untold[min(untold)]
-            more = f"; {len(untold) - 1} more failed" if len(untold) > 1 else ""
+            others = len(untold) - 1 + later
+            more = f"; {others} more failed" if others else ""
             raise PoisonedError(f"{first}{more}") from first.error
 
     def _raise(self, failure: Failure, number: int | None, what: str) -> None:

@@ -202,6 +202,8 @@ class Measure:
 
     def _find(self, what: str | int) -> Slice:
         slices = self._done()
+        if not isinstance(what, (int, str)):
+            raise UsageError(f"expected a launch's number, or a kernel's name, got {what!r}")
         if isinstance(what, int):
             found = [one for one in slices if one.number == what]
         else:
@@ -251,7 +253,10 @@ class Measure:
                 "slices": plain_slices,
             },
         }
-        Path(path).write_text(json.dumps(document) + "\n", encoding="utf-8")
+        try:
+            Path(path).write_text(json.dumps(document) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"the timeline cannot be written: {error}") from None
 
     def report(self, path: str | Path, title: str = "", what_if: bool = True) -> None:
         """Write one HTML page that needs no network: timeline, graph, advice, and why two

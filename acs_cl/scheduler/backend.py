@@ -34,6 +34,7 @@ from .. import core
 from ..backends.queues import open_queues
 from ..devices.driver import CommandQueue, Origin, OwnKernel
 from ..errors import DeviceError
+from ..host.threads import need_stack
 from ..launch.backend import DECIDED, Backend, BandHeads, End, Ended, Snapshot
 from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of
@@ -101,6 +102,8 @@ class Device(Backend):
         self._table = table
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []
+        self._ended: Ended = []
+        """What the caller has not taken yet."""
         self.choice = choice
         """The rule that chooses between scheduler and lanes. None: all that can go to the
         scheduler."""
@@ -219,9 +222,7 @@ class Device(Backend):
     def from_queues(self, ended: Ended) -> Ended:
         """Take launches that ended on lanes. Some need their time noted, and the epochs that they
         followed end before them."""
-        looks = iter((ended[:], []))
-        ended[:] = self._collect(lambda: next(looks))
-        return ended  # the same list, because the caller empties it
+        return self._collect(lambda: ended)
 
     def look(self) -> None:
         """Send the open epoch if it is full."""
@@ -346,8 +347,8 @@ class Device(Backend):
         return extra or None
 
     def _replay(self, number: int, upstream: Sequence[int], command: SegmentCommand) -> None:
-        """Send a recorded segment as an epoch of its own, behind the open one. If the driver
-        refuses, the segment fails."""
+        """Send a recorded segment as an epoch of its own, behind the open one. If that does not
+        work, the segment fails."""
         self._cut()
         sender = self.sender
         epoch = sender.new_epoch(command.segment.scheduler, True)
@@ -357,9 +358,12 @@ class Device(Backend):
         self._table.put(number, epoch.number, 0)
         self._choose_queue()
         epoch.is_clocked = self.queues is self._clocked
-        sender.push(epoch)
         sender.tasks_sent += len(command.segment)
-        sender.send_segment(epoch, command)
+        sender.push(epoch)
+        try:
+            sender.send_segment(epoch, command)
+        except Exception as error:  # it was pushed, so it has to end
+            epoch.error = error
 
     # ---- sending -------------------------------------------------------------------------------
 
@@ -478,25 +482,28 @@ class Device(Backend):
     def _collect(self, poll: Callable[[], Ended]) -> Ended:
         """Poll lanes, then epochs, then lanes again. The second poll of the lanes finds every
         launch that an ended epoch followed. Epochs with launches of the core's own are reported
-        behind all others."""
-        ended = self._from_lanes(poll())
+        behind all others. The list is always the same one, and the caller empties it."""
+        ended = self._ended
+        self._from_lanes(poll())
+        if not self.sender.has_sent:
+            return ended
+        need_stack()
         epoch = self.sender.take_ended()
         if epoch is None:
             return ended
-        whole: Ended = []
         while epoch is not None:
             one_by_one = self._end(epoch)
             ended += one_by_one
             if len(one_by_one) < epoch.recorder.tasks + epoch.foreseen:
-                whole.append(End(0, 0, epoch, -1, epoch.number))
+                ended.append(End(0, 0, epoch, -1, epoch.number))
             epoch = self.sender.take_ended()
-        ended += self._from_lanes(poll())
-        ended.sort(key=lambda one: one.number)
-        return ended + whole
+        self._from_lanes(poll())
+        ended.sort(key=lambda one: (one.epoch, one.number))
+        return ended
 
-    def _from_lanes(self, ended: Ended) -> Ended:
-        """Note the times of launches that ended on lanes, and add launches that never reached a
-        lane."""
+    def _from_lanes(self, ended: Ended) -> None:
+        """Take launches that ended on lanes, and note their times. Add launches that never reached
+        a lane."""
         timed = self._timed
         if timed and self.choice is not None:
             for end in ended:
@@ -510,9 +517,10 @@ class Device(Backend):
         if self._lost:
             for number, error in self._lost:
                 self._errors[number] = error
-                ended.append(End(number, DECIDED, None, -1))
+                self._ended.append(End(number, DECIDED, None, -1))
             self._lost.clear()
-        return ended
+        self._ended += ended
+        ended.clear()
 
     def _end(self, epoch: Epoch) -> Ended:
         """Return the ends of an epoch's launches. If it failed, each launch has its error."""

@@ -43,6 +43,8 @@ class Several(Backend):
         self._device: dict[int, int] = {}
         self._reasons: dict[int, str] = {}
         self._left = 0
+        self._ended: Ended = []
+        """What the caller has not taken yet."""
         self.asked: Container[int] = ()
         """The launches whose times are wanted."""
         self.staying: Callable[[Key], int] = lambda key: 0
@@ -150,7 +152,10 @@ class Several(Backend):
                     times = end.event.profile
                     took_us = (times.end - times.start) / 1e3
                 self.timed(end.number, took_us)
-        return sorted((end for some in ended for end in some), key=lambda end: end.number)
+            self._ended += some
+            some.clear()
+        self._ended.sort(key=lambda end: end.number)
+        return self._ended
 
     def oldest(self) -> cl.Event | None:
         """Return an event of a device that has launches, of another device at each call."""

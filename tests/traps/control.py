@@ -181,6 +181,22 @@ _TEXTS = {
         "n > 3 ? (y[3] = 1) : (y[4] = 1); n < 3 ? (void)(y[5] = 1) : (void)(y[6] = 1);"
     ),
     "effects in an index": "int j = 0; y[j++] = j++; y[j] = 5;",
+    "effect where it adds": "int j = 3; y[j++] += 1; y[j] = 2;",
+    "effects in pointers that change": (
+        "global int *p = y; *p++ += 3; (*++p)++; --*p++; p[1] ^= 5; ++*(p += 4); *p = 1;"
+    ),
+    "effect in a member that changes": (
+        "struct { int a, b; } global *s = (void global *)y; int j = 2; s[j++].b |= 9; s[j].a--;"
+    ),
+    "effect in a vector that changes": (
+        "int j = 1; ((global int4 *)y)[j++].z += 7; ((global int2 *)y)[j++].y++; y[j] = 1;"
+    ),
+    "commas in a place that changes": "int j = 1; y[j += 2, j] *= 3; y[(j += 30, j)]--; y[j] = 1;",
+    "effect in an atomic's place": (
+        "int j = 4; atomic_inc(&y[j++]); global int *p = y + j; atomic_add(p++, 3); atomic_or(p, 9);"
+    ),
+    "effect in a place inside a place": "int j = 0; y[y[y[j++]++ & 7]++ & 7]++; y[j] = 3;",
+    "effect in a private array that changes": "int t[4] = {0}, j = 0; t[j++] += 2; y[j] = t[0];",
     "effects in a sizeof": "int j = 3; y[sizeof(j++) + j] = 1;",
     "effects in a condition twice": (
         "int j = 0; if (j++ == 0 && j++ == 1 || j++ == 9) y[j] = 1; else y[j + 9] = 1;"

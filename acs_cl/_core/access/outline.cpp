@@ -18,8 +18,8 @@ const std::map<std::string_view, Rule> RULES = {
     {"cmp", Rule::COMPARE}, {"!", Rule::NOT}, {"and", Rule::AND}, {"or", Rule::OR},
     {"?:", Rule::CHOICE}, {"mm", Rule::EXTREME}, {"24", Rule::PRODUCT24}, {"q", Rule::QUERY},
     {",", Rule::SEQUENCE}, {"p", Rule::PARAMETER}, {"+", Rule::MOVED}, {"in", Rule::INSIDE},
-    {"r", Rule::TOUCH}, {"w", Rule::TOUCH}, {"rng", Rule::TOUCH_SEVERAL}, {"esc", Rule::ESCAPE},
-    {"=", Rule::ASSIGN}, {"new", Rule::NEW}, {"post", Rule::POST}, {"if", Rule::IF},
+    {"r", Rule::TOUCH}, {"w", Rule::TOUCH}, {"rw", Rule::TOUCH}, {"rng", Rule::TOUCH_SEVERAL},
+    {"esc", Rule::ESCAPE}, {"=", Rule::ASSIGN}, {"new", Rule::NEW}, {"post", Rule::POST}, {"if", Rule::IF},
     {"loop", Rule::LOOP}, {"again", Rule::AGAIN}, {"switch", Rule::SWITCH}, {"case", Rule::CASE},
     {"maybe", Rule::MAYBE}, {"return", Rule::RETURN}, {"leave", Rule::LEAVE}, {"call", Rule::CALL},
 };

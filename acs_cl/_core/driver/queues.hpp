@@ -322,16 +322,8 @@ public:
         return ended();
     }
 
-    // Tells the Python engine about launches that `poll` returned. False with an error: the next poll tells about
-    // those that the engine has not kept.
-    bool tell(PyObject *engine, nb::list ended) {
-        if (completed(engine, ended.ptr())) return true;
-        if (!nb::len(ended)) return false;
-        const nb::error_scope failed;
-        if (untold_.is_valid()) untold_ += ended;
-        else untold_ = std::move(ended);
-        return false;
-    }
+    // Tells the Python engine about launches that `poll` returned. False with an error.
+    bool tell(PyObject *engine, const nb::list &ended) { return completed(engine, ended.ptr()); }
 
     void flush() {
         const WithoutGil others;
@@ -708,9 +700,12 @@ private:
         return ended_.size() > before;
     }
 
-    // Returns the ends that Python has to see. Launches of the core that ended well are over here, in the table.
+    // Returns the ends that Python has to see, always in the same list. Python takes them out once it has kept them.
+    // What a signal or a lack of stack made it leave there comes again with the next ones. Launches of the core that
+    // ended well are over here, in the table.
     nb::list ended() {
-        nb::list list = untold_.is_valid() ? nb::steal<nb::list>(untold_.release()) : nb::list();
+        if (!untold_.is_valid()) untold_ = nb::list();
+        nb::list list = nb::borrow<nb::list>(untold_);
         const bool all_is_well = table_ && !(ended_.size() && table_->has_bad_epoch());
         for (const auto &[one, status] : ended_) {
             if (status >= 0 && all_is_well && table_->end_on_lane(one.number)) {

@@ -200,6 +200,8 @@ void add_table(nb::module_ &module) {
         }, "upstream"_a)
         .def("open_gate", &Table::open_gate, "number"_a)
         .def("next_ready", &Table::next_ready)
+        .def("put_back", &Table::put_back, "number"_a)
+        .def("withdraw", &Table::withdraw, "number"_a)
         .def("lose", &Table::lose, "number"_a)
         .def("__len__", &Table::in_flight)
         .def("__contains__", &Table::has, "number"_a)

@@ -163,6 +163,21 @@ public:
     }
     bool has_ready() const { return !ready_.empty(); }
 
+    // Gives back a ready launch that reached nobody, because of an error of Python. It is the next one again.
+    void put_back(std::int64_t launch) {
+        if (is_unclaimed(launch)) ready_.push_front(launch);
+    }
+
+    // Ends such a launch instead.
+    void withdraw(std::int64_t launch) {
+        if (!is_unclaimed(launch)) return;
+        ready_.erase(std::remove(ready_.begin(), ready_.end(), launch), ready_.end());
+        Upstream upstream;
+        for (PyObject *other : Items(PyTuple_GET_ITEM(known(launch).object, 3)))
+            upstream.push_back(whole_number(other));
+        never_ran(launch, upstream);
+    }
+
     // Notes that a failure has reached a launch. However it ends, it has failed.
     void lose(std::int64_t launch) {
         tell_apart();
@@ -522,6 +537,12 @@ public:
 
 private:
     using Upstream = std::vector<std::int64_t>;
+
+    // Whether a launch of Python is ready, and neither a lane nor an epoch has it.
+    bool is_unclaimed(std::int64_t launch) {
+        const Row *row = rows_.find(launch);
+        return row && row->state == State::READY && !row->by_core && !row->epoch && !flying(launch);
+    }
 
     // A launch that holds others, or is held.
     struct Watched {

@@ -26,6 +26,7 @@ MOST_BYTES = 48
 
 _BEHIND_N = [";", "acs_child", "<", "acs_children", ";", "+", "+", "acs_child", ")"]
 _PLAIN = frozenset("().+-*/%&|^~<>!?:,")
+_OF_THE_LOOP = frozenset({"acs_child", "acs_children"})
 _SYNCHRONISES = re.compile(r"barrier$|(async_)?work_group_|wait_group_events$")
 
 
@@ -113,6 +114,8 @@ def _check(survey: Survey, reached: dict[str, set[str]], name: str) -> None:
     about = survey.functions[name]
     if about.kernel:
         raise CannotTranslate("is a kernel")
+    if about.definitions > 1:
+        raise CannotTranslate("is overloaded")
     for other in sorted(reached[name]):
         below = survey.functions[other]
         if below.reason:
@@ -182,10 +185,13 @@ def _entry_text(name: str, gets: Sequence[str], prefix: str) -> str:
 
 
 def _check_argument(tokens: Tokens, begin: int, end: int) -> None:
-    """Check that an argument keeps its value: it is made of names, numbers, and sums of these."""
+    """Check that an argument keeps its value and is the same for all items: it is made of names,
+    numbers, and sums of these."""
     before = ""
     for position in range(begin, end):
         kind, text = tokens.all[position].kind, tokens.all[position].text
+        if text in _OF_THE_LOOP:
+            raise CannotTranslate("an argument is another one for each item")
         is_operand = kind in ("name", "number")
         reads = text in "*&" and not (before and (before[-1].isalnum() or before[-1] == "_"))
         calls = text == "(" and bool(before) and (before[-1].isalnum() or before[-1] == "_")

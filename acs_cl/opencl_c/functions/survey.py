@@ -49,6 +49,7 @@ class About:
         self.name = definition.spelling
         self.definition = definition
         self.kernel = False
+        self.definitions = 0  # overloaded functions have several
         self.calls: set[str] = set()  # functions of the source
         self.builtins: set[str] = set()  # all others
         self.reason = ""
@@ -79,6 +80,7 @@ class Survey:
             if cursor._kind_id == n.FUNCTION_DECL and cursor.is_definition():
                 about = self.functions.setdefault(cursor.spelling, About(cursor))
                 about.definition = cursor
+                about.definitions += 1
                 about.kernel = cursor.spelling in unit.kernels
                 self.names.add(cursor.spelling)
                 self.ends.add(cursor.extent.end.offset)

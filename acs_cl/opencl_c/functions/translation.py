@@ -26,12 +26,13 @@ from acs_cl.opencl_c.functions.blob import Blob, CannotTranslate, Field, blob_of
 from acs_cl.opencl_c.functions.survey import About, Survey
 from acs_cl.opencl_c.kernel_files import kernel_source
 from acs_cl.opencl_c.parse import clang
+from acs_cl.opencl_c.parse.nodes import TOO_DEEP
 from acs_cl.opencl_c.parse.preprocess import plain_unit
 from acs_cl.opencl_c.parse.tokens import Tokens, plain
 
 __all__ = ["CannotTranslate", "Field", "Function", "Functions", "translate"]
 
-_FORMAT = 5  # raise it when the translation or the record changes
+_FORMAT = 6  # raise it when the translation or the record changes
 _MARK = "acs_PREFIX_"  # stands for the prefix until the text leaves here
 _RESERVED = re.compile(r"ACS_\w+$|acs_(ctx|arena|blob|i|v\d+|context|[lc]_\w+|get_\w+|PREFIX_\w*)$")
 _GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")
@@ -91,7 +92,7 @@ def translate(
         with clang.LOCK:
             try:
                 found = _translate(source, words, device)
-            except RecursionError:
+            except TOO_DEEP:
                 raise CannotTranslate("expressions nested too deeply") from None
         if keep:
             cache.store(key, _to_record(found))

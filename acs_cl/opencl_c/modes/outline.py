@@ -11,7 +11,7 @@ An operation is a list that begins with its name:
 k value · s slot · ? type · c type value · b sign type x y · cmp operator x y · neg/~ type x · ! x
 · and/or x y · ?: condition x y · mm name type x y · 24 type x y · q name axis type
 · p parameter · + pointer index bytes · in pointer bytes · a parameter type
-· r/w pointer bytes · rng flags pointer count bytes · esc pointer why
+· r/w/rw pointer bytes · rng flags pointer count bytes · esc pointer why
 · = slot value · new slot value · post slot value · , operations · call function arguments
 · if condition then else · loop assigned condition body step induction · again assigned
 · switch condition assigned body · case · maybe assigned operations · return value · leave
@@ -44,7 +44,7 @@ _QUERIES = frozenset(
 _VECTOR_MEMORY = re.compile(r"v(load|store)(a?)(_half)?(\d*)(_rt[ezpn])?$")
 _ONE_PLACE = re.compile(r"atom(ic)?_|(native_|half_)?sincos$|fract$|modf$|frexp$|remquo$|lgamma_r$")
 _EFFECTS = frozenset(
-    {"r", "w", "rng", "esc", "=", "new", "post", "call", "loop", "again", "switch", "case",
+    {"r", "w", "rw", "rng", "esc", "=", "new", "post", "call", "loop", "again", "switch", "case",
      "maybe", "return", "leave"}
 )  # fmt: skip
 _NOTHING: Operation = [","]
@@ -373,6 +373,13 @@ class _Walk:
             return [",", value, ["w", place.pointer, place.bytes]]
         return [",", value, place.before]
 
+    @staticmethod
+    def _changed(place: _Memory | _Other) -> Operation:
+        """Load from a place and store there. Its own effects, as in `y[k++] += 1`, come once."""
+        if isinstance(place, _Memory):
+            return ["rw", place.pointer, place.bytes]
+        return place.before
+
     # ---- values ----
 
     def _number(self, node: Node) -> Operation:
@@ -482,8 +489,7 @@ class _Walk:
     def _increment(self, node: Node) -> Operation:
         place = self._place(node.children[0])
         if not isinstance(place, _Slot):
-            value = self._load(node, place)
-            return [",", value, self._store(place, _NOTHING, False), self._opaque(node)]
+            return [",", self._changed(place), self._opaque(node)]
         up = node.operator in (1, 3)
         if place.type:
             wide = place.type if abs(place.type) >= 32 else 32
@@ -533,11 +539,11 @@ class _Walk:
         value = self._value(right)
         operator = n.ASSIGNING.get(node.operator, 0)
         if not isinstance(place, _Slot):
-            load = self._load(left, place)
-            return [",", value, load, self._store(place, _NOTHING, False), self._opaque(node)]
+            return [",", value, self._changed(place), self._opaque(node)]
         if not place.type:
             size = node.pointee_bytes if node.operator == 26 else -node.pointee_bytes
-            more: Operation = ["+", ["s", place.number], self._number(right), size]
+            by = value if right.number else [",", value, ["?", 64]]
+            more: Operation = ["+", ["s", place.number], by, size]
         elif not right.number or operator not in _SIGNS:
             more = [",", value, ["?", place.type]]
         else:
@@ -640,16 +646,18 @@ class _Walk:
             parts = []
             for argument, flags in zip(arguments, effects, strict=True):
                 value = self._value(argument)
-                if argument.shape == n.POINTER:
-                    value = [",", *([flag, value, argument.pointee_bytes] for flag in flags)]
+                if argument.shape == n.POINTER and flags:
+                    value = [flags, value, argument.pointee_bytes]
                 parts.append(value)
             return self._opaque(node, *parts)
         if name == "async_work_group_copy" and len(arguments) == 4:
             to, of, count_node, event = arguments
             count_of = self._number(count_node)
+            many = ["?", 64] if has_effect(count_of) else count_of  # it is evaluated once
             return self._opaque(
-                node, self._value(event), ["rng", "w", self._value(to), count_of, to.pointee_bytes],
-                ["rng", "r", self._value(of), count_of, of.pointee_bytes],
+                node, self._value(event), count_of,
+                ["rng", "w", self._value(to), many, to.pointee_bytes],
+                ["rng", "r", self._value(of), many, of.pointee_bytes],
             )  # fmt: skip
         return self._opaque(
             node, *(self._given_away(one, f"passed to {name}") for one in arguments)
@@ -693,7 +701,7 @@ def _touches(operation: object, functions: list[Operation]) -> bool:
     """Tell whether arguments' memory may be touched, or their addresses passed on."""
     if not isinstance(operation, list):
         return False
-    if operation and operation[0] in ("r", "w", "rng", "esc"):
+    if operation and operation[0] in ("r", "w", "rw", "rng", "esc"):
         return True
     if operation and operation[0] == "call" and functions[operation[1]][2]:
         return True

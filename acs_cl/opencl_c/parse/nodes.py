@@ -124,6 +124,10 @@ def _size(canonical: Type) -> int:
     return max(int(canonical.get_size()), 0)
 
 
+TOO_DEEP = RecursionError, ctypes.ArgumentError
+"""What Python raises where expressions are nested too deeply: ctypes makes its own error of it."""
+
+
 class _Converter:
     def __init__(self, lib: ctypes.CDLL, collect: Collect) -> None:
         self.lib = lib
