@@ -15,7 +15,7 @@ import pyopencl as cl
 
 from .access.hints import of_kernels
 from .devices.build import cut_at_blanks, read_source
-from .devices.built import source_of
+from .devices.built import is_held, source_of
 from .devices.driver import OwnKernel, own_clone
 from .errors import DeviceError, UsageError, describe
 from .kernel import Kernel
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 ADOPTED = 1024
 """Foreign kernels that a runtime remembers."""
+
+RELEASED = 256
+"""Those of them whose programs the program has released; it may still have the kernels."""
+
+LOOKED_AT = 32
+"""After so many more, those beyond `RELEASED` are forgotten."""
 
 NOTHING_TOLD = "", ("-cl-std=CL3.0",)
 """Source and options that the driver does not tell. They may be of any standard."""
@@ -142,12 +148,22 @@ def adopted_kernel(engine: Engine, native: object) -> Kernel:
                     f"kernel {native.function_name!r} belongs to another context; make the runtime "
                     "with context="
                 )
-            if len(engine.programs) >= ADOPTED:
-                del engine.programs[next(iter(engine.programs))]
+            many = len(engine.programs)
+            if many and many % LOOKED_AT == 0:
+                _forget_released(engine.programs)
+            if many >= ADOPTED:
+                engine.programs.pop(next(iter(engine.programs)), None)
             # the program is kept too, so that no other program gets its address
             known = engine.programs[key] = _adopt(engine, native)
     found: Kernel = known[0]
     return found
+
+
+def _forget_released(programs: dict[Any, tuple[Kernel, Any]]) -> None:
+    """Forget the oldest kernels of programs that were released."""
+    keys = [key for key, (kernel, *_) in programs.items() if not is_held(kernel.program)]
+    for key in keys[:-RELEASED]:
+        del programs[key]
 
 
 def key_of(native: Any) -> tuple[int, str]:

@@ -30,6 +30,7 @@ from pyopencl import _cl
 
 import acs_cl as acs
 from acs_cl import testing
+from acs_cl.program import LOOKED_AT, RELEASED
 from acs_cl.queue import bypass, patch
 from acs_cl.queue.queue import with_queues
 from acs_cl.tools import cli
@@ -1467,3 +1468,25 @@ def test_run_says_what_is_wrong(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "ValueError: mine" in done.stderr
     assert "made no queue" in done.stderr
+
+
+def test_programs_that_are_built_again_and_again_are_let_go(device: cl.Device) -> None:
+    """Kernels of programs that the program still has, or of which it has a kernel, stay right."""
+    source = "kernel void add(global int *x, int by) { x[get_global_id(0)] += by; }"
+    context = cl.Context([device])
+    queue = acs.Queue(context, bypass=False)
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 32)
+    cl.enqueue_fill_buffer(queue, buffer, np.int32(0), 0, 32)
+    kept = cl.Program(context, source).build()
+    kernel = cl.Program(context, source).build().add
+    for program in (kept.add, kernel):
+        program(queue, (8,), None, buffer, np.int32(1000))
+    engine = queue.runtime.engine
+    for _ in range(RELEASED + 3 * LOOKED_AT):
+        cl.Program(context, source).build().add(queue, (8,), None, buffer, np.int32(1))
+        assert len(engine.programs) <= RELEASED + 2 * LOOKED_AT + 65
+    for program in (kept.add, kernel):
+        program(queue, (8,), None, buffer, np.int32(1000))
+    got = np.empty(8, "i4")
+    cl.enqueue_copy(queue, got, buffer)
+    assert got.tolist() == [4000 + RELEASED + 3 * LOOKED_AT] * 8

@@ -5,34 +5,35 @@ program. Without the source every argument of a kernel counts as read and writte
 runtime forgets the program of a kernel after its owner has released it. Drivers forget the source
 of a program from PyOpenCL's cache of binaries.
 
-Invariant: a noted program stays alive, so no other program gets its handle.
+Only the newest programs are kept alive. Of others the source is known while the program has them.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import Any
+from weakref import WeakValueDictionary
 
-KEPT = 1024
-"""Programs that are kept alive; the oldest goes first."""
+KEPT = 64
+"""The newest programs, which are kept alive: those whose kernels may not have been launched yet."""
 
 _lock = threading.Lock()
-_programs: dict[int, Any] = {}
+_newest: deque[Any] = deque(maxlen=KEPT)
+_programs: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def note(program: Any) -> None:
     """Keep a program, and remember its source."""
-    handle = program.int_ptr
     with _lock:
-        _programs.pop(handle, None)
-        if len(_programs) >= KEPT:
-            del _programs[next(iter(_programs))]
-        _programs[handle] = program
+        _newest.append(program)
+        _programs[program.int_ptr] = program
 
 
 def forget() -> None:
     """Release all of them."""
     with _lock:
+        _newest.clear()
         _programs.clear()
 
 
@@ -40,3 +41,8 @@ def source_of(handle: int) -> str:
     """Return the source of the program with this handle. Empty: it was not noted."""
     source = getattr(_programs.get(handle), "_source", "")
     return source.decode(errors="replace") if isinstance(source, bytes) else source
+
+
+def is_held(program: Any) -> bool:
+    """Tell whether a program that was noted still has its Python object."""
+    return program is not None and program.int_ptr in _programs

@@ -270,5 +270,6 @@ class HostTasks:
 
     def _run(self, task: Callable[[], None]) -> None:
         task()
+        del task  # the frames of a task's error know this frame, and are kept
         with self._lock:
             self._busy -= 1

@@ -17,7 +17,7 @@ from weakref import WeakSet
 import pyopencl as cl
 
 from .. import core
-from ..devices.driver import CommandQueue
+from ..devices.driver import CommandQueue, OwnKernel
 from ..errors import UsageError
 from ..host.threads import HostTasks, Progress
 from ..memory.blocks import Base, Store
@@ -113,7 +113,9 @@ class Books:
         self.recorders: dict[int, Recorder] = {}
         """{thread: the graph that records its calls}."""
         self.programs: dict[Any, Any] = {}
-        """Kernels made for the runtime itself, and those adopted from other code."""
+        """Kernels that were adopted from other code."""
+        self.element_copies: dict[int, OwnKernel] = {}
+        """{bytes of an element: the kernel that copies strided elements}."""
         self.kernels: WeakSet[Any] = WeakSet()
         """Kernels whose signature is known, for explanations."""
         self.measuring: object | None = None

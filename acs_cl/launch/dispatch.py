@@ -6,6 +6,7 @@ Launches that must not run end here.
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter_ns
 
 import pyopencl as cl
@@ -83,26 +84,30 @@ def _run_on_host(books: Books, launch: Launch) -> None:
     if queue is None:
         queue = books.host_queue = CommandQueue(books.context, books.device)
 
-    def task() -> None:
-        error: BaseException | None = None
-        started_ns = perf_counter_ns()
-        try:
-            command.run(queue)
-        except BaseException as caught:  # any error is the task's own
-            error = caught
-        with books.lock:
-            if error is not None:
-                fail(books, launch, error, command.site)
-            if books.tracer is not None:
-                books.tracer.ran_on_host(launch, started_ns, perf_counter_ns())
-            books.table.end(launch.number, error is not None)
-            go_on(books, launch.number)
-            books.lock.notify()
-
     books.backend.flush()
-    books.host_tasks.run(task)  # it ends under the lock, which the caller holds
+    books.host_tasks.run(partial(_host_task, books, launch, queue))  # it ends under our lock
     books.table.start(launch.number)
     books.progress.start()
+
+
+def _host_task(books: Books, launch: Launch, queue: CommandQueue) -> None:
+    """Run a host task, and note its end. It is no closure, since the frames of an error are kept,
+    and would keep its arrays."""
+    command, error = launch.command, None
+    assert isinstance(command, HostCommand)
+    started_ns = perf_counter_ns()
+    try:
+        command.run(queue)
+    except BaseException as caught:  # any error is the task's own
+        error = caught
+    with books.lock:
+        if error is not None:
+            fail(books, launch, error, command.site)
+        if books.tracer is not None:
+            books.tracer.ran_on_host(launch, started_ns, perf_counter_ns())
+        books.table.end(launch.number, error is not None)
+        go_on(books, launch.number)
+        books.lock.notify()
 
 
 def driver_error(books: Books, launch: Launch, error: BaseException) -> AcsError:

@@ -61,12 +61,11 @@ def element_kernel(
         numbers = (length, target // unit, source // unit)
         for place, number in enumerate(numbers):
             values += (3 + 3 * dimension + place, np.int64(number).tobytes())
-    key = ("elements", unit)
     with books.lock:
-        kernel = books.programs.get(key)
+        kernel = books.element_copies.get(unit)
         if kernel is None:
             program = build(books.context, books.device, _source(_WORDS[unit]), ())
-            kernel = books.programs[key] = OwnKernel(program, "elements")
+            kernel = books.element_copies[unit] = OwnKernel(program, "elements")
     return kernel, (size,), values
 
 
