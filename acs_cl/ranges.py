@@ -103,16 +103,9 @@ def first_shared(span: Span, rows: Rows) -> int | None:
     return int(np.argmax(shared)) if shared.any() else None
 
 
-def rectangle(first: int, last: int, width: int, steps: Sequence[tuple[int, int]]) -> Rectangle:
-    """Return the rectangle of runs of `width` bytes that begin at sums of steps `(distance,
-    count)`. They lie from `first` on and end at `last`. Return their hull if one rectangle does not
-    do."""
-    exact = exact_rectangle(first, width, steps)
-    return exact or (first, last - first, 1, last - first)
-
-
 def exact_rectangle(first: int, width: int, steps: Sequence[tuple[int, int]]) -> Rectangle | None:
-    """Return the rectangle of just these bytes; None: there is none."""
+    """Return the rectangle of runs of `width` bytes that begin at `first` plus sums of steps
+    `(distance, count)`. None: one rectangle does not do."""
     pitch, rows = width, 1
     for step, count in sorted(steps):
         if rows == 1 and step <= width:

@@ -90,7 +90,10 @@ def test_what_passes_the_end_is_cut_off() -> None:
 def test_parameters_may_be_called_like_words_of_python(name: str) -> None:
     own = Parameter(name, "int", "private", False, "", 0, 4, False, "", "")
     found = parse(f"r[{name}:{name} + n], w[2*{name}]", [*PARAMETERS, own])
-    assert found.ranges((1,), None, {name: 5, "n": 3}, 1, 40) [:2] == ([(5, 3, 1, 3)], [(10, 1, 1, 1)])
+    assert found.ranges((1,), None, {name: 5, "n": 3}, 1, 40)[:2] == (
+        [(5, 3, 1, 3)],
+        [(10, 1, 1, 1)],
+    )
     assert [clause.text for clause in found.clauses] == [f"r[{name}:{name} + n]", f"w[2*{name}]"]
     with pytest.raises(ValueError, match="invalid syntax"):
         parse("r[if]", [*PARAMETERS, own])

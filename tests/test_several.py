@@ -36,8 +36,8 @@ from acs_cl.records import Access, Span, interval
 from acs_cl.several import placement, spreading
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
-from acs_cl.several.links import links_of
 from acs_cl.several.known import Known
+from acs_cl.several.links import links_of
 from acs_cl.several.placement import Lack, Link, State, Task
 from acs_cl.several.planning import ON_EACH
 from acs_cl.several.staging import MOST
@@ -1240,7 +1240,9 @@ def test_a_program_comes_to_rest_where_it_runs_best(
     ],
 )
 def test_what_each_device_may_make(device: cl.Device, body: str, repeats: bool) -> None:
-    source = f"kernel void k(global float *x, global float *y) {{ int i = get_global_id(0); {body} }}"
+    source = (
+        f"kernel void k(global float *x, global float *y) {{ int i = get_global_id(0); {body} }}"
+    )
     seen = list[Known]()
     with acs.Runtime(devices=team(device, 2)) as rt:
         engine = engine_of(rt)

@@ -21,7 +21,7 @@ from keyword import iskeyword
 from typing import NamedTuple, NoReturn
 
 from acs_cl.access.signature import Parameter
-from acs_cl.ranges import Rectangle, exact_rectangle, rectangle
+from acs_cl.ranges import Rectangle, exact_rectangle
 
 Affine = tuple[int, int, int, int]  # a constant and the factors of gid0, gid1, gid2
 Values = Mapping[str, int]
@@ -67,15 +67,13 @@ class Declaration(NamedTuple):
         element_bytes: int,
         limit_bytes: int,
     ) -> tuple[list[Rectangle], list[Rectangle], list[Rectangle]]:
-        """Return byte rectangles that a launch reads and writes of an argument of `limit_bytes`,
-        and those of the writes that are no hulls: all of their bytes are written.
+        """Return the bytes of an argument of `limit_bytes` that a launch reads, those that it
+        writes, and those of these that are no hulls.
 
         Raises ValueError with the clause that leaves the argument. Parts behind its end are cut
         off, because global sizes are commonly rounded up.
         """
-        reads: list[Rectangle] = []
-        writes: list[Rectangle] = []
-        sure: list[Rectangle] = []
+        reads, writes, sure = list[Rectangle](), list[Rectangle](), list[Rectangle]()
         offset = tuple(global_offset or ())
         values = {name: int(scalars[name]) for name in self.names}
         for clause in self.clauses:
@@ -116,23 +114,20 @@ def _clause_ranges(
     found, is_exact = _union(low, high, sizes, offset)
     if found is None:
         return [], True
-    start, pitch, rows, width = (
-        found[0] * element_bytes, found[1] * element_bytes, found[2], found[3] * element_bytes
-    )  # fmt: skip
+    start, pitch, width = (element_bytes * found[at] for at in (0, 1, 3))
     if start < 0:
         raise ValueError(f"{clause.text}: starts {-start} bytes before the argument")
     if start >= limit_bytes:
         raise ValueError(
             f"{clause.text}: starts at byte {start}, the argument has {limit_bytes} bytes"
         )
-    return _clip(start, pitch, rows, width, limit_bytes), is_exact
+    return _clip(start, pitch, found[2], width, limit_bytes), is_exact
 
 
 def _union(
     low: Affine, high: Affine, sizes: tuple[int, ...], offset: tuple[int, ...]
 ) -> tuple[Rectangle | None, bool]:
-    """Return the rectangle of elements that [low, high) covers over all work-items, and whether it
-    is no hull."""
+    """Return what [low, high) covers over all work-items, and whether that is no hull."""
     steps = []  # (distance between neighbours, number of work-items) of each dimension
     first, last = low[0], high[0]
     for axis in range(min(len(sizes), 3)):
@@ -142,13 +137,12 @@ def _union(
         last += max(high[axis + 1] * begin, high[axis + 1] * end)
         if low[axis + 1] and sizes[axis] > 1:
             steps.append((abs(low[axis + 1]), sizes[axis]))
-    if low[1:] != high[1:]:  # a width that depends on the work-item: the hull
-        return ((first, last - first, 1, last - first) if last > first else None), False
+    hull = first, last - first, 1, last - first
+    if low[1:] != high[1:]:  # the width depends on the work-item
+        return hull if last > first else None, False
     width = high[0] - low[0]
-    if width <= 0:
-        return None, True
-    exact = exact_rectangle(first, width, steps)
-    return exact or rectangle(first, last, width, steps), exact is not None
+    exact = exact_rectangle(first, width, steps) if width > 0 else None
+    return exact or (hull if width > 0 else None), exact is not None
 
 
 def _clip(start: int, pitch: int, rows: int, width: int, limit: int) -> list[Rectangle]:

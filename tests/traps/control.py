@@ -193,7 +193,8 @@ _TEXTS = {
     ),
     "commas in a place that changes": "int j = 1; y[j += 2, j] *= 3; y[(j += 30, j)]--; y[j] = 1;",
     "effect in an atomic's place": (
-        "int j = 4; atomic_inc(&y[j++]); global int *p = y + j; atomic_add(p++, 3); atomic_or(p, 9);"
+        "int j = 4; atomic_inc(&y[j++]); global int *p = y + j; atomic_add(p++, 3);"
+        " atomic_or(p, 9);"
     ),
     "effect in a place inside a place": "int j = 0; y[y[y[j++]++ & 7]++ & 7]++; y[j] = 3;",
     "effect in a private array that changes": "int t[4] = {0}, j = 0; t[j++] += 2; y[j] = t[0];",
