@@ -14,6 +14,8 @@ Invariants:
 - Copies between devices are the exception: they run, and their bytes are poisoned as at the source.
 """
 
+# Long because: poison, failures and who was told of them are one account.
+
 from __future__ import annotations
 
 import traceback
