@@ -21,7 +21,7 @@ class Limits(NamedTuple):
 
     whole_us: float = 25.0
     """What the host takes for a launch on one device."""
-    part_us: float = 50.0
+    part_us: float = 75.0
     """What it takes for a part of one, or for a copy between devices."""
     gains: float = 0.95
     """A way that takes more than this share of the time at home is not tried."""
