@@ -1137,7 +1137,7 @@ class Queues:
         """Enqueue a launch on a lane, behind what it follows and behind foreign events. `timed`:
         on the one that keeps times."""
     def poll(self, most: int = 64) -> Ended:
-        """Return launches that ended."""
+        """Return launches that ended, always in one list. What is left in it is told again."""
     def poll_up_to(self, number: int) -> Ended:
         """Return launches up to a number that ended."""
     def read_now(self, engine: Any, array: View, host: npt.NDArray[Any]) -> bool | int | None:

@@ -983,7 +983,7 @@ def test_launches_whose_times_the_driver_does_not_have_end_all_the_same(device: 
         key = ("add", (8,), None)
         backend._timed[1] = key
         end = End(1, 0, Timeless(), 0)
-        assert backend._from_lanes([end]) == [end]
+        assert backend.from_queues([end]) == [end]
         assert choice.wants_time(key)
 
 

@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Any
 from weakref import WeakValueDictionary
+
+import pyopencl as cl
 
 KEPT = 64
 """The newest programs, which are kept alive: those whose kernels may not have been launched yet."""
 
 _lock = threading.Lock()
-_newest: deque[Any] = deque(maxlen=KEPT)
-_programs: WeakValueDictionary[int, Any] = WeakValueDictionary()
+_newest: deque[cl.Program] = deque(maxlen=KEPT)
+_programs: WeakValueDictionary[int, cl.Program] = WeakValueDictionary()
 
 
-def note(program: Any) -> None:
+def note(program: cl.Program) -> None:
     """Keep a program, and remember its source."""
     with _lock:
         _newest.append(program)
@@ -43,6 +44,6 @@ def source_of(handle: int) -> str:
     return source.decode(errors="replace") if isinstance(source, bytes) else source
 
 
-def is_held(program: Any) -> bool:
+def is_held(program: cl.Program | None) -> bool:
     """Tell whether a program that was noted still has its Python object."""
     return program is not None and program.int_ptr in _programs

@@ -190,11 +190,13 @@ class Backend:
         raise NotImplementedError
 
     def poll(self, most: int = 64) -> Ended:
-        """Return launches that have ended, in program order, at most `most` of a queue."""
+        """Return launches that have ended, in program order, at most `most` of a queue. The list
+        may be the backend's own: the caller takes them out, else they are told again."""
         raise NotImplementedError
 
     def poll_up_to(self, number: int) -> Ended:
-        """Return launches that have ended, for a caller that waits for launch `number`."""
+        """Return launches that have ended, as `poll` does, for a caller that waits for launch
+        `number`."""
         raise NotImplementedError
 
     def oldest(self) -> cl.Event | None:

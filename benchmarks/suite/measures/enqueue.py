@@ -126,9 +126,11 @@ def _queue_side(ours: Ours) -> Side:
 
     def finish() -> None:
         backend.wait_all()
-        for end in backend.poll_up_to(number):
+        ended = backend.poll_up_to(number)
+        for end in ended:
             table.start(end.number)
             table.end(end.number, False)
+        ended.clear()
         enter()
 
     enter()
