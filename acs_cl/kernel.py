@@ -328,7 +328,7 @@ class Kernel(core.native.Caller):
             )
 
         made = partial(self._bands.in_parts, self, command.kernel)
-        return Cutting(made, access_of, repeats(self.signature, self.native))
+        return Cutting(made, access_of, partial(repeats, self.signature, self.native))
 
     def launch_many(
         self,

@@ -6,7 +6,7 @@ and `merged` are the core's (`_core/hazards/span.hpp`); emu/reference/ranges.py 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,11 @@ overlap, covers, merged = core.native.overlap, core.native.covers, core.native.m
 def meet(a: Span, b: Span) -> bool:
     """Tell whether launches that touch these bytes are ordered, if one of them writes."""
     return EVERYTHING in (a.base, b.base) or (a.base == b.base and overlap(a, b))
+
+
+def overlapping(some: Iterable[Span], others: Collection[Span]) -> bool:
+    """Tell whether spans of the one kind share bytes of a base with spans of the other."""
+    return any(a.base == b.base and overlap(a, b) for a in some for b in others)
 
 
 def intervals(span: Span) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ import pyopencl as cl
 from .. import core
 from ..errors import UsageError, describe
 from ..memory.array import Array, Home
-from ..ranges import overlap
+from ..ranges import overlapping
 from ..records import EVERYTHING, Access, Span, interval
 from .called import Arguments
 
@@ -178,18 +178,13 @@ def replace(
     The `exact` ones among the writes are sure to be overwritten."""
     named, others = list[Span](), list[Span]()
     for spans in views:
-        (named if _meet(spans, (*reads, *writes)) else others).extend(spans)
+        (named if overlapping(spans, (*reads, *writes)) else others).extend(spans)
 
     def stays(span: Span) -> bool:
-        return not _meet((span,), named) or _meet((span,), others)
+        return not overlapping((span,), named) or overlapping((span,), others)
 
     return Access(
         (*filter(stays, inferred.reads), *reads),
         (*filter(stays, inferred.writes), *writes),
         tuple(span for span in exact if span not in reads),
     )
-
-
-def _meet(some: Iterable[Span], others: Iterable[Span]) -> bool:
-    others = tuple(others)
-    return any(one.base == other.base and overlap(one, other) for one in some for other in others)

@@ -32,8 +32,8 @@ class Cutting(NamedTuple):
     """Returns the kernel for parts of a launch, or the reason why there is none. Takes whether the
     launch has a local size, and whether it has an offset."""
     access_of: AccessOf
-    repeats: bool
-    """Whether the launch does the same on each device, and nothing but write its bytes."""
+    repeats: Callable[[], bool]
+    """Tells whether the launch does the same on each device, and nothing but write its bytes."""
 
 
 Unplaced = tuple[Command, Access, Cutting | None]

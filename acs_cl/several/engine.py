@@ -30,7 +30,7 @@ from ..launch.gates import open_events
 from ..launch.joint import SeveralHandle
 from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..memory.array import Array
-from ..records import EVERYTHING, Access, Command, Span, interval
+from ..records import EVERYTHING, Access, Command, interval
 from . import binding, placement
 from .coherence import Piece
 from .copies import Copies
@@ -101,8 +101,6 @@ class SeveralEngine(Holding):
         """The number of launches that were parts of a spread launch."""
         self.repeated = 0
         """The number of launches that each device made."""
-        self.on_each: Callable[[Sequence[Span]], None] | None = None
-        """Receives what each device has written so. For tests."""
         self.replayed = 0
         """The number of launches of graphs that had their devices before the replay."""
         self.places_after = 1, LEARNS
@@ -180,8 +178,8 @@ class SeveralEngine(Holding):
             if self.spread or (self._plans and self.planning.may_cut(known)):
                 known.cut(len(self.placed_on), cutting, self._are_alike)
             device = self._planned(known)
-            if device is not None and device < 0 and self.may_be_poisoned():
-                device = None
+            if device in (SPREAD, ON_EACH) and self.may_be_poisoned():
+                device = None  # a launch that reads poison has to run nowhere
             if device == SPREAD and known.parts:
                 return self._launch_parts(known, cutting.access_of, wait_for)
             if device == ON_EACH:
@@ -247,8 +245,6 @@ class SeveralEngine(Holding):
         launches = [known.assigned(device, self._assigned) for device in range(many)]
         numbers = self._launch_on(launches, [EACH_TEXT] * many, wait_for)
         self.repeated += 1
-        if self.on_each is not None:
-            self.on_each(known.access.writes)
         self.model.written_by_each(known.access.writes)
         return SeveralHandle(self, (tuple(numbers),), known.command.name, known.access)
 

@@ -111,7 +111,7 @@ class Known:
         self.parts = parts_of(self.command, many, cutting)
         spans = *self.access.reads, *self.access.writes
         self.repeats = (
-            are_alike and cutting.repeats and not self.pinned
+            are_alike and not self.pinned and cutting.repeats()
             and all(span.base > EVERYTHING for span in spans)
             and all(span.rows == 1 for span in self.access.writes)
         )  # fmt: skip

@@ -223,8 +223,8 @@ class Planning:
         long = {known: parts for known, parts in spread.items() if self._took_us(known) >= LEAST_US}
         ways = [(one, self._tried(launches, one, False)) for one in ({}, long, spread)]
         best = min(ways, key=_steady_us)
-        if best[0]:
-            repeated = {one: () for one in launches if one.repeats and one not in best[0]}
+        repeated = {one: () for one in launches if one.repeats and one not in best[0]}
+        if best[0] and repeated:
             ways.append((both := {**best[0], **repeated}, self._tried(launches, both, False)))
             best = min(best, ways[-1], key=_steady_us)
         for known in best[0] if 1 < len(best[0]) <= MOST_KINDS else ():

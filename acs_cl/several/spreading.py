@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..devices.driver import OwnKernel
 from ..launch.commands import KernelCommand
 from ..launch.observers import AccessOf, Cutting
-from ..ranges import overlap
+from ..ranges import overlapping
 from ..records import EVERYTHING, Access, Span
 
 LEAST_US = 200.0
@@ -77,12 +77,12 @@ def border_first(part: Part, wanted: Sequence[Span], access_of: AccessOf) -> lis
         return between(begin + first * unit, end - last * unit, access_of)
 
     most = (end - begin) // unit // BORDER
-    if not most or _meet(without(most, most).access.writes, wanted):
+    if not most or overlapping(without(most, most).access.writes, wanted):
         return [part]
     sizes = sorted({0, *(1 << power for power in range(most.bit_length())), most})
     for first, last in sorted(product(sizes, sizes), key=sum):
         rest = without(first, last)
-        if not _meet(rest.access.writes, wanted):
+        if not overlapping(rest.access.writes, wanted):
             break
     inner = begin + first * unit, end - last * unit
     borders = [one for one in ((begin, inner[0]), (inner[1], end)) if one[0] < one[1]]
@@ -112,12 +112,8 @@ def are_apart(parts: Sequence[Part]) -> bool:
         if any(span.base <= EVERYTHING for span in (*one.access.reads, *one.access.writes)):
             return False
         for other in parts:
-            if other is not one and _meet(
+            if other is not one and overlapping(
                 one.access.writes, (*other.access.writes, *other.access.reads)
             ):
                 return False
     return True
-
-
-def _meet(some: Sequence[Span], others: Sequence[Span]) -> bool:
-    return any(a.base == b.base and overlap(a, b) for a in some for b in others)

@@ -10,6 +10,7 @@ import contextlib
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyopencl as cl
@@ -20,6 +21,7 @@ from acs_cl.records import Span, interval
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.known import Known
+from acs_cl.several.model import Model
 from acs_cl.several.placed import Step
 from acs_cl.several.placement import Links
 from acs_cl.several.planning import ON_EACH, SPREAD
@@ -134,12 +136,13 @@ class Looked(Coherence):
         for one in self.model.valid[piece.base][piece.start : piece.end]:
             assert sum(1 << device for device in one) == piece.devices
 
-    def written_by_each(self, spans: Sequence[Span]) -> None:
+    def written_by_each(self, model: Model, spans: Sequence[Span]) -> None:
         """Each device has written these bytes."""
         for span in spans:
             self._grow(span.base, span.end)
             valid = [set(range(self.devices)) for _ in range(span.nbytes)]
             self.model.valid[span.base][span.start : span.end] = valid
+        Model.written_by_each(model, spans)
 
     def settle(self, base: int, nbytes: int) -> bool:
         is_settled = super().settle(base, nbytes)
@@ -195,7 +198,7 @@ class Ways:
         engine = engine_of(runtime)
         looked = engine.model.coherence = Looked(many)
         engine.copies.told, engine.stepped = looked.copied, looked.stepped
-        engine.on_each = looked.written_by_each
+        engine.model.written_by_each = partial(looked.written_by_each, engine.model)  # type: ignore[method-assign]
         if "spread" in options and options["spread"] is None:
             engine.planning.may_cut = lambda known: known.parts is None  # type: ignore[method-assign]
             engine.planning.device_of = drawn(seed, many)  # type: ignore[method-assign]
