@@ -27,36 +27,51 @@ a worker was lost.
 [ 4.  8. 12.]
 """
 
+# Long because: what the two ends of a cluster say to each other is read side by side.
+
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from .errors import UsageError, describe
-from .graph.calls import have_all
-from .graph.files import read
+from .graph.function import Function, refuse_variables
 from .graph.graph import Graph
-from .graph.loading import Made
 from .memory.array import Array
-from .records import EVERYTHING, DType, HostArray, Span
+from .records import DType, HostArray
 from .runtime import Runtime
 
 try:
     import distributed
     from dask.sizeof import sizeof
     from dask.tokenize import normalize_token
+    from distributed.protocol.serialize import to_serialize
 except ImportError as error:
     raise ImportError("acs_cl.dask needs Dask: pip install 'acs_cl[dask]'") from error
 
 GRAPHS = 32
 """Graphs that a worker keeps."""
+
+REPLAY = "acs_cl_replay"
+"""What a worker is asked for a replay without a task."""
+
+
+class NoRuntime(UsageError):  # noqa: N818  (callers know it as a `UsageError`)
+    """A worker has no runtime."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this worker has no runtime: client.register_plugin(acs_cl.dask.Worker()) gives it one"
+        )
 
 
 class Step:
@@ -68,7 +83,7 @@ class Step:
             raise UsageError(f"Step takes a recorded graph, got {describe(graph)}")
         with io.BytesIO() as file:
             graph.save(file, **arrays)
-            _refuse_variables(graph)
+            refuse_variables(graph)
             self._hold(file.getvalue())
 
     def _hold(self, data: bytes) -> None:
@@ -129,10 +144,12 @@ class Worker(distributed.WorkerPlugin):
         if len(self._devices) > 1:
             device = self._devices[_turn(worker.name) % len(self._devices)]
         self.site = _Site(Runtime(device, **self._options))
+        worker.handlers[REPLAY] = self.site.answer
 
     def teardown(self, worker: distributed.Worker) -> None:
         """Close it."""
-        self.site.runtime.close()
+        worker.handlers.pop(REPLAY, None)
+        self.site.close()
 
 
 def _turn(name: object) -> int:
@@ -163,7 +180,78 @@ def replay(
     the arrays to return, by default all that the graph writes. With `keep` they stay on the device,
     for other tasks of the same worker.
     """
-    return _site(_worker()).loaded(step).replay(dict(inputs or {}), outputs, keep)
+    there = {
+        name: value.array if isinstance(value, Kept) else value
+        for name, value in (inputs or {}).items()
+    }
+    loaded = _site(_worker()).loaded(step.digest, step.data)
+    assert loaded is not None
+    results = loaded.replay(there, outputs, keep)
+    return {name: Kept(one) if isinstance(one, Array) else one for name, one in results.items()}
+
+
+class Direct:
+    """Replays a step on a worker without a task of Dask, which takes milliseconds for each.
+
+    It is for a program that waits for each result before it asks for the next one. `worker`: the
+    address of a worker. Without it: any; if that one is lost, another one does the replay again.
+
+    >>> there = acs.dask.Direct(client, step)  # doctest: +SKIP
+    >>> there.replay({"x": [1, 2, 3]})["x"]  # doctest: +SKIP
+    array([2., 4., 6.], dtype=float32)
+    """
+
+    def __init__(self, client: distributed.Client, step: Step, worker: str = "") -> None:
+        self._client, self._step = client, step
+        self.worker = worker
+        """The address of the worker that replays."""
+        self._may_change = not worker
+
+    def replay(
+        self, inputs: Mapping[str, object] | None = None, outputs: Sequence[str] | None = None
+    ) -> Any:
+        """Replay, and return arrays as `acs.dask.replay` does. An asynchronous client gets an
+        awaitable."""
+        values = {name: np.asarray(value) for name, value in (inputs or {}).items()}
+        return self._client.sync(self._replay, values, outputs)
+
+    async def _replay(
+        self, inputs: dict[str, HostArray], outputs: Sequence[str] | None
+    ) -> dict[str, object]:
+        worker = self.worker
+        problem: Exception = UsageError("Direct: the cluster has no workers")
+        if worker:
+            try:
+                return await self._ask(worker, inputs, outputs)
+            except (OSError, NoRuntime) as error:
+                if not self._may_change:
+                    raise
+                problem = error
+        scheduler = self._client.scheduler
+        assert scheduler is not None, "a client that is open"
+        for other in await scheduler.ncores(workers=None):
+            if other != worker:
+                try:
+                    results = await self._ask(other, inputs, outputs)
+                except (OSError, NoRuntime) as error:
+                    problem = error
+                else:
+                    self.worker = other
+                    return results
+        raise problem
+
+    async def _ask(
+        self, worker: str, inputs: dict[str, HostArray], outputs: Sequence[str] | None
+    ) -> dict[str, object]:
+        """Have a worker replay. It gets the graph only if it does not have it yet."""
+        ask = getattr(self._client.rpc(worker), REPLAY)
+        digest, sent = self._step.digest, to_serialize(inputs)
+        answer = await ask(digest=digest, data=None, inputs=sent, outputs=outputs)
+        if answer is not None and not answer:
+            answer = await ask(digest=digest, data=self._step.data, inputs=sent, outputs=outputs)
+        if not answer:
+            raise NoRuntime
+        return dict(answer["results"])
 
 
 class _Site:
@@ -172,99 +260,46 @@ class _Site:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self._lock = threading.Lock()
-        self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
+        self._loaded: OrderedDict[str, Function] = OrderedDict()
+        self._direct = ThreadPoolExecutor(1, "acs_cl-direct")
+        """Replays without a task, while the worker goes on listening."""
 
-    def loaded(self, step: Step) -> _Loaded:
-        """Return the graph of a step. It is made at the first call."""
+    def loaded(self, digest: str, data: bytes | None) -> Function | None:
+        """Return the graph of a step, which is made from `data` at the first call. None: it is not
+        here, and there is no `data`."""
         with self._lock:
-            found = self._loaded.get(step.digest)
+            found = self._loaded.get(digest)
             if found is None:
-                found = self._loaded[step.digest] = _Loaded(self.runtime, step)
+                if data is None:
+                    return None
+                runtime = self.runtime
+                found = Function(runtime.engine, data, runtime.build, runtime.empty)
+                self._loaded[digest] = found
                 while len(self._loaded) > GRAPHS:
                     self._loaded.popitem(last=False)
-            self._loaded.move_to_end(step.digest)
+            self._loaded.move_to_end(digest)
             return found
 
-
-class _Loaded:
-    """Holds a graph that was sent to a worker."""
-
-    def __init__(self, runtime: Runtime, step: Step) -> None:
-        self._runtime = runtime
-        self._lock = threading.Lock()
-        made = Made(read(io.BytesIO(step.data)), runtime.build, runtime.empty)
-        self._graph = made.record(Graph(runtime.engine))
-        self._arrays = made.arrays
-        _refuse_variables(self._graph)
-        touched = [one.access for one in self._graph.handles]
-        reads = [span for one in touched for span in one.reads]
-        reads += [span for flag in made.flags() for span in flag.spans]
-        bases = {span.base for span in reads}
-        written = {span.base for one in touched for span in one.writes}
-
-        def is_in(some: set[int], array: Array) -> bool:
-            return array.base is not None and bool(some & {array.base.number, EVERYTHING})
-
-        named = self._arrays.values()
-        self._written = [name for name, one in self._arrays.items() if is_in(written, one)]
-        self._kept = [
-            (piece, self._copy(piece))
-            for piece in made.memory
-            if is_in(bases, piece) and is_in(written, piece) and not _are_all(named, piece, reads)
-        ]
-        """Memory that a replay changes, if not all that it reads there has a name, and its first
-        contents."""
-
-    def _copy(self, array: Array) -> Array:
-        copy = self._runtime.empty(array.shape, array.dtype)
-        copy.copy_from(array)
-        return copy
-
-    def replay(
-        self, inputs: dict[str, object], outputs: Sequence[str] | None, keep: bool
+    async def answer(
+        self,
+        digest: str,
+        data: bytes | None,
+        inputs: Mapping[str, object],
+        outputs: Sequence[str] | None,
     ) -> dict[str, object]:
-        """Replay as `replay` above says. Only the arrays that are read back are waited for."""
-        wanted = self._written if outputs is None else list(outputs)
-        for name in (*inputs, *wanted):
-            if name not in self._arrays:
-                raise UsageError(
-                    f"replay: the graph has no array {name!r}; it has "
-                    f"{', '.join(self._arrays) or 'none'}"
-                )
-        with self._lock:
-            for piece, first in self._kept:
-                piece.copy_from(first)
-            for name, array in self._arrays.items():
-                if name not in inputs:
-                    array.fill(0)
-            for name, value in inputs.items():
-                self._put(self._arrays[name], value)
-            self._graph.replay()
-            if keep:
-                return {name: Kept(self._copy(self._arrays[name])) for name in wanted}
-            handles = {name: self._arrays[name].get(wait=False) for name in wanted}
-        return {name: handle.wait() for name, handle in handles.items()}
+        """Replay for a `Direct`. An empty answer: the graph has to be sent first."""
 
-    def _put(self, array: Array, value: object) -> None:
-        if isinstance(value, Kept) and value.array.runtime is self._runtime:
-            array.copy_from(value.array)
-        else:  # workers that share a process send nothing, and have runtimes of their own
-            array.set(np.asarray(value))
+        def replayed() -> dict[str, object] | None:
+            found = self.loaded(digest, data)
+            return None if found is None else found.replay(inputs, outputs)
 
+        results = await asyncio.get_running_loop().run_in_executor(self._direct, replayed)
+        return {} if results is None else {"results": to_serialize(results)}
 
-def _are_all(named: Iterable[Array], piece: Array, reads: Iterable[Span]) -> bool:
-    """Tell whether all bytes of a piece of memory that are read have names."""
-    return piece.base is not None and have_all(named, piece.base, reads)
-
-
-def _refuse_variables(graph: Graph) -> None:
-    """Refuse a graph whose replays would depend on earlier ones, by what no array holds."""
-    for one in graph.handles:
-        if any(span.base < EVERYTHING for span in one.access.writes):
-            raise UsageError(
-                f"Step: launch {one.number} ({one.name}) uses variables of its program, which keep "
-                "their values from one replay to the next; use arrays for them"
-            )
+    def close(self) -> None:
+        """Close the runtime, after the replay that is under way."""
+        self._direct.shutdown()
+        self.runtime.close()
 
 
 def _worker() -> distributed.Worker:
@@ -277,9 +312,7 @@ def _worker() -> distributed.Worker:
 def _site(worker: distributed.Worker) -> _Site:
     plugin = worker.plugins.get(Worker.name)
     if not isinstance(plugin, Worker):
-        raise UsageError(
-            "this worker has no runtime: client.register_plugin(acs_cl.dask.Worker()) gives it one"
-        )
+        raise NoRuntime
     return plugin.site
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import signal
@@ -206,6 +207,72 @@ def _kept(step: acs.dask.Step, x: Any) -> Any:
     return acs.dask.replay(step, {"x": x}, ["y"], keep=True)
 
 
+# ---- without a task ------------------------------------------------------------------------------
+
+
+def test_a_worker_replays_without_a_task(client: Client) -> None:
+    there = acs.dask.Direct(client, make_step())
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        x = rng.integers(0, 99, 64).astype("f4")
+        found = there.replay({"x": x})
+        assert set(found) == {"y", "total"}
+        assert np.array_equal(found["y"], expected(x))
+        assert found["total"] == [6], "each replay begins with what the file says"
+    assert np.array_equal(there.replay({"x": [1] * 64}, ["y"])["y"], expected(np.ones(64)))
+    assert np.array_equal(there.replay(outputs=["y"])["y"], expected(np.zeros(64)))
+    for worker in client.scheduler_info()["workers"]:
+        on_it = acs.dask.Direct(client, make_step(), worker)
+        assert np.array_equal(on_it.replay({"x": x})["y"], expected(x))
+
+
+def test_what_is_wrong_with_a_replay_without_a_task_is_said_here(client: Client) -> None:
+    there = acs.dask.Direct(client, make_step())
+    with pytest.raises(acs.UsageError, match="no array 'z'; it has x, y, total"):
+        there.replay({"z": 1})
+    with pytest.raises(acs.UsageError, match="do not fit"):
+        there.replay({"x": np.zeros(3, "f4")})
+    assert np.array_equal(there.replay({"x": np.ones(64)})["y"], expected(np.ones(64)))
+    nobody = acs.dask.Direct(client, make_step(), "tcp://127.0.0.1:9")
+    with pytest.raises(OSError, match=r"127\.0\.0\.1:9"):
+        nobody.replay()
+    with Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as bare:
+        with pytest.raises(acs.UsageError, match="register_plugin"):
+            acs.dask.Direct(bare, make_step()).replay()
+        bare.cluster.scale(0)
+        until = time.monotonic() + 60
+        while bare.scheduler_info()["workers"] and time.monotonic() < until:
+            time.sleep(0.05)
+        with pytest.raises(acs.UsageError, match="has no workers"):
+            acs.dask.Direct(bare, make_step()).replay()
+
+
+def test_another_worker_does_a_replay_again_whose_worker_is_lost() -> None:
+    with workers(1, processes=True) as client:
+        client.register_plugin(acs.dask.Worker(backend="serial"))
+        there = acs.dask.Direct(client, make_step())
+        first = there.replay({"x": np.ones(64)})
+        pids = client.run(os.getpid)
+        os.kill(pids[there.worker], signal.SIGKILL)
+        lost = there.worker
+        found = there.replay({"x": np.ones(64)})
+        assert there.worker != lost
+        assert np.array_equal(found["y"], first["y"])
+        with pytest.raises(OSError, match=lost):
+            acs.dask.Direct(client, make_step(), lost).replay()
+
+
+def test_an_asynchronous_client_awaits_a_replay(client: Client) -> None:
+    async def both(address: str) -> list[Any]:
+        async with Client(address, asynchronous=True, set_as_default=False) as other:
+            there = acs.dask.Direct(other, make_step())
+            return [await there.replay({"x": np.full(64, at)}, ["y"]) for at in range(2)]
+
+    found = asyncio.run(both(client.scheduler.address))
+    for at, one in enumerate(found):
+        assert np.array_equal(one["y"], expected(np.full(64, at)))
+
+
 def test_workers_in_one_process_have_runtimes_of_their_own() -> None:
     with workers(1, processes=False) as client:
         client.register_plugin(acs.dask.Worker())
@@ -213,6 +280,8 @@ def test_workers_in_one_process_have_runtimes_of_their_own() -> None:
         first = client.submit(_kept, step, np.ones(64, "f4"), workers=[one])
         moved = client.submit(_renamed, step, first, workers=[other])
         assert np.array_equal(moved.result(timeout=60)["y"], expected(np.ones(64), 2))
+        there = acs.dask.Direct(client, step, other)
+        assert np.array_equal(there.replay({"x": np.ones(64)})["y"], expected(np.ones(64)))
         runtimes = client.run(_runtime)
         assert len(set(runtimes.values())) == 2
 
@@ -258,7 +327,7 @@ def test_the_number_in_the_name_of_a_worker_is_its_turn(
 ) -> None:
     """As Dask names workers: a cluster of this machine, and `dask worker --name gpu`."""
     for name in names:
-        acs.dask.Worker(devices=["A", "B"]).setup(SimpleNamespace(name=name))
+        acs.dask.Worker(devices=["A", "B"]).setup(SimpleNamespace(name=name, handlers={}))
     assert "".join(opened) == taken
 
 
@@ -266,7 +335,7 @@ def test_the_number_in_the_name_of_a_worker_is_its_turn(
 def test_a_worker_without_a_number_is_refused_where_there_are_several_devices(
     name: str, opened: list[str]
 ) -> None:
-    worker = SimpleNamespace(name=name)
+    worker = SimpleNamespace(name=name, handlers={})
     with pytest.raises(acs.UsageError, match="--name gpu --nworkers 2"):
         acs.dask.Worker(devices=["A", "B"]).setup(worker)
     acs.dask.Worker(devices=["B"]).setup(worker)

@@ -1,9 +1,9 @@
 """Graphs on workers of Dask: the cost of a remote replay, and the gain of a second worker.
 
 Input: a device. Output: microseconds from `submit` to the result of a graph of one short kernel,
-one after the other and many in flight, beside an empty task with the same arguments. Also tasks a
-second of a graph of some 50 ms, on one worker and on two, interleaved, with one thread of the CPU
-each.
+one after the other and many in flight, beside an empty task with the same arguments, and without a
+task. Also tasks a second of a graph of some 50 ms, on one worker and on two, interleaved, with one
+thread of the CPU each.
 
 Workers are processes of this machine. The second one helps if each has a GPU of its own, or if the
 device is the CPU, of which each then takes one thread. On one GPU that both share it cannot help.
@@ -82,8 +82,12 @@ def measure(settings: Settings) -> dict[str, Any]:
         for name in samplers:
             samplers[name]()
         rates = interleave(samplers, ROUNDS[settings.quick])
-        alone, together, empty, over = [], [], [], []
+        alone, together, empty, over, direct = [], [], [], [], []
+        there = acs_dask.Direct(client, small, workers[0])
         for _ in range(CALLS[settings.quick]):
+            start = perf_counter()
+            there.replay({"x": values}, [])
+            direct.append((perf_counter() - start) * 1e6)
             start = perf_counter()
             tasks(sent[0], 1, workers, [])[0].result(TIMEOUT_S)
             alone.append((perf_counter() - start) * 1e6)
@@ -105,6 +109,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         "empty_us": spread(empty[10:]),
         "over_empty_us": spread(over[10:]),
         "in_flight_us": spread(together),
+        "direct_us": spread(direct[10:]),
     }
 
 
@@ -151,7 +156,7 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     gain, alone, flight = (result[name] for name in ("gain", "alone_us", "in_flight_us"))
     empty, over = result["empty_us"], result["over_empty_us"]
     graph = f"graphs of {result['graph_ms']:.0f} ms on two workers of Dask over one"
-    return [
+    made = [
         target(graph, gain["median"], "at least", LEAST_GAIN, "x", gain),
         target("a remote replay, from submit to result", alone["median"], "at most", MOST_US, "us",
                alone),
@@ -161,3 +166,7 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
         target("a remote replay among 100 in flight", flight["median"], "at most", None, "us",
                flight),
     ]  # fmt: skip
+    if direct := result.get("direct_us"):  # results from before there was one lack it
+        what = "a remote replay without a task, `acs.dask.Direct`"
+        made.append(target(what, direct["median"], "at most", MOST_US, "us", direct))
+    return made
