@@ -242,9 +242,9 @@ def signals() -> int:
 def end_process(
     seconds: float, status: int, own: Literal["none", "failed", "any"], keeps: object
 ) -> None:
-    """End the process with `status` after `seconds`, whatever it is doing, and skip what drivers do
-    at exit. `own`: statuses of the program that are kept in place of this one. `keeps`: an object
-    that Python never frees."""
+    """Skip what drivers do at exit, and end the process with `status` if this thread does nothing
+    for so many seconds, or has not ended it after ten times as long. `own`: statuses of the program
+    that are kept in place of this one. `keeps`: an object that Python never frees."""
 
 def fail_at_the_end(status: int) -> None:
     """Have the process end with this status, if it would report success."""

@@ -3,8 +3,8 @@
 A kernel may never end. A driver's own handlers at exit then wait forever, or free what the kernel
 uses, which is a crash. PoCL's do either. A program that was interrupted must end all the same. So
 launches in flight get a moment (`GRACE_S`), and then stderr names them. The process ends without
-the driver's handlers: by itself, or `LAST_S` later by force. Another Ctrl-C ends it at once.
-Launches that a watchdog has given up are left in the same way.
+the driver's handlers: by itself, or by force once its main thread has done nothing for `LAST_S`.
+Another Ctrl-C ends it at once. Launches that a watchdog has given up are left in the same way.
 
 Input: runtimes, and the reason why they are left. Output: they are closed. Or they are kept forever
 with their launches, because the device may still write to their memory.
@@ -35,7 +35,7 @@ SHORT_S = 0.1
 """How long of that nothing is printed."""
 
 LAST_S = 1.0
-"""How long the interpreter may take to end while a launch still runs."""
+"""How long the interpreter may do nothing before it ends, while a launch still runs."""
 
 INTERRUPTED = 130
 """Exit status of a program that Ctrl-C ended, as in shells."""

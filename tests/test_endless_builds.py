@@ -8,10 +8,11 @@ import sys
 import endless_compiler
 import pytest
 
-from acs_cl.host import isolated
+from acs_cl.host import isolated, threads
 
 PROGRAM = """
-import sys, threading, time
+import atexit, sys, threading, time
+{at_exit}
 import acs_cl as acs
 from acs_cl.host import isolated
 from acs_cl.scheduler import builds
@@ -55,17 +56,49 @@ STAND_INS = {
 }
 
 
+LAST = """
+def goes_on():  # the last of all that is to be done
+    until = time.thread_time() + {works_s}
+    while time.thread_time() < until:
+        pass
+    if {hangs}:
+        threading.Event().wait()
+    print("the end", flush=True)
+atexit.register(goes_on)
+"""
+
+
+def run(at_exit: str = "", **about: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(at_exit=at_exit, **about)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("where", STAND_INS)
 def test_a_kernel_that_no_compiler_ends_with_runs_on_lanes(where: str) -> None:
     stand_in, apart = STAND_INS[where]
-    nonce = sum(map(ord, where))
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(stand_in=stand_in, apart=apart, nonce=nonce)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = run(stand_in=stand_in, apart=apart, nonce=sum(map(ord, where)))
     assert done.returncode == 3, done.stderr
     assert done.stdout.count("its scheduler was not built within 0.5 s") == 1, done.stdout
     assert done.stdout.splitlines()[-1] == "right 1"
+    assert not done.stderr
+
+
+@pytest.mark.parametrize(("hangs", "status"), [(False, 3), (True, 1)])
+def test_a_program_beside_such_a_compiler_has_the_time_that_it_works(
+    hangs: bool, status: int
+) -> None:
+    """It keeps its own exit status then. Where it waits for ever, it is ended."""
+    works_s = 1.5 * threads.LAST_S
+    done = run(
+        LAST.format(works_s=works_s, hangs=hangs),
+        stand_in="build_told = endless",
+        apart="",
+        nonce=7,
+    )
+    assert done.returncode == status, done.stderr
+    assert ("the end" in done.stdout) is not hangs
     assert not done.stderr
 
 

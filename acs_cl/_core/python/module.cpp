@@ -13,6 +13,11 @@
 #include <cstdlib>
 #include <thread>
 
+#ifdef __linux__
+#include <pthread.h>
+#include <time.h>
+#endif
+
 #include "driver/bridging.hpp"
 #include "driver/carrying.hpp"
 #include "driver/queues.hpp"
@@ -23,6 +28,7 @@
 #include "launch/binder.hpp"
 #include "launch/caller.hpp"
 #include "launch/transfers.hpp"
+#include "python/clock.hpp"
 #include "python/gil.hpp"
 #include "python/indexing.hpp"
 #include "python/lock.hpp"
@@ -56,6 +62,32 @@ void leave_without_drivers(int status, [[maybe_unused]] Own own) {
 #else
     std::atexit([] { std::fflush(nullptr), std::_Exit(told); });
 #endif
+}
+
+// Ends the process once the calling thread has done nothing for so many seconds, or at the latest after LONGEST times as
+// long. On a busy machine a thread may take seconds for a little work, and the process should end by itself then.
+void end_once_idle(double seconds, int status) {
+    constexpr int LONGEST = 10, LOOKS = 20;
+    constexpr long WORK_NS = 2'000'000;  // less may be a look at something that it waits for
+#ifdef __linux__
+    clockid_t clock;
+    const bool is_known = !pthread_getcpuclockid(pthread_self(), &clock);
+    const auto worked_ns = [clock, is_known] {
+        timespec now{};
+        return is_known && !clock_gettime(clock, &now) ? now.tv_sec * 1'000'000'000L + now.tv_nsec : 0L;
+    };
+#else
+    const auto worked_ns = [] { return 0L; };
+#endif
+    std::thread([seconds, status, worked_ns] {
+        const double began = now_s();
+        double worked = began;
+        for (long before = worked_ns(); now_s() < worked + seconds && now_s() < began + LONGEST * seconds;) {
+            std::this_thread::sleep_for(std::chrono::duration<double>(seconds / LOOKS));
+            if (const long now = worked_ns(); now >= before + WORK_NS) before = now, worked = now_s();
+        }
+        std::_Exit(status);
+    }).detach();
 }
 
 // The status of a process that would report success. 0: that stays.
@@ -186,10 +218,7 @@ NB_MODULE(_core, module) {
     module.def("end_process", [](double seconds, int status, const std::string &own, nb::object keeps) {
         leave_without_drivers(status, own == "any" ? Own::ANY : own == "failed" ? Own::FAILED : Own::NONE);
         keeps.release();
-        std::thread([seconds, status] {
-            std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-            std::_Exit(status);
-        }).detach();
+        end_once_idle(seconds, status);
     }, "seconds"_a, "status"_a, "own"_a, "keeps"_a);
     fail_if_asked();
     module.def("fail_at_the_end", [](int status) { fails = status; }, "status"_a);
