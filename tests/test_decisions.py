@@ -20,6 +20,7 @@ from acs_cl.launch.decision import DecidedCommand
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.variants.guards import MOST_TOGETHER, with_guards
+from acs_cl.opencl_c.variants.parts import of_parts
 from acs_cl.testing import is_at_rest, span_of
 
 pytestmark = pytest.mark.rotate("make", 3)
@@ -555,6 +556,9 @@ def test_helpers_and_kernels_that_ask_get_the_count(plain: Setting) -> None:
         ("kernel void k(global int *a) { oops }", "undeclared|expected"),
         ("__attribute__((overloadable)) int f(int a) { return get_global_size(0); }\n"
          "kernel void k(global int *a) { a[0] = f(1); }", "f asks for the global size"),
+        ("__attribute__((overloadable)) int f(int a) { return get_global_size(0); }\n"
+         "__attribute__((overloadable)) int f(float a) { return 5; }\n"
+         "kernel void k(global int *a) { a[0] = f(1) + f(1.0f); }", "f asks for the global size"),
     ],
 )  # fmt: skip
 def test_guards_refuse_what_they_cannot_read(source: str, reason: str) -> None:
@@ -582,6 +586,16 @@ def test_guards_tell_of_calls_that_a_whole_group_has_to_reach() -> None:
     kernel void l(global int *a) { a[0] = 1; }"""
     assert with_guards(source, [], None, "k", True, False).collective == "barrier"
     assert with_guards(source, [], None, "l", False, True).collective == ""
+
+
+def test_every_function_of_an_overloaded_name_is_looked_at() -> None:
+    source = """
+    __attribute__((overloadable)) size_t f(int i)
+    { barrier(CLK_LOCAL_MEM_FENCE); return get_global_size(0); }
+    __attribute__((overloadable)) size_t f(float i) { return i; }
+    kernel void k(global int *a) { a[0] = f(1) + f(1.0f); }"""
+    assert with_guards(source, [], None, "k", True, False).collective == "barrier"
+    assert of_parts(source, [], None, "k").reason == "it calls get_global_size"
 
 
 def test_kernels_with_a_condition_are_in_one_source() -> None:

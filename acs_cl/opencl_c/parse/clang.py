@@ -54,7 +54,7 @@ class Unit:
 
     tree: Tree
     source: str
-    functions: dict[str, Cursor]  # definitions only, by name; overloads keep the last
+    functions: dict[str, list[Cursor]]  # definitions only; overloaded names have several
     kernels: dict[str, Cursor]
     included: tuple[str, ...]  # files that the source includes
     has_unions: bool
@@ -241,13 +241,14 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
         # The tree shows the type of an array parameter as an array, but it is a pointer.
         raise CannotParse("the source uses typeof")
     has_unions = any(re.search(r"\bunion\b", text) for text in texts)
-    functions, kernels = {}, {}
+    functions: dict[str, list[Cursor]] = {}
+    kernels = {}
     top = library().collect(tree.cursor)
     for cursor in top:
         if cursor._kind_id != 8:
             continue
         if cursor.is_definition():
-            functions[cursor.spelling] = cursor
+            functions.setdefault(cursor.spelling, []).append(cursor)
             if is_kernel(cursor):
                 kernels[cursor.spelling] = cursor
         elif not is_of_prelude(cursor) and _OTHER_BODY.search(declaration_text(cursor)):

@@ -117,8 +117,10 @@ class _Variants(NamedTuple):
 
 
 class _Function(NamedTuple):
-    cursor: Cursor
-    calls: tuple[tuple[str, int], ...]  # name and position in the text
+    """The functions of one name."""
+
+    cursors: tuple[Cursor, ...]  # the definitions; an overloaded name has several
+    calls: tuple[tuple[str, int], ...]  # name and position in the text, of all of them
 
 
 def with_guards(
@@ -199,7 +201,7 @@ def _one(unit: clang.Unit, kernel: str, when: bool, counted: bool) -> _Variants:
     parts = [unit.source, _ANSWERS] if counted else [unit.source]
     parts += [_copy(unit, functions[helper], asking) for helper in functions
               if helper in asking and helper != kernel]  # fmt: skip
-    parts.append(edited(unit, functions[kernel].cursor, edits))
+    parts.append(edited(unit, unit.kernels[kernel], edits))
     return _Variants("\n".join([*parts, ""]), {kernel: _collective(functions)})
 
 
@@ -224,18 +226,19 @@ def _collective(functions: dict[str, _Function]) -> str:
 
 
 def reached(unit: clang.Unit, kernel: str) -> dict[str, _Function]:
-    """Return the kernel and the functions it may call, called ones first."""
+    """Return the kernel and the functions it may call, called ones first. Of an overloaded name, it
+    may call each."""
     found: dict[str, _Function] = {}
     visited: set[str] = set()
 
     def visit(name: str) -> None:
         visited.add(name)
-        cursor = unit.functions[name]
-        calls = tuple(_references(cursor))
+        cursors = tuple(unit.functions[name])
+        calls = tuple(call for cursor in cursors for call in _references(cursor))
         for called, _ in calls:
             if called in unit.functions and called not in visited:
                 visit(called)
-        found[name] = _Function(cursor, calls)
+        found[name] = _Function(cursors, calls)
 
     visit(kernel)
     return found
@@ -260,7 +263,7 @@ def _asking(functions: dict[str, _Function]) -> set[str]:
     asking = set(_ASKING)
     for name, function in functions.items():
         if any(called in asking for called, _ in function.calls):
-            if "overloadable" in clang.declaration_text(function.cursor):
+            if any("overloadable" in clang.declaration_text(one) for one in function.cursors):
                 raise CannotParse(f"function {name} asks for the global size and is overloaded")
             asking.add(name)
     return asking
@@ -300,7 +303,7 @@ def _frame(
 ) -> Edits:
     """Return edits for the kernel's new name, its further parameters, and its first and last
     lines."""
-    cursor = functions[kernel].cursor
+    cursor = unit.kernels[kernel]
     begin, end, some = _parameters(unit, cursor)
     edits = [
         renamed(unit, cursor, name),
@@ -312,7 +315,7 @@ def _frame(
 
 def _copy(unit: clang.Unit, function: _Function, asking: set[str]) -> str:
     """Return a copy of a helper that takes the count and passes it on."""
-    cursor = function.cursor
+    (cursor,) = function.cursors  # one that asks is not overloaded
     begin, end, some = _parameters(unit, cursor)
     edits = _calls(unit, function, asking)
     edits.append(renamed(unit, cursor, f"acs_{cursor.spelling}"))
