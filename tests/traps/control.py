@@ -228,6 +228,12 @@ _TEXTS = {
     "set in both": "int j; if (y[0] & 1) j = 3; else j = 12; y[j] = 1; y[j + 1] = 2;",
     "set in one": "int j = 3; if (y[0] & 1) j = 40; y[j] = 1;",
     "set in a ternary": "int j = 3; y[0] & 1 ? (j = 40) : 0; y[j] = 1;",
+    "choice of vectors with effects": (
+        "int j = n; int4 v = vload4(0, y) > n ? (int4)(j++) : (int4)(j++ + 9); y[j] = v.x;"
+    ),
+    "choice of vectors that writes": (
+        "int2 v = (int2)(n) > 3 ? (int2)(y[9] = 1) : (int2)(y[12] = 2); y[20] = v.x;"
+    ),
     "set in a condition": "int j = 3; if ((j = 8) > n) y[j] = 1;",
     "infinite by mistake": "for (uint j = 5; j < 6; --j) y[j] = 1;",
     "zero length": "for (int j = 0; j < n * 0; j++) y[j] = 1; y[7] = 2;",

@@ -559,6 +559,8 @@ class _Walk:
         condition, first, second = node.children
         test = self._truth(condition, self._value(condition))
         both = [self._value(first), self._value(second)]
+        if condition.shape == n.VECTOR:  # it picks components, of values that are both computed
+            return self._opaque(node, test, *both)
         if node.number or node.shape == n.POINTER or has_effect(both):
             return ["?:", test, *both]
         return self._opaque(node, test)
