@@ -168,6 +168,8 @@ KNOWN = [
     (f"{G} x[min(i, n)] = 1;", (8,), {"n": 3}, [(0, 16, 1, 16)]),
     (f"{G} x[clamp(i - 2, 1, n)] = 1;", (8,), {"n": 3}, [(4, 12, 1, 12)]),
     (f"{G} x[clamp(i, 9, n)] = 1;", (8,), {"n": 3}, [(12, 28, 1, 28)]),  # either bound
+    (f"{G} x[clamp(i++, 1, n)] = 1; y[i] = 1; x[clamp(i, 20, 21)] = 1;", (1,), {"n": 3},
+     [(4, 4, 1, 4), (80, 4, 1, 4)]),
     (f"{G} int2 v = (int2)(n) < 9 ? (int2)(i++) : (int2)(i++); x[i] = v.x;", (1,), {},
      [(8, 4, 1, 4)]),
     (f"{G} x[i / 2] = 1;", (8,), {}, [(0, 16, 1, 16)]),
@@ -251,6 +253,15 @@ def test_what_cannot_be_followed_is_said(body: str, reason: str) -> None:
     signature = from_source(source, "k", None, None)
     assert signature.outline is None
     assert reason in signature.unclear
+
+
+def test_nested_clamps_do_not_multiply() -> None:
+    index = "n"
+    for _ in range(40):
+        index = f"clamp(i, 0, {index})"
+    source = f"kernel void k(global int *x, int n) {{ {G} x[{index}] = 1; }}"
+    assert len(repr(from_source(source, "k", None, None).outline)) < 100 * 40
+    assert reached(source, "k", (8,), n=3)["x"].writes == ((0, 16, 1, 16),)
 
 
 SHIFT = """kernel void shift(global const int *x, global int *y, int n, int from)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from acs_cl.opencl_c.outlines import Operation, OutlinedFunction
 
-_PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "24", "q", "+", "in"})
+_PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "clamp", "24", "q", "+", "in"})
 """Operations that only give a value. They are needed if their value is."""
 
 _ACTS = frozenset(

@@ -133,6 +133,9 @@ _OTHERS = {
     "sub-group functions": "y[get_sub_group_size() + 3] = 1;",
     "unknown function": "y[n] = 1;",
     "three args": "y[clamp(n, 9, 3) & 63] = 1;",
+    "clamp with an effect": (
+        "int j = n; y[clamp(j++, 3, 50)] = 1; y[clamp(40, 3, j++)] = 2; y[j] = 3;"
+    ),
     "mad": (
         "y[(int)mad(2.0f, 3.0f, (float)n)] = 1; y[mad_hi(1 << 20, 1 << 20, n) & 63] = 2;"
         " y[mad_sat((uchar)9, (uchar)9, (uchar)200) >> 2] = 3;"

@@ -16,7 +16,7 @@ const std::map<std::string_view, Rule> RULES = {
     {"k", Rule::CONSTANT}, {"s", Rule::SLOT}, {"?", Rule::UNKNOWN}, {"a", Rule::ARGUMENT},
     {"c", Rule::CAST}, {"b", Rule::BINARY}, {"neg", Rule::NEGATIVE}, {"~", Rule::COMPLEMENT},
     {"cmp", Rule::COMPARE}, {"!", Rule::NOT}, {"and", Rule::AND}, {"or", Rule::OR},
-    {"?:", Rule::CHOICE}, {"mm", Rule::EXTREME}, {"24", Rule::PRODUCT24}, {"q", Rule::QUERY},
+    {"?:", Rule::CHOICE}, {"mm", Rule::EXTREME}, {"clamp", Rule::CLAMP}, {"24", Rule::PRODUCT24}, {"q", Rule::QUERY},
     {",", Rule::SEQUENCE}, {"p", Rule::PARAMETER}, {"+", Rule::MOVED}, {"in", Rule::INSIDE},
     {"r", Rule::TOUCH}, {"w", Rule::TOUCH}, {"rw", Rule::TOUCH}, {"rng", Rule::TOUCH_SEVERAL},
     {"esc", Rule::ESCAPE}, {"=", Rule::ASSIGN}, {"new", Rule::NEW}, {"post", Rule::POST}, {"if", Rule::IF},
@@ -135,6 +135,7 @@ private:
         case Rule::AND: case Rule::OR: part(1), part(2); break;
         case Rule::CHOICE: case Rule::IF: part(1), part(2), part(3); break;
         case Rule::PRODUCT24: type(1), part(2), part(3); break;
+        case Rule::CLAMP: type(1), part(2), part(3), part(4); break;
         case Rule::QUERY: {
             const auto query = QUERIES.find(text_of(item(1)));
             made.query = query == QUERIES.end() ? Query::OTHER : query->second;

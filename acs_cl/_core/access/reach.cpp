@@ -125,6 +125,7 @@ private:
         case Rule::BINARY: case Rule::EXTREME: case Rule::PRODUCT24: return binary(op);
         case Rule::COMPARE: case Rule::NOT: case Rule::AND: case Rule::OR: return truth(op);
         case Rule::CHOICE: return choice(op);
+        case Rule::CLAMP: return clamp(op);
         case Rule::QUERY: return Value::number(query(op));
         case Rule::SEQUENCE: return block(op.parts);
         case Rule::PARAMETER: return Value::pointer(int(op.place), {});
@@ -500,12 +501,34 @@ private:
         Value first = value(op.parts[1]);
         yes = std::exchange(state_, std::move(no));
         Value second = value(op.parts[2]);
-        if (!yes) return second;
-        if (!state_) return state_ = std::move(yes), first;
+        return one_of({std::move(yes), std::move(first)}, {std::move(state_), std::move(second)});
+    }
+
+    Value one_of(Way one, Way other) {
+        if (!one.state || !other.state) {
+            Way &only = one.state ? one : other;
+            state_ = std::move(only.state);
+            return std::move(only.value);
+        }
         std::vector<Way> ways;
-        ways.push_back({std::move(yes), std::move(first)});
-        ways.push_back({std::move(state_), std::move(second)});
+        ways.push_back(std::move(one));
+        ways.push_back(std::move(other));
         return settle(std::move(ways));
+    }
+
+    Value clamp(const Operation &op) {
+        const Sum a = number(op.parts[0]), least = number(op.parts[1]), most = number(op.parts[2]);
+        if (!state_) return zero();
+        auto [in_order, crossed] = compared("<=", least, most);
+        Value within, either;
+        if ((state_ = std::move(in_order))) {
+            const Sum raised = extreme(true, op.type, a, least);
+            within = Value::number(extreme(false, op.type, raised, most));
+        }
+        in_order = std::exchange(state_, std::move(crossed));
+        if (state_)  // drivers differ in which bound it is
+            either = one_of({state_, Value::number(least)}, {state_, Value::number(most)});
+        return one_of({std::move(in_order), std::move(within)}, {std::move(state_), std::move(either)});
     }
 
     // ---- statements ----

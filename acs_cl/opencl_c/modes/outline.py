@@ -9,7 +9,8 @@ neither integers nor pointers are left out, with all that only they need.
 
 An operation is a list that begins with its name:
 k value · s slot · ? type · c type value · b sign type x y · cmp operator x y · neg/~ type x · ! x
-· and/or x y · ?: condition x y · mm name type x y · 24 type x y · q name axis type
+· and/or x y · ?: condition x y · mm name type x y · clamp type x least most · 24 type x y
+· q name axis type
 · p parameter · + pointer index bytes · in pointer bytes · a parameter type
 · r/w/rw pointer bytes · rng flags pointer count bytes · esc pointer why
 · = slot value · new slot value · post slot value · , operations · call function arguments
@@ -616,12 +617,8 @@ class _Walk:
             values = [self._value(argument) for argument in arguments]
             if name in ("min", "max") and len(values) == 2:
                 return ["mm", name, node.number, *values]
-            if name == "clamp" and len(values) == 3 and not any(map(has_effect, values)):
-                value, least, most = values
-                raised = ["mm", "max", node.number, value, least]
-                within = ["mm", "min", node.number, raised, most]
-                either = ["?:", ["?", 32], least, most]  # drivers differ where bounds are crossed
-                return ["?:", ["cmp", "<=", least, most], within, either]
+            if name == "clamp" and len(values) == 3:
+                return ["clamp", node.number, *values]
             if name == "mul24" and len(values) == 2:
                 return ["24", node.number, *values]
             if name == "mad24" and len(values) == 3:
