@@ -16,7 +16,7 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import core, devices, testing
-from acs_cl.access import arguments
+from acs_cl.access import arguments, needed
 from acs_cl.access.bands import Groups, group_counts, rows
 from acs_cl.access.binder import MOST_RUNS, Reached, binder
 from acs_cl.access.inference import from_source
@@ -40,8 +40,8 @@ def of(
     numbers: dict[str, int], groups: Groups | None = None,
 ) -> dict[str, Reached]:  # fmt: skip
     made = binder(signature)
-    needed = [numbers.get(signature.parameters[index].name, 0) for index in made.numbers]
-    found = made.reached(sizes, local, offset, needed, groups)
+    wanted = [numbers.get(signature.parameters[index].name, 0) for index in made.numbers]
+    found = made.reached(sizes, local, offset, wanted, groups)
     return {
         parameter.name: found.get(index, Reached((), ()))
         for index, parameter in enumerate(signature.parameters)
@@ -262,6 +262,26 @@ def test_nested_clamps_do_not_multiply() -> None:
     source = f"kernel void k(global int *x, int n) {{ {G} x[{index}] = 1; }}"
     assert len(repr(from_source(source, "k", None, None).outline)) < 100 * 40
     assert reached(source, "k", (8,), n=3)["x"].writes == ((0, 16, 1, 16),)
+
+
+def test_long_chains_of_numbers_take_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    visited = 0
+    visit = needed._Walk.visit
+
+    def counted(self: Any, op: Any, is_needed: bool) -> None:
+        nonlocal visited
+        visited += 1
+        visit(self, op, is_needed)
+
+    monkeypatch.setattr(needed._Walk, "visit", counted)
+    for count in (50, 100):
+        chain = "".join(f"int a{at + 1} = a{at} + 1;" for at in range(count))
+        source = f"kernel void k(global int *x, int n) {{ int a0 = n; {chain} x[a{count}] = 1; }}"
+        outline = from_source(source, "k", None, None).outline
+        assert outline is not None
+        assert needed.needed(outline["functions"]) == {1}
+        assert count < visited < 40 * count
+        visited = 0
 
 
 SHIFT = """kernel void shift(global const int *x, global int *y, int n, int from)

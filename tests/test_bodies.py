@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -10,6 +13,7 @@ import pytest
 
 from acs_cl.access.inference import from_source
 from acs_cl.access.signature import Signature
+from acs_cl.opencl_c.modes import bodies
 
 
 def analyse(body: str, parameters: str = "__global float *a, __global float *b, int n",
@@ -190,6 +194,40 @@ def test_c11_atomics_are_told_apart() -> None:
            "memory_scope_device), memory_order_relaxed, memory_scope_device);"  # fmt: skip
     parameters = "__global atomic_int *a, __global atomic_int *b"
     assert modes(analyse(body, parameters, options="-cl-std=CL2.0")) == "w r"
+
+
+def copied_by_statements(count: int) -> Signature:
+    begin = "".join(f"global float *p{at} = a;" for at in range(count))
+    copies = "".join(f"p{at} = p{at + 1};" for at in range(count - 1))
+    return analyse(f"{begin} {copies} p{count - 1} = b; *p0 = 1;")
+
+
+def passed_by_helpers(count: int) -> Signature:
+    helpers = "global float *f0(global float *p) { return p; }\n" + "".join(
+        f"global float *f{at}(global float *p) {{ return f{at - 1}(p); }}\n"
+        for at in range(1, count)
+    )
+    return analyse(f"a[0] = 2; *f{count - 1}(b) = 1;", before=helpers)
+
+
+@pytest.mark.parametrize("make", [copied_by_statements, passed_by_helpers])
+def test_long_chains_of_pointers_take_few_rounds(
+    make: Callable[[int], Signature], own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as a chain is long would take minutes for chains of a thousand."""
+    walked = 0
+    walk = bodies._Walk._statement
+
+    def counted(self: Any, node: Any) -> None:
+        nonlocal walked
+        walked += 1
+        walk(self, node)
+
+    monkeypatch.setattr(bodies._Walk, "_statement", counted)
+    for count in (40, 80):
+        assert modes(make(count)) == "w w"
+        assert 0 < walked < 20 * count
+        walked = 0
 
 
 def test_reasons_name_the_helper() -> None:

@@ -47,8 +47,9 @@ def _walked(functions: Sequence[OutlinedFunction]) -> set[int]:
     before = -1
     while before != len(walk.slots):  # a needed variable needs the values that it was given
         before = len(walk.slots)
-        for _, body, *_ in functions:
+        for _, body, *_ in functions[:: walk.turn]:
             walk.several(body)
+        walk.turn = -walk.turn  # values may come from in front, or in a loop from behind
     return walk.arguments
 
 
@@ -56,9 +57,10 @@ class _Walk:
     def __init__(self) -> None:
         self.arguments: set[int] = set()
         self.slots: set[int] = set()
+        self.turn = -1  # backwards if below zero
 
     def several(self, operations: Sequence[Operation], is_needed: bool = False) -> None:
-        for operation in operations:
+        for operation in operations[:: self.turn]:
             if operation.__class__ in (list, tuple):
                 self.visit(operation, is_needed)
 

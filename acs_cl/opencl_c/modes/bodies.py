@@ -70,6 +70,8 @@ class _Walk:
     def __init__(self, kernel: Cursor, puns: bool) -> None:
         self.puns = puns  # a union may be written as a pointer and read as a number, or the reverse
         self.functions: dict[int, Function] = {}
+        self.order: list[Function] = []
+        self.turn = 1  # backwards if below zero
         self.contents: dict[Place, Places] = {}
         self.escaped: set[Place] = set()
         self.effects: dict[int, dict[str, str]] = {}
@@ -92,11 +94,13 @@ class _Walk:
         self.changed = True
         while self.changed:
             self.changed = False
-            for function in list(self.functions.values()):  # calls add functions: next round
+            # calls add functions, which are walked in the same round unless it goes backwards
+            for function in self.order if self.turn > 0 else self.order[::-1]:
                 self.current = function.name
                 self.result = function.result
                 for statement in function.body:
                     self._statement(statement)
+            self.turn = -self.turn  # chains of copies and of calls may run either way
 
     def outcome(self) -> Bodies:
         modes = []
@@ -135,6 +139,7 @@ class _Walk:
             parameters = tuple(n.convert(c) for c in children if c._kind_id == n.PARM_DECL)
             body = tuple(n.convert(c) for c in children if 200 <= c._kind_id < 300)
             self.functions[key] = Function(cursor.spelling, parameters, body, ("result", key))
+            self.order.append(self.functions[key])
             self.changed = True
         return self.functions[key]
 
@@ -217,7 +222,7 @@ class _Walk:
             for child in node.children:
                 self._grow(self.result, self._value(child))
         elif kind >= 200:
-            for child in node.children:
+            for child in node.children[:: self.turn]:
                 self._statement(child)
 
     def _declare(self, node: Node) -> None:
