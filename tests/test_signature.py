@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -11,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import inside
@@ -44,10 +48,42 @@ def folder(own_cache: Path) -> Path:
     return own_cache / "signatures"
 
 
+@contextmanager
+def interrupted(function: str, turn: int) -> Iterator[list[int]]:
+    """Send Ctrl-C as a function of that name begins for the `turn`th time. Its turns so far."""
+    begun: list[int] = []
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_name == function:
+            begun.append(len(begun) + 1)
+            if begun[-1] == turn:
+                signal.raise_signal(signal.SIGINT)
+
+    sys.setprofile(look)
+    try:
+        yield begun
+    finally:
+        sys.setprofile(None)
+
+
 def build(context: cl.Context, source: str, options: list[str]) -> Any:
     # Past PyOpenCL's cache of binaries, in which some drivers lose the argument info.
     program: Any = cl.Program(context, source)
     return program.build(options, cache_dir=False)
+
+
+def test_ctrl_c_while_a_source_is_read_does_not_cut_the_reading_short() -> None:
+    """A part of the tree that is missed is an access that nobody knows of."""
+    source = "kernel void k(global int *x, global int *y) { int a = x[0]; if (a) y[a] = 2 * a; }"
+    expected = from_source(source, "k", "", None)
+    for turn in itertools.count(1):
+        text = f"{source} // {turn}"  # another one, which was not read yet
+        with interrupted("visit", turn) as begun, contextlib.suppress(KeyboardInterrupt):
+            assert from_source(text, "k", "", None) == expected
+        assert from_source(text, "k", "", None) == expected
+        if len(begun) < turn:
+            break
+    assert turn > 10
 
 
 def test_the_source_tells_every_parameter() -> None:

@@ -4,7 +4,8 @@ Input: source, build options as PyOpenCL reports them, the facts of a device. Ou
 whose functions and kernels are found by name. Invariant: a unit has no error, and is read as the
 device's compiler reads it. If that is not certain, `CannotParse` says why. A function without a
 declaration is allowed: the tree has it as a call of an unknown function. Everything here, and every
-walk over a unit, runs under `LOCK`, because the tree is not safe to share.
+walk over a unit, runs under `LOCK`, because the tree is not safe to share. Signals wait meanwhile:
+ctypes would lose what a handler raises in a callback, and the walk would miss a part of the tree.
 """
 
 # Long because: the preparations of libclang for OpenCL C are one list.
@@ -14,7 +15,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import re
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import pyopencl as cl
 
+from acs_cl import core
 from acs_cl.devices.facts import BuildOptions, CannotParse, facts_of, split_options
 from acs_cl.opencl_c.parse import included as files
 from acs_cl.opencl_c.parse import macros, names, prelude
@@ -31,7 +32,7 @@ from acs_cl.opencl_c.parse.tree import Collect, Cursor, Index, Tree
 
 __all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split_options"]
 
-LOCK = threading.RLock()
+LOCK = core.native.Lock()
 SOURCE_PATH = "/acs_cl_source.cl"
 _PRELUDE_PATH = "/acs_cl_prelude.h"
 _STRING_LITERAL = 109
@@ -153,7 +154,8 @@ def _child_collector(cindex: ModuleType) -> Collect:
 
     def collect(cursor: Cursor) -> list[Cursor]:
         found.clear()
-        visit_children(cursor, callback, None)
+        if visit_children(cursor, callback, None):  # something was raised in it, which ctypes lost
+            raise RecursionError("no stack is left to read a source")
         children = found.copy()
         for child in children:
             child._tu = cursor._tu
