@@ -14,7 +14,7 @@ Two rules hold for all of it:
 
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Concatenate, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,10 @@ Edges: TypeAlias = dict[int, str]
 """Upstream of a launch, with the first reason for each: RAW, WAR, WAW, reuse or any."""
 
 _Side: TypeAlias = tuple[int, int, int]
+
+_Owner = TypeVar("_Owner")
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 Ended: TypeAlias = "list[End]"
 """Launches that ended and that Python has to know about. A launch that the core made, and that
@@ -404,6 +408,21 @@ class Lock:
     def notify(self) -> None:
         """Wake the threads that wait for progress."""
 
+class Leaving(Generic[_Owner, _Parameters, _Result]):
+    """Make a method of two functions, for `__exit__`. The first one runs whatever signals come, and
+    makes them wait. The second one does not run if a handler has raised; that is raised then."""
+
+    def __new__(
+        cls,
+        first: Callable[[_Owner], None],
+        then: Callable[Concatenate[_Owner, _Parameters], _Result],
+        /,
+    ) -> Leaving[_Owner, _Parameters, _Result]: ...
+    def __call__(
+        self, owner: _Owner, /, *args: _Parameters.args, **keywords: _Parameters.kwargs
+    ) -> _Result: ...
+    def __get__(self, owner: _Owner, kind: type[_Owner], /) -> Callable[_Parameters, _Result]: ...
+
 class End:
     """Tell that a launch ended.
 
@@ -447,6 +466,13 @@ class Reasons:
     def counts(self) -> dict[str, int]:
         """Count the launches for each reason."""
 
+class Loan:
+    """Gives a block back to a launch table, under the number of its base, when it is dropped.
+
+    No Python runs then, so that nothing can be raised in between, as by Ctrl-C."""
+
+    def __new__(cls, table: Table, base: int, block: Any, /) -> Loan: ...
+
 class Table:
     """Keeps a row for each launch in flight: its state, and its upstream. Launches that the core
     made have rows too. The model is `emu/reference/table.py`."""
@@ -474,13 +500,11 @@ class Table:
         """Count recordings under way: they have every launch made by Python."""
     def bypassing(self, change: int) -> None:
         """Count queues whose commands bypass the runtime."""
-    def give_back(self, base: int, block: Any) -> None:
-        """Keep memory that the program dropped until the next launch takes note of it."""
     def take_back(self) -> tuple[int, Any] | None:
-        """Return one piece of such memory, with its base."""
+        """Return one block whose loan has ended, with its base."""
     @property
     def has_returned(self) -> bool:
-        """Whether there is any such memory."""
+        """Whether there is any such block."""
 
     # -- from one state to the next
     def take(

@@ -31,6 +31,8 @@ OF_OTHERS = {
         "Given",
         "Handle",
         "Joining",
+        "Leaving",
+        "Loan",
         "Lock",
         "Memory",
         "Passing",

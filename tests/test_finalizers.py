@@ -3,6 +3,7 @@ the interpreter."""
 
 from __future__ import annotations
 
+import _thread
 import gc
 import subprocess
 import sys
@@ -33,6 +34,33 @@ def all_collected() -> Iterator[None]:
     """What the test left is collected while it is listened to."""
     yield
     gc.collect()
+
+
+class Ctrl:
+    """`-Ctrl()` is Ctrl-C that Python hears of at the next call."""
+
+    def __neg__(self) -> None: ...
+
+    __neg__ = staticmethod(_thread.interrupt_main)  # type: ignore[assignment]  # noqa: F811
+
+
+def test_ctrl_c_as_an_array_is_dropped_is_heard_and_its_memory_comes_back(
+    device: cl.Device,
+) -> None:
+    with acs.Runtime(device) as rt:
+        arrays, ctrl, heard = [rt.zeros(1 << 20)], Ctrl(), list[None]()
+        rt.finish()
+
+        def dropped() -> None:
+            nonlocal heard
+            heard += [-ctrl]
+            del arrays[:]
+            rt.finish()
+
+        with pytest.raises(KeyboardInterrupt):
+            dropped()
+        assert (len(heard), len(arrays)) == (1, 0)
+        assert rt.engine.table.has_returned
 
 
 def wait_for_ends() -> None:

@@ -5,6 +5,7 @@ Where the device's scheduler runs segments, these have to be as many as they can
 
 from __future__ import annotations
 
+import _thread
 import gc
 import random
 import re
@@ -941,6 +942,35 @@ def test_graph_of_many_launches(device: cl.Device) -> None:
         graph.replay()
         graph.replay()
         assert (x.get() == 2000).all()
+
+
+class Ctrl:
+    """`-Ctrl()` is Ctrl-C that Python hears of at the next call."""
+
+    def __neg__(self) -> None: ...
+
+    __neg__ = staticmethod(_thread.interrupt_main)  # type: ignore[assignment]  # noqa: F811
+
+
+def test_ctrl_c_as_a_recording_ends_ends_it(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        x, ctrl, heard = rt.zeros(4, np.uint32), Ctrl(), list[None]()
+        graph = rt.record()
+
+        def recorded() -> None:
+            nonlocal heard
+            with graph:
+                x.fill(2)
+                heard += [-ctrl]
+
+        with pytest.raises(KeyboardInterrupt):
+            recorded()
+        assert heard
+        assert not rt.engine.recorders
+        with pytest.raises(acs.UsageError, match="discarded: its recording ended with an exc"):
+            graph.replay()
+        x.fill(3)
+        assert x.get().tolist() == [3] * 4
 
 
 def test_ctrl_c_while_a_recording_begins_ends_it(device: cl.Device) -> None:

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from .. import core
 from ..access.cuts import AUTO
 from ..errors import UsageError, describe, no_attribute, refuse_unknown
 from ..handle import Handle
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from .tuning import Tuning
 
 TUNING_S = 60.0
+
+INTERRUPTED = "discarded: its recording ended with an exception"
 
 
 class Graph:
@@ -136,12 +139,17 @@ class Graph:
             self.__exit__(type(error), error, error.__traceback__)
             raise
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
+    def _end_recording(self) -> None:
+        """Capture no more, whatever becomes of the graph."""
         if self.engine.recorders.pop(self._thread, None) is not None:
             self.engine.table.recording(-1)
         self._own.clear()
+        self._state = INTERRUPTED
+
+    def _end_block(self, kind: object, error: object, trace: object) -> None:
+        """Make pieces of what was recorded, or discard it."""
         if kind is not None:
-            self._let_go("discarded: its recording ended with an exception")
+            self._let_go(INTERRUPTED)
             return
         if self._outer:
             self._let_go("discarded: its recording ended inside a loop")
@@ -154,6 +162,8 @@ class Graph:
         self._state = ""
         if self.engine.options.proofs_file:
             verify.note(self.verify(), self.engine.options.proofs_file)
+
+    __exit__ = core.native.Leaving(_end_recording, _end_block)
 
     def capture(self, function: Callable[..., Any], *args: object, **keywords: object) -> Handle:
         """Make a call of the program now, without running its launches, and keep it."""
@@ -626,15 +636,15 @@ class Graph:
         hazards stay, unless a call `meets` memory that is used already."""
         engine, here, before = self.engine, threading.get_ident(), self._recording
         made: dict[int, list[Recorded]] = {}
-        engine.recorders[here] = self
-        engine.table.recording(1)
         try:
+            engine.recorders[here] = self
+            engine.table.recording(1)
             for number, call in calls.items():
                 _, made[number], owned = self._make(call, number)
                 calls[number] = call._replace(owned=tuple(owned))
         finally:
-            del engine.recorders[here]
-            engine.table.recording(-1)
+            if engine.recorders.pop(here, None) is not None:
+                engine.table.recording(-1)
         alike = all(len(new) == len(before.places[number]) for number, new in made.items()) and all(
             new.access == (move.access(old.access) if move is not None else old.access)
             for number, several in made.items()

@@ -6,6 +6,7 @@ if launches may still use a block that comes back, its next owner waits for them
 
 from __future__ import annotations
 
+from .. import core
 from ..errors import OutOfMemory
 from ..memory.blocks import Base
 from .books import Books
@@ -22,7 +23,8 @@ def allocate(books: Books, nbytes: int) -> Base | None:
     number = books.bases = books.bases + 1
     if block.users:
         books.hazards.inherit(number, block.users)
-    return Base(number, nbytes, block, books.store, books.table.give_back)
+    loan = core.native.Loan(books.table, number, block)
+    return Base(number, nbytes, block, books.store, loan)
 
 
 def take_back(books: Books) -> None:

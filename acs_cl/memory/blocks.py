@@ -6,7 +6,7 @@ pointer. `BufferStore` makes a buffer for each block. It is for devices without 
 that order kernels by the arguments they share. There a view is the buffer and an offset, which a
 variant of the kernel adds.
 
-Invariants: a base's finalizer only appends to a list. A block given out again remembers the
+Invariants: a base that is gone is only noted in the core. A block given out again remembers the
 launches that may still use it (`Block.users`), and the new base waits for them. No sub-buffer is
 ever made: OpenCL leaves a buffer and its sub-buffer in flight together undefined, their alignment
 is the device's, and NVIDIA's driver (580) crashed on programs with many of them.
@@ -72,9 +72,12 @@ class Block:
 
 
 class Base:
-    """One allocation. Views share it. When the last one is gone, its block comes back."""
+    """One allocation. Views share it. When the last one is gone, its block comes back.
 
-    __slots__ = ("_give_back", "block", "nbytes", "number", "store")
+    There is no finalizer, since Python would drop a Ctrl-C that comes in it, and the block with it.
+    """
+
+    __slots__ = ("_loan", "block", "nbytes", "number", "store")
 
     def __init__(
         self,
@@ -82,20 +85,17 @@ class Base:
         nbytes: int,
         block: Block,
         store: Store,
-        give_back: Callable[[int, Block], None],
+        loan: core.native.Loan,
     ) -> None:
         self.number = number
         self.nbytes = nbytes
         self.block = block
         self.store = store
-        self._give_back = give_back
+        self._loan = loan
 
     def place(self, offset: int, nbytes: int) -> Place:
         """Return these bytes in the form for the driver."""
         return self.store.place(self.block, offset, nbytes)
-
-    def __del__(self) -> None:
-        self._give_back(self.number, self.block)
 
 
 class Store:

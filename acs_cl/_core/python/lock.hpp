@@ -81,4 +81,7 @@ private:
 
 PyTypeObject *lock_type();
 
+// Of `with` blocks: leaving.cpp.
+PyTypeObject *leaving_type();
+
 }  // namespace acs_cl

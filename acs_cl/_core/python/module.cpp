@@ -159,7 +159,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 83;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 84;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -210,6 +210,9 @@ NB_MODULE(_core, module) {
     nb::handle lock(reinterpret_cast<PyObject *>(lock_type()));
     if (!lock.is_valid()) throw nb::python_error();
     module.attr("Lock") = lock;
+    nb::handle leaving(reinterpret_cast<PyObject *>(leaving_type()));
+    if (!leaving.is_valid()) throw nb::python_error();
+    module.attr("Leaving") = leaving;
     module.def("use_main_thread", [](unsigned long thread) {
         signals::use_main_thread(thread);
         forget_waiters();

@@ -172,6 +172,9 @@ void add_table(nb::module_ &module) {
         .def("of", &Reasons::of, "number"_a)
         .def("reaches", &Reasons::reaches, "number"_a)
         .def("counts", &Reasons::counts);
+    nb::handle loan(reinterpret_cast<PyObject *>(loan_type()));
+    if (!loan.is_valid()) throw nb::python_error();
+    module.attr("Loan") = loan;
     nb::class_<Table>(module, "Table", nb::type_slots(collected<Table>))
         .def(nb::init<>())
         .def("join", join, "hazards"_a, "lock"_a, "backlog"_a, "window"_a.none(), "ready_first"_a,
@@ -181,7 +184,6 @@ void add_table(nb::module_ &module) {
         .def_rw("generation", &Table::generation)
         .def_rw("poisoned", &Table::poisoned)
         .def("recording", [](Table &self, int change) { self.recording += change; }, "change"_a)
-        .def("give_back", &Table::give_back, "base"_a, "block"_a)
         .def("take_back", &Table::take_back)
         .def("bypassing", [](Table &self, int change) { self.bypassing += change; }, "change"_a)
         .def("take", &Table::take, "command"_a, "access"_a, "footprint"_a.none(), "after"_a, "holds"_a, "gated"_a,

@@ -813,4 +813,6 @@ private:
     bool logs_ = false;
 };
 
+PyTypeObject *loan_type();
+
 }  // namespace acs_cl
