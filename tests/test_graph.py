@@ -840,6 +840,34 @@ def test_threads_replay_the_same_graph(rt: acs.Runtime, prog: acs.Program) -> No
     assert (x.get() == 150).all()
 
 
+def test_a_graph_that_is_closed_as_another_thread_replays_it_is_an_error_there(
+    rt: acs.Runtime, prog: acs.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = rt.zeros(64, "u4")
+    with rt.record() as graph:
+        prog.count((64,), None, x)
+    begun, closed, said = threading.Event(), threading.Event(), list[str]()
+
+    def called() -> None:
+        begun.set()
+        assert closed.wait(60)
+
+    def replay() -> None:
+        with pytest.raises(acs.UsageError, match="the graph is closed") as error:
+            graph.replay()
+        said.append(str(error.value))
+
+    monkeypatch.setattr(rt.engine, "called", called)  # behind the first look at the graph
+    thread = threading.Thread(target=replay)
+    thread.start()
+    assert begun.wait(60)
+    graph.close()
+    closed.set()
+    thread.join()
+    assert said
+    assert not x.get().any()
+
+
 # ---- segments ------------------------------------------------------------------------------------
 
 

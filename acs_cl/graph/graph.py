@@ -25,7 +25,8 @@ Invariants:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -287,19 +288,17 @@ class Graph:
         self._check("replay")
         if self._tunes:
             self._tune_first()
-        loop = None
         if at_most is not None and while_ is None:
             raise UsageError(
                 "replay: at_most= bounds the rounds of while_=flag; without it, call replay() "
                 "as often as the graph has to run"
             )
-        if while_ is not None:
-            flag, most = checked("replay(while_=)", self.engine, while_, at_most)
-            loop = Loop(flag, most, self._all_calls, tuple(self._recording.loops))
-            check_written("replay(while_=)", flag, self._recording.accesses(self._all_calls))
         numbers = Launched()
         self.engine.called()
         with self._lock:
+            if self._state:  # another thread has closed it
+                self._check("replay")
+            loop = None if while_ is None else self._whole_loop(while_, at_most)
             if self._pieces.is_broken:
                 self._compile()
             self._pieces.place()
@@ -310,6 +309,13 @@ class Graph:
                 rounds = drive(self, loop, numbers)
             self.engine.counts.replays += 1
             return ReplayHandle(self, numbers, self._pieces.access, rounds)
+
+    def _whole_loop(self, while_: Array, at_most: int | None) -> Loop:
+        """Return the loop of a replay that repeats all of the graph."""
+        calls, loops = self._all_calls, tuple(self._recording.loops)
+        flag, most = checked("replay(while_=)", self.engine, while_, at_most)
+        check_written("replay(while_=)", flag, self._recording.accesses(calls))
+        return Loop(flag, most, calls, loops)
 
     @property
     def _all_calls(self) -> range:
@@ -394,8 +400,7 @@ class Graph:
 
         Waits for everything launched so far. Raises `InternalError` if the proof fails.
         """
-        self._check("verify")
-        with self._lock:
+        with self._locked("verify"):
             self.engine.drain()
             return self._pieces.verify()
 
@@ -427,8 +432,7 @@ class Graph:
         """
         from .saving import save
 
-        self._check("save")
-        with self._lock:
+        with self._locked("save"):
             names, recording = {**self.arrays, **arrays}, self._recording
             save(self.engine, path, recording.calls, recording.loops, self._pieces.access, names)
 
@@ -442,7 +446,7 @@ class Graph:
         """
         self._check("arrange")
         refuse_unknown("order", order, ORDERS)
-        with self._lock:
+        with self._locked("arrange"):
             before, self._order = self._order, order
             try:
                 self._compile()
@@ -463,7 +467,7 @@ class Graph:
 
         self._check("profile")
         self.engine.drain()  # what may fail yet
-        with self._lock:
+        with self._locked("profile"):
             recorded = self._recording.pairs()
             found = None if fresh else known(self.engine, recorded)
             if found is None:
@@ -494,7 +498,7 @@ class Graph:
     def _tune(self, within_s: float, tell: Callable[[str, float], None]) -> Tuning:
         from .tuning import tuned, with_bands
 
-        with self._lock:
+        with self._locked("tune"):
             if why := self._why_not_tuned():
                 raise UsageError(f"tune: {why}")
             recording, calls = self._recording, self._recording.calls
@@ -568,8 +572,7 @@ class Graph:
         `handle` is what the launch returned in the recording. The numbers hold from the next replay
         on.
         """
-        self._check("update")
-        with self._lock:
+        with self._locked("update"):
             number = self._call_of(handle)
             call = self._recording.calls[number]
             kernel = call.function
@@ -614,7 +617,7 @@ class Graph:
                 array.engine, to, array.offset + by, array.shape, array.strides, array.dtype
             )
 
-        with self._lock:
+        with self._locked("swap"):
             recording = self._recording
             used = recording.users.get(base.number, set())
             if not used:
@@ -678,6 +681,14 @@ class Graph:
         self._pieces = Pieces(self.engine, self._recording, {})
         self._outer = []
         self._owned = []
+
+    @contextmanager
+    def _locked(self, what: str) -> Iterator[None]:
+        """Hold the graph for a call. Another thread may have closed it just before."""
+        self._check(what)
+        with self._lock:
+            self._check(what)
+            yield
 
     def _check(self, what: str) -> None:
         self.engine.check_open()
