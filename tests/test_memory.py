@@ -60,16 +60,18 @@ def test_blocks_do_not_overlap_and_lie_in_what_is_reserved(store: memory.SvmStor
 
 
 def test_only_allocations_of_one_block_go_back(store: memory.SvmStore) -> None:
-    small, *large = blocks(store, 1000, memory.SLAB, memory.SLAB)
-    kept, gone = large
+    small, *large = blocks(store, 1000, memory.SLAB, memory.SLAB, memory.SLAB)
+    kept, gone, used = large
     reserved = store.reserved_bytes
-    store.free(gone, ())
+    store.free(gone, (6,))
+    store.free(used, (6, 7))  # launch 7 is in flight
     store.free(small, ())
-    store.release_unused()
+    store.release_unused({7}.__contains__)
     assert reserved - store.reserved_bytes >= gone.size
     assert not store.owns(gone.address)
     assert store.owns(small.address)
     assert store.owns(kept.address)
+    assert store.owns(used.address)
     (again,) = blocks(store, 1000)
     assert again is small
 

@@ -24,9 +24,11 @@ from conftest import Environment
 from fuzz.several import CONFIGURATIONS, Looked, Ways, engine_of, team
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.benchmarks.suite import device_programs, devices
 from acs_cl.errors import CheckError
 from acs_cl.launch.commands import KernelCommand
+from acs_cl.memory.blocks import Block
 from acs_cl.observe.edges import edges_of
 from acs_cl.observe.record import load
 from acs_cl.observe.report.page import page
@@ -740,6 +742,42 @@ def test_memory_is_not_given_out_again_under_a_launch(device: cl.Device, memory:
             gate.set_status(0)
             for k, other in enumerate(others):
                 np.testing.assert_array_equal(other.get(), np.full(1000, k, "f4"))
+
+
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_memory_of_a_launch_in_flight_does_not_go_back_where_there_is_no_room(
+    device: cl.Device, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with acs.Runtime(devices=team(device, 2), placement="round_robin", memory=memory) as rt:
+        prog, store = rt.build(SLOW), engine_of(rt).store.stores[1]
+        reserve, release, is_live = store.reserve, store._release, rt.engine.hazards.is_live
+        were_live: list[bool] = []
+
+        def release_one(block: Block) -> bool:
+            were_live.append(any(map(is_live, block.users)))
+            return release(block)
+
+        def reserve_one(size: int) -> Block:
+            if store.reserved_bytes + size > 24 << 20:
+                raise cl.MemoryError("no room")
+            return reserve(size)
+
+        for turns in (10, 1 << 27):  # the driver loads the kernel at first
+            both = [rt.array(np.ones((12 + turns % 3) << 18), "f4") for _ in range(2)]
+            for x in both:  # one of them on the second device
+                prog.slow((1,), None, x, np.uint32(turns))
+        monkeypatch.setattr(store, "reserve", reserve_one)
+        monkeypatch.setattr(store, "_release", release_one)
+        under_way = testing.in_flight(rt)
+        del both, x
+        others = [rt.array(np.full(9 << 18, k), "f4") for k in range(2)]
+        for y in others:
+            prog.slow((1,), None, y, np.uint32(10))
+        assert under_way
+        assert were_live
+        assert not any(were_live)
+        for k, y in enumerate(others):
+            np.testing.assert_array_equal(y.get()[:3], [10, k, k])
 
 
 # ---- spread launches -----------------------------------------------------------------------------

@@ -444,7 +444,7 @@ class Engine(Books):
                 with self.lock:
                     self.ahead.clear()
                     bases.take_back(self)
-                    self.store.release_unused()
+                    self.store.release_unused(self.hazards.is_live)
         raise bases.none_left(self, nbytes)
 
     def is_used(self, base: int) -> bool:

@@ -157,8 +157,17 @@ class Store:
         """Return a block from the driver."""
         raise NotImplementedError
 
-    def release_unused(self) -> None:
-        """Return unused memory to the driver. Everything in flight must have ended."""
+    def release_unused(self, is_live: Callable[[int], bool]) -> None:
+        """Return memory to the driver that nothing uses, launches in flight neither."""
+        for size, free in list(self._bins.items()):
+            kept = deque[Block]()
+            for block in free:
+                if any(map(is_live, block.users)) or not self._release(block):
+                    kept.append(block)
+            self._bins[size] = kept
+
+    def _release(self, block: Block) -> bool:
+        """Return a block to the driver. False: other blocks are part of the same allocation."""
         raise NotImplementedError
 
     def place(self, block: Block, offset: int, nbytes: int) -> Place:
@@ -222,15 +231,10 @@ class SvmStore(Store):
         self.reserved.add(address, size)
         return memory.buf, address
 
-    def release_unused(self) -> None:
-        for size, free in list(self._bins.items()):
-            kept: deque[Block] = deque()
-            for block in free:
-                if not block.alone:
-                    kept.append(block)
-                    continue
-                self.reserved_bytes -= self.reserved.remove(block.address - block.offset)
-            self._bins[size] = kept
+    def _release(self, block: Block) -> bool:
+        if block.alone:
+            self.reserved_bytes -= self.reserved.remove(block.address - block.offset)
+        return block.alone
 
     def place(self, block: Block, offset: int, nbytes: int) -> Place:
         start = block.offset + offset
@@ -251,12 +255,10 @@ class BufferStore(Store):
         self.reserved.add(int(buffer.int_ptr), 1)
         return Block(buffer, 0, size)
 
-    def release_unused(self) -> None:
-        for size, free in self._bins.items():
-            self.reserved_bytes -= size * len(free)
-            for block in free:
-                self.reserved.remove(int(block.memory.int_ptr))
-        self._bins.clear()
+    def _release(self, block: Block) -> bool:
+        self.reserved_bytes -= block.size
+        self.reserved.remove(int(block.memory.int_ptr))
+        return True
 
     def place(self, block: Block, offset: int, nbytes: int) -> Place:
         return Place(block.memory, offset, nbytes)

@@ -143,11 +143,16 @@ class Holding(Engine):
         """Return the block of an array on a device; make it if there is none yet."""
         if (known := blocks.parts[device]) is not None:
             return known
-        block, is_new = self.store.part(blocks, device, self.hazards.is_live)
-        if block is None:
+        is_live = self.hazards.is_live
+        block, is_new = self.store.part(blocks, device, is_live)
+        for is_last in (False, True):
+            if block is not None:
+                break
+            if is_last and not (self.table.held or self.host_tasks.busy):
+                self.come_to_rest()
             bases.take_back(self)
-            self.store.release_unused()
-            block, is_new = self.store.part(blocks, device, self.hazards.is_live)
+            self.store.release_unused(is_live)
+            block, is_new = self.store.part(blocks, device, is_live)
         if block is None:
             store = self.store.stores[device]
             raise OutOfMemory(

@@ -149,10 +149,10 @@ class Everywhere(Store):
                 self.stores[device].free(part, live if device else users)
         self._count()
 
-    def release_unused(self) -> None:
-        """Return unused memory to the drivers."""
+    def release_unused(self, is_live: Callable[[int], bool]) -> None:
+        """Return memory that nothing uses to the drivers."""
         for store in self.stores:
-            store.release_unused()
+            store.release_unused(is_live)
         self._count()
 
     def place(self, block: Block, offset: int, nbytes: int) -> Place:
