@@ -3,7 +3,6 @@ the interpreter."""
 
 from __future__ import annotations
 
-import _thread
 import gc
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import inside
 import numpy as np
 import pyopencl as cl
 import pytest
+from ctrl_c import Ctrl
 
 import acs_cl as acs
 from acs_cl import testing
@@ -34,14 +34,6 @@ def all_collected() -> Iterator[None]:
     """What the test left is collected while it is listened to."""
     yield
     gc.collect()
-
-
-class Ctrl:
-    """`-Ctrl()` is Ctrl-C that Python hears of at the next call."""
-
-    def __neg__(self) -> None: ...
-
-    __neg__ = staticmethod(_thread.interrupt_main)  # type: ignore[assignment]  # noqa: F811
 
 
 def test_ctrl_c_as_an_array_is_dropped_is_heard_and_its_memory_comes_back(

@@ -5,7 +5,6 @@ Where the device's scheduler runs segments, these have to be as many as they can
 
 from __future__ import annotations
 
-import _thread
 import gc
 import random
 import re
@@ -20,6 +19,7 @@ import inside
 import numpy as np
 import pyopencl as cl
 import pytest
+from ctrl_c import Ctrl
 from fuzz.kernels import MODES
 from fuzz.kernels import SOURCE as STEPS
 from fuzz.machine import AcsMachine
@@ -970,14 +970,6 @@ def test_graph_of_many_launches(device: cl.Device) -> None:
         graph.replay()
         graph.replay()
         assert (x.get() == 2000).all()
-
-
-class Ctrl:
-    """`-Ctrl()` is Ctrl-C that Python hears of at the next call."""
-
-    def __neg__(self) -> None: ...
-
-    __neg__ = staticmethod(_thread.interrupt_main)  # type: ignore[assignment]  # noqa: F811
 
 
 def test_ctrl_c_as_a_recording_ends_ends_it(device: cl.Device) -> None:

@@ -6,12 +6,14 @@ The oracle is a loop of the host, in program order.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from ctrl_c import interrupted
 from random_loops import SOURCE as RANDOM
 from random_loops import differs, programs
 
@@ -140,6 +142,28 @@ def test_another_word_may_decide_in_another_replay(rt: acs.Runtime, prog: acs.Pr
         prog.below((1,), None, x, two, 8)
     assert graph.replay(while_=one, at_most=50).rounds == 3
     assert graph.replay(while_=two, at_most=50).rounds == 5
+
+
+def test_ctrl_c_as_a_loop_is_told_its_word_loses_nothing(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x, both = rt.zeros(1, "u4"), (rt.array([1], "u4"), rt.array([1], "u4"))
+    with rt.record() as graph:
+        prog.count((1,), None, x)
+        for go in both:
+            prog.below((1,), None, x, go, 3)
+    for turn in itertools.count(1):
+        go = both[turn % 2]  # another address, which the device has to hear of
+        go.fill(1)
+        x.fill(0)
+        with interrupted("_change", turn) as turns, contextlib.suppress(KeyboardInterrupt):
+            graph.replay(while_=go, at_most=50)
+        go.fill(1)
+        x.fill(0)
+        assert graph.replay(while_=go, at_most=50).rounds == 3
+        if len(turns) < turn:
+            break
+    assert x.get() == 3
 
 
 def test_update_and_swap_reach_the_rounds_of_later_loops(

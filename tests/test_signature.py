@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import os
-import signal
 import stat
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import inside
@@ -22,6 +20,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from conftest import Enter, Environment
+from ctrl_c import interrupted
 
 import acs_cl as acs
 from acs_cl.access import inference as signatures
@@ -46,24 +45,6 @@ __kernel void other(__global unsigned char *out) { out[0] = 1; }
 @pytest.fixture
 def folder(own_cache: Path) -> Path:
     return own_cache / "signatures"
-
-
-@contextmanager
-def interrupted(function: str, turn: int) -> Iterator[list[int]]:
-    """Send Ctrl-C as a function of that name begins for the `turn`th time. Its turns so far."""
-    begun: list[int] = []
-
-    def look(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code.co_name == function:
-            begun.append(len(begun) + 1)
-            if begun[-1] == turn:
-                signal.raise_signal(signal.SIGINT)
-
-    sys.setprofile(look)
-    try:
-        yield begun
-    finally:
-        sys.setprofile(None)
 
 
 def build(context: cl.Context, source: str, options: list[str]) -> Any:

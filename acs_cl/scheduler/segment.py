@@ -220,8 +220,9 @@ class Segment:
 
     def _change(self, at: int, new: layout.Words) -> None:
         if (self._words[at : at + len(new)] != new).any():
-            self._words[at : at + len(new)] = new
+            # noted first: Ctrl-C in between does no harm then
             self._changed[at] = max(len(new), self._changed.get(at, 0))
+            self._words[at : at + len(new)] = new
 
     def command(self) -> SegmentCommand:
         """Return a replay of the segment as it is now."""
