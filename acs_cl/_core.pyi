@@ -618,6 +618,9 @@ class Table:
     def assign(self, number: int, queue: int, shown: bool) -> None:
         """Note the queue of a launch, and whether the host can look behind the launch."""
 
+    def queue_of(self, number: int) -> int:
+        """Return the queue of a launch in flight; 0: none."""
+
     def newest_of(self, queue: int) -> int:
         """Return the newest launch that a queue ever had; 0: none."""
 

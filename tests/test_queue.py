@@ -317,7 +317,7 @@ def test_a_command_that_is_refused_leaves_nothing_to_wait_for(
         lambda: cl.enqueue_marker(queue, wait_for=wrong),
         lambda: cl.enqueue_barrier(queue, wait_for=wrong),
     ):
-        with pytest.raises(cl.LogicError, match=r"wait_for= takes pyopencl.Event objects, got"):
+        with pytest.raises(RuntimeError, match="bad_cast"):  # as PyOpenCL says it
             refused()
     cl.enqueue_fill_buffer(queue, target, np.int32(3), 0, 4)
     assert list(values_of(queue, target)[:2]) == [3, 0]
@@ -1093,8 +1093,6 @@ def test_images(queue: acs.Queue) -> None:
 
 
 def test_errors_are_those_of_pyopencl(queue: acs.Queue, kernels: Kernels) -> None:
-    if queue.runtime.plan.backend == "emulated":
-        pytest.skip("it asks the driver later: waiting says what that refused")
     plain = cl.CommandQueue(queue.context)
     a = buffer(queue, np.zeros(N))
     add = kernels["add"]
@@ -1129,6 +1127,8 @@ def test_errors_are_those_of_pyopencl(queue: acs.Queue, kernels: Kernels) -> Non
 
     wrongs = (wrong_size, wrong_argument, wrong_count, nothing_set, no_kernel, too_long, with_gaps)
     for wrong in (*wrongs, overlapping, no_such_keyword):
+        if wrong is nothing_set and queue.runtime.plan.backend == "emulated":
+            continue  # it asks the driver later, and only that knows which arguments are set
         expected: type[BaseException] | None = None
         try:
             wrong(plain)

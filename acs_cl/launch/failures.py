@@ -239,6 +239,8 @@ class Failures:
         self._untold: dict[int, Failure] = {}
         self._untold_later = 0
         """How many more there are."""
+        self._of_queues: dict[int, int] = {}
+        """{queue of the program: its first launch that failed since the queue was asked}."""
         self._with_frames: deque[Failure] = deque()
         self.given_up: set[int] = set()
         """Launches that failed only because their runtime closes."""
@@ -276,6 +278,11 @@ class Failures:
         if len(self._of) > REMEMBERED:
             del self._of[next(iter(self._of))]
 
+    def note_queue(self, queue: int, number: int) -> None:
+        """Note that a launch is of a queue (0: none), if it failed."""
+        if queue and self.knows(number):
+            self._of_queues.setdefault(queue, number)
+
     def reads_poison(self, access: Access) -> Failure | None:
         """Return why a new launch cannot run, or None."""
         found: Failure | None = self.poison.find(access.reads)
@@ -310,6 +317,11 @@ class Failures:
             others = len(untold) - 1 + later
             more = f"; {others} more failed" if others else ""
             raise PoisonedError(f"{first}{more}") from first.error
+
+    def raise_for_queue(self, queue: int) -> None:
+        """Raise if launches of this queue failed or were poisoned since the last call."""
+        number = self._of_queues.pop(queue, 0)
+        self.raise_for_launch(number, f"launch {number}")
 
     def _raise(self, failure: Failure, number: int | None, what: str) -> None:
         self._untold.pop(failure.number, None)

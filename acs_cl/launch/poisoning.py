@@ -29,6 +29,8 @@ def fail(books: Books, launch: Launch, error: BaseException, site: str = "") -> 
     # launches that the driver has already fail with their upstream
     carriers = {n for n, one in later.items() if _carries(one) and not books.is_dispatched(n)}
     reached = books.failures.record(failure, launch.access, _apart(books, later.values()), carriers)
+    for number in (launch.number, *reached):
+        books.failures.note_queue(books.table.queue_of(number), number)
     for number in reached:
         if books.is_dispatched(number):
             books.table.lose(number)
@@ -47,6 +49,7 @@ def meet_poison(books: Books, launch: Launch) -> None:
     failure = books.failures.reads_poison(launch.access)
     if failure is not None:
         books.failures.note(launch.number, failure)
+        books.failures.note_queue(books.table.queue_of(launch.number), launch.number)
         books.failures.doomed[launch.number] = failure
         books.failures.poison.add(launch.access.writes, failure)
         books.note_poison()

@@ -7,12 +7,12 @@ command makes the call on a queue of the backend, behind the events that the run
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyopencl as cl
 
 from ..devices.driver import Events
-from ..records import Command
+from ..records import Command, Sizes
 
 Parameters: TypeAlias = tuple[str, ...]
 
@@ -93,6 +93,29 @@ class Call:
         returned = self.returned = self.function(**given)
         self.event = returned[1] if isinstance(returned, tuple) else returned
         return self.event
+
+
+class KernelAsItIs(NamedTuple):
+    """A kernel of the program with the arguments that it has, which are unknown here."""
+
+    name: str
+    function: Original
+    given: Given
+    """All arguments of the call but the queue and the wait list."""
+    global_size: Sizes
+    local_size: Sizes | None
+    """What the sizes in `given` mean."""
+    on_host: bool = False
+
+    @property
+    def kernel(self) -> cl.Kernel:
+        """Return the kernel."""
+        found: cl.Kernel = self.given["kernel"]
+        return found
+
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
+        """Enqueue it."""
+        return self.function(**self.given, queue=queue, wait_for=wait_for)
 
 
 class Watched:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol, SupportsIndex
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 import pyopencl as cl
@@ -30,8 +30,9 @@ from ..plans import plan_commands
 from ..program import adopted_kernel, key_of
 from ..records import Access, Command, HostArray, Sizes, Span, interval
 from .bypass import JOINS, Noted
-from .calls import COMMANDS, Call, Given, Original
+from .calls import COMMANDS, Call, Given, KernelAsItIs, Original
 from .events import Ordered, QueueEvent
+from .refusals import LAUNCH, refuse
 
 KINDS: Any = cl.command_type
 EVERYTHING = Access(ALL, ALL)
@@ -99,23 +100,6 @@ class Tracked(Ordered, Protocol):
         """End the bypass, so that the next command is tracked."""
 
 
-class KernelAsItIs(NamedTuple):
-    """A kernel of the program with the arguments that it has, which are unknown here."""
-
-    name: str
-    kernel: cl.Kernel
-    function: Original
-    sizes: tuple[object, ...]
-    on_host: bool = False
-
-    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """Enqueue it."""
-        global_size, local_size, offset = self.sizes[:3]
-        return self.function(
-            queue, self.kernel, global_size, local_size, offset, wait_for, *self.sizes[3:]
-        )
-
-
 # ---- kernels -------------------------------------------------------------------------------------
 
 
@@ -141,24 +125,26 @@ def kernel(
         offset = None if global_work_offset is None else _integers(global_work_offset)
     except TypeError:
         raise Unclear from None
-    if not all(global_size) and allow_empty_ndrange:
-        return marker(queue, original, wait_for)
-    own, why = kernel_of(queue, kernel), ""
-    if own is None or given is None or given.many != len(own.signature.parameters):
-        why = "a kernel with arguments from before"
     if g_times_l and local_size is not None:
         dimensions = max(len(global_size), len(local_size))  # the shorter one is filled up
         global_size += (1,) * (dimensions - len(global_size))
         local_size += (1,) * (dimensions - len(local_size))
         global_size = tuple(map(operator.mul, global_size, local_size))
+    if not all(global_size) and allow_empty_ndrange:
+        return marker(queue, original, wait_for)
+    own, why = kernel_of(queue, kernel), ""
+    if own is None or given is None or given.many != len(own.signature.parameters):
+        why = "a kernel with arguments from before"
     if not _are_sizes(global_size, local_size, offset):
         why = "a kernel with sizes of which the driver says what they mean"
     if own is None or given is None or why:
-        return _unknown_kernel(
-            queue, original, kernel, wait_for,
-            (global_work_size, local_work_size, global_work_offset, g_times_l, allow_empty_ndrange),
-            why,
-        )  # fmt: skip
+        how = {
+            "kernel": kernel, "global_work_size": global_work_size,
+            "local_work_size": local_work_size, "global_work_offset": global_work_offset,
+            "g_times_l": g_times_l, "allow_empty_ndrange": allow_empty_ndrange,
+        }  # fmt: skip
+        unknown = KernelAsItIs(kernel.function_name, original, how, global_size, local_size)
+        return _unknown_kernel(queue, unknown, wait_for, why)
     command, access, seen = described(queue, own, given, global_size, local_size, offset)
     event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
     if queue.joining is not None and offset is None:
@@ -219,6 +205,8 @@ def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
     """Return the runtime's own kernel for a kernel. None: the driver tells too little of it."""
     engine = queue.runtime.engine
     is_new = key_of(kernel) not in engine.programs
+    if is_new and kernel.context != engine.context:
+        refuse(cl.status_code.INVALID_CONTEXT, LAUNCH)
     try:
         own = adopted_kernel(engine, kernel)
     except DeviceError:
@@ -229,23 +217,16 @@ def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
 
 
 def _unknown_kernel(
-    queue: Tracked,
-    original: Original,
-    kernel: Any,
-    wait_for: Events,
-    sizes: tuple[object, ...],
-    why: str,
+    queue: Tracked, command: KernelAsItIs, wait_for: Events, why: str
 ) -> QueueEvent:
     """Launch a kernel as the driver takes it, as an access to all memory. If it has to wait, it is
     copied, because the program may change its arguments meanwhile."""
     queue.not_understood[why] += 1
-    name = kernel.function_name
     if queue.may_be_held(wait_for):
         try:
-            kernel = kernel.clone()
+            command = command._replace(given={**command.given, "kernel": command.kernel.clone()})
         except cl.Error:
             queue.finish()
-    command = KernelAsItIs(name, kernel, original, sizes)
     return queue.submit(command, EVERYTHING, wait_for, KINDS.NDRANGE_KERNEL, seen=True)
 
 

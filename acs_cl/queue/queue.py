@@ -36,7 +36,7 @@ from ..devices.driver import Events, status
 from ..errors import AcsError, OutOfMemory, UsageError, describe
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
-from ..launch.gates import all_held, events_of
+from ..launch.gates import all_held
 from ..launch.registry import promised
 from ..launch.waits import TICK_S, refuse_on_host_task, wait
 from ..records import Access, Command, HostArray, Span, interval
@@ -55,6 +55,7 @@ from .commands import (
     unmap,
 )
 from .events import QueueEvent, Timed, event_of, native_error
+from .refusals import refuse_wrong
 from .sampling import Section, is_free, may_begin
 
 HELD_S = 2.0
@@ -366,6 +367,8 @@ class Queue(cl.CommandQueue):
             for one in after:
                 wait(engine, one)
         held = bool(foreign) or self._holds or engine.table.held > 0
+        if held or engine.failures.any:  # the driver may get it later, or never
+            refuse_wrong(self, command, foreign or ())
         watched: Watched | None = None
         if held:
             command = _kept(command)
@@ -409,6 +412,8 @@ class Queue(cl.CommandQueue):
         """Assign a launch to the queue."""
         with self._engine.lock:
             self._engine.table.assign(number, self._number, seen)
+            if self._engine.failures.any:  # it may have failed by now
+                self._engine.failures.note_queue(self._number, number)
             if self.section is not None:
                 self.section.commands += 1
 
@@ -463,6 +468,8 @@ class Queue(cl.CommandQueue):
         mine = self if self._in_order and not self._profiles else None
         for event in wait_for:
             if type(event) is not QueueEvent:
+                if not isinstance(event, cl.Event):
+                    _WAIT((event,))  # PyOpenCL says what it is not
                 foreign.append(event)
                 continue
             other = event.acs_queue
@@ -474,10 +481,6 @@ class Queue(cl.CommandQueue):
             own.append(event.acs_number)
             if other is not self:  # the host can look behind these, too
                 own += other.seen_up_to(event.acs_number)
-        try:
-            events_of(foreign)
-        except UsageError as error:
-            raise native_error(error) from None
         return tuple(own), foreign
 
     def _still_open(self) -> list[cl.Event]:
@@ -536,14 +539,19 @@ class Queue(cl.CommandQueue):
             raise native_error(error) from None
         self.pretend(number)
         if engine.failures.any:
-            self._raise_failed(number)
+            self._raise_failed(0 if everything else number)
 
     def _live_up_to(self, number: int) -> list[int]:
         return self._engine.table.of_queue(self._number, number, False)
 
     def _raise_failed(self, number: int) -> None:
+        """Raise if a launch failed. 0: if some of the queue did since this was asked last."""
+        failures = self._engine.failures
         try:
-            self._engine.failures.raise_for_launch(number, f"launch {number}")
+            if number:
+                failures.raise_for_launch(number, f"launch {number}")
+            else:
+                failures.raise_for_queue(self._number)
         except AcsError as error:
             raise native_error(error) from error
 
@@ -625,6 +633,7 @@ class Queue(cl.CommandQueue):
 _MARK = _cl._enqueue_marker_with_wait_list
 _POINTER: Any = _cl.CommandQueue.int_ptr
 _FINISH = _cl.CommandQueue.finish
+_WAIT = _cl.wait_for_events
 
 
 def _runtime_for(context: cl.Context, device: cl.Device, profiling: bool) -> Runtime:

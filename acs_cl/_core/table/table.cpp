@@ -231,6 +231,7 @@ void add_table(nb::module_ &module) {
         .def("new_queue", &Table::new_queue)
         .def("assign", &Table::assign, "number"_a, "queue"_a, "shown"_a)
         .def("newest_of", &Table::newest_of, "queue"_a)
+        .def("queue_of", &Table::queue_of, "number"_a)
         .def("of_queue", &Table::of_queue, "queue"_a, "last"_a, "shown"_a)
         .def("put", &Table::put, "number"_a, "epoch"_a, "task"_a)
         .def("epoch", &Table::epoch, "number"_a)

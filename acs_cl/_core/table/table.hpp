@@ -238,6 +238,12 @@ public:
         row->is_shown |= shown;
     }
 
+    // Returns the queue of a launch in flight. 0: none.
+    std::uint32_t queue_of(std::int64_t launch) const {
+        const Row *row = rows_.find(launch);
+        return row ? row->owner : 0;
+    }
+
     // Returns the newest launch that a queue ever had. 0: none.
     std::int64_t newest_of(std::uint32_t queue) const { return newest_of_queue_.at(queue - 1); }
 

@@ -1,0 +1,348 @@
+"""Wrong calls on `acs.Queue` raise what they raise on a plain queue, and where they do.
+
+A plain queue on the same device is the oracle, for a command that goes to the driver at once and
+for one that has to wait on the host. Nothing is lost afterwards: the same queue goes on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+
+N = 256
+SOURCE = """
+kernel void add(global int *y, int a) { y[get_global_id(0)] += a; }
+kernel __attribute__((reqd_work_group_size(4, 1, 1))) void fours(global int *y, int a)
+{ y[get_global_id(0)] += a; }
+"""
+FLAGS, CODES, MAPS = cl.mem_flags, cl.status_code, cl.map_flags
+READ_WRITE = FLAGS.READ_WRITE
+COMPLETE = cl.command_execution_status.COMPLETE
+PLACES = {"buffer_origin": (0, 0), "host_origin": (0, 0), "is_blocking": False}
+BETWEEN = {"src_origin": (0, 0), "dst_origin": (0, 0)}
+PIXELS = {"origin": (0, 0), "region": (8, 8)}
+
+
+def program_in(context: cl.Context) -> cl.Program:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cl.Program(context, SOURCE).build(cache_dir=False)
+
+
+class Scene:
+    """Memory, images and events in a context, and some in another."""
+
+    def __init__(self, context: cl.Context, program: cl.Program) -> None:
+        self.context, self.program = context, program
+        self.elsewhere = cl.Context(context.devices)
+
+        def buffer(flags: int = 0, where: cl.Context = context) -> cl.Buffer:
+            return cl.Buffer(where, READ_WRITE | flags, 4 * N)
+
+        def image(kind: Any, where: cl.Context = context) -> cl.Image:
+            form = cl.ImageFormat(cl.channel_order.RGBA, kind)
+            return cl.Image(where, READ_WRITE, form, shape=(8, 8))
+
+        self.y, self.z, self.foreign = buffer(), buffer(), buffer(where=self.elsewhere)
+        self.unread = buffer(FLAGS.HOST_WRITE_ONLY)
+        self.unwritten = buffer(FLAGS.HOST_READ_ONLY)
+        self.hidden = buffer(FLAGS.HOST_NO_ACCESS)
+        self.low, self.high = self.y.get_sub_region(0, 2 * N), self.y.get_sub_region(N, 2 * N)
+        self.host, self.long = np.zeros(N, np.int32), np.zeros(2 * N, np.int32)
+        kinds = cl.channel_type
+        self.image, self.reals = image(kinds.UNSIGNED_INT8), image(kinds.FLOAT)
+        self.foreign_image = image(kinds.UNSIGNED_INT8, self.elsewhere)
+        self.pixels = np.zeros((8, 8, 4), np.uint8)
+        self.come = cl.UserEvent(self.elsewhere)
+        self.come.set_status(COMPLETE)
+
+    def launch(self, queue: cl.CommandQueue, *how: Any, name: str = "add", **more: Any) -> Any:
+        kernel = cl.Kernel(self.program, name)
+        kernel.set_args(self.y, np.int32(1))
+        return cl.enqueue_nd_range_kernel(queue, kernel, *how, **more)
+
+    def foreign_launch(self, queue: cl.CommandQueue) -> Any:
+        kernel = cl.Kernel(program_in(self.elsewhere), "add")
+        kernel.set_args(self.foreign, np.int32(1))
+        return cl.enqueue_nd_range_kernel(queue, kernel, (8,), None)
+
+
+def copy(queue: cl.CommandQueue, *how: Any, **more: Any) -> Any:
+    return cl.enqueue_copy(queue, *how, **more)
+
+
+def read(queue: cl.CommandQueue, host: Any, memory: Any, **more: Any) -> Any:
+    return cl.enqueue_copy(queue, host, memory, is_blocking=False, **more)
+
+
+write = read
+
+
+def filled(queue: cl.CommandQueue, *how: Any) -> Any:
+    return cl.enqueue_fill_buffer(queue, *how)
+
+
+def mapped(queue: cl.CommandQueue, memory: Any, flags: int, many: int = N) -> Any:
+    return cl.enqueue_map_buffer(queue, memory, flags, 0, (many,), np.int32)
+
+
+Wrong = Callable[[Any, Scene], Any]
+
+KERNELS: dict[str, Wrong] = {
+    "local does not divide": lambda q, s: s.launch(q, (10,), (4,)),
+    "local is too large": lambda q, s: s.launch(q, (1 << 20,), (1 << 18,)),
+    "local is too large as a product": lambda q, s: s.launch(q, (4096, 4096), (4096, 4096)),
+    "local is not the required one": lambda q, s: s.launch(q, (16,), (8,), name="fours"),
+    "local is longer than the required one": lambda q, s: s.launch(
+        q, (16, 2), (4, 2), name="fours"
+    ),
+    "the required one does not divide": lambda q, s: s.launch(q, (6,), (4,), name="fours"),
+    "four dimensions": lambda q, s: s.launch(q, (1, 1, 1, 1), None),
+    "no dimension": lambda q, s: s.launch(q, (), None),
+    "local of other dimensions": lambda q, s: s.launch(q, (8, 8), (4,)),
+    "offset of other dimensions": lambda q, s: s.launch(q, (8,), None, (1, 1)),
+    "global below zero": lambda q, s: s.launch(q, (-8,), None),
+    "global is a float": lambda q, s: s.launch(q, (8.0,), None),
+    "global is huge": lambda q, s: s.launch(q, (1 << 65,), None),
+    "global is a number": lambda q, s: s.launch(q, 8, None),
+    "no kernel": lambda q, s: cl.enqueue_nd_range_kernel(q, None, (8,), None),  # type: ignore[arg-type]
+    "a kernel of another context": lambda q, s: s.foreign_launch(q),
+}
+EVENTS: dict[str, Wrong] = {
+    "a number among events": lambda q, s: s.launch(q, (8,), None, wait_for=[1]),
+    "None among events": lambda q, s: s.launch(q, (8,), None, wait_for=[None]),
+    "a number for events": lambda q, s: s.launch(q, (8,), None, wait_for=5),
+    "a text for events": lambda q, s: s.launch(q, (8,), None, wait_for="x"),
+    "a class among events": lambda q, s: s.launch(q, (8,), None, wait_for=[cl.UserEvent]),
+    "a copy behind a number": lambda q, s: read(q, s.host, s.y, wait_for=[1]),
+    "a marker behind a number": lambda q, s: cl.enqueue_marker(q, wait_for=[1]),  # type: ignore[list-item]
+    "a barrier behind a number": lambda q, s: cl.enqueue_barrier(q, wait_for=[1]),  # type: ignore[list-item]
+    "an event of another context": lambda q, s: s.launch(q, (8,), None, wait_for=[s.come]),
+    "a marker behind that": lambda q, s: cl.enqueue_marker(q, wait_for=[s.come]),
+}
+BUFFERS: dict[str, Wrong] = {
+    "read beyond": lambda q, s: read(q, s.long, s.y),
+    "read from beyond": lambda q, s: read(q, s.host, s.y, src_offset=8),
+    "read from below zero": lambda q, s: read(q, s.host, s.y, src_offset=-8),
+    "read into bytes": lambda q, s: read(q, b"1234", s.y),
+    "read into gaps": lambda q, s: read(q, s.host[::2], s.y),
+    "read what is hidden": lambda q, s: read(q, s.host, s.hidden),
+    "read what is not read": lambda q, s: read(q, s.host, s.unread),
+    "read of another context": lambda q, s: read(q, s.host, s.foreign),
+    "write beyond": lambda q, s: write(q, s.y, s.long),
+    "write from beyond": lambda q, s: write(q, s.y, s.host, dst_offset=8),
+    "write from gaps": lambda q, s: write(q, s.y, s.host[::2]),
+    "write what is hidden": lambda q, s: write(q, s.hidden, s.host),
+    "write what is not written": lambda q, s: write(q, s.unwritten, s.host),
+    "write of another context": lambda q, s: write(q, s.foreign, s.host),
+    "write a list": lambda q, s: write(q, s.y, [1, 2]),
+    "copy beyond": lambda q, s: copy(q, s.z, s.y, byte_count=8 * N),
+    "copy from beyond": lambda q, s: copy(q, s.z, s.y, byte_count=4 * N, src_offset=4),
+    "copy to beyond": lambda q, s: copy(q, s.z, s.y, byte_count=4 * N, dst_offset=4),
+    "copy onto itself": lambda q, s: copy(q, s.y, s.y, byte_count=16, dst_offset=8),
+    "copy between parts that overlap": lambda q, s: copy(q, s.high, s.low, byte_count=2 * N),
+    "copy of a part onto the whole": lambda q, s: copy(q, s.y, s.low, byte_count=2 * N),
+    "copy to another context": lambda q, s: copy(q, s.foreign, s.y),
+    "fill by 3 bytes": lambda q, s: filled(q, s.y, b"abc", 0, 12),
+    "fill by nothing": lambda q, s: filled(q, s.y, b"", 0, 12),
+    "fill by 256 bytes": lambda q, s: filled(q, s.y, b"a" * 256, 0, 256),
+    "fill at an odd place": lambda q, s: filled(q, s.y, b"abcd", 2, 12),
+    "fill an odd length": lambda q, s: filled(q, s.y, b"abcd", 0, 10),
+    "fill beyond": lambda q, s: filled(q, s.y, b"abcd", 0, 8 * N),
+    "fill another context": lambda q, s: filled(q, s.foreign, b"abcd", 0, 4),
+    "fill by None": lambda q, s: filled(q, s.y, None, 0, 4),
+    "fill from below zero": lambda q, s: filled(q, s.y, b"abcd", -4, 4),
+    "migrate nothing": lambda q, s: cl.enqueue_migrate_mem_objects(q, [], 0),
+    "migrate in no such way": lambda q, s: cl.enqueue_migrate_mem_objects(q, [s.y], 64),
+    "migrate from another context": lambda q, s: cl.enqueue_migrate_mem_objects(q, [s.foreign], 0),
+}
+RECTANGLES: dict[str, Wrong] = {
+    "read a rectangle beyond": lambda q, s: copy(q, s.host, s.y, **PLACES, region=(64, 64)),
+    "read an empty rectangle": lambda q, s: copy(q, s.host, s.y, **PLACES, region=(0, 4)),
+    "read by a short pitch": lambda q, s: copy(
+        q, s.host, s.y, **PLACES, region=(16, 4), buffer_pitches=(8,)
+    ),
+    "read by a short pitch of the host": lambda q, s: copy(
+        q, s.host, s.y, **PLACES, region=(16, 4), host_pitches=(8,)
+    ),
+    "read by a crooked pitch": lambda q, s: copy(
+        q, s.host, s.y, **PLACES, region=(16, 4, 2), buffer_pitches=(16, 20)
+    ),
+    "read a rectangle that is not read": lambda q, s: copy(
+        q, s.host, s.unread, **PLACES, region=(16, 4)
+    ),
+    "read a rectangle of another context": lambda q, s: copy(
+        q, s.host, s.foreign, **PLACES, region=(16, 4)
+    ),
+    "write a rectangle beyond": lambda q, s: copy(
+        q, s.y, s.host, **{**PLACES, "buffer_origin": (0, 60)}, region=(16, 8), buffer_pitches=(16,)
+    ),
+    "write a rectangle that is not written": lambda q, s: copy(
+        q, s.unwritten, s.host, **PLACES, region=(16, 4)
+    ),
+    "copy a rectangle beyond": lambda q, s: copy(q, s.z, s.y, **BETWEEN, region=(64, 64)),
+    "copy a rectangle onto itself": lambda q, s: copy(
+        q, s.y, s.y, src_origin=(0, 0), dst_origin=(8, 0), region=(16, 4), src_pitches=(32,),
+        dst_pitches=(32,),
+    ),
+    "copy a rectangle by two pitches": lambda q, s: copy(
+        q, s.y, s.y, src_origin=(0, 0), dst_origin=(0, 8), region=(16, 4), src_pitches=(32,),
+        dst_pitches=(64,),
+    ),
+    "copy a rectangle of another context": lambda q, s: copy(
+        q, s.z, s.foreign, **BETWEEN, region=(16, 4)
+    ),
+    "copy a rectangle in four dimensions": lambda q, s: copy(
+        q, s.z, s.y, src_origin=(0, 0, 0, 0), dst_origin=(0, 0), region=(16, 4)
+    ),
+}  # fmt: skip
+IMAGES: dict[str, Wrong] = {
+    "read an image beyond": lambda q, s: read(q, s.pixels, s.image, origin=(4, 4), region=(8, 8)),
+    "write an image beyond": lambda q, s: write(q, s.image, s.pixels, origin=(4, 4), region=(8, 8)),
+    "write an image of another context": lambda q, s: write(q, s.foreign_image, s.pixels, **PIXELS),
+    "copy to another format": lambda q, s: copy(
+        q, s.reals, s.image, src_origin=(0, 0), dest_origin=(0, 0), region=(8, 8)
+    ),
+    "copy an image beyond": lambda q, s: copy(
+        q, s.image, s.image, src_origin=(0, 0), dest_origin=(4, 4), region=(8, 8)
+    ),
+    "copy an image onto itself": lambda q, s: copy(
+        q, s.image, s.image, src_origin=(0, 0), dest_origin=(2, 2), region=(4, 4)
+    ),
+    "an image into too little": lambda q, s: copy(q, s.y, s.image, offset=4 * N - 16, **PIXELS),
+    "an image from beyond": lambda q, s: copy(
+        q, s.y, s.image, offset=0, origin=(4, 0), region=(8, 8)
+    ),
+    "an image from too little": lambda q, s: copy(q, s.image, s.y, offset=4 * N - 16, **PIXELS),
+    "fill an image beyond": lambda q, s: cl.enqueue_fill_image(
+        q, s.image, np.zeros(4, np.uint32), (4, 4), (8, 8)
+    ),
+}
+MAPPED: dict[str, Wrong] = {
+    "map beyond": lambda q, s: mapped(q, s.y, MAPS.READ, 2 * N),
+    "map nothing": lambda q, s: mapped(q, s.y, MAPS.READ, 0),
+    "map of another context": lambda q, s: mapped(q, s.foreign, MAPS.READ),
+    "map what is hidden": lambda q, s: mapped(q, s.hidden, MAPS.READ),
+    "map what is not read": lambda q, s: mapped(q, s.unread, MAPS.READ),
+    "map what is not written": lambda q, s: mapped(q, s.unwritten, MAPS.WRITE),
+    "map an image beyond": lambda q, s: cl.enqueue_map_image(
+        q, s.image, MAPS.READ, (4, 4), (8, 8), (8, 8, 4), np.uint8
+    ),
+}
+WRONG = {**KERNELS, **EVENTS, **BUFFERS, **RECTANGLES, **IMAGES, **MAPPED}
+
+SHARED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "copy another length": lambda q, one, half: copy(q, one, half, is_blocking=False),
+    "copy from a longer one": lambda q, one, half: copy(q, one, np.zeros(9 * N), is_blocking=False),
+    "copy onto itself": lambda q, one, half: copy(q, one, one, is_blocking=False),
+    "fill by 3 bytes": lambda q, one, half: cl.enqueue_svm_memfill(q, one, np.zeros(3, np.uint8)),
+    "fill beyond": lambda q, one, half: cl.enqueue_svm_memfill(
+        q, one, np.int32(1), byte_count=9 * N
+    ),
+}
+OPTIONS: list[dict[str, Any]] = [{}, {"bypass": False}, {"backend": "emulated"}]
+
+
+def outcome(call: Callable[[], object]) -> tuple[object, ...]:
+    """Say what a call raises. PyOpenCL may list the types of arguments behind the first line."""
+    try:
+        call()
+    except Exception as error:
+        return type(error), getattr(error, "code", None), str(error).partition("\n")[0]
+    return ("nothing",)
+
+
+@pytest.fixture(scope="module")
+def program(context: cl.Context) -> cl.Program:
+    return program_in(context)
+
+
+def check_goes_on(queue: cl.CommandQueue, scene: Scene) -> None:
+    """Let commands on the same memory give right values."""
+    queue.finish()
+    filled(queue, scene.y, np.int32(4), 0, 4 * N)
+    scene.launch(queue, (N,), None)
+    copy(queue, scene.z, scene.y)
+    copy(queue, scene.host, scene.z)
+    assert scene.host.tolist() == [5] * N
+
+
+def compare(queue: cl.CommandQueue, wrong: Callable[[Any], object], scene: Scene) -> None:
+    """Make a wrong call at once, and behind a user event."""
+    plain = cl.CommandQueue(scene.context)
+    expected = outcome(lambda: wrong(plain))
+    plain.finish()
+    assert expected != ("nothing",), "the driver takes it"
+    assert outcome(lambda: wrong(queue)) == expected
+    check_goes_on(queue, scene)
+    gate = cl.UserEvent(scene.context)
+    cl.enqueue_marker(queue, wait_for=[gate])
+    held = outcome(lambda: wrong(queue))
+    gate.set_status(COMPLETE)
+    assert held == expected
+    check_goes_on(queue, scene)
+
+
+@pytest.mark.parametrize("which", WRONG)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_wrong_call_raises_what_it_raises_on_a_plain_queue(
+    context: cl.Context, program: cl.Program, options: dict[str, Any], which: str
+) -> None:
+    scene = Scene(context, program)
+    compare(acs.Queue(context, **options), lambda queue: WRONG[which](queue, scene), scene)
+
+
+@pytest.mark.parametrize("which", SHARED)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_so_do_wrong_calls_on_shared_memory(
+    context: cl.Context, program: cl.Program, options: dict[str, Any], which: str
+) -> None:
+    scene = Scene(context, program)
+    one, half = (cl.SVM(cl.csvm_empty(context, n, np.int32)) for n in (N, N // 2))
+    compare(acs.Queue(context, **options), lambda queue: SHARED[which](queue, one, half), scene)
+
+
+@pytest.mark.parametrize("options", OPTIONS[:2], ids=str)
+def test_what_only_the_driver_knows_is_raised_by_one_finish(
+    context: cl.Context, program: cl.Program, options: dict[str, Any]
+) -> None:
+    """A kernel without arguments: OpenCL does not tell which are set."""
+    scene, queue = Scene(context, program), acs.Queue(context, **options)
+    gate = cl.UserEvent(context)
+    cl.enqueue_marker(queue, wait_for=[gate])
+    event = cl.enqueue_nd_range_kernel(queue, cl.Kernel(program, "add"), (8,), None)
+    gate.set_status(COMPLETE)
+    with pytest.raises(cl.RuntimeError, match="INVALID_KERNEL_ARGS"):
+        queue.finish()
+    check_goes_on(queue, scene)
+    for _ in range(2):
+        with pytest.raises(cl.RuntimeError, match="INVALID_KERNEL_ARGS"):
+            event.wait()
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_each_queue_is_told_once_of_a_failed_event(
+    context: cl.Context, program: cl.Program, options: dict[str, Any]
+) -> None:
+    scene, queue = Scene(context, program), acs.Queue(context, **options)
+    beside = acs.Queue(context, runtime=queue.runtime)
+    filled(beside, scene.z, np.int32(3), 0, 4 * N)
+    queue.finish()
+    gate = cl.UserEvent(context)
+    scene.launch(queue, (8,), None, wait_for=[gate])
+    copy(beside, scene.unread, scene.y, byte_count=64)
+    gate.set_status(-5)
+    for told in (queue, beside):
+        with pytest.raises(cl.RuntimeError):
+            told.finish()
+        told.finish()
+    copy(beside, scene.host, scene.z)
+    assert scene.host.tolist() == [3] * N
+    check_goes_on(queue, scene)
