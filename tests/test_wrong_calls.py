@@ -6,6 +6,8 @@ for one that has to wait on the host. Nothing is lost afterwards: the same queue
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +17,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
+from acs_cl.queue.refusals import takes_empty
 
 N = 256
 SOURCE = """
@@ -345,4 +348,76 @@ def test_each_queue_is_told_once_of_a_failed_event(
         told.finish()
     copy(beside, scene.host, scene.z)
     assert scene.host.tolist() == [3] * N
+    check_goes_on(queue, scene)
+
+
+# ---- no work items -------------------------------------------------------------------------------
+
+EMPTY = [((0,), None), ((0,), (4,)), ((8, 0), None), ((0, 8), (1, 1)), ((8, 0, 2), None)]
+
+ON_A_QUEUE = """
+import faulthandler
+import numpy as np, pyopencl as cl
+import acs_cl as acs
+context = cl.create_some_context(interactive=False)
+queue = acs.Queue(context, **{options})
+source = "kernel void add(global int *y) {{ y[get_global_id(0)] += 1; }}"
+kernel = cl.Program(context, source).build().add
+y = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64)
+host = np.zeros(16, np.int32)
+cl.enqueue_copy(queue, y, host)
+faulthandler.enable()  # PoCL's own handler for a division by zero is gone
+for round in range(40):
+    kernel(queue, (16,), None, y)
+    for size in ([0], (0,), np.array([0]), (0, 4), (4, 0)):
+        event = cl.enqueue_nd_range_kernel(queue, kernel, size, None)
+        assert event.command_type == cl.command_type.NDRANGE_KERNEL
+    cl.enqueue_nd_range_kernel(queue, kernel, (0,), (4,), allow_empty_ndrange=True)
+    cl.enqueue_nd_range_kernel(queue, kernel, (0,), (4,), g_times_l=True)
+    for local in ((0,), [0]):
+        try:
+            cl.enqueue_nd_range_kernel(queue, kernel, (16,), local)
+        except cl.LogicError as error:
+            assert error.code == cl.status_code.INVALID_WORK_GROUP_SIZE
+        else:
+            raise AssertionError(local)
+queue.finish()
+assert event.command_execution_status == 0
+cl.enqueue_copy(queue, host, y)
+print(host.tolist() == [40] * 16)
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, *({"backend": one} for one in ("serial", "out_of_order", "lanes", "device", "emulated"))],
+    ids=str,
+)
+def test_a_launch_without_work_items_is_none_whoever_handles_signals(
+    device: cl.Device, options: dict[str, Any]
+) -> None:
+    """PoCL 3.0 divides by its local size of 0, and relies on its own handler of SIGFPE. A program
+    that has another one, as pytest has, ended there."""
+    if not takes_empty(device):
+        pytest.skip("an error before OpenCL 2.1")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ON_A_QUEUE.format(options=options)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+
+
+@pytest.mark.parametrize("size", EMPTY, ids=str)
+def test_a_launch_without_work_items_waits_for_its_events(
+    context: cl.Context, program: cl.Program, size: tuple[Any, Any]
+) -> None:
+    if not takes_empty(context.devices[0]):
+        pytest.skip("an error before OpenCL 2.1")
+    scene, queue = Scene(context, program), acs.Queue(context)
+    gate = cl.UserEvent(context)
+    event = scene.launch(queue, *size, wait_for=[gate])
+    assert event.command_execution_status > COMPLETE
+    gate.set_status(COMPLETE)
+    event.wait()
+    assert event.command_execution_status == COMPLETE
     check_goes_on(queue, scene)

@@ -32,7 +32,7 @@ from ..records import Access, Command, HostArray, Sizes, Span, interval
 from .bypass import JOINS, Noted
 from .calls import COMMANDS, Call, Given, KernelAsItIs, Original
 from .events import Ordered, QueueEvent
-from .refusals import LAUNCH, refuse
+from .refusals import LAUNCH, refuse, refuse_wrong
 
 KINDS: Any = cl.command_type
 EVERYTHING = Access(ALL, ALL)
@@ -132,7 +132,8 @@ def kernel(
         global_size = tuple(map(operator.mul, global_size, local_size))
     if not all(global_size) and allow_empty_ndrange:
         return marker(queue, original, wait_for)
-    own, why = kernel_of(queue, kernel), ""
+    is_empty = 0 in global_size or (local_size is not None and 0 in local_size)
+    own, why = (None if is_empty else kernel_of(queue, kernel)), ""
     if own is None or given is None or given.many != len(own.signature.parameters):
         why = "a kernel with arguments from before"
     if not _are_sizes(global_size, local_size, offset):
@@ -144,6 +145,9 @@ def kernel(
             "g_times_l": g_times_l, "allow_empty_ndrange": allow_empty_ndrange,
         }  # fmt: skip
         unknown = KernelAsItIs(kernel.function_name, original, how, global_size, local_size)
+        if is_empty:  # PoCL 3.0 would divide by zero
+            refuse_wrong(queue, unknown, ())
+            return queue.mark(wait_for, KINDS.NDRANGE_KERNEL)
         return _unknown_kernel(queue, unknown, wait_for, why)
     command, access, seen = described(queue, own, given, global_size, local_size, offset)
     event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)

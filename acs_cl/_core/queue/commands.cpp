@@ -382,6 +382,28 @@ bool is_elsewhere(const Command *self, PyObject *const *args, Py_ssize_t many, P
     return true;
 }
 
+// Whether a size has a zero. Some drivers divide by it.
+bool has_zero(PyObject *size) {
+    if (!PySequence_Check(size)) return false;
+    const nb::object all = nb::steal(PySequence_Fast(size, ""));
+    bool found = false;
+    for (Py_ssize_t at = 0; all.is_valid() && at < PySequence_Fast_GET_SIZE(all.ptr()); at++)
+        found |= PyObject_IsTrue(PySequence_Fast_GET_ITEM(all.ptr(), at)) == 0;
+    if (PyErr_Occurred()) PyErr_Clear();
+    return found;
+}
+
+// Whether a kernel has no work items, and PyOpenCL does not see to it.
+bool is_empty(const Command *self, const Arguments &args) {
+    const auto argument = [&](Py_ssize_t place) {
+        const Py_ssize_t at = args.find(place, PyTuple_GET_ITEM(self->parameters, place));
+        return at < 0 ? Py_None : args.args[at];
+    };
+    constexpr Py_ssize_t GLOBAL = 2, LOCAL = 3, ALLOWED = 7;
+    if (has_zero(argument(GLOBAL))) return PyObject_IsTrue(argument(ALLOWED)) <= 0;
+    return has_zero(argument(LOCAL));
+}
+
 PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flags,
                        PyObject *keywords) {
     auto *self = reinterpret_cast<Command *>(object);
@@ -404,7 +426,8 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
     if (way) {
         PyObject *event = nullptr;
         Arguments given(args, many, keywords);
-        if (pass(self, way, given, event)) return event;
+        const bool is_left = self->joins == KERNEL && is_empty(self, given);
+        if (!is_left && pass(self, way, given, event)) return event;
     } else if (is_elsewhere(self, args, many, keywords)) {
         return PyObject_Vectorcall(self->original, args, std::size_t(many), keywords);
     }
