@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -421,3 +422,73 @@ def test_a_launch_without_work_items_waits_for_its_events(
     event.wait()
     assert event.command_execution_status == COMPLETE
     check_goes_on(queue, scene)
+
+
+# ---- events --------------------------------------------------------------------------------------
+
+COMMANDS: dict[str, Wrong] = {
+    "kernel": lambda q, s: s.launch(q, (8,), None),
+    "kernel, allowed to be empty": lambda q, s: s.launch(q, (0,), None, allow_empty_ndrange=True),
+    "read": lambda q, s: read(q, s.host, s.y),
+    "blocking read": lambda q, s: copy(q, s.host, s.y),
+    "write": lambda q, s: write(q, s.y, s.host),
+    "blocking write": lambda q, s: copy(q, s.y, s.host),
+    "copy": lambda q, s: copy(q, s.z, s.y),
+    "fill": lambda q, s: filled(q, s.y, np.int32(1), 0, 64),
+    "read of a rectangle": lambda q, s: copy(q, s.host, s.y, **PLACES, region=(16, 4)),
+    "write of a rectangle": lambda q, s: copy(q, s.y, s.host, **PLACES, region=(16, 4)),
+    "copy of a rectangle": lambda q, s: copy(q, s.z, s.y, **BETWEEN, region=(16, 4)),
+    "read of an image": lambda q, s: read(q, s.pixels, s.image, **PIXELS),
+    "write of an image": lambda q, s: write(q, s.image, s.pixels, **PIXELS),
+    "image to buffer": lambda q, s: copy(q, s.y, s.image, offset=0, **PIXELS),
+    "buffer to image": lambda q, s: copy(q, s.image, s.y, offset=0, **PIXELS),
+    "fill of an image": lambda q, s: cl.enqueue_fill_image(
+        q, s.image, np.zeros(4, np.uint32), (0, 0), (8, 8)
+    ),
+    "map": lambda q, s: mapped(q, s.y, MAPS.READ)[1],
+    "migration": lambda q, s: cl.enqueue_migrate_mem_objects(q, [s.y], 0),
+    "marker": lambda q, s: cl.enqueue_marker(q),
+    "barrier": lambda q, s: cl.enqueue_barrier(q),
+}
+
+
+def seen_of(event: cl.Event, queue: cl.CommandQueue, other: cl.CommandQueue) -> dict[str, object]:
+    """Return what a program can see of an event."""
+    told: list[int] = []
+    has_told = threading.Event()
+    event.set_callback(COMPLETE, lambda status: (told.append(status), has_told.set()))  # type: ignore[arg-type, func-returns-value]
+    waiting = threading.Thread(target=event.wait)
+    waiting.start()
+    waiting.join(20)
+    assert has_told.wait(20)
+    again = cl.Event.from_int_ptr(event.int_ptr)
+    return {
+        "type": (event.command_type, event.get_info(cl.event_info.COMMAND_TYPE)),
+        "status": (event.command_execution_status, told),
+        "where": (event.context == queue.context, event.command_queue == queue),
+        "references": event.reference_count > 0,
+        "same": (event == again, again == event, event != again, hash(event) == hash(again)),
+        "others": (event == 1, event != None),  # noqa: E711
+        "times": outcome(lambda: event.profile.start)[:2],
+        "no such time": outcome(lambda: event.get_profiling_info(0x9999)),  # type: ignore[call-overload]
+        "no such fact": outcome(lambda: event.get_info(0x9999)),  # type: ignore[call-overload]
+        "no such state": outcome(lambda: event.set_callback(7, print)),  # type: ignore[arg-type]
+        "followed": cl.enqueue_marker(other, wait_for=[event]).wait(),
+    }
+
+
+@pytest.mark.parametrize("which", COMMANDS)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("properties", [0, cl.command_queue_properties.PROFILING_ENABLE])
+def test_an_event_shows_what_that_of_a_plain_queue_shows(
+    context: cl.Context, program: cl.Program, options: dict[str, Any], properties: int, which: str
+) -> None:
+    if properties and options.get("backend") == "emulated":
+        pytest.skip("the emulator has no times of the device")
+    scene, other = Scene(context, program), cl.CommandQueue(context)
+    queues = (
+        acs.Queue(context, properties=properties, **options),  # type: ignore[arg-type]
+        cl.CommandQueue(context, properties=properties),  # type: ignore[arg-type]
+    )
+    ours, theirs = (seen_of(COMMANDS[which](one, scene), one, other) for one in queues)
+    assert ours == theirs

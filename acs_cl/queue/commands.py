@@ -480,7 +480,8 @@ def anything(queue: Tracked, original: Original, access: Access, given: Given) -
     if access is EVERYTHING:
         queue.not_understood[name] += 1
     command = Call(name, original, given, True)
-    return queue.submit(command, access, wait_for, KINDS.TASK, True, bool(blocks), host)
+    kind = getattr(KINDS, name.upper(), KINDS.TASK)
+    return queue.submit(command, access, wait_for, kind, True, bool(blocks), host)
 
 
 HANDLERS: dict[str, Original] = {

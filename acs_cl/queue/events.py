@@ -21,6 +21,7 @@ from pyopencl._monkeypatch import add_get_info
 from ..devices.driver import Events
 from ..errors import AcsError, UsageError
 from ..runtime import Runtime
+from .refusals import refuse
 
 Timed: TypeAlias = "cl.Event | Callable[[], cl.Event | None] | None"
 """The driver's event of a command, or a function that returns it once it exists."""
@@ -45,6 +46,9 @@ class Ordered(Protocol):
     def seen_up_to(self, number: int) -> list[int]:
         """Return the launches up to `number` that the host can look behind."""
 
+
+_TIMES = [getattr(cl.profiling_info, n) for n in ("QUEUED", "SUBMIT", "START", "END", "COMPLETE")]
+_FROM_HANDLE = _cl.Event.from_int_ptr
 
 _asked: weakref.WeakValueDictionary[int, QueueEvent] = weakref.WeakValueDictionary()
 """{handle: event}, for events whose handle was given out."""
@@ -92,13 +96,9 @@ class QueueEvent(cl.Event):
         if callable(timed):  # it was held at first, and has its event by now
             timed = timed()
         if timed is None:
-            raise cl.RuntimeError(
-                _cl._ErrorRecord(
-                    msg="",
-                    code=cl.status_code.PROFILING_INFO_NOT_AVAILABLE,
-                    routine="clGetEventProfilingInfo",
-                )
-            )
+            if what not in _TIMES:
+                refuse(cl.status_code.INVALID_VALUE, "Event.get_profiling_info")
+            refuse(cl.status_code.PROFILING_INFO_NOT_AVAILABLE, "clGetEventProfilingInfo")
         return timed.get_profiling_info(what)  # type: ignore[return-value]
 
     def set_callback(
@@ -121,7 +121,7 @@ class QueueEvent(cl.Event):
     @staticmethod
     def from_int_ptr(int_ptr_value: int, retain: bool = True) -> cl.Event:
         """Return the event with this handle: ours, if it is one of ours."""
-        native = _cl.Event.from_int_ptr(int_ptr_value, retain)
+        native = _FROM_HANDLE(int_ptr_value, retain)
         return _asked.get(int_ptr_value, native)
 
     def __eq__(self, other: object) -> bool:

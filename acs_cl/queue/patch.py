@@ -120,6 +120,7 @@ def _replace_all() -> None:
         original = getattr(cl.Kernel, name)
         replacement = _named(setter(name, original), original, name)
         _replace(cl.Kernel, name, original, replacement)
+    _replace(cl.Event, "from_int_ptr", cl.Event.from_int_ptr, vars(QueueEvent)["from_int_ptr"])
     _replace(cl.Program, "build", cl.Program.build, _building(cl.Program.build))
     for name, replacement in _releases(cl.SVMAllocation).items():
         original = getattr(cl.SVMAllocation, name)
@@ -133,7 +134,7 @@ def _replace(where: object, name: str, original: object, replacement: object) ->
 
 def _put_back() -> None:
     for where, name, original, replacement in _replaced:
-        if getattr(where, name, None) is replacement:
+        if vars(where).get(name) is replacement:
             setattr(where, name, original)
     _replaced.clear()
     built.forget()
