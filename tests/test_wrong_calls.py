@@ -6,10 +6,12 @@ for one that has to wait on the host. Nothing is lost afterwards: the same queue
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -349,6 +351,54 @@ def test_each_queue_is_told_once_of_a_failed_event(
         told.finish()
     copy(beside, scene.host, scene.z)
     assert scene.host.tolist() == [3] * N
+    check_goes_on(queue, scene)
+
+
+@pytest.mark.parametrize("of", ["buffer", "host"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_memory_that_no_transfer_wrote_lives_while_it_is_poisoned(
+    context: cl.Context, options: dict[str, Any], of: str
+) -> None:
+    """Other memory would get its name, and count as lost."""
+    queue = acs.Queue(context, **options)
+    source = cl.Buffer(context, READ_WRITE, 4 * N)
+    filled(queue, source, np.int32(3), 0, 4 * N)
+    gate = cl.UserEvent(context)
+    target: Any = cl.Buffer(context, READ_WRITE, 4 * N) if of == "buffer" else np.zeros(N, np.int32)
+    name = target.int_ptr if of == "buffer" else 0
+    event = cl.enqueue_copy(
+        queue, target, source, wait_for=[gate], **{"is_blocking": False} if of == "host" else {}
+    )
+    gate.set_status(-5)
+    with pytest.raises(cl.RuntimeError):
+        event.wait()
+    filled(queue, source, np.int32(3), 0, 4 * N).wait()
+    lives = weakref.ref(target) if of == "host" else None
+    del target, event
+    gc.collect()
+    if lives is not None:
+        assert lives() is not None
+        return
+    others = [cl.Buffer(context, READ_WRITE, 4 * N) for _ in range(200)]
+    assert name not in [one.int_ptr for one in others]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_command_of_unknown_reach_runs_whatever_was_lost(
+    context: cl.Context, program: cl.Program, options: dict[str, Any]
+) -> None:
+    """On a plain queue it would run, too."""
+    scene, queue = Scene(context, program), acs.Queue(context, **options)
+    gate = cl.UserEvent(context)
+    scene.launch(queue, (8,), None, wait_for=[gate])
+    gate.set_status(-5)
+    with pytest.raises(cl.RuntimeError):
+        queue.finish()
+    known = queue.not_understood.total()
+    event = cl.enqueue_migrate_mem_objects(queue, [scene.z], 0)
+    assert queue.not_understood.total() > known
+    event.wait()
+    assert event.command_execution_status == COMPLETE
     check_goes_on(queue, scene)
 
 

@@ -133,10 +133,13 @@ def _keep_foreign(books: Books, launch: Launch) -> None:
     driver's handle or its address, which other memory could get while bytes of it are poisoned."""
     command: Any = launch.command
     command = getattr(command, "command", command)  # of a command that keeps its times
-    written = {span.base for span in launch.access.writes if span.base < 0}
-    if not written or not isinstance(command, KernelCommand):
+    spans = [span for span in launch.access.writes if span.base < 0]
+    if spans and not isinstance(command, KernelCommand):
+        for span in spans:
+            books.failures.poison.keep(span, command)  # it holds its memory
         return
-    for memory in command.pointers[1::2]:
+    written = {span.base for span in spans}
+    for memory in command.pointers[1::2] if written else ():
         names = core.native.foreign_spans(memory)
         if not names:
             continue

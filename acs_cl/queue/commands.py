@@ -35,9 +35,9 @@ from .events import Ordered, QueueEvent
 from .refusals import LAUNCH, refuse, refuse_wrong
 
 KINDS: Any = cl.command_type
-EVERYTHING = Access(ALL, ALL)
-ORDER = Access((), ALL)
-"""Of a launch that is behind everything, and before all that comes, but reads nothing."""
+EVERYTHING = Access((), ALL)
+"""Of a launch that is behind everything, and before all that comes. What it reads is unknown, so
+bytes that were lost do not stop it: a plain queue would run it too."""
 NOTHING = Access((), ())
 MOST_DIMENSIONS = 3
 LARGEST = (1 << 63) - 1

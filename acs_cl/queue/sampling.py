@@ -24,7 +24,7 @@ from pyopencl import _cl
 from .. import core
 from ..devices.driver import Events
 from .calls import Call, Original
-from .commands import NOTHING, ORDER
+from .commands import EVERYTHING, NOTHING
 from .trials import Trials
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Section(core.native.Passing):
             return _MARK(queue, [*(wait_for or ()), last])
 
         last_call = Straight(behind, self._began_ns, self.passed)
-        handle = engine.launch(last_call, ORDER)
+        handle = engine.launch(last_call, EVERYTHING)
         engine.table.assign(handle.number, self._number, True)
 
 
