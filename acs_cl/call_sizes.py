@@ -8,12 +8,12 @@ integers, because drivers divide by them, or an error that names what is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any
 
 from .access import hints
 from .access.called import Called
 from .conditions import size
-from .errors import UsageError, describe
+from .errors import UsageError, describe, whole
 from .launch.sizes import MOST
 
 
@@ -32,6 +32,8 @@ def offset_of(kernel: Called, given: object) -> tuple[int, ...] | None:
     if given is None:
         return None
     found = integers(given, "offset", kernel.name)
+    if not found or any(type(one) is size for one in found):
+        raise UsageError(f"{kernel.label()}: offset {given!r}: it takes one to three integers")
     if any(not 0 <= one <= MOST for one in found):
         raise UsageError(
             f"{kernel.label()}: offset {found}: every one is at least 0 and has 64 bits at most"
@@ -82,8 +84,8 @@ def integers(value: object, what: str, kernel: str) -> tuple[Any, ...]:
     try:
         if type(value) is size:
             return (value,)  # `Deciding` puts its bound there
-        if hasattr(value, "__index__"):
-            return (_whole(value),)
+        if (one := whole(value)) is not None:
+            return (one,)
         if not isinstance(value, Iterable):
             raise TypeError
         return tuple(one if type(one) is size else _whole(one) for one in value)
@@ -96,6 +98,7 @@ def integers(value: object, what: str, kernel: str) -> tuple[Any, ...]:
 
 def _whole(number: object) -> int:
     """Convert an integer of Python, NumPy or others. A bool is none."""
-    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+    found = whole(number)
+    if found is None:
         raise TypeError
-    return int(number.__index__())
+    return found

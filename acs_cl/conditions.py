@@ -22,7 +22,7 @@ import pyopencl as cl
 from .access import arguments
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, Place, is_svm
-from .errors import UsageError, describe
+from .errors import UsageError, describe, whole
 from .launch.commands import KernelCommand, TransferCommand
 from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
 from .memory.array import Array
@@ -65,10 +65,11 @@ class size:  # noqa: N801  read like `range` and `slice`
     __slots__ = ("count", "upto")
 
     def __init__(self, count: object, upto: int) -> None:
-        if not hasattr(upto, "__index__") or not 1 <= upto.__index__() <= LARGEST:
+        most = whole(upto)
+        if most is None or not 1 <= most <= LARGEST:
             raise UsageError(f"acs.size: got upto={describe(upto)}, expected 1 to {LARGEST}")
         self.count = count
-        self.upto = upto.__index__()
+        self.upto = most
 
     def __repr__(self) -> str:
         return f"acs_cl.size({self.count!r}, upto={self.upto})"

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from difflib import get_close_matches
-from typing import NamedTuple, NoReturn
+from operator import index
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -190,6 +191,23 @@ def refuse_unknown(name: str, value: object, names: Collection[str], where: str 
     near = get_close_matches(value.lower(), names, 1) if isinstance(value, str) else ()
     meant = f"; did you mean {near[0]!r}?" if near else ""
     raise UsageError(f"unknown {name} {value!r}{where}; there are: {', '.join(names)}{meant}")
+
+
+def whole(value: Any) -> int | None:
+    """Return a value as an integer. None: it is no single one, as a bool, a type or an array."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return index(value)
+    except TypeError:
+        return None
+
+
+def truth(name: str, value: object, expected: str = "True or False") -> bool:
+    """Return a value that says yes or no. `expected`: what the error says."""
+    if not isinstance(value, (bool, np.bool_, int)) or value not in (False, True):
+        raise UsageError(f"{name}={value!r}: expected {expected}")
+    return bool(value)
 
 
 def instead(name: str, *kinds: str) -> str:

@@ -29,10 +29,10 @@ from .access.cuts import AUTO, asked
 from .access.signature import Signature, by_arguments
 from .access.usual import check_const, usual, where
 from .banded import POISONED, Bands, launched, left_whole, repeats
-from .call_sizes import global_size_of, integers, local_size_of, offset_of
+from .call_sizes import global_size_of, local_size_of, offset_of
 from .conditions import Deciding, Guards, size
 from .devices.driver import Events, OwnKernel
-from .errors import CheckWarning, UsageError, describe, no_attribute
+from .errors import CheckWarning, UsageError, describe, no_attribute, truth
 from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
@@ -180,9 +180,9 @@ class Kernel(core.native.Caller):
 
     @infer_ranges.setter
     def infer_ranges(self, value: bool | None) -> None:
-        if value not in (None, False, True):
-            raise UsageError(f"infer_ranges={value!r}: expected True, False or None")
-        self._ranges = value
+        self._ranges = (
+            None if value is None else truth("infer_ranges", value, "True, False or None")
+        )
         self._binder = None
         self._forget()
 
@@ -449,14 +449,13 @@ class Kernel(core.native.Caller):
 
 def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:
     """Return the origin of a kernel and the work-items of its groups, for `Runtime.prebuild`."""
-    group = 0
+    local = None
     if isinstance(kernel, tuple) and len(kernel) == 2:
         kernel, local = kernel
-        group = prod(integers(local, "the local size", getattr(kernel, "name", "kernel")))
     if not isinstance(kernel, Kernel) or kernel.engine is not engine:
         raise UsageError(f"prebuild takes kernels of this runtime, got {describe(kernel)}")
-    required = kernel.signature.group_size
-    return (kernel.source, kernel.options, kernel.name), group or prod(required or (0,))
+    group = local_size_of(kernel, local) or kernel.signature.group_size
+    return (kernel.source, kernel.options, kernel.name), prod(group or (0,))
 
 
 def registers_of(kernel: Kernel) -> int:

@@ -22,7 +22,7 @@ from warnings import warn
 from .access.cuts import asked as bands_asked
 from .access.signature import DEPENDENCIES
 from .check.modes import modes, together
-from .errors import UsageError, refuse_unknown
+from .errors import UsageError, refuse_unknown, truth
 from .host.environment import misspelt, variable
 from .launch import spawning as spawns
 from .records import LANE_AFTER, LANE_NEW, Options, Placing
@@ -34,6 +34,7 @@ ISSUE = ("eager", "ready_first")
 MEMORY = ("svm", "buffers")
 PREFETCH = ("auto", "on", "off")
 BACKLOG = 8192
+MOST = 1 << 62
 MOST_LANES = 1024
 """More queues than any device runs at a time. Each takes the driver memory, and time to make."""
 
@@ -54,14 +55,16 @@ def options(given: Options, check: Any) -> Options:
         refuse_unknown("memory", given.memory, MEMORY)
     for name, least in (("window", 1), ("lanes", 1), ("backlog", 2)):
         value = getattr(given, name)
-        if value is not None and (not is_whole(value) or value < least):
-            raise UsageError(f"{name}={value!r}: expected an integer of at least {least}")
+        is_left = value is None and name != "backlog"
+        if not is_left and (not is_whole(value) or not least <= value < MOST):
+            raise UsageError(
+                f"{name}={value!r}: expected an integer of at least {least}, and of 62 bits at most"
+            )
     if given.lanes is not None and given.lanes > MOST_LANES:
         raise UsageError(f"lanes={given.lanes!r}: expected an integer of at most {MOST_LANES:,}")
     refuse_unknown("order", given.order, ORDERS)
-    for name, more in (("predict", ""), ("trace", "; ACS_CL_TRACE names a file")):
-        if (value := getattr(given, name)) not in (False, True):
-            raise UsageError(f"{name}={value!r}: expected True or False{more}")
+    truth("predict", given.predict)
+    truth("trace", given.trace, "True or False; ACS_CL_TRACE names a file")
     watchdog_s, said = given.watchdog_s, f"watchdog_s={given.watchdog_s!r}"
     if from_outside := variable("ACS_CL_WATCHDOG"):
         said, watchdog_s = f"ACS_CL_WATCHDOG={from_outside!r}", _seconds(from_outside)

@@ -31,7 +31,7 @@ from .configuration import create, create_emulated, plan
 from .devices import Spec, kind
 from .devices.build import build, driver_options, macro_options, words_of
 from .devices.contexts import context_for
-from .errors import UsageError, no_attribute
+from .errors import UsageError, no_attribute, truth
 from .handle import Handle
 from .host.call_sites import caller
 from .kernel import Kernel, origin_of
@@ -135,8 +135,7 @@ class Runtime:
         placement: str = "min_finish",
         spread: bool | None = None,
     ) -> None:
-        if profiling not in (False, True):
-            raise UsageError(f"profiling={profiling!r}: expected True or False")
+        profiling = truth("profiling", profiling)
         given = Options(
             backend, issue, window, lanes, backlog, memory, trace, order=order,
             watchdog_s=watchdog_s, predict=predict, bands=bands, prefetch=prefetch,

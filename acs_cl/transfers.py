@@ -19,7 +19,7 @@ import numpy as np
 from .access.arguments import declared
 from .devices import driver
 from .devices.driver import Events, Place
-from .errors import UsageError, describe
+from .errors import OutOfMemory, UsageError, describe
 from .launch.commands import HostCommand, KernelCommand, TransferCommand, check_takes
 from .launch.strided import element_kernel
 from .launch.uploads import beside, is_next
@@ -230,8 +230,11 @@ def host_task(
 
 def pinned(engine: Engine, shape: tuple[int, ...], dtype: DType) -> HostArray:
     """Return host memory for fast transfers. OpenCL has none of no bytes."""
-    if not prod(shape) * dtype.itemsize:
+    nbytes, most = prod(shape) * dtype.itemsize, engine.store.largest
+    if not nbytes:
         return np.empty(shape, dtype)
+    if nbytes > most:
+        raise OutOfMemory(f"{nbytes:,} bytes of pinned memory: this device allows at most {most:,}")
     return driver.wait_for_pinned(engine.backend.queues[0], shape, dtype)
 
 

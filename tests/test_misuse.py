@@ -425,6 +425,73 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: acs.Queue(rt.context, bypass="no"),  # type: ignore[arg-type]
         r"bypass='no': expected True or False",
     ),
+    "an event that is an array without dimensions": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, wait_for=x[0]),
+        r"wait_for= takes a list of pyopencl\.Event objects, got acs_cl",
+    ),
+    "an offset of nothing": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, offset=()),
+        r"launch \d+ of kernel 'add': offset \(\): it takes one to three integers",
+    ),
+    "an offset on the device": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, offset=acs.size(y[:1], upto=4)),
+        r"offset acs_cl\.size.*: it takes one to three integers",
+    ),
+    "bands of an array": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, bands=np.arange(3)),
+        r"bands=array\(\[0, 1, 2\]\): expected 'auto', 'off' or 1 to",
+    ),
+    "bands of a type": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, bands=int),
+        r"bands=<class",
+    ),
+    "a bound that is an array": (
+        lambda rt, p, x, y: acs.size(y[:1], upto=np.arange(3)),  # type: ignore[arg-type]
+        r"acs\.size: got upto=numpy\.ndarray of shape \(3,\), expected 1 to",
+    ),
+    "a bound of rounds that is a type": (
+        lambda rt, p, x, y: recorded(rt, x).replay(while_=x[:1], at_most=int),  # type: ignore[arg-type]
+        r"replay\(while_=\): got at_most=<class 'int'>, expected 1 to",
+    ),
+    "a count that no loop reaches": (
+        lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, 1, count=2**70),
+        r"kernel 'add': count= takes a number, got int",
+    ),
+    "an index that is a type": (lambda rt, p, x, y: x[int], r"index <class 'int'>: views take"),
+    "a shape that is a buffer": (
+        lambda rt, p, x, y: rt.empty(cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 4)),
+        r"shape <pyopencl.*>: expected an integer or integers",
+    ),
+    "a dtype of no bytes": (lambda rt, p, x, y: x.view([]), r"its elements have no bytes"),
+    "a dtype of arrays": (
+        lambda rt, p, x, y: rt.zeros(4, "(2,)f4"),
+        r"dtype '\(2,\)f4': elements are no arrays; give the array more dimensions",
+    ),
+    "a dtype that cannot be encoded": (lambda rt, p, x, y: rt.empty(3, "\ud800"), r"name one of"),
+    "rows of several lengths for a part": (
+        lambda rt, p, x, y: x.__setitem__(slice(0, 4), [[1, 2], [3]]),
+        r"no values for an array: list ",
+    ),
+    "a local size on the device to build for": (
+        lambda rt, p, x, y: rt.prebuild((p.add, acs.size(y[:1], upto=4))),
+        r"only the first length of a global size can be acs\.size",
+    ),
+    "ranges by an array": (
+        lambda rt, p, x, y: setattr(p.add, "infer_ranges", np.arange(3)),
+        r"infer_ranges=array\(\[0, 1, 2\]\): expected True, False or None",
+    ),
+    "times by an array": (
+        lambda rt, p, x, y: acs.Runtime(rt.device, profiling=np.arange(3)),  # type: ignore[arg-type]
+        r"profiling=array\(\[0, 1, 2\]\): expected True or False",
+    ),
+    "no backlog": (
+        lambda rt, p, x, y: acs.Runtime(rt.device, backlog=None),  # type: ignore[arg-type]
+        r"backlog=None: expected an integer of at least 2",
+    ),
+    "a window beyond all numbers": (
+        lambda rt, p, x, y: acs.Runtime(rt.device, window=2**70),
+        r"window=\d+: expected an integer of at least 1, and of 62 bits at most",
+    ),
     "a kernel of no kind": (lambda rt, p, x, y: rt.launch("add", (16,), None), r"pyopencl\.Kernel"),
 }
 
@@ -440,6 +507,19 @@ def test_bad_call_is_a_usage_error_and_loses_nothing(what: str, setting: Any) ->
         assert re.search(r"launch( \d+|_many) of kernel 'add'", str(caught.value))
     program.add((16,), None, x, y, 16)
     assert (y.get() == 2 * np.arange(16)).all()
+
+
+def test_more_pinned_memory_than_the_device_allows_is_refused(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        for nbytes in (rt.engine.store.largest + 1, 1 << 70):
+            with pytest.raises(OutOfMemory, match="pinned memory: this device allows at most"):
+                rt.pinned(nbytes, "u1")
+
+
+def test_one_and_zero_say_yes_and_no(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes", profiling=1, predict=0) as rt:  # type: ignore[arg-type]
+        x = rt.zeros(4)
+        assert not x.get().any()
 
 
 def test_kernels_may_begin_with_an_underscore(device: cl.Device) -> None:

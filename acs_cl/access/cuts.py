@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple
 
-from ..errors import UsageError
+from ..errors import UsageError, whole
 from ..records import Access
 from .bands import MOST_BANDS, Groups, box_of, run_length, tiles
 
@@ -197,10 +197,9 @@ def asked(value: object) -> int | Policy:
         return AUTO if value == "auto" else 0
     if isinstance(value, (Row, Tile, Strided)):
         return value
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        number = value.__index__()
-        if 1 <= number <= MOST_BANDS:
-            return number
+    number = whole(value)
+    if number is not None and 1 <= number <= MOST_BANDS:
+        return number
     raise UsageError(
         f"bands={value!r}: expected 'auto', 'off' or 1 to {MOST_BANDS:,}, or acs.Row(), "
         "acs.Tile(rows, columns) or acs.Strided(parts)"

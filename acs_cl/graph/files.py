@@ -12,12 +12,15 @@ before anything is allocated, built or launched. Nothing in a file is ever execu
 kernels by the driver.
 """
 
+# Long because: each field of a file is read and checked in one place.
+
 from __future__ import annotations
 
 import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
@@ -178,7 +181,8 @@ class _Reader:
         moves = [(n - 1) * by for n, by in zip(view.shape, view.strides, strict=True)]
         first = view.offset + sum(min(by, 0) for by in moves)
         last = view.offset + sum(max(by, 0) for by in moves) + dtype.itemsize
-        if first < 0 or last > self._sizes[_index(memory)]:
+        size = self._sizes[_index(memory)]
+        if first < 0 or last > size or prod(view.shape) * dtype.itemsize > size:
             raise ValueError(f"an array of bytes {first} to {last} of memory {memory}")
         return view
 
@@ -226,7 +230,9 @@ class _Reader:
         if kind == "bytes":
             return self._data(inner)
         if kind == "local":
-            return cl.LocalMemory(_whole(inner))
+            if not 0 <= (nbytes := _whole(inner)) < 1 << 62:
+                raise ValueError(f"local memory of {nbytes} bytes")
+            return cl.LocalMemory(nbytes)
         if kind != "values":
             raise ValueError(f"an argument that is {kind!r}")
         descr, shape, place = _list(inner, 3)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from ..errors import PoisonedError, UsageError, describe
+from ..errors import PoisonedError, UsageError, describe, whole
 from ..launch.decision import LARGEST, WIDTH
 from ..launch.poisoning import lose
 from ..memory.array import Array
@@ -154,7 +154,8 @@ def _any_failed(engine: Engine, numbers: Sequence[int]) -> bool:
 
 def checked(what: str, engine: Engine | None, flag: object, at_most: object) -> tuple[Array, int]:
     """Check the flag and the largest number of rounds that the program gave."""
-    if not hasattr(at_most, "__index__") or not 1 <= at_most.__index__() <= LARGEST:
+    most = whole(at_most)
+    if most is None or not 1 <= most <= LARGEST:
         raise UsageError(
             f"{what}: got at_most={at_most!r}, expected 1 to {LARGEST}: a loop on the "
             "device needs a bound"
@@ -169,7 +170,7 @@ def checked(what: str, engine: Engine | None, flag: object, at_most: object) -> 
     flag.live()
     if flag.offset % WIDTH:
         raise UsageError(f"{what}: the word starts at byte {flag.offset}, between words")
-    return flag, at_most.__index__()
+    return flag, most
 
 
 def check_written(what: str, flag: Array, accesses: Sequence[Access]) -> None:

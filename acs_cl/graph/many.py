@@ -14,10 +14,11 @@ import numpy as np
 
 from .. import core
 from ..devices.driver import Events
-from ..errors import CheckError, UsageError, describe
+from ..errors import CheckError, UsageError, describe, whole
 from ..handle import Handle
 from ..launch.engine import Engine
 from ..launch.joint import SeveralHandle, numbers_of
+from ..launch.sizes import MOST
 from ..memory.array import Array
 from ..records import Access
 from .calls import union
@@ -103,9 +104,8 @@ def _sizes(value: object) -> Column:
         return [tuple(np.atleast_1d(size).tolist()) for size in value], True
     if isinstance(value, (list, range)):
         return [one if one is None or isinstance(one, tuple) else (one,) for one in value], True
-    if hasattr(value, "__index__"):
-        return (value.__index__(),), False
-    return value, False
+    one = whole(value)
+    return value if one is None else (one,), False
 
 
 def _count(
@@ -123,9 +123,10 @@ def _count(
         if each
     }
     if count is not None:
-        if not hasattr(count, "__index__") or count.__index__() < 0:
+        many = whole(count)
+        if many is None or not 0 <= many <= MOST >> 1:
             raise UsageError(f"{_what(kernel)}: count= takes a number, got {describe(count)}")
-        lengths = {"count=": count.__index__(), **lengths}
+        lengths = {"count=": many, **lengths}
     if not lengths:
         rows = any(isinstance(value, Array) and value.ndim > 1 for value, _ in columns)
         hint = ", and list(x) gives the rows of an array" if rows else ""

@@ -10,7 +10,7 @@ although everything was polled. The launches that are held stay so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -29,9 +29,10 @@ def events_of(wait_for: Any) -> tuple[cl.Event, ...] | None:
     """Return the foreign events of a call. An iterator is read once."""
     if wait_for is None:
         return None
-    if not isinstance(wait_for, Iterable):
-        raise _unfit("a list of ", wait_for)
-    events = tuple(wait_for)
+    try:
+        events = tuple(iter(wait_for))
+    except TypeError:  # arrays without dimensions say only then that they have no items
+        raise _unfit("a list of ", wait_for) from None
     for foreign in events:
         if not isinstance(foreign, cl.Event):
             raise _unfit("", foreign)

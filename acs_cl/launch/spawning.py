@@ -5,9 +5,9 @@ Input: a name, or a `Spawn`. Output: a `Spawn` whose fields are right, or an err
 
 from __future__ import annotations
 
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
-from ..errors import UsageError, refuse_unknown
+from ..errors import UsageError, refuse_unknown, whole
 
 CONTROLLERS = {"never": 0, "always": 1, "hungry": 2, "ccqs": 3}
 """The numbers of controllers in the scheduler, by the names that a program gives."""
@@ -73,5 +73,5 @@ def asked(value: object) -> Spawn:
 
 
 def _is_number(value: object, most: int) -> bool:
-    is_one = isinstance(value, SupportsIndex) and not isinstance(value, bool)
-    return is_one and 1 <= value.__index__() <= most  # type: ignore[attr-defined]
+    number = whole(value)
+    return number is not None and 1 <= number <= most

@@ -24,6 +24,7 @@ from ..devices.driver import Place
 from ..errors import UsageError, no_attribute
 from ..records import DType, Span
 from ..records import HostArray as HostArray
+from .values import values_of
 from .views import (
     contiguous_strides,
     index_view,
@@ -228,7 +229,7 @@ class Array(core.native.View):
         view = self[index]
         if isinstance(value, Array):
             view.copy_from(value)
-        elif np.ndim(value) == 0:
+        elif values_of(value).ndim == 0:
             view.fill(value)
         else:
             view.set(value)

@@ -6,15 +6,16 @@ new ones and the byte offset.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from operator import index as as_integer
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..core import native
-from ..errors import UsageError
+from ..errors import UsageError, whole
 from ..records import DType
 
 Shape = tuple[int, ...]
@@ -22,12 +23,15 @@ Shape = tuple[int, ...]
 
 def integers(shape: Any) -> Shape:
     """Return an integer or some integers as a tuple."""
+    one = whole(shape)
+    if one is not None:
+        return (one,)
     try:
-        return (
-            (as_integer(shape),) if hasattr(shape, "__index__") else tuple(map(as_integer, shape))
-        )
-    except TypeError:
-        raise UsageError(f"shape {shape!r}: expected an integer or integers") from None
+        if isinstance(shape, Iterable):
+            return tuple(map(as_integer, shape))
+    except TypeError:  # of one of them
+        pass
+    raise UsageError(f"shape {shape!r}: expected an integer or integers")
 
 
 def normal_shape(shape: Any) -> Shape:
@@ -42,10 +46,14 @@ def normal_dtype(dtype: npt.DTypeLike) -> DType:
     """Return a type of elements as NumPy has it. Python objects are refused."""
     try:
         result = np.dtype(dtype)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise UsageError(
             f"dtype {dtype!r}: {error}; name one of NumPy's, such as 'f4' or np.int32"
         ) from None
+    if result.subdtype is not None:
+        raise UsageError(f"dtype {dtype!r}: elements are no arrays; give the array more dimensions")
+    if not result.itemsize:
+        raise UsageError(f"dtype {dtype!r}: its elements have no bytes")
     if result.hasobject:
         raise UsageError(f"dtype {result}: Python objects cannot live on a device")
     if result.kind == "U":
@@ -130,9 +138,9 @@ def _of_slice(item: slice, length: int) -> str:
 def _of_position(item: object, length: int, axis: int) -> str:
     is_bool = isinstance(item, bool) or getattr(item, "dtype", None) == np.bool_
     is_mask = is_bool or getattr(item, "ndim", 0) > 0
-    if is_mask or not isinstance(item, SupportsIndex):
+    position = None if is_mask else whole(item)
+    if position is None:
         return f"index {item!r}: views take integers, slices, '...' and None; no masks or lists"
-    position = as_integer(item)
     if not -length <= position < length:
         return f"index {position} is out of bounds for axis {axis} of length {length}"
     return ""

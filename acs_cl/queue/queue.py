@@ -33,7 +33,7 @@ from pyopencl import _cl
 from .. import core
 from ..access.called import Arguments
 from ..devices.driver import Events, status
-from ..errors import AcsError, OutOfMemory, UsageError, describe
+from ..errors import AcsError, OutOfMemory, UsageError, describe, truth
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
 from ..launch.gates import all_held
@@ -137,8 +137,7 @@ class Queue(cl.CommandQueue):
                 f"device: expected a pyopencl.Device, got {describe(device)}; properties come "
                 "after it, and a runtime goes by runtime="
             )
-        if bypass not in (False, True):
-            raise UsageError(f"bypass={bypass!r}: expected True or False")
+        bypass = truth("bypass", bypass)
         super().__init__(context, device, wanted)
         given: Any = self.get_info(cl.command_queue_info.PROPERTIES)
         modes = cl.command_queue_properties
