@@ -90,6 +90,26 @@ def test_poison_stays_until_overwritten_or_freed(rt: acs.Runtime) -> None:
     assert y.get().tolist() == [0] * 4 + [1] * 4 + [0] * 8
 
 
+def test_memory_that_was_freed_before_its_launch_fails_is_not_poisoned(rt: acs.Runtime) -> None:
+    free = threading.Event()
+
+    def fails(values: Any) -> None:
+        assert free.wait(60)
+        raise ValueError(values.shape)
+
+    x, other = rt.zeros(16, "i4"), rt.zeros(16, "i4")
+    rt.call(fails, writes=x)
+    del x
+    rt.zeros(16, "i4")  # by now the memory has come back
+    free.set()
+    with pytest.raises(acs.PoisonedError):
+        rt.finish()
+    assert not rt.engine.failures.poison
+    assert not rt.engine.table.poisoned
+    other.fill(1)
+    assert other.get().tolist() == [1] * 16
+
+
 def test_a_launch_that_may_touch_any_memory_does_not_run_while_any_is_poisoned(
     rt: acs.Runtime,
 ) -> None:

@@ -199,7 +199,7 @@ def test_poison_names_the_latest_failure_of_a_byte_and_ends_with_its_memory() ->
     assert poison.find((plain(1, 5, 1),)) == "second"
     assert poison.find((plain(EVERYTHING, 0, 1),)) is not None
     assert poison.find((plain(2, 0, 64),)) is None
-    poison.forget(1)
+    poison.forget(1, (), set[int]().__contains__)
     assert not poison
 
 
@@ -220,7 +220,7 @@ def test_poison_is_exact_however_many_rows_there_are(rows: int) -> None:
     poison.overwrite((columns[3]._replace(rows=rows - 1),))
     assert poison.find(columns[:3]) is None
     assert poison.find((last,)) == "all"
-    poison.forget(2)
+    poison.forget(2, (), set[int]().__contains__)
     poison.overwrite((last,))
     assert not poison
 

@@ -35,7 +35,7 @@ def take_back(books: Books) -> None:
         users = books.hazards.users(number)
         books.hazards.forget(number)
         books.ahead.pop(number, None)
-        books.failures.poison.forget(number)
+        books.failures.poison.forget(number, users, books.hazards.is_live)
         books.note_poison()
         if books.checker is None:
             books.store.free(block, users)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import traceback
 from collections import deque
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +53,8 @@ class Poison:
         self.bases: dict[int, Poisoned] = {}
         self.kept: list[tuple[Span, object]] = []
         """Memory that is held while bytes of it are poisoned."""
+        self._gone: dict[int, Sequence[int]] = {}
+        """{base that was given back: launches in flight that may still fail to write it}."""
 
     def __bool__(self) -> bool:
         return bool(self.bases)
@@ -108,13 +110,18 @@ class Poison:
         if self.find((span,)) is not None:
             self.kept.append((span, memory))
 
-    def forget(self, base: int) -> None:
-        """Forget memory that was given back."""
+    def forget(self, base: int, users: Sequence[int], is_live: Callable[[int], bool]) -> None:
+        """Forget memory that was given back. Nothing is noted of it any more, also if launches that
+        still use it fail."""
         self.bases.pop(base, None)
+        if users:
+            self._gone[base] = users
+        while self._gone and not any(map(is_live, self._gone[oldest := next(iter(self._gone))])):
+            del self._gone[oldest]
 
     def _put(self, base: int, poisoned: Poisoned) -> None:
         """Add poisoned bytes, in place of earlier poison there."""
-        if not poisoned.failures:
+        if not poisoned.failures or base in self._gone:
             return
         self._take_out(base, poisoned.rows)
         here = self.bases.get(base)

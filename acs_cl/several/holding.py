@@ -135,7 +135,7 @@ class Holding(Engine):
         real = real_base(blocks.number, device)
         users = self.hazards.users(real)
         self.hazards.forget(real)
-        self.failures.poison.forget(real)
+        self.failures.poison.forget(real, users, self.hazards.is_live)
         self.note_poison()
         return users
 
