@@ -472,6 +472,7 @@ class Loan:
     No Python runs then, so that nothing can be raised in between, as by Ctrl-C."""
 
     def __new__(cls, table: Table, base: int, block: Any, /) -> Loan: ...
+    def __del__(self) -> None: ...
 
 class Table:
     """Keeps a row for each launch in flight: its state, and its upstream. Launches that the core

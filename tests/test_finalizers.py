@@ -55,6 +55,18 @@ def test_ctrl_c_as_an_array_is_dropped_is_heard_and_its_memory_comes_back(
         assert rt.engine.table.has_returned
 
 
+def test_memory_of_an_array_in_a_cycle_comes_back_whole(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        store, before = rt.engine.store, rt.engine.store.in_use_bytes
+        for _ in range(10):
+            cycle: list[Any] = [rt.zeros(1 << 20)]
+            cycle.append(cycle)
+            del cycle
+            gc.collect()
+        assert not rt.zeros(4).get().any()
+        assert store.in_use_bytes - before < 2 << 22
+
+
 def wait_for_ends() -> None:
     for one in threading.enumerate():
         if one.name == "acs_cl end of a queue":

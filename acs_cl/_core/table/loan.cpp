@@ -27,6 +27,9 @@ struct Loan {
     }
 };
 
+// Of a cycle, while all its objects are whole.
+void finalize(PyObject *self) { reinterpret_cast<Loan *>(self)->end(); }
+
 PyObject *make(PyTypeObject *type, PyObject *args, PyObject *) {
     PyObject *table, *block;
     long long base;
@@ -47,7 +50,8 @@ PyObject *make(PyTypeObject *type, PyObject *args, PyObject *) {
 
 // Returns the type, which lives as long as the process. Null with an error.
 PyTypeObject *loan_type() {
-    static PyObject *type = new_type<Loan>("acs_cl._core.Loan", COLLECTED, {{Py_tp_new, slot(make)}});
+    static PyObject *type = new_type<Loan>("acs_cl._core.Loan", COLLECTED,
+                                           {{Py_tp_new, slot(make)}, {Py_tp_finalize, slot(finalize)}});
     return reinterpret_cast<PyTypeObject *>(type);
 }
 
