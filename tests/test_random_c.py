@@ -11,7 +11,7 @@ from collections import Counter
 from random_c.launches import FORMS_OF, Pool, Runner, missed_by_inference
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "0"))
-FEW = 4
+FEW = 3
 """Kernels of a pool: a driver takes long to build them."""
 
 

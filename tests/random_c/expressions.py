@@ -565,6 +565,12 @@ class Expressions:
                 return self.changed(v, 1)
             return self.variable(v)
         j = self.small(depth, acts)
+        counters = [v for v in self.variables if v.name[0] == "t"]
+        if counters and chance.random() < 0.5:
+            j = self.variable(chance.choice(counters))
+        elif self.changing and chance.random() < 0.12:
+            v = chance.choice(self.changing)
+            j = self.changed(v, 1) if acts and chance.random() < 0.5 else self.variable(v)
         if q.form == "own" or self.inside:
             return j
         g = self.variable(V("g", INT))

@@ -40,7 +40,7 @@ class Kernel:
         self.seed, self.name = seed, f"k{seed}"
         self.axes = chance.choice([1, 1, 1, 2, 3])
         self.shifted = chance.random() < 0.4
-        self.alone = writer.alone = chance.random() < 0.25
+        self.alone = writer.alone = chance.random() < 0.4
         kinds = ["int", "int", "int", "uint", "uchar", "char", "short", "ushort", "long", "ulong",
                  "float", "double", "half"]  # fmt: skip
         self.elements = [chance.choice(kinds) for _ in range(chance.choice([1, 2, 2, 3]))]
@@ -68,7 +68,10 @@ class Kernel:
         """Each with whether the group does it together, which is once."""
         for at in range(count):
             writer.barred = at < count - 1
-            phase = block([writer.statement(3) for _ in range(chance.randrange(1, 5))])
+            phase = block([
+                writer.statement(3) if chance.random() < 0.85 else writer.walked()
+                for _ in range(chance.randrange(1, 5))
+            ])  # fmt: skip
             self._phases.append((phase.run, False))
             lines += phase.c
             if at < count - 1:

@@ -36,7 +36,11 @@ NBYTES = 1536
 """Of an array."""
 DTYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4",
           "long": "i8", "ulong": "u8", "half": "f2", "float": "f4", "double": "f8"}  # fmt: skip
-FORMS_OF = ("infer", "again", "whole", "lanes", "check", "when", "size", "view", "replay", "device")
+FORMS_OF = (
+    "infer", "again", "whole", "lanes", "bands", "check", "when", "size", "view", "replay",
+    "device", "tasks",
+)  # fmt: skip
+"""`tasks`: bands of a recording, on the scheduler on the device."""
 
 
 class Launch(NamedTuple):
@@ -193,12 +197,13 @@ class Runner:
 
     def runtime(self, kind: str) -> acs.Runtime:
         """Return the runtime of a form, made once."""
+        options: dict[str, Any] = {
+            "view": {"backend": "serial", "memory": "buffers"}, "lanes": {"backend": "lanes"},
+            "device": {"backend": "device"},
+            "check": {"backend": "serial", "check": "access,every=1"},
+        }.get(kind, {"backend": "serial"})  # fmt: skip
+        kind = kind if len(options) > 1 or options["backend"] != "serial" else ""
         if kind not in self.runtimes:
-            options: dict[str, Any] = {
-                "view": {"backend": "serial", "memory": "buffers"}, "lanes": {"backend": "lanes"},
-                "device": {"backend": "device"},
-                "check": {"backend": "serial", "check": "access,every=1"},
-            }.get(kind, {"backend": "serial"})  # fmt: skip
             self.runtimes[kind] = acs.Runtime(context=self.context, **options)
         return self.runtimes[kind]
 
@@ -207,12 +212,12 @@ class Runner:
         self.counts["kernels"] += len(pool.kernels)
         self.counts["drawn"] += pool.drawn
         for form in self.forms:
-            runtime = self.runtime(form if form in ("view", "lanes", "device", "check") else "")
+            runtime = self.runtime({"bands": "lanes", "tasks": "device"}.get(form, form))
             program = runtime.build(pool.source, ["-w"])
             kernels = [getattr(program, kernel.name) for kernel, _ in pool.kernels]
             for kernel in kernels:
                 kernel.infer_ranges = form != "whole"
-            if form == "device":
+            if form in ("device", "tasks"):
                 runtime.prebuild(*((kernel, launch.local)
                                    for kernel, (_, found) in zip(kernels, pool.kernels, strict=True)
                                    for launch in found))  # fmt: skip
@@ -247,6 +252,8 @@ class Runner:
         arguments = [*arrays, *launch.numbers]
         more: dict[str, Any] = {"offset": launch.offset} if any(launch.offset) else {}
         sizes = launch.size
+        if form in ("bands", "tasks"):
+            more["bands"] = 3
         if form == "when":
             flags = runtime.array([0, 1], "u4")
             kernel(sizes, launch.local, *arguments, when=flags[0], **more)
@@ -256,7 +263,7 @@ class Runner:
             count = runtime.array([sizes[0]], "u4")
             counted = acs.size(count, upto=2 * sizes[0])
             kernel((counted, *sizes[1:]), launch.local, *arguments, **more)
-        elif form == "replay":
+        elif form in ("replay", "tasks"):
             with runtime.record() as graph:
                 kernel(sizes, launch.local, *arguments, **more)
             graph.replay()

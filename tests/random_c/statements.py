@@ -107,9 +107,35 @@ class Statements(Expressions):
             return self.jump()
         if roll < 0.955 and not self.inside:
             return self.labelled(depth)
-        if roll < 0.985:
+        if roll < 0.97:
             return self.guarded()
+        if roll < 0.99:
+            return self.walked()
         return self.pointer_loop()
+
+    def walked(self) -> S:
+        """A place that moves from statement to statement: an index, or a pointer."""
+        kept = list(self.changing), list(self.variables), list(self.pointers)
+        q = self.own(self.pointer(1))
+        if q is None or q.const:
+            return self.acting()
+        name = self.fresh("c")
+        v = V(name, INT)
+        self.variables, self.changing, self.pointers = [v], [v], []
+        parts = []
+        for _ in range(self.chance.randrange(2, 5)):
+            i = self.changed(v, 0) if self.chance.random() < 0.7 else self.variable(v)
+
+            def where(item: Item, values: list[Any]) -> Place:
+                return values[0][0], values[0][1] + values[1] * BYTES[q.element]
+
+            c = f"{q.c}[{i.c}]"
+            e = self.stored(L(c, (q.run, i.run), True, where, q.element, False), 0)
+            parts.append(S([f"{e.c};"], _quietly(full(e.run))))
+        self.changing, self.variables, self.pointers = kept
+        start = self.chance.choice([0, 1, 3])
+        first = S([f"int {name} = {start};"], lambda item: item.v.__setitem__(name, start))
+        return block([first, *parts])
 
     def guarded(self) -> S:
         """An index that nothing limits but the condition in front of it."""
@@ -314,8 +340,14 @@ class Statements(Expressions):
                 r = chance.choice(others)
                 i = self.small(1, True, 4)
                 run = full(self.at(r, i))
-                return S([f"{name} = {r.c} + {i.c};"],
-                         lambda item: item.v.__setitem__(name, run(item)))  # fmt: skip
+
+                def assign(item: Item) -> None:
+                    found = run(item)
+                    if name in item.writes:
+                        raise Undefined("changed twice in no order")
+                    item.v[name] = found
+
+                return S([f"{name} = {r.c} + {i.c};"], assign)
             e = binary("-", self.small(1, False, 4), number(chance.choice([0, 1, 2])))
             by, sign = full(e.run), chance.choice("+-")
 
@@ -463,8 +495,10 @@ class Statements(Expressions):
         up = form in (0, 1, 2, 5, 6, 8)
         step_e: E
         self.variables.append(v)
-        if chance.random() < 0.15:
-            self.changing.append(v)
+        ends = form in (0, 1, 2)
+        if chance.random() < 0.3:
+            self.changing += [v, v]
+            ends = False
         self.loops += 1
         if form == 3:  # counts down to zero, and wraps where it has no sign
             start, test = few, compare(">=" if bits > 0 else "!=", t, number(0))
@@ -473,6 +507,7 @@ class Statements(Expressions):
         elif up:
             sign = chance.choice(["<", "<", "<=", "!="])
             test = compare(sign, t, few)
+            ends = ends and sign != "!="
             if chance.random() < 0.2:
                 test = E(f"({test.c} && {(more := self.number(1)).c})",
                          _and(test.run, more.run), INT, test.acts or more.acts)  # fmt: skip
@@ -482,6 +517,7 @@ class Statements(Expressions):
         self.loops -= 1
         step_e = self._step(v, "+" if up else "-", by)
         if up and chance.random() < 0.2:  # by what is known only when it is launched, or to powers
+            ends = False
             sign, more = chance.choice(
                 [
                     ("+", self.variable(V("s", INT)) if not self.inside else by),
@@ -508,6 +544,32 @@ class Statements(Expressions):
                     f"{step_e.c}, {more.c}", lambda item: (one(item), other(item)), INT, True
                 )
         self.variables, self.changing = kept
+        if ends:
+            return self._written(form, v, kind, start, test, step_e, body)
+        # PoCL 3.0 compiles kernels wrongly that have an endless loop, even where nobody comes.
+        fuel, most = self.fresh("u"), chance.choice([3, 9, 20])
+
+        def burn(item: Item) -> int:
+            item.reads.add(fuel)
+            item.writes.add(fuel)
+            item.v[fuel] += 1
+            return int(item.v[fuel] <= most)
+
+        test = both("&&", test, E(f"({fuel}++ < {most})", burn, INT, True))
+        found = self._written(form, v, kind, start, test, step_e, body)
+        runs = found.run
+
+        def loop(item: Item) -> Any:
+            item.v[fuel] = 0
+            return runs(item)
+
+        return S([f"{{ int {fuel} = 0;", *found.c, "}"], loop)
+
+    def _written(
+        self, form: int, v: V, kind: str, start: E, test: E, step_e: E, body: S
+    ) -> S:  # fmt: skip
+        """A loop in one of the ways to write it."""
+        chance, name, bits = self.chance, v.name, v.kind
         begins, asks, steps = full(as_kind(start, bits)), full(test.run), full(step_e.run)
         runs, first = body.run, f"{kind} {name} = {start.c}"
         put = _put(name, bits, begins)
@@ -754,6 +816,13 @@ def _pointer(name: str) -> Run:
         return item.v[name]
 
     return run
+
+
+def _quietly(run: Run) -> Run:
+    def act(item: Item) -> None:
+        run(item)
+
+    return act
 
 
 def _not(one: Run) -> Run:
