@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 from operator import index
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -193,9 +193,9 @@ def refuse_unknown(name: str, value: object, names: Collection[str], where: str 
     raise UsageError(f"unknown {name} {value!r}{where}; there are: {', '.join(names)}{meant}")
 
 
-def whole(value: Any) -> int | None:
+def whole(value: object) -> int | None:
     """Return a value as an integer. None: it is no single one, as a bool, a type or an array."""
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
     try:
         return index(value)

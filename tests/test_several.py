@@ -746,11 +746,11 @@ def test_memory_is_not_given_out_again_under_a_launch(device: cl.Device, memory:
 
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
 def test_memory_of_a_launch_in_flight_does_not_go_back_where_there_is_no_room(
-    device: cl.Device, memory: str, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, memory: str
 ) -> None:
     with acs.Runtime(devices=team(device, 2), placement="round_robin", memory=memory) as rt:
         prog, store = rt.build(SLOW), engine_of(rt).store.stores[1]
-        reserve, release, is_live = store.reserve, store._release, rt.engine.hazards.is_live
+        reserve, release, is_live = store.reserve, store.release, rt.engine.hazards.is_live
         were_live: list[bool] = []
 
         def release_one(block: Block) -> bool:
@@ -766,8 +766,8 @@ def test_memory_of_a_launch_in_flight_does_not_go_back_where_there_is_no_room(
             both = [rt.array(np.ones((12 + turns % 3) << 18), "f4") for _ in range(2)]
             for x in both:  # one of them on the second device
                 prog.slow((1,), None, x, np.uint32(turns))
-        monkeypatch.setattr(store, "reserve", reserve_one)
-        monkeypatch.setattr(store, "_release", release_one)
+        store.reserve = reserve_one  # type: ignore[method-assign]
+        store.release = release_one  # type: ignore[method-assign]
         under_way = testing.in_flight(rt)
         del both, x
         others = [rt.array(np.full(9 << 18, k), "f4") for k in range(2)]

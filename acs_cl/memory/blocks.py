@@ -162,11 +162,11 @@ class Store:
         for size, free in list(self._bins.items()):
             kept = deque[Block]()
             for block in free:
-                if any(map(is_live, block.users)) or not self._release(block):
+                if any(map(is_live, block.users)) or not self.release(block):
                     kept.append(block)
             self._bins[size] = kept
 
-    def _release(self, block: Block) -> bool:
+    def release(self, block: Block) -> bool:
         """Return a block to the driver. False: other blocks are part of the same allocation."""
         raise NotImplementedError
 
@@ -231,7 +231,7 @@ class SvmStore(Store):
         self.reserved.add(address, size)
         return memory.buf, address
 
-    def _release(self, block: Block) -> bool:
+    def release(self, block: Block) -> bool:
         if block.alone:
             self.reserved_bytes -= self.reserved.remove(block.address - block.offset)
         return block.alone
@@ -255,7 +255,7 @@ class BufferStore(Store):
         self.reserved.add(int(buffer.int_ptr), 1)
         return Block(buffer, 0, size)
 
-    def _release(self, block: Block) -> bool:
+    def release(self, block: Block) -> bool:
         self.reserved_bytes -= block.size
         self.reserved.remove(int(block.memory.int_ptr))
         return True

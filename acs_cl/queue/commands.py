@@ -146,7 +146,7 @@ def kernel(
         }  # fmt: skip
         unknown = KernelAsItIs(kernel.function_name, original, how, global_size, local_size)
         if is_empty:  # PoCL 3.0 would divide by zero
-            refuse_wrong(queue, unknown, ())
+            refuse_wrong(queue.runtime.engine, unknown, ())
             return queue.mark(wait_for, KINDS.NDRANGE_KERNEL)
         return _unknown_kernel(queue, unknown, wait_for, why)
     command, access, seen = described(queue, own, given, global_size, local_size, offset)

@@ -367,7 +367,7 @@ class Queue(cl.CommandQueue):
                 wait(engine, one)
         held = bool(foreign) or self._holds or engine.table.held > 0
         if held or engine.failures.any:  # the driver may get it later, or never
-            refuse_wrong(self, command, foreign or ())
+            refuse_wrong(engine, command, foreign or ())
         watched: Watched | None = None
         if held:
             command = _kept(command)

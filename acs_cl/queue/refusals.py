@@ -19,23 +19,28 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise, product
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 import pyopencl as cl
+from numpy.typing import DTypeLike
 from pyopencl import _cl
 
 from ..launch.commands import KernelCommand
+from ..launch.engine import Engine
 from ..records import Sizes
 from .calls import COMMANDS, Call, Given, KernelAsItIs
 
-CODES: Any = cl.status_code
+CODES = cl.status_code
 _FLAGS, _INFO, _IMAGE, _MAPS = cl.mem_flags, cl.mem_info, cl.image_info, cl.map_flags
 _MIGRATIONS = cl.mem_migration_flags.HOST | cl.mem_migration_flags.CONTENT_UNDEFINED
 _PATTERNS = [1 << power for power in range(8)]
 """Bytes that the pattern of a fill may have."""
 
 Triple = tuple[int, int, int]
+Memory: TypeAlias = cl.MemoryObjectHolder
+Some: TypeAlias = Sequence[int]
+"""Origins, regions and pitches, of which the last ones may be left out."""
 
 
 def refuse(code: int, routine: str) -> NoReturn:
@@ -44,13 +49,13 @@ def refuse(code: int, routine: str) -> NoReturn:
     raise kind(_cl._ErrorRecord(msg="", code=code, routine=routine))
 
 
-def refuse_wrong(queue: Any, command: Any, wait_for: Iterable[cl.Event]) -> None:
+def refuse_wrong(engine: Engine, command: object, wait_for: Iterable[cl.Event]) -> None:
     """Raise if a command that may not go to the driver at once is wrong."""
     check: Callable[..., None]
     used: list[Any]
     if isinstance(command, (KernelCommand, KernelAsItIs)):
         routine, check, used = LAUNCH, _launch, [command.kernel]
-        given: Given = {"kernel": command.kernel, "device": queue.device}
+        given: Given = {"kernel": command.kernel, "device": engine.device}
         given |= {"global_size": command.global_size, "local_size": command.local_size}
     elif isinstance(command, Call) and command.function.__name__ in COMMANDS:
         routine, check = CHECKS.get(command.function.__name__, ("", _nothing))
@@ -59,12 +64,12 @@ def refuse_wrong(queue: Any, command: Any, wait_for: Iterable[cl.Event]) -> None
         return
     if not isinstance(command, KernelCommand):  # of that, all was looked at
         _ask_pyopencl(command)
-    if any(one.context != queue.context for one in (*used, *wait_for)):
+    if any(one.context != engine.context for one in (*used, *wait_for)):
         refuse(CODES.INVALID_CONTEXT, routine)
     check(routine, **given)
 
 
-def _memory(values: Iterable[Any]) -> Iterator[Any]:
+def _memory(values: Iterable[object]) -> Iterator[Memory]:
     for value in values:
         for one in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(one, cl.MemoryObjectHolder):
@@ -105,7 +110,7 @@ def _version(device: cl.Device) -> tuple[int, int]:
 
 
 def _launch(
-    routine: str, device: cl.Device, kernel: Any, global_size: Sizes, local_size: Sizes | None
+    routine: str, device: cl.Device, kernel: cl.Kernel, global_size: Sizes, local_size: Sizes | None
 ) -> None:
     info = cl.kernel_work_group_info
     if not 1 <= len(global_size) <= device.max_work_item_dimensions:
@@ -135,12 +140,16 @@ def _takes_rests(device: cl.Device) -> bool:
 # ---- buffers -------------------------------------------------------------------------------------
 
 
-def _within(routine: str, memory: Any, offset: int, nbytes: int) -> None:
+def _within(routine: str, memory: Memory, offset: int, nbytes: int) -> None:
     if offset + nbytes > memory.size:
         refuse(CODES.INVALID_VALUE, routine)
 
 
-def _host_may(routine: str, memory: Any, *, read: bool = False, write: bool = False) -> None:
+def _bytes_of(host: object) -> int:
+    return memoryview(cast("bytes", host)).nbytes
+
+
+def _host_may(routine: str, memory: Memory, *, read: bool = False, write: bool = False) -> None:
     """Raise if the host promised not to do that."""
     refused = int(_FLAGS.HOST_NO_ACCESS)
     refused |= (_FLAGS.HOST_WRITE_ONLY if read else 0) | (_FLAGS.HOST_READ_ONLY if write else 0)
@@ -148,24 +157,25 @@ def _host_may(routine: str, memory: Any, *, read: bool = False, write: bool = Fa
         refuse(CODES.INVALID_OPERATION, routine)
 
 
-def _place(memory: Any) -> tuple[int, int]:
+def _place(memory: Memory) -> tuple[int, int]:
     """Return which buffer a buffer is part of, and where it starts there."""
-    parent = memory.get_info(_INFO.ASSOCIATED_MEMOBJECT)
-    return (parent or memory).int_ptr, memory.get_info(_INFO.OFFSET) if parent else 0
+    parent = cast("Memory | None", memory.get_info(_INFO.ASSOCIATED_MEMOBJECT))
+    offset = memory.get_info(_INFO.OFFSET) if parent else 0
+    return (parent or memory).int_ptr, cast("int", offset)
 
 
-def _read(routine: str, mem: Any, hostbuf: Any, src_offset: int = 0, **_: Any) -> None:
+def _read(routine: str, mem: Memory, hostbuf: object, src_offset: int = 0, **_: object) -> None:
     _host_may(routine, mem, read=True)
-    _within(routine, mem, src_offset, memoryview(hostbuf).nbytes)
+    _within(routine, mem, src_offset, _bytes_of(hostbuf))
 
 
-def _write(routine: str, mem: Any, hostbuf: Any, dst_offset: int = 0, **_: Any) -> None:
+def _write(routine: str, mem: Memory, hostbuf: object, dst_offset: int = 0, **_: object) -> None:
     _host_may(routine, mem, write=True)
-    _within(routine, mem, dst_offset, memoryview(hostbuf).nbytes)
+    _within(routine, mem, dst_offset, _bytes_of(hostbuf))
 
 
 def _copy(
-    routine: str, src: Any, dst: Any, byte_count: int = -1, src_offset: int = 0,
+    routine: str, src: Memory, dst: Memory, byte_count: int = -1, src_offset: int = 0,
     dst_offset: int = 0,
 ) -> None:  # fmt: skip
     nbytes = min(src.size, dst.size) if byte_count < 0 else byte_count
@@ -176,30 +186,32 @@ def _copy(
         refuse(CODES.MEM_COPY_OVERLAP, routine)
 
 
-def _fill(routine: str, mem: Any, pattern: Any, offset: int, size: int) -> None:
+def _fill(routine: str, mem: Memory, pattern: object, offset: int, size: int) -> None:
     _within(routine, mem, offset, size)
-    width = memoryview(pattern).nbytes
+    width = _bytes_of(pattern)
     if width not in _PATTERNS or offset % width or size % width:
         refuse(CODES.INVALID_VALUE, routine)
 
 
-def _svm_copy(routine: str, dst: Any, src: Any, byte_count: int | None = None, **_: Any) -> None:
-    nbytes = min(dst.size, src.size) if byte_count is None else byte_count
+def _svm_copy(
+    routine: str, dst: cl.SVMPointer, src: cl.SVMPointer, byte_count: int | None = None, **_: object
+) -> None:
+    nbytes = min(dst.size or 0, src.size or 0) if byte_count is None else byte_count
     if abs(dst.svm_ptr - src.svm_ptr) < nbytes:
         refuse(CODES.MEM_COPY_OVERLAP, routine)
 
 
-def _svm_fill(routine: str, pattern: Any, **_: Any) -> None:
-    if memoryview(pattern).nbytes not in _PATTERNS:
+def _svm_fill(routine: str, pattern: object, **_: object) -> None:
+    if _bytes_of(pattern) not in _PATTERNS:
         refuse(CODES.INVALID_VALUE, routine)
 
 
-def _migrate(routine: str, mem_objects: Sequence[Any], flags: int = 0, **_: Any) -> None:
+def _migrate(routine: str, mem_objects: Sequence[Memory], flags: int = 0, **_: object) -> None:
     if not mem_objects or flags & ~_MIGRATIONS:
         refuse(CODES.INVALID_VALUE, routine)
 
 
-def _nothing(routine: str, **_: Any) -> None:
+def _nothing(routine: str, **_: object) -> None:
     """Accept what remains: it is for the driver to say."""
 
 
@@ -209,7 +221,7 @@ def _nothing(routine: str, **_: Any) -> None:
 class _Rectangle:
     """A rectangle in memory: its bytes from the first to behind the last, and its pitches."""
 
-    def __init__(self, routine: str, origin: Any, region: Triple, pitches: Any) -> None:
+    def __init__(self, routine: str, origin: Some, region: Triple, pitches: Some | None) -> None:
         self.region = region
         row, slice_ = _triple(pitches, 0)[:2]
         if 0 in region or 0 < row < region[0]:
@@ -230,15 +242,15 @@ class _Rectangle:
             yield shift + self.start + y * self.steps[1] + z * self.steps[2]
 
 
-def _triple(given: Any, otherwise: int) -> Triple:
+def _triple(given: Some | None, otherwise: int) -> Triple:
     found = [int(one) for one in given or ()]
     x, y, z = (found + [otherwise] * 3)[:3]
     return x, y, z
 
 
 def _with_host(
-    routine: str, mem: Any, buffer_origin: Any, host_origin: Any, region: Any,
-    buffer_pitches: Any = None, host_pitches: Any = None, **_: Any,
+    routine: str, mem: Memory, buffer_origin: Some, host_origin: Some, region: Some,
+    buffer_pitches: Some | None = None, host_pitches: Some | None = None, **_: object,
 ) -> None:  # fmt: skip
     reads = "Read" in routine
     _host_may(routine, mem, read=reads, write=not reads)
@@ -248,8 +260,8 @@ def _with_host(
 
 
 def _copy_rectangle(
-    routine: str, src: Any, dst: Any, src_origin: Any, dst_origin: Any, region: Any,
-    src_pitches: Any = None, dst_pitches: Any = None,
+    routine: str, src: Memory, dst: Memory, src_origin: Some, dst_origin: Some, region: Some,
+    src_pitches: Some | None = None, dst_pitches: Some | None = None,
 ) -> None:  # fmt: skip
     source = _Rectangle(routine, src_origin, _triple(region, 1), src_pitches)
     target = _Rectangle(routine, dst_origin, _triple(region, 1), dst_pitches)
@@ -269,11 +281,14 @@ def _copy_rectangle(
 # ---- images --------------------------------------------------------------------------------------
 
 
-def _extents(image: Any) -> Triple:
+def _ask(image: cl.Image, what: cl.image_info) -> int:
+    return cast("int", image.get_image_info(what))
+
+
+def _extents(image: cl.Image) -> Triple:
     kinds, kind = cl.mem_object_type, image.type
     width, height, depth, many = (
-        image.get_image_info(one)
-        for one in (_IMAGE.WIDTH, _IMAGE.HEIGHT, _IMAGE.DEPTH, _IMAGE.ARRAY_SIZE)
+        _ask(image, one) for one in (_IMAGE.WIDTH, _IMAGE.HEIGHT, _IMAGE.DEPTH, _IMAGE.ARRAY_SIZE)
     )
     if kind == kinds.IMAGE1D_ARRAY:
         return width, many, 1
@@ -282,7 +297,7 @@ def _extents(image: Any) -> Triple:
     return width, max(height, 1), max(depth, 1)
 
 
-def _inside(routine: str, image: Any, origin: Any, region: Any) -> None:
+def _inside(routine: str, image: cl.Image, origin: Some, region: Some) -> None:
     for start, many, there in zip(
         _triple(origin, 0), _triple(region, 1), _extents(image), strict=True
     ):
@@ -290,17 +305,17 @@ def _inside(routine: str, image: Any, origin: Any, region: Any) -> None:
             refuse(CODES.INVALID_VALUE, routine)
 
 
-def _image_bytes(image: Any, region: Any) -> int:
-    return int(math.prod(_triple(region, 1)) * image.get_image_info(_IMAGE.ELEMENT_SIZE))
+def _image_bytes(image: cl.Image, region: Some) -> int:
+    return int(math.prod(_triple(region, 1)) * _ask(image, _IMAGE.ELEMENT_SIZE))
 
 
-def _image(routine: str, mem: Any, origin: Any, region: Any, **_: Any) -> None:
+def _image(routine: str, mem: cl.Image, origin: Some, region: Some, **_: object) -> None:
     _host_may(routine, mem, read="Read" in routine, write="Write" in routine)
     _inside(routine, mem, origin, region)
 
 
 def _copy_image(
-    routine: str, src: Any, dest: Any, src_origin: Any, dest_origin: Any, region: Any
+    routine: str, src: cl.Image, dest: cl.Image, src_origin: Some, dest_origin: Some, region: Some
 ) -> None:
     if src.format != dest.format:
         refuse(CODES.IMAGE_FORMAT_MISMATCH, routine)
@@ -314,14 +329,14 @@ def _copy_image(
 
 
 def _image_to_buffer(
-    routine: str, src: Any, dest: Any, origin: Any, region: Any, offset: int
+    routine: str, src: cl.Image, dest: Memory, origin: Some, region: Some, offset: int
 ) -> None:
     _inside(routine, src, origin, region)
     _within(routine, dest, offset, _image_bytes(src, region))
 
 
 def _buffer_to_image(
-    routine: str, src: Any, dest: Any, offset: int, origin: Any, region: Any
+    routine: str, src: Memory, dest: cl.Image, offset: int, origin: Some, region: Some
 ) -> None:
     _inside(routine, dest, origin, region)
     _within(routine, src, offset, _image_bytes(dest, region))
@@ -330,7 +345,7 @@ def _buffer_to_image(
 # ---- maps ----------------------------------------------------------------------------------------
 
 
-def _map_flags(routine: str, memory: Any, flags: int) -> None:
+def _map_flags(routine: str, memory: Memory, flags: int) -> None:
     _host_may(
         routine, memory, read=bool(flags & _MAPS.READ),
         write=bool(flags & (_MAPS.WRITE | _MAPS.WRITE_INVALIDATE_REGION)),
@@ -338,8 +353,9 @@ def _map_flags(routine: str, memory: Any, flags: int) -> None:
 
 
 def _map_buffer(
-    routine: str, buf: Any, flags: int, offset: int, shape: Any, dtype: Any, strides: Any = None,
-    **_: Any,
+    routine: str, buf: Memory, flags: int, offset: int, shape: Some | int, dtype: DTypeLike,
+    strides: object = None,
+    **_: object,
 ) -> None:  # fmt: skip
     _map_flags(routine, buf, flags)
     if strides is None:
@@ -350,7 +366,9 @@ def _map_buffer(
         _within(routine, buf, offset, nbytes)
 
 
-def _map_image(routine: str, img: Any, flags: int, origin: Any, region: Any, **_: Any) -> None:
+def _map_image(
+    routine: str, img: cl.Image, flags: int, origin: Some, region: Some, **_: object
+) -> None:
     _map_flags(routine, img, flags)
     _inside(routine, img, origin, region)
 

@@ -8,15 +8,11 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
-
-#ifdef __linux__
-#include <pthread.h>
-#include <time.h>
-#endif
 
 #include "driver/bridging.hpp"
 #include "driver/carrying.hpp"
@@ -68,23 +64,14 @@ void leave_without_drivers(int status, [[maybe_unused]] Own own) {
 // long. On a busy machine a thread may take seconds for a little work, and the process should end by itself then.
 void end_once_idle(double seconds, int status) {
     constexpr int LONGEST = 10, LOOKS = 20;
-    constexpr long WORK_NS = 2'000'000;  // less may be a look at something that it waits for
-#ifdef __linux__
-    clockid_t clock;
-    const bool is_known = !pthread_getcpuclockid(pthread_self(), &clock);
-    const auto worked_ns = [clock, is_known] {
-        timespec now{};
-        return is_known && !clock_gettime(clock, &now) ? now.tv_sec * 1'000'000'000L + now.tv_nsec : 0L;
-    };
-#else
-    const auto worked_ns = [] { return 0L; };
-#endif
-    std::thread([seconds, status, worked_ns] {
+    constexpr double WORK_S = 0.002;  // less may be a look at something that it waits for
+    const ThreadClock clock;
+    std::thread([seconds, status, clock] {
         const double began = now_s();
         double worked = began;
-        for (long before = worked_ns(); now_s() < worked + seconds && now_s() < began + LONGEST * seconds;) {
+        for (double before = clock.worked_s(); now_s() < std::min(worked + seconds, began + LONGEST * seconds);) {
             std::this_thread::sleep_for(std::chrono::duration<double>(seconds / LOOKS));
-            if (const long now = worked_ns(); now >= before + WORK_NS) before = now, worked = now_s();
+            if (const double now = clock.worked_s(); now >= before + WORK_S) before = now, worked = now_s();
         }
         std::_Exit(status);
     }).detach();
