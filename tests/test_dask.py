@@ -20,7 +20,6 @@ import acs_cl as acs
 
 pytest.importorskip("distributed")
 
-import dask
 from dask.distributed import Client, LocalCluster, wait
 
 import acs_cl.dask
@@ -211,9 +210,9 @@ def _kept(step: acs.dask.Step, x: Any) -> Any:
 # ---- without a task ------------------------------------------------------------------------------
 
 
-def in_haste() -> Any:
-    """Give up soon where nobody is."""
-    return dask.config.set({"distributed.comm.timeouts.connect": "500ms"})
+def in_haste(client: Client) -> Client:
+    """Another client of a cluster, which gives up soon where nobody is."""
+    return Client(client.scheduler.address, timeout=5, set_as_default=False)
 
 
 def test_a_worker_replays_without_a_task(client: Client) -> None:
@@ -239,9 +238,8 @@ def test_what_is_wrong_with_a_replay_without_a_task_is_said_here(client: Client)
     with pytest.raises(acs.UsageError, match="do not fit"):
         there.replay({"x": np.zeros(3, "f4")})
     assert np.array_equal(there.replay({"x": np.ones(64)})["y"], expected(np.ones(64)))
-    nobody = acs.dask.Direct(client, make_step(), "tcp://127.0.0.1:9")
-    with in_haste(), pytest.raises(OSError, match=r"127\.0\.0\.1:9"):
-        nobody.replay()
+    with in_haste(client) as other, pytest.raises(OSError, match=r"127\.0\.0\.1:9"):
+        acs.dask.Direct(other, make_step(), "tcp://127.0.0.1:9").replay()
     with Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as bare:
         with pytest.raises(acs.UsageError, match="register_plugin"):
             acs.dask.Direct(bare, make_step()).replay()
@@ -264,8 +262,8 @@ def test_another_worker_does_a_replay_again_whose_worker_is_lost() -> None:
         found = there.replay({"x": np.ones(64)})
         assert there.worker != lost
         assert np.array_equal(found["y"], first["y"])
-        with in_haste(), pytest.raises(OSError, match=lost):
-            acs.dask.Direct(client, make_step(), lost).replay()
+        with in_haste(client) as other, pytest.raises(OSError, match=lost):
+            acs.dask.Direct(other, make_step(), lost).replay()
 
 
 def test_an_asynchronous_client_awaits_a_replay(client: Client) -> None:
