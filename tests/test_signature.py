@@ -53,7 +53,7 @@ def build(context: cl.Context, source: str, options: list[str]) -> Any:
     return program.build(options, cache_dir=False)
 
 
-def test_ctrl_c_while_a_source_is_read_does_not_cut_the_reading_short() -> None:
+def test_ctrl_c_while_a_source_is_read_does_not_cut_the_reading_short(own_cache: Path) -> None:
     """A part of the tree that is missed is an access that nobody knows of."""
     source = "kernel void k(global int *x, global int *y) { int a = x[0]; if (a) y[a] = 2 * a; }"
     expected = from_source(source, "k", "", None)
