@@ -1020,7 +1020,7 @@ def decides(step: Step, period_us: float, many: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("period_us", "verdict"), [(600.0, "keep"), (990.0, "home"), (1500.0, "home")]
+    ("period_us", "verdict"), [(600.0, "better"), (990.0, "worse"), (1500.0, "worse")]
 )
 def test_what_is_no_faster_by_the_clock_is_taken_back(period_us: float, verdict: str) -> None:
     step = Step([], {}, 1000.0)
@@ -1073,6 +1073,35 @@ def test_a_program_whose_parts_are_slow_by_the_clock_ends_up_at_home(
         assert parts[-1] == (2 if stays else 0)
         assert stays or parts.count(2) < 80
         assert y.get()[0] == 200
+
+
+@pytest.mark.parametrize("on_each_us", [400.0, 700.0])
+def test_of_ways_that_the_model_finds_alike_the_clock_chooses(
+    device: cl.Device, on_each_us: float
+) -> None:
+    """The short launch at the end is spread on the model. By the clock it may be faster if each
+    device makes all of it."""
+    now_us = 0.0
+    with acs.Runtime(devices=team(device, 2)) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        engine.planning.limits = LIMITS._replace(whole_us=0.0, part_us=0.0)
+        x, y, z = rt.array(np.ones(4096), "f4"), rt.zeros(4096), rt.zeros(512)
+        engine.now_us = lambda: now_us
+        took_us = {(4096,): 1000.0, (2048,): 500.0, (512,): 40.0, (256,): 20.0}
+        engine.times.of = (  # type: ignore[method-assign]
+            lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
+        )
+        ways, spread, each = list[tuple[int, int]](), 0, 0
+        for _ in range(300):
+            prog.add((4096,), None, x, y, 1)
+            prog.add((512,), None, x[:512], z, 1)
+            ways.append((engine.parts - spread, engine.repeated - each))
+            spread, each = engine.parts, engine.repeated
+            now_us += {(0, 0): 1000.0, (2, 1): on_each_us}.get(ways[-1], 600.0)
+            rt.finish()
+        assert (4, 0) in ways
+        assert set(ways[-100:]) == {(2, 1) if on_each_us < 600 else (4, 0)}
+        assert y.get()[0] == z.get()[0] == 300
 
 
 def test_a_step_that_goes_home_takes_its_short_launches_along(device: cl.Device) -> None:
@@ -1220,7 +1249,9 @@ def test_a_program_comes_to_rest_where_it_runs_best(
     with acs.Runtime(devices=team(device, many)) as rt:
         engine, scale, whole = engine_of(rt), 0.0005, dict[str, int]()
         # the clock knows this device only, and it is about the devices, not the host
-        engine.planning.limits = Limits(whole_us=0.0, part_us=0.0, keeps=1e9, shortest_us=0.0)
+        engine.planning.limits = Limits(
+            whole_us=0.0, part_us=0.0, keeps=1e9, near=0.0, shortest_us=0.0
+        )
         if name == "black_scholes":  # its kernels are long
             scale /= 5
         step, result = device_programs.PROGRAMS[name](rt, scale)

@@ -7,7 +7,8 @@ a step comes again. Then the step is tried on a model: at home, placed by the po
 of its launches spread. A better way is taken once it would have gained what moving the data costs.
 
 The model knows little of the host and of the links. So the clock decides in the end: what is no
-faster than the step was at home is taken back.
+faster than the step was at home is taken back. Of ways that are nearly as fast on the model, the
+one is kept that is fastest by the clock.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ON_EACH = -2
 writes."""
 
 TRIES = 3
-"""How many ways are tried for a step before it stays at home for good."""
+"""How many ways are tried for a step before the best one is kept, or it stays at home for good."""
 
 DOUBTS = 8
 """After launches that did not repeat, so many times as many go by before others are watched."""
@@ -173,8 +174,7 @@ class Planning:
         home = self._plan_of(launches, {}, trial)
         for begins, other in list(self._by_first.items()):
             if home.keys() & other.home.keys():
-                self._put(other.launches, other.home)
-                del self._by_first[begins]
+                self._end(begins, other)
         is_fixed = any(self._members.get(known) for known in home)
         self._members |= dict.fromkeys(launches, is_fixed)
         if is_fixed:
@@ -187,12 +187,20 @@ class Planning:
 
     def _follow(self, first: Known, step: Step, verdict: str) -> None:
         """Do what a step has decided."""
-        if verdict == "keep":
+        if verdict == "try":
+            self._put(step.launches, step.way)
+            return
+        if verdict == "worse":
+            self._put(step.launches, step.best or step.home)
+        if not self._improves(step):
+            self._end(first, step)
+
+    def _end(self, first: Known, step: Step) -> None:
+        """Keep the best way of a step that was tried, if one was better than home."""
+        self._put(step.launches, step.best or step.home)
+        if step.best:
             self._members |= dict.fromkeys(step.launches, True)
-        else:
-            self._put(step.launches, step.way if verdict == "try" else step.home)
-        if verdict == "keep" or (verdict == "home" and not self._improves(step)):
-            del self._by_first[first]
+        del self._by_first[first]
 
     def _put(self, launches: Iterable[Known], plan: Plan) -> None:
         """Have the launches of a step run by a plan; those without a place in it have none. What a
@@ -203,22 +211,32 @@ class Planning:
         self._plan |= {one: place for one, place in plan.items() if not self._members.get(one)}
 
     def _improves(self, step: Step) -> bool:
-        """Tell whether a way seems faster than home, and have the step consider it."""
+        """Tell whether a way seems faster than home, or about as fast as the best one, and have the
+        step consider it."""
         if len(step.tried) >= TRIES:
             return False
-        most_us = self.limits.gains * step.model_us
-        for spread, trial in self._ways(step.launches):
+        ways, limits = self._ways(step.launches), self.limits
+        most_us = limits.gains * step.model_us
+        if step.best:
+            most_us = min(most_us, limits.near * ways[0][1].steady_us)
+        for spread, trial in ways:
             way = self._plan_of(step.launches, spread, trial)
-            if trial.steady_us <= most_us and way not in step.tried:
-                gains_us = step.model_us - trial.steady_us
-                step.consider(way, int((trial.first_us - trial.steady_us) / gains_us))
+            if trial.steady_us > most_us or way in step.tried:
+                continue
+            moving_us = trial.first_us - trial.steady_us
+            if not step.best:
+                step.consider(way, int(moving_us / (step.model_us - trial.steady_us)))
+                return True
+            if moving_us <= limits.moves * trial.steady_us:
+                step.consider(way, 0)
                 return True
         return False
 
     def _ways(self, launches: Sequence[Known]) -> list[tuple[Parts, Trial]]:
         """Return ways to run a step, the fastest first: whole, or with the long launches spread, or
         all. In the best of these each device also makes what is left, if that can be repeated. Then
-        one launch after the other is left whole, and stays so if the step is faster then."""
+        one launch after the other is left whole, or made by each device instead, and stays so if
+        the step is faster then."""
         spread: Parts = {known: known.parts for known in launches if known.parts}
         long = {known: parts for known, parts in spread.items() if self._took_us(known) >= LEAST_US}
         ways = [(one, self._tried(launches, one, False)) for one in ({}, long, spread)]
@@ -228,9 +246,12 @@ class Planning:
             ways.append((both := {**best[0], **repeated}, self._tried(launches, both, False)))
             best = min(best, ways[-1], key=_steady_us)
         for known in best[0] if 1 < len(best[0]) <= MOST_KINDS else ():
-            fewer = {one: parts for one, parts in best[0].items() if one is not known}
-            ways.append((fewer, self._tried(launches, fewer, False)))
-            best = min(best, ways[-1], key=_steady_us)
+            others = {one: parts for one, parts in best[0].items() if one is not known}
+            some: list[Parts] = [others]
+            if known.repeats and best[0][known]:
+                some.append({**others, known: ()})
+            ways += [(one, self._tried(launches, one, False)) for one in some]
+            best = min(best, *ways[-len(some) :], key=_steady_us)
         return sorted(ways, key=_steady_us)
 
     def _tried(self, launches: Sequence[Known], spread: Parts, is_at_home: bool) -> Trial:

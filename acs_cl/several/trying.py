@@ -2,7 +2,7 @@
 
 Input: the moments at which a step begins, and ways to run it. Output: when another way holds. The
 model knows little of the host and of links, so the clock decides: a step is timed at home, and
-again once its data was moved. Pure.
+again in each way that is tried. The fastest one is kept. Pure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ class Limits(NamedTuple):
     gains: float = 0.95
     """A way that takes more than this share of the time at home is not tried."""
     keeps: float = 0.98
-    """A way that was tried is kept if it takes at most this share of the time at home."""
+    """A way that was tried is better if it takes at most this share of the best time so far."""
+    near: float = 1.15
+    """Once a way is better than home, others are tried that take up to so many times as long as the
+    fastest one on the model."""
+    moves: float = 8.0
+    """But only if moving their data takes less than so many periods."""
     periods: int = 16
     """A step is timed over at least so many periods, from one moment at which nothing is under way
     to another one."""
@@ -77,10 +82,13 @@ class Step:
         """How long a period takes at home on the model."""
         self.tried: list[Plan] = []
         self.way: Plan = {}
+        """The way that is considered, or tried."""
+        self.best: Plan = {}
+        """The fastest way that was tried. Empty: none was faster than at home."""
         self._due = self._came = self._settles = self._slow = 0
         self._clock = Clock(self._limits)
-        self._home_us: float | None = None
-        """How long a period takes at home. None: not known yet."""
+        self._best_us: float | None = None
+        """How long a period takes in the best way so far, or at home. None: not known yet."""
         self._is_tried = False
 
     def consider(self, way: Plan, due: int) -> None:
@@ -89,7 +97,8 @@ class Step:
         self._is_tried, self._clock, self._slow = False, Clock(self._limits), 0
 
     def passed(self, now_us: float, is_idle: bool) -> str:
-        """Note that the step begins. Return "try", "keep" or "home" if that is decided now."""
+        """Note that the step begins. Return what is decided now: to "try" the way, that it is
+        "better" than all before, or "worse"."""
         self._came += 1
         if self._settles:
             self._settles -= 1
@@ -97,18 +106,19 @@ class Step:
         took_us = self._clock.passed(now_us, is_idle)
         if self._is_tried:
             return self._judged(took_us) if took_us is not None else ""
-        if self._home_us is None:
-            self._home_us = took_us
-        if self._home_us is None or self._came < self._due:
+        if self._best_us is None:
+            self._best_us = took_us
+        if self._best_us is None or self._came < self._due:
             return ""
         self.tried.append(self.way)
         self._is_tried, self._clock, self._settles = True, Clock(self._limits), self._limits.settles
         return "try"
 
     def _judged(self, took_us: float) -> str:
-        """Keep the way that is tried, or go back home if it was slow twice."""
-        assert self._home_us is not None
-        if took_us <= self._limits.keeps * self._home_us:
-            return "keep"
+        """Compare the way that is tried with the best one. It is worse if it was slow twice."""
+        assert self._best_us is not None
+        if took_us <= self._limits.keeps * self._best_us:
+            self.best, self._best_us = self.way, took_us
+            return "better"
         self._slow, self._clock = self._slow + 1, Clock(self._limits)
-        return "home" if self._slow == 2 else ""
+        return "worse" if self._slow == 2 else ""
