@@ -16,13 +16,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyopencl as cl
 
 from .. import core
 from ..devices.driver import Place
 from ..errors import OutOfMemory
+
+Memory: TypeAlias = Any
+"""Memory of a driver: a `cl.Buffer`, or an allocation of shared virtual memory or its bytes."""
 
 GRANULE = 256
 """Blocks start and end on multiples of this, so that no two share a cache line."""
@@ -54,7 +57,7 @@ class Block:
     __slots__ = ("address", "alone", "memory", "offset", "size", "users")
 
     def __init__(
-        self, memory: Any, offset: int, size: int, address: int = 0, alone: bool = False
+        self, memory: Memory, offset: int, size: int, address: int = 0, alone: bool = False
     ) -> None:
         self.address = address
         """On the device. 0: it has no address that lasts."""
@@ -157,6 +160,18 @@ class Store:
         """Return a block from the driver."""
         raise NotImplementedError
 
+    def free_blocks(self, size: int) -> int:
+        """Return how many blocks of a size could be given out again."""
+        return len(self._bins.get(size, ()))
+
+    def draw(self, size: int) -> Memory:
+        """Have the driver allocate memory for a block. Any thread may call this."""
+        raise NotImplementedError
+
+    def take_in(self, memory: Memory, size: int) -> Block:
+        """Return a block of memory that was drawn for it."""
+        raise NotImplementedError
+
     def release_unused(self, is_live: Callable[[int], bool]) -> None:
         """Return memory to the driver that nothing uses, launches in flight neither."""
         for size, free in list(self._bins.items()):
@@ -176,16 +191,17 @@ class Store:
 
 
 class SvmStore(Store):
-    """Slabs of coarse-grained shared virtual memory. Blocks above half a slab get their own."""
+    """Slabs of coarse-grained shared virtual memory. Blocks above half a slab get their own. A slab
+    is about as large as all memory before it, since NVIDIA's driver reserves as much memory of the
+    host, and takes half a millisecond for each MiB."""
 
     is_svm = True
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         super().__init__(context, device)
-        self._slab: Any = None
+        self._slab: Memory = None
         self._address = 0
         self._used = 0
-        self._slab_size = FIRST_SLAB
         self._has_caches = bool(device.type & cl.device_type.CPU)
         self._colour = 0
 
@@ -211,25 +227,38 @@ class SvmStore(Store):
             self._colour = (self._colour + COLOUR) % PAGE
 
     def reserve(self, size: int) -> Block:
-        room = size + _page(size) if self._is_coloured(size) else size
-        if room > self._slab_size // 2:
-            memory, address = self._allocate_svm(room)
-            lead = self._lead(size, address)
-            self._next_colour(size)
-            return Block(memory, lead, size, address + lead, alone=True)
-        self._slab, self._address = self._allocate_svm(min(self._slab_size, self.largest))
+        slab = min(max(FIRST_SLAB, self.reserved_bytes), SLAB)
+        if self._room(size) > slab // 2:
+            return self.take_in(self.draw(size), size)
+        memory = self._allocate_svm(min(slab, self.largest))
+        self._slab, self._address = memory.buf, self._note(memory)
         self._used = 0
-        self._slab_size = SLAB
         block = self._cut(size)
         assert block is not None
         return block
 
-    def _allocate_svm(self, size: int) -> tuple[Any, int]:
-        memory = cl.SVMAllocation(self._context, size, 0, cl.svm_mem_flags.READ_WRITE)
+    def draw(self, size: int) -> Memory:
+        return self._allocate_svm(self._room(size))
+
+    def take_in(self, memory: Memory, size: int) -> Block:
+        address = self._note(memory)
+        lead = self._lead(size, address)
+        self._next_colour(size)
+        return Block(memory.buf, lead, size, address + lead, alone=True)
+
+    def _room(self, size: int) -> int:
+        """Return the size of an allocation for one block."""
+        return size + _page(size) if self._is_coloured(size) else size
+
+    def _allocate_svm(self, size: int) -> Memory:
+        return cl.SVMAllocation(self._context, size, 0, cl.svm_mem_flags.READ_WRITE)
+
+    def _note(self, memory: Memory) -> int:
+        """Note an allocation of the driver, and return its address."""
+        address, size = int(memory.svm_ptr), len(memory.buf)
         self.reserved_bytes += size
-        address = int(memory.svm_ptr)
         self.reserved.add(address, size)
-        return memory.buf, address
+        return address
 
     def release(self, block: Block) -> bool:
         if block.alone:
@@ -250,10 +279,15 @@ class BufferStore(Store):
         return None
 
     def reserve(self, size: int) -> Block:
-        buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
+        return self.take_in(self.draw(size), size)
+
+    def draw(self, size: int) -> Memory:
+        return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
+
+    def take_in(self, memory: Memory, size: int) -> Block:
         self.reserved_bytes += size
-        self.reserved.add(int(buffer.int_ptr), 1)
-        return Block(buffer, 0, size)
+        self.reserved.add(int(memory.int_ptr), 1)
+        return Block(memory, 0, size)
 
     def release(self, block: Block) -> bool:
         self.reserved_bytes -= block.size

@@ -32,6 +32,7 @@ from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..memory.array import Array
 from ..records import EVERYTHING, Access, Command, interval
 from . import binding, placement
+from .ahead import Ahead
 from .coherence import Piece
 from .copies import Copies
 from .holding import Holding, Team
@@ -43,6 +44,7 @@ from .placing import AT_HOME, EACH_TEXT, Placing, part_text
 from .planning import ON_EACH, SPREAD, Planning
 from .spreading import LEAST_US
 from .times import Key, Times
+from .trying import Plan
 from .twins import Twins
 
 MOST_PIECES = 64
@@ -91,8 +93,10 @@ class SeveralEngine(Holding):
         self._are_alike = len({(one.name, one.driver_version) for one in team.devices}) == 1
         """Whether all devices compute the same, bit by bit."""
         self.planning = Planning(
-            self.times, self.placing.tried, self._leave_all, self.placing.ask_links
-        )
+            self.times, self.placing.tried, self._leave_all, self.placing.ask_links,
+            self._memory_for,
+        )  # fmt: skip
+        self._ahead = Ahead(self.store.stores, self.lock)
         self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
         """Tells the time of the steps that are planned."""
         self._waited_us, self._waited_after = 0.0, 0
@@ -206,6 +210,17 @@ class SeveralEngine(Holding):
         """Stop the core from making launches by itself, so that all of them are seen here."""
         for base in self.blocks:
             self.leave(base)
+
+    def _memory_for(self, way: Plan) -> Callable[[], bool]:
+        """Allocate what devices lack for a way to run a step. What is returned tells whether that
+        is over."""
+        lacking: dict[tuple[int, int], int] = {}
+        for known, place in way.items():
+            for device in range(len(self.placed_on)) if place < 0 else (place,):
+                for base in known.bases & self.blocks.keys():
+                    if self.blocks[base].parts[device] is None:
+                        lacking[base, device] = self.blocks[base].size
+        return self._ahead.start((device, size) for (_, device), size in lacking.items())
 
     def _known(self, command: Command, access: Access) -> Known:
         """Return what is known of a launch. Checks look beyond what a launch says of itself."""

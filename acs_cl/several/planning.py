@@ -58,6 +58,10 @@ class Trial(NamedTuple):
 Try = Callable[[Sequence[Known], Mapping[int, Sequence[PartOf]], bool], Trial]
 """(launches, parts of those that are spread, "all stay where their data is") -> how that went."""
 
+MemoryFor = Callable[[Plan], Callable[[], bool]]
+"""Allocates what a way needs, while the program goes on. What it returns tells whether that is
+over."""
+
 Parts = Mapping[Known, Sequence[PartOf]]
 """{a launch that is spread: its parts; none if each device makes all of it}."""
 
@@ -66,9 +70,15 @@ class Planning:
     """Knows the steps of a program. `watches` is called when launches begin to be watched."""
 
     def __init__(
-        self, times: Times, attempt: Try, watches: Callable[[], None], ask_links: Callable[[], None]
+        self,
+        times: Times,
+        attempt: Try,
+        watches: Callable[[], None],
+        ask_links: Callable[[], None],
+        memory_for: MemoryFor,
     ) -> None:
         self._times, self._attempt, self._ask_links = times, attempt, ask_links
+        self._memory_for = memory_for
         self.limits = LIMITS
         self._watches = watches
         self._watched: Steps[Known] | None = None
@@ -94,6 +104,11 @@ class Planning:
     def is_watching(self) -> bool:
         """Whether each launch has to come here."""
         return self._watched is not None
+
+    @property
+    def is_deciding(self) -> bool:
+        """Whether a step may soon run elsewhere, or is looked for."""
+        return self.is_watching or bool(self._by_first)
 
     def may_cut(self, known: Known) -> bool:
         """Tell whether it matters in which parts a launch can run: each one of a step may be
@@ -225,11 +240,13 @@ class Planning:
                 continue
             moving_us = trial.first_us - trial.steady_us
             if not step.best:
-                step.consider(way, int(moving_us / (step.model_us - trial.steady_us)))
-                return True
-            if moving_us <= limits.moves * trial.steady_us:
-                step.consider(way, 0)
-                return True
+                due = int(moving_us / (step.model_us - trial.steady_us))
+            elif moving_us <= limits.moves * trial.steady_us:
+                due = 0
+            else:
+                continue
+            step.consider(way, due, self._memory_for(way))
+            return True
         return False
 
     def _ways(self, launches: Sequence[Known]) -> list[tuple[Parts, Trial]]:

@@ -12,7 +12,8 @@ of all steps and of the timed ones, launches by device. `--out` has a document f
 docs/measurements.md: copies, and all programs on two devices and on all.
 
 A program moves its data to other devices while it runs, once that pays. So programs run for some
-seconds before they are timed (`--warm`). A rehearsal on one device says nothing about speed.
+seconds before they are timed (`--warm`), and longer if nothing is decided then. A rehearsal on one
+device says nothing about speed.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ SMALLEST = "tiny"
 
 
 SAMPLE_MS, MOST_EACH = 40.0, 40
+
+LONGER = 5
+"""Up to so many times as long a program runs before it is timed, if the runtime has not decided
+yet where its steps run."""
+
 VERSION = 1
 
 COPIES = (4 << 10, 64 << 10, 1 << 20, 4 << 20, 64 << 20, 256 << 20)
@@ -89,6 +95,12 @@ class Made:
         """Run some steps, and say how long one took."""
         return _step_ms(self.runtime, self._step, each)
 
+    @property
+    def decides(self) -> bool:
+        """Whether the runtime may soon run the steps elsewhere."""
+        engine = self.runtime.engine
+        return isinstance(engine, SeveralEngine) and engine.planning.is_deciding
+
     def moved(self) -> tuple[int, int]:
         """Say how many copies there were between devices so far, and of how many bytes."""
         links = [
@@ -114,8 +126,8 @@ def line(name: str, how: How) -> Report:
     with one.runtime, every.runtime:
         took_ms = min(one.step_ms(1) for _ in range(3))
         each = how.each or max(1, min(MOST_EACH, int(SAMPLE_MS / took_ms)))
-        until, warm = monotonic() + how.warm_s, 0
-        while monotonic() < until or warm < 2:
+        began, warm = monotonic(), 0
+        while warm < 2 or monotonic() < began + how.warm_s * (LONGER if every.decides else 1):
             every.step_ms(each)
             warm += 1
         for _ in range(warm):  # for the result, which both have to have after as many steps
@@ -129,6 +141,7 @@ def line(name: str, how: How) -> Report:
         copies, nbytes = every.moved()
         np.testing.assert_allclose(every.result(), one.result(), rtol=1e-3, atol=1e-5)
         launches = [device["launches"] for device in every.runtime.stats()["devices"]]
+        decided = not every.decides
     one_ms, all_ms = found["one"], found["all"]
     return {
         "program": name,
@@ -146,6 +159,7 @@ def line(name: str, how: How) -> Report:
         "copies_timed": copies - before[0],
         "bytes_timed": nbytes - before[1],
         "launches": launches,
+        "decided": decided,
     }
 
 
