@@ -35,7 +35,7 @@ from acs_cl.observe.report.page import page
 from acs_cl.observe.shares import shares
 from acs_cl.observe.slices import AT_ONCE
 from acs_cl.records import Access, Span, interval
-from acs_cl.several import ahead, placement, spreading
+from acs_cl.several import placement, spreading
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.known import Known
@@ -1104,6 +1104,35 @@ def test_of_ways_that_the_model_finds_alike_the_clock_chooses(
         assert y.get()[0] == z.get()[0] == 300
 
 
+@pytest.mark.parametrize(("ms_per_mib", "at_most"), [(0.0, 60), (20.0, 60), (4000.0, 1200)])
+def test_a_step_stays_at_home_until_memory_elsewhere_would_have_paid(
+    device: cl.Device, ms_per_mib: float, at_most: int
+) -> None:
+    now_us = 0.0
+    with acs.Runtime(devices=team(device, 2)) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        n = 1 << 18
+        x, y = rt.array(np.ones(n), "f4"), rt.zeros(n)
+        engine.now_us = lambda: now_us
+        took_us = {(n,): 16e3}
+        engine.times.of = (  # type: ignore[method-assign]
+            lambda key: (took_us.get(key[1], 8e3) if key else None,) * 2
+        )
+        engine.placing.ask_links()
+        for store in engine.store.stores:
+            store.us_per_byte = ms_per_mib * 1e3 / (1 << 20)
+        turns = 0
+        while not engine.parts:
+            prog.add((n,), None, x, y, 1)
+            now_us += 16e3
+            rt.finish()
+            turns += 1
+            assert turns <= at_most
+        pays_after = 2 * ms_per_mib / 8  # for two arrays, with 8 ms gained by each step
+        assert turns >= pays_after
+        assert y.get()[0] == turns
+
+
 def test_a_step_that_goes_home_takes_its_short_launches_along(device: cl.Device) -> None:
     """They were spread with the long one, although they have no place of their own at home."""
     now_us = 0.0
@@ -1393,65 +1422,3 @@ def test_an_array_on_several_devices_has_no_address(two: acs.Runtime) -> None:
     x = two.zeros(10)
     with pytest.raises(acs.UsageError, match="several devices"):
         _ = x.data
-
-
-# ---- memory ahead --------------------------------------------------------------------------------
-
-
-def test_memory_for_a_way_is_allocated_before_the_way_is_tried(device: cl.Device) -> None:
-    """And the program goes on meanwhile."""
-    now_us = 0.0
-    with acs.Runtime(devices=team(device, 2)) as rt:
-        engine, prog = engine_of(rt), rt.build(ADD)
-        n = ahead.LEAST // 2
-        x, y = rt.array(np.ones(n), "f4"), rt.zeros(n)
-        engine.now_us = lambda: now_us
-        took_us = {(n,): 1e6}
-        engine.times.of = (  # type: ignore[method-assign]
-            lambda key: (took_us.get(key[1], 5e5) if key else None,) * 2
-        )
-        away = engine.store.stores[1]
-        draw, may_go_on, by = away.draw, threading.Event(), list[int]()
-
-        def drawn(size: int) -> Any:
-            if size > ahead.LEAST:  # else it is for copies that tell what links cost
-                by.append(threading.get_ident())
-                assert may_go_on.wait(60)
-            return draw(size)
-
-        away.draw = drawn  # type: ignore[method-assign]
-        spread = list[bool]()
-        for turn in range(60):
-            prog.add((n,), None, x, y, 1)
-            spread.append(engine.parts > 0)
-            now_us += 6e5 if spread[-1] else 1e6
-            rt.finish()
-            if turn == 20:
-                assert away.reserved_bytes < 2 * ahead.LEAST
-                may_go_on.set()
-                while away.free_blocks(2 * ahead.LEAST) < 2:
-                    time.sleep(0.001)
-        assert not any(spread[:21])
-        assert all(spread[-20:])
-        assert len(by) == 2  # x and y
-        assert threading.get_ident() not in by
-        assert y.get()[0] == 60
-
-
-@pytest.mark.parametrize("error", [cl.MemoryError, cl.RuntimeError])
-def test_memory_that_is_not_there_ahead_keeps_nothing_waiting(
-    device: cl.Device, error: type[Exception]
-) -> None:
-    with acs.Runtime(device) as rt:
-        store = rt.engine.store
-
-        def drawn(size: int) -> Any:
-            raise error("clSVMAlloc", 0, "no room")
-
-        store.draw = drawn  # type: ignore[method-assign]
-        is_ready = ahead.Ahead([store], rt.engine.lock).start([(0, ahead.LEAST)] * 2)
-        until = time.monotonic() + 60
-        while not is_ready():
-            assert time.monotonic() < until
-            time.sleep(0.001)
-        assert not store.free_blocks(ahead.LEAST)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import pyopencl as cl
@@ -115,6 +116,8 @@ class Store:
         """Starts of the driver's allocations (addresses, or buffer handles), and their sizes."""
         self.reserved_bytes = 0
         self.in_use_bytes = 0
+        self.us_per_byte = 0.0
+        """How long the driver takes for shared virtual memory."""
 
     def allocate(self, nbytes: int, is_live: Callable[[int], bool]) -> Block | None:
         """Return a block of at least `nbytes`. None: the driver has no memory left. The new owner
@@ -160,17 +163,9 @@ class Store:
         """Return a block from the driver."""
         raise NotImplementedError
 
-    def free_blocks(self, size: int) -> int:
-        """Return how many blocks of a size could be given out again."""
-        return len(self._bins.get(size, ()))
-
-    def draw(self, size: int) -> Memory:
-        """Have the driver allocate memory for a block. Any thread may call this."""
-        raise NotImplementedError
-
-    def take_in(self, memory: Memory, size: int) -> Block:
-        """Return a block of memory that was drawn for it."""
-        raise NotImplementedError
+    def has_free(self, size: int) -> bool:
+        """Tell whether a block of this size could be given out again."""
+        return bool(self._bins.get(size))
 
     def release_unused(self, is_live: Callable[[int], bool]) -> None:
         """Return memory to the driver that nothing uses, launches in flight neither."""
@@ -228,37 +223,26 @@ class SvmStore(Store):
 
     def reserve(self, size: int) -> Block:
         slab = min(max(FIRST_SLAB, self.reserved_bytes), SLAB)
-        if self._room(size) > slab // 2:
-            return self.take_in(self.draw(size), size)
-        memory = self._allocate_svm(min(slab, self.largest))
-        self._slab, self._address = memory.buf, self._note(memory)
+        room = size + _page(size) if self._is_coloured(size) else size
+        if room > slab // 2:
+            memory, address = self._allocate_svm(room)
+            lead = self._lead(size, address)
+            self._next_colour(size)
+            return Block(memory, lead, size, address + lead, alone=True)
+        self._slab, self._address = self._allocate_svm(min(slab, self.largest))
         self._used = 0
         block = self._cut(size)
         assert block is not None
         return block
 
-    def draw(self, size: int) -> Memory:
-        return self._allocate_svm(self._room(size))
-
-    def take_in(self, memory: Memory, size: int) -> Block:
-        address = self._note(memory)
-        lead = self._lead(size, address)
-        self._next_colour(size)
-        return Block(memory.buf, lead, size, address + lead, alone=True)
-
-    def _room(self, size: int) -> int:
-        """Return the size of an allocation for one block."""
-        return size + _page(size) if self._is_coloured(size) else size
-
-    def _allocate_svm(self, size: int) -> Memory:
-        return cl.SVMAllocation(self._context, size, 0, cl.svm_mem_flags.READ_WRITE)
-
-    def _note(self, memory: Memory) -> int:
-        """Note an allocation of the driver, and return its address."""
-        address, size = int(memory.svm_ptr), len(memory.buf)
+    def _allocate_svm(self, size: int) -> tuple[Memory, int]:
+        began = perf_counter()
+        memory = cl.SVMAllocation(self._context, size, 0, cl.svm_mem_flags.READ_WRITE)
+        self.us_per_byte = (perf_counter() - began) * 1e6 / size
         self.reserved_bytes += size
+        address = int(memory.svm_ptr)
         self.reserved.add(address, size)
-        return address
+        return memory.buf, address
 
     def release(self, block: Block) -> bool:
         if block.alone:
@@ -279,15 +263,10 @@ class BufferStore(Store):
         return None
 
     def reserve(self, size: int) -> Block:
-        return self.take_in(self.draw(size), size)
-
-    def draw(self, size: int) -> Memory:
-        return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
-
-    def take_in(self, memory: Memory, size: int) -> Block:
+        buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
         self.reserved_bytes += size
-        self.reserved.add(int(memory.int_ptr), 1)
-        return Block(memory, 0, size)
+        self.reserved.add(int(buffer.int_ptr), 1)
+        return Block(buffer, 0, size)
 
     def release(self, block: Block) -> bool:
         self.reserved_bytes -= block.size

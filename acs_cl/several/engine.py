@@ -32,7 +32,6 @@ from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..memory.array import Array
 from ..records import EVERYTHING, Access, Command, interval
 from . import binding, placement
-from .ahead import Ahead
 from .coherence import Piece
 from .copies import Copies
 from .holding import Holding, Team
@@ -94,9 +93,8 @@ class SeveralEngine(Holding):
         """Whether all devices compute the same, bit by bit."""
         self.planning = Planning(
             self.times, self.placing.tried, self._leave_all, self.placing.ask_links,
-            self._memory_for,
+            self._allocating_us,
         )  # fmt: skip
-        self._ahead = Ahead(self.store.stores, self.lock)
         self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
         """Tells the time of the steps that are planned."""
         self._waited_us, self._waited_after = 0.0, 0
@@ -211,16 +209,15 @@ class SeveralEngine(Holding):
         for base in self.blocks:
             self.leave(base)
 
-    def _memory_for(self, way: Plan) -> Callable[[], bool]:
-        """Allocate what devices lack for a way to run a step. What is returned tells whether that
-        is over."""
+    def _allocating_us(self, way: Plan) -> float:
+        """Return how long the drivers take for the memory that a way to run a step needs."""
         lacking: dict[tuple[int, int], int] = {}
         for known, place in way.items():
             for device in range(len(self.placed_on)) if place < 0 else (place,):
                 for base in known.bases & self.blocks.keys():
                     if self.blocks[base].parts[device] is None:
                         lacking[base, device] = self.blocks[base].size
-        return self._ahead.start((device, size) for (_, device), size in lacking.items())
+        return sum(self.store.part_us(device, size) for (_, device), size in lacking.items())
 
     def _known(self, command: Command, access: Access) -> Known:
         """Return what is known of a launch. Checks look beyond what a launch says of itself."""

@@ -140,6 +140,12 @@ class Everywhere(Store):
         self._count()
         return found, True
 
+    def part_us(self, device: int, size: int) -> float:
+        """Return how long the driver of a device would take to allocate a block."""
+        if self.stores[device].has_free(size):
+            return 0.0
+        return size * max(store.us_per_byte for store in self.stores)
+
     def free(self, block: Block, users: tuple[int, ...]) -> None:
         """Return the parts to the stores of their devices."""
         assert isinstance(block, Blocks)

@@ -58,10 +58,6 @@ class Trial(NamedTuple):
 Try = Callable[[Sequence[Known], Mapping[int, Sequence[PartOf]], bool], Trial]
 """(launches, parts of those that are spread, "all stay where their data is") -> how that went."""
 
-MemoryFor = Callable[[Plan], Callable[[], bool]]
-"""Allocates what a way needs, while the program goes on. What it returns tells whether that is
-over."""
-
 Parts = Mapping[Known, Sequence[PartOf]]
 """{a launch that is spread: its parts; none if each device makes all of it}."""
 
@@ -75,10 +71,10 @@ class Planning:
         attempt: Try,
         watches: Callable[[], None],
         ask_links: Callable[[], None],
-        memory_for: MemoryFor,
+        allocating_us: Callable[[Plan], float] = lambda way: 0.0,
     ) -> None:
         self._times, self._attempt, self._ask_links = times, attempt, ask_links
-        self._memory_for = memory_for
+        self._allocating_us = allocating_us
         self.limits = LIMITS
         self._watches = watches
         self._watched: Steps[Known] | None = None
@@ -238,15 +234,13 @@ class Planning:
             way = self._plan_of(step.launches, spread, trial)
             if trial.steady_us > most_us or way in step.tried:
                 continue
-            moving_us = trial.first_us - trial.steady_us
+            moving_us = trial.first_us - trial.steady_us + self._allocating_us(way)
             if not step.best:
-                due = int(moving_us / (step.model_us - trial.steady_us))
-            elif moving_us <= limits.moves * trial.steady_us:
-                due = 0
-            else:
-                continue
-            step.consider(way, due, self._memory_for(way))
-            return True
+                step.consider(way, int(moving_us / (step.model_us - trial.steady_us)))
+                return True
+            if moving_us <= limits.moves * trial.steady_us:
+                step.consider(way, 0)
+                return True
         return False
 
     def _ways(self, launches: Sequence[Known]) -> list[tuple[Parts, Trial]]:

@@ -7,7 +7,7 @@ again in each way that is tried. The fastest one is kept. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .known import Known
@@ -86,17 +86,14 @@ class Step:
         self.best: Plan = {}
         """The fastest way that was tried. Empty: none was faster than at home."""
         self._due = self._came = self._settles = self._slow = 0
-        self._is_ready: Callable[[], bool] = lambda: True
         self._clock = Clock(self._limits)
         self._best_us: float | None = None
         """How long a period takes in the best way so far, or at home. None: not known yet."""
         self._is_tried = False
 
-    def consider(self, way: Plan, due: int, is_ready: Callable[[], bool] = lambda: True) -> None:
-        """Try a way once the step has come `due` times, so that moving the data pays, and once it
-        `is_ready`: there is memory for the data."""
+    def consider(self, way: Plan, due: int) -> None:
+        """Try a way once the step has come `due` times, so that moving the data pays."""
         self.way, self._due, self._came = way, due, 0
-        self._is_ready = is_ready
         self._is_tried, self._clock, self._slow = False, Clock(self._limits), 0
 
     def passed(self, now_us: float, is_idle: bool) -> str:
@@ -111,7 +108,7 @@ class Step:
             return self._judged(took_us) if took_us is not None else ""
         if self._best_us is None:
             self._best_us = took_us
-        if self._best_us is None or self._came < self._due or not self._is_ready():
+        if self._best_us is None or self._came < self._due:
             return ""
         self.tried.append(self.way)
         self._is_tried, self._clock, self._settles = True, Clock(self._limits), self._limits.settles
