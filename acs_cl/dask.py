@@ -32,20 +32,23 @@ a worker was lost.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import io
 import re
+import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from .errors import UsageError, describe
 from .graph.function import Function, refuse_variables
 from .graph.graph import Graph
+from .host import wire
 from .memory.array import Array
 from .records import DType, HostArray
 from .runtime import Runtime
@@ -54,6 +57,7 @@ try:
     import distributed
     from dask.sizeof import sizeof
     from dask.tokenize import normalize_token
+    from distributed.comm.addressing import get_address_host
     from distributed.protocol.serialize import to_serialize
 except ImportError as error:
     raise ImportError("acs_cl.dask needs Dask: pip install 'acs_cl[dask]'") from error
@@ -61,8 +65,11 @@ except ImportError as error:
 GRAPHS = 32
 """Graphs that a worker keeps."""
 
-REPLAY = "acs_cl_replay"
-"""What a worker is asked for a replay without a task."""
+REPLAY, WIRE = "acs_cl_replay", "acs_cl_wire"
+"""What a worker is asked for a replay without a task, and for the port where it answers sooner."""
+
+CONNECT_S = 3.0
+"""How long a connection to that port may take."""
 
 
 class NoRuntime(UsageError):  # noqa: N818  (callers know it as a `UsageError`)
@@ -143,12 +150,14 @@ class Worker(distributed.WorkerPlugin):
         device = self._devices[0]
         if len(self._devices) > 1:
             device = self._devices[_turn(worker.name) % len(self._devices)]
-        self.site = _Site(Runtime(device, **self._options))
+        self.site = _Site(worker, Runtime(device, **self._options))
         worker.handlers[REPLAY] = self.site.answer
+        worker.handlers[WIRE] = self.site.listen
 
     def teardown(self, worker: distributed.Worker) -> None:
         """Close it."""
-        worker.handlers.pop(REPLAY, None)
+        for name in (REPLAY, WIRE):
+            worker.handlers.pop(name, None)
         self.site.close()
 
 
@@ -196,6 +205,10 @@ class Direct:
     It is for a program that waits for each result before it asks for the next one. `worker`: the
     address of a worker. Without it: any; if that one is lost, another one does the replay again.
 
+    The first replay goes by Dask's messages. Others go by a connection of their own to a port of
+    the worker, encrypted if the cluster's connections are. What is unusual, an error above all,
+    goes by Dask's messages once more: a replay may be repeated.
+
     >>> there = acs.dask.Direct(client, step)  # doctest: +SKIP
     >>> there.replay({"x": [1, 2, 3]})["x"]  # doctest: +SKIP
     array([2., 4., 6.], dtype=float32)
@@ -206,6 +219,10 @@ class Direct:
         self.worker = worker
         """The address of the worker that replays."""
         self._may_change = not worker
+        self._lock = threading.Lock()
+        self._wire: socket.socket | None = None
+        self._ports: dict[str, int] = {}
+        """The port of each worker that was asked; 0: it has none, or nobody can reach it."""
 
     def replay(
         self, inputs: Mapping[str, object] | None = None, outputs: Sequence[str] | None = None
@@ -213,7 +230,66 @@ class Direct:
         """Replay, and return arrays as `acs.dask.replay` does. An asynchronous client gets an
         awaitable."""
         values = {name: np.asarray(value) for name, value in (inputs or {}).items()}
+        if not self._client.asynchronous and self._lock.acquire(blocking=False):
+            try:
+                if (results := self._by_wire(values, outputs)) is not None:
+                    return results
+            finally:
+                self._lock.release()
         return self._client.sync(self._replay, values, outputs)
+
+    @property
+    def is_connected(self) -> bool:
+        """Tell whether replays go by a connection of their own."""
+        return self._wire is not None
+
+    def close(self) -> None:
+        """End the connection to the worker. Another replay makes a new one."""
+        with self._lock:
+            self._cut()
+
+    def _by_wire(
+        self, inputs: dict[str, HostArray], outputs: Sequence[str] | None
+    ) -> dict[str, HostArray] | None:
+        """Replay by the worker's own port. None: that is not possible now."""
+        wanted = None if outputs is None else list(outputs)
+        if not wire.may_send(inputs) or not all(isinstance(name, str) for name in wanted or ()):
+            return None
+        try:
+            there = self._wire or self._connected()
+            if there is None:
+                return None
+            wire.send(there, {"digest": self._step.digest, "outputs": wanted}, inputs)
+            answer = wire.receive(there)
+        except OSError:
+            answer = None
+        except BaseException:  # a signal, above all: the answer would be taken for the next one
+            self._cut()
+            raise
+        if answer is None:
+            self._cut()
+            return None
+        words, results = answer
+        return results if words.get("is_well") else None
+
+    def _connected(self) -> socket.socket | None:
+        port = self._ports.get(self.worker)
+        if not port:
+            return None
+        host = get_address_host(self.worker)
+        secure = self._client.security.get_connection_args("client")["ssl_context"]
+        is_open = self.worker.startswith("tcp://")
+        try:
+            self._wire = wire.connect(host, port, None if is_open else secure, CONNECT_S)
+        except OSError:  # a firewall lets nobody in there, for instance
+            self._ports[self.worker] = 0
+        return self._wire
+
+    def _cut(self) -> None:
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
+            self._ports.pop(self.worker, None)
 
     async def _replay(
         self, inputs: dict[str, HostArray], outputs: Sequence[str] | None
@@ -244,25 +320,31 @@ class Direct:
         self, worker: str, inputs: dict[str, HostArray], outputs: Sequence[str] | None
     ) -> dict[str, object]:
         """Have a worker replay. It gets the graph only if it does not have it yet."""
-        ask = getattr(self._client.rpc(worker), REPLAY)
+        there = self._client.rpc(worker)
+        ask = getattr(there, REPLAY)
         digest, sent = self._step.digest, to_serialize(inputs)
         answer = await ask(digest=digest, data=None, inputs=sent, outputs=outputs)
         if answer is not None and not answer:
             answer = await ask(digest=digest, data=self._step.data, inputs=sent, outputs=outputs)
         if not answer:
             raise NoRuntime
+        if worker not in self._ports:
+            self._ports[worker] = 0
+            with contextlib.suppress(OSError):  # lost by now, or of a version that has no port
+                self._ports[worker] = await getattr(there, WIRE)()
         return dict(answer["results"])
 
 
 class _Site:
     """Holds the runtime of a worker, and the graphs that were sent to it."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
+    def __init__(self, worker: distributed.Worker, runtime: Runtime) -> None:
+        self._worker, self.runtime = worker, runtime
         self._lock = threading.Lock()
         self._loaded: OrderedDict[str, Function] = OrderedDict()
         self._direct = ThreadPoolExecutor(1, "acs_cl-direct")
         """Replays without a task, while the worker goes on listening."""
+        self._server: wire.Server | None = None
 
     def loaded(self, digest: str, data: bytes | None) -> Function | None:
         """Return the graph of a step, which is made from `data` at the first call. None: it is not
@@ -296,8 +378,33 @@ class _Site:
         results = await asyncio.get_running_loop().run_in_executor(self._direct, replayed)
         return {} if results is None else {"results": to_serialize(results)}
 
+    def listen(self) -> int:
+        """Listen for replays where the worker listens, and return the port. 0: nobody can."""
+        worker = self._worker
+        kind = worker.address.partition("://")[0]
+        if self._server is None and kind in ("tcp", "tls"):
+            context = worker.security.get_listen_args("worker")["ssl_context"]
+            host = get_address_host(worker.address)
+            with contextlib.suppress(OSError):  # it is the address of another machine
+                made = wire.Server(host, context if kind == "tls" else None, self._answered)
+                self._server = made
+        return 0 if self._server is None else self._server.port
+
+    def _answered(self, words: wire.Words, inputs: wire.Arrays) -> wire.Message:
+        """Replay for a connection. What went wrong is said to those who ask by Dask's messages."""
+        results: dict[str, HostArray] = {}
+        with contextlib.suppress(Exception):
+            found = self.loaded(words["digest"], None)
+            if found is not None:
+                results = cast("dict[str, HostArray]", found.replay(inputs, words["outputs"]))
+                if wire.may_send(results):
+                    return {"is_well": True}, results
+        return {"is_well": False}, {}
+
     def close(self) -> None:
         """Close the runtime, after the replay that is under way."""
+        if self._server is not None:
+            self._server.close()
         self._direct.shutdown()
         self.runtime.close()
 

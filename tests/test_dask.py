@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pickle
+import random
+import shutil
 import signal
+import socket
+import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,10 +26,11 @@ import acs_cl as acs
 
 pytest.importorskip("distributed")
 
-from dask.distributed import Client, LocalCluster, wait
+from dask.distributed import Client, LocalCluster, Security, wait
 
 import acs_cl.dask
 from acs_cl.errors import BuildError
+from acs_cl.host import wire
 
 SOURCE = """
 kernel void scale(global const float *x, global const float *weights, global float *y)
@@ -251,11 +258,15 @@ def test_what_is_wrong_with_a_replay_without_a_task_is_said_here(client: Client)
             acs.dask.Direct(bare, make_step()).replay()
 
 
-def test_another_worker_does_a_replay_again_whose_worker_is_lost() -> None:
+@pytest.mark.parametrize("is_connected", [False, True])
+def test_another_worker_does_a_replay_again_whose_worker_is_lost(is_connected: bool) -> None:
     with workers(1, processes=True) as client:
         client.register_plugin(acs.dask.Worker(backend="serial"))
         there = acs.dask.Direct(client, make_step())
         first = there.replay({"x": np.ones(64)})
+        if is_connected:
+            there.replay()
+        assert there.is_connected == is_connected
         pids = client.run(os.getpid)
         os.kill(pids[there.worker], signal.SIGKILL)
         lost = there.worker
@@ -264,6 +275,134 @@ def test_another_worker_does_a_replay_again_whose_worker_is_lost() -> None:
         assert np.array_equal(found["y"], first["y"])
         with in_haste(client) as other, pytest.raises(OSError, match=lost):
             acs.dask.Direct(other, make_step(), lost).replay()
+
+
+def test_the_second_replay_goes_by_a_connection_of_its_own(client: Client) -> None:
+    there = acs.dask.Direct(client, make_step())
+    for turn in range(4):
+        x = np.full(64, turn, "f4")
+        found = there.replay({"x": x})
+        assert there.is_connected == (turn > 0)
+        assert np.array_equal(found["y"], expected(x))
+        assert found["total"] == [6]
+        found["y"][:] = 0  # it is the caller's
+    with pytest.raises(acs.UsageError, match="no array 'z'"):
+        there.replay({"z": 1})
+    with pytest.raises(acs.UsageError, match="do not fit"):
+        there.replay({"x": np.zeros((2, 2, 2), "f4")})
+    with pytest.raises(acs.UsageError, match="no array 3"):
+        there.replay(outputs=[3])  # type: ignore[list-item]
+    assert there.is_connected, "errors do not end it"
+    odd = np.zeros(64, [("a", "f4")])
+    with pytest.raises((acs.UsageError, TypeError, ValueError)):
+        there.replay({"x": odd})
+    assert np.array_equal(there.replay({"x": x[::-1]})["y"], expected(x))
+    there.close()
+    assert not there.is_connected
+    assert np.array_equal(there.replay({"x": x})["y"], expected(x))
+    assert np.array_equal(there.replay({"x": x})["y"], expected(x))
+    assert there.is_connected
+
+
+def test_a_replay_that_a_signal_ends_leaves_nothing_for_the_next_one(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = acs.dask.Direct(client, make_step())
+    receive = wire.receive
+    for turn in range(3):
+        there.replay({"x": np.full(64, turn, "f4")})
+
+    def stopped(*words: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(wire, "receive", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        there.replay({"x": np.full(64, 77, "f4")})
+    monkeypatch.setattr(wire, "receive", receive)
+    for turn in range(3):
+        found = there.replay({"x": np.full(64, turn, "f4")})
+        assert np.array_equal(found["y"], expected(np.full(64, turn)))
+
+
+def test_threads_may_share_a_replay_without_a_task(client: Client) -> None:
+    there = acs.dask.Direct(client, make_step())
+
+    def replayed(number: int) -> bool:
+        x = np.full(64, number, "f4")
+        return np.array_equal(there.replay({"x": x})["y"], expected(x))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(replayed, range(40)))
+
+
+def test_what_is_no_message_ends_its_connection_alone(client: Client) -> None:
+    there = acs.dask.Direct(client, make_step())
+    x = np.ones(64, "f4")
+    for _ in range(2):
+        there.replay({"x": x})
+    asked = client.run(_port, workers=[there.worker])
+    lots = random.Random(4)
+    for data in (
+        b"",
+        b"acs1",
+        b"GET / HTTP/1.1\r\n\r\n" * 9,
+        b"acs1\xff\xff\xff\xff",
+        lots.randbytes(999),
+    ):
+        with socket.create_connection(("127.0.0.1", asked[there.worker]), 30) as one:
+            one.settimeout(60)
+            with contextlib.suppress(ConnectionError):  # it may close before all was sent
+                one.sendall(data)
+                one.shutdown(socket.SHUT_WR)
+                assert one.recv(1) == b""
+    assert np.array_equal(there.replay({"x": x})["y"], expected(x))
+    assert there.is_connected
+
+
+def _port(dask_worker: Any) -> int:
+    port: int = dask_worker.plugins["acs_cl"].site.listen()
+    return port
+
+
+@pytest.fixture
+def security(tmp_path: Path) -> Security:
+    """Keys that the two ends of a cluster know each other by."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make keys with")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem",
+         "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"],
+        cwd=tmp_path, check=True, capture_output=True,
+    )  # fmt: skip
+    key, cert = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
+    both = {
+        f"tls_{role}_{kind}": file
+        for role in ("client", "worker", "scheduler")
+        for kind, file in (("key", key), ("cert", cert))
+    }
+    return Security(tls_ca_file=cert, require_encryption=True, **both)
+
+
+def test_where_the_cluster_encrypts_so_does_a_replay_without_a_task(security: Security) -> None:
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, security=security, dashboard_address=None,
+            protocol="tls",
+        ) as cluster,
+        Client(cluster, security=security) as client,
+    ):  # fmt: skip
+        client.register_plugin(acs.dask.Worker(backend="serial"))
+        there = acs.dask.Direct(client, make_step())
+        for turn in range(3):
+            x = np.full(64, turn, "f4")
+            assert np.array_equal(there.replay({"x": x})["y"], expected(x))
+        assert there.is_connected
+        port = client.run(_port)[there.worker]
+        with socket.create_connection(("127.0.0.1", port), 30) as one:
+            wire.send(one, {"digest": "", "outputs": None}, {})
+            with contextlib.suppress(OSError):  # what comes is no message, but an alert of TLS
+                assert wire.receive(one) is None
+        assert np.array_equal(there.replay({"x": x})["y"], expected(x))
 
 
 def test_an_asynchronous_client_awaits_a_replay(client: Client) -> None:
