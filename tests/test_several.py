@@ -1030,6 +1030,23 @@ def test_what_is_no_faster_by_the_clock_is_taken_back(period_us: float, verdict:
     assert decides(step, period_us, LIMITS.settles + 2 * (LIMITS.periods + 1)) == verdict
 
 
+@pytest.mark.parametrize("stall_at", range(0, 40, 3))
+def test_a_stall_at_home_makes_no_slower_way_better(stall_at: int) -> None:
+    step = Step([], {}, 1000.0)
+    step.consider({}, 40)
+    now_us, verdict = 0.0, ""
+    for turn in range(200):
+        now_us += 2e6 if turn == stall_at else 1000.0
+        if (verdict := step.passed(now_us, True)) == "try":
+            break
+    assert verdict == "try"
+    for _ in range(LIMITS.settles + 2 * (LIMITS.periods + 1)):
+        now_us += 1200.0
+        if verdict := step.passed(now_us, True):
+            break
+    assert verdict == "worse"
+
+
 @pytest.mark.parametrize(
     ("period_us", "host_us", "pause_us", "stays"),
     [

@@ -97,6 +97,10 @@ class Copies:
             for device in range(len(self.moved))
         )
 
+    def forget_wanted(self) -> None:
+        """Forget what devices wanted, since launches will run elsewhere."""
+        self._wanted.clear()
+
     def forget(self, base: int) -> None:
         """Forget a base that was freed."""
         for device in range(len(self.moved)):

@@ -93,7 +93,7 @@ class SeveralEngine(Holding):
         """Whether all devices compute the same, bit by bit."""
         self.planning = Planning(
             self.times, self.placing.tried, self._leave_all, self.placing.ask_links,
-            self._allocating_us,
+            self._allocating_us, self.copies.forget_wanted,
         )  # fmt: skip
         self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
         """Tells the time of the steps that are planned."""

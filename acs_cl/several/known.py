@@ -27,7 +27,7 @@ from .times import Key
 MOST = 4096
 """Largest number of launches that are kept."""
 
-MOST_CUTS = 8
+MOST_CUTS = 16
 """How often a launch is cut anew because other bytes of it are wanted."""
 
 Wanted = tuple[tuple[Span, ...], ...]

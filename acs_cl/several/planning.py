@@ -63,7 +63,8 @@ Parts = Mapping[Known, Sequence[PartOf]]
 
 
 class Planning:
-    """Knows the steps of a program. `watches` is called when launches begin to be watched."""
+    """Knows the steps of a program. `watches` is called when launches begin to be watched, and
+    `moves` when some are to run elsewhere."""
 
     def __init__(
         self,
@@ -71,10 +72,11 @@ class Planning:
         attempt: Try,
         watches: Callable[[], None],
         ask_links: Callable[[], None],
-        allocating_us: Callable[[Plan], float] = lambda way: 0.0,
+        allocating_us: Callable[[Plan], float],
+        moves: Callable[[], None],
     ) -> None:
         self._times, self._attempt, self._ask_links = times, attempt, ask_links
-        self._allocating_us = allocating_us
+        self._allocating_us, self._moves = allocating_us, moves
         self.limits = LIMITS
         self._watches = watches
         self._watched: Steps[Known] | None = None
@@ -216,6 +218,7 @@ class Planning:
     def _put(self, launches: Iterable[Known], plan: Plan) -> None:
         """Have the launches of a step run by a plan; those without a place in it have none. What a
         step that is kept says of them holds."""
+        self._moves()
         for known in launches:
             if not self._members.get(known):
                 self._plan.pop(known, None)

@@ -89,6 +89,9 @@ class Step:
         self._clock = Clock(self._limits)
         self._best_us: float | None = None
         """How long a period takes in the best way so far, or at home. None: not known yet."""
+        self._home_us: float | None = None
+        """How long one took when the step was timed at home for the first time of two. A stall in
+        one of them would make any other way seem better."""
         self._is_tried = False
 
     def consider(self, way: Plan, due: int) -> None:
@@ -106,8 +109,10 @@ class Step:
         took_us = self._clock.passed(now_us, is_idle)
         if self._is_tried:
             return self._judged(took_us) if took_us is not None else ""
-        if self._best_us is None:
-            self._best_us = took_us
+        if self._best_us is None and took_us is not None:
+            if self._home_us is not None:
+                self._best_us = min(self._home_us, took_us)
+            self._home_us, self._clock = took_us, Clock(self._limits)
         if self._best_us is None or self._came < self._due:
             return ""
         self.tried.append(self.way)
