@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,41 @@ def test_a_server_answers_until_it_is_closed() -> None:
     until = time.monotonic() + 60
     while _answers(server.port):  # the listener may need a moment
         assert time.monotonic() < until
+
+
+def test_a_server_is_closed_after_the_answer_that_is_under_way() -> None:
+    asked, may_go_on = threading.Event(), threading.Event()
+
+    def answer(words: wire.Words, arrays: wire.Arrays) -> wire.Message:
+        asked.set()
+        assert may_go_on.wait(60)
+        return {"done": True}, {}
+
+    server = wire.Server("127.0.0.1", None, answer)
+    with wire.connect("127.0.0.1", server.port, None, 30) as one:
+        wire.send(one, {}, {})
+        assert asked.wait(60)
+        closing = threading.Thread(target=server.close)
+        closing.start()
+        closing.join(0.2)
+        assert closing.is_alive()
+        may_go_on.set()
+        assert wire.receive(one) == ({"done": True}, {})
+        closing.join(60)
+        assert not closing.is_alive()
+        with suppress(ConnectionError):
+            wire.send(one, {}, {})
+            assert wire.receive(one) is None
+    server.close()
+
+
+def test_a_connection_that_says_nothing_keeps_no_server_open() -> None:
+    server = wire.Server("127.0.0.1", None, lambda words, arrays: ({}, {}))
+    with wire.connect("127.0.0.1", server.port, None, 30) as one:
+        server.close()
+        one.settimeout(60)
+        with suppress(ConnectionError):
+            assert wire.receive(one) is None
 
 
 def _answers(port: int) -> bool:

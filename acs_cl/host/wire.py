@@ -150,8 +150,10 @@ class Server:
         self._context, self._answer = context, answer
         self._listener = socket.create_server((host, 0), family=_family(host))
         self.port: int = self._listener.getsockname()[1]
-        self._host, self._lock = host, threading.Lock()
+        self._host, self._changed = host, threading.Condition()
         self._wires: set[socket.socket] = set()
+        self._answers = 0
+        """The number of answers under way."""
         self._is_closed = False
         threads.start(self._listen, "acs_cl server", self)
 
@@ -159,9 +161,12 @@ class Server:
     """An ending program waits for the answer that is under way."""
 
     def close(self) -> None:
-        """End all connections."""
-        self._is_closed = True
-        with self._lock:
+        """End all connections, after the answers that are under way."""
+        with self._changed:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._changed.wait_for(lambda: not self._answers)
             wires = list(self._wires)
         for wire in wires:
             with suppress(OSError):  # it has ended by itself
@@ -183,14 +188,29 @@ class Server:
 
     def _serve(self, wire: socket.socket) -> None:
         with suppress(OSError, MemoryError), self._secured(wire) as secure:
-            with self._lock:
+            with self._changed:
                 self._wires.add(secure)
             try:
                 while not self._is_closed and (message := receive(secure)) is not None:
-                    send(secure, *self._answer(*message))
+                    if not self._begin():
+                        return
+                    try:
+                        send(secure, *self._answer(*message))
+                    finally:
+                        self._end()
             finally:
-                with self._lock:
+                with self._changed:
                     self._wires.discard(secure)
+
+    def _begin(self) -> bool:
+        with self._changed:
+            self._answers += not self._is_closed
+            return not self._is_closed
+
+    def _end(self) -> None:
+        with self._changed:
+            self._answers -= 1
+            self._changed.notify_all()
 
     def _secured(self, wire: socket.socket) -> socket.socket:
         try:
