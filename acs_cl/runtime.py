@@ -34,6 +34,7 @@ from .devices.contexts import context_for
 from .errors import UsageError, no_attribute, truth
 from .handle import Handle
 from .host.call_sites import caller
+from .host.environment import nearest
 from .kernel import Kernel, origin_of
 from .launch.books import Parts
 from .launch.engine import Engine
@@ -104,6 +105,17 @@ class Runtime:
     ...     print(y.get())
     [2. 4. 6.]
     """
+
+    def __new__(cls, *words: object, **options: object) -> Runtime:
+        """Refuse options that there are not, and say which one may be meant."""
+        own = Runtime.__init__
+        there = {"device", *(own.__kwdefaults__ or ())}
+        unknown = options.keys() - there
+        if unknown and cls.__init__ is own:
+            meant = nearest(name := min(unknown), there)
+            hint = f"; did you mean {meant!r}?" if meant else ""
+            raise UsageError(f"there is no option {name!r}{hint}")
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -361,10 +373,11 @@ class Runtime:
     ) -> Handle:
         """Run a Python function as a host task, in a thread, when its inputs are ready.
 
-        The function gets a NumPy array for each array in `reads` (a copy), then one for each in
-        `writes`, whose contents are stored afterwards. An array in both comes once, with its
-        values. What the function returns is what `wait()` of the handle gives. If it raises, the
-        arrays in `writes` are poisoned.
+        The function gets a NumPy copy of each array in `reads`, then one for each in `writes`,
+        and stores results in place: `y[:] = 2 * x`. All of these are copied back. So an array in
+        `writes` alone comes with undefined contents, and each element has to be stored; one in
+        both comes once, with its values. What the function returns is what `wait()` of the handle
+        gives. If it raises, the arrays in `writes` are poisoned.
 
         >>> import acs_cl as acs
         >>> with acs.Runtime() as rt:

@@ -52,8 +52,9 @@ with acs.Runtime() as rt:
             for x in range(TILES):
                 own = np.s_[y * TILE : (y + 1) * TILE, x * TILE : (x + 1) * TILE]
                 args = here, there, WIDTH, x * TILE, y * TILE, alive[y, x], computed
-                writes = there[own], alive[y, x], computed
-                prog.live((TILE, TILE), None, *args, writes=writes, when=wanted[y, x])
+                both = alive[y, x], computed  # atomics read what they write
+                touched = {"reads": both, "writes": (there[own], *both)}
+                prog.live((TILE, TILE), None, *args, **touched, when=wanted[y, x])
         here, there = there, here
     board, done = here.get(), int(computed.get()[0])
 

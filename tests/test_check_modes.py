@@ -116,7 +116,7 @@ def test_leaks_lists_what_is_alive_with_its_lines(device: cl.Device, is_base_old
     with pytest.warns(CheckWarning) as told:
         rt.close()
     text = str(told[0].message)
-    assert "1 arrays (64 bytes) are alive" in text
+    assert "1 array (64 bytes) is alive" in text
     assert "(4, 4) float32, made at" in text
     assert f"launch {handle.number} (fill), made at" in text
     assert text.count("test_check_modes.py") == 2

@@ -717,6 +717,8 @@ def test_out_of_memory_is_an_error_and_dropped_memory_comes_back(device: cl.Devi
         ({"device": "no such device anywhere"}, r"no such device"),
         ({"context": 3}, r"Context"),
         ({"backend": "Serial"}, r"'Serial'; there are: .*; did you mean 'serial'\?"),
+        ({"backnd": "serial"}, r"no option 'backnd'; did you mean 'backend'\?"),
+        ({"nothing_like_it": 1}, r"no option 'nothing_like_it'$"),
         ({"lanes": 100_000}, r"lanes=100000: expected an integer of at most 1,024"),
         ({"window": True}, r"window=True: expected an integer"),
         ({"profiling": "yes"}, r"profiling='yes': expected True or False"),

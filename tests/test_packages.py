@@ -48,7 +48,7 @@ ROOMS = {
     "runtime": "base host devices memory launch scheduler waiting kernel observe graph check"
     " options several",
     "queue": "base host devices access launch waiting kernel runtime",
-    "dask": "base memory access graph runtime",
+    "dask": "base host memory access graph runtime",
     "testing": "base host devices opencl_c memory access launch scheduler waiting kernel observe"
     " graph check options runtime queue",
     "tools": "base host devices opencl_c memory waiting observe several options runtime queue"

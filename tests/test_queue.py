@@ -1460,7 +1460,7 @@ def test_run_says_what_is_wrong(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "acs_cl", "run", str(tmp_path / "missing.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
-    assert "there is no program" in done.stderr
+    assert "there is no file" in done.stderr
     failing = tmp_path / "failing.py"
     failing.write_text("raise ValueError('mine')")
     command[-1] = str(failing)

@@ -15,7 +15,6 @@ that `passes` lets through runs without trials, or watched by the device (`watch
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,7 +29,7 @@ from ..devices import kind as device_kind
 from ..devices.driver import COMPLETE, CommandQueue, Events, status, wait_for_event
 from ..errors import CheckError, CheckWarning, Finding
 from ..handle import Handle
-from ..host.call_sites import caller
+from ..host.call_sites import caller, warn_there
 from ..host.threads import on_host_task
 from ..launch.bases import take_back
 from ..launch.commands import HostCommand, KernelCommand, TransferCommand
@@ -530,7 +529,7 @@ class Checker:
         if self.modes.leaks:
             text = leaks(self.engine, self._arrays, self._sites)
             if text:
-                warnings.warn(text, CheckWarning, stacklevel=2)
+                warn_there(text, CheckWarning)
 
     def report(self) -> Report:
         """Return the work and cost of the checks, in plain values."""

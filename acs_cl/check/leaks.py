@@ -35,7 +35,9 @@ def leaks(engine: Engine, arrays: Mapping[int, str], launches: Mapping[int, str]
     lines = []
     if bases:
         total = sum(array.base.nbytes for array in bases.values() if array.base is not None)
-        lines.append(f"{len(bases)} arrays ({total:,} bytes) are alive at close:")
+        many = "1 array" if len(bases) == 1 else f"{len(bases)} arrays"
+        is_ = "is" if len(bases) == 1 else "are"
+        lines.append(f"{many} ({total:,} bytes) {is_} alive at close:")
         for number in sorted(bases)[:MOST]:
             one = bases[number]
             lines.append(f"  {one.shape} {one.dtype}, made at {arrays.get(number, '?')}")
@@ -43,7 +45,8 @@ def leaks(engine: Engine, arrays: Mapping[int, str], launches: Mapping[int, str]
             lines.append(f"  and {len(bases) - MOST} more")
     if handles:
         handles.sort(key=lambda one: one.number)
-        lines.append(f"{len(handles)} handles are alive at close:")
+        many = "1 handle is" if len(handles) == 1 else f"{len(handles)} handles are"
+        lines.append(f"{many} alive at close:")
         for handle in handles[:MOST]:
             site = launches.get(handle.number, "?")
             lines.append(f"  launch {handle.number} ({handle.name}), made at {site}")

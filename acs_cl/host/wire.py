@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..records import HostArray
+from ..records import DType, HostArray
 from . import threads
 
 Words: TypeAlias = dict[str, Any]
@@ -94,7 +94,7 @@ def receive(wire: socket.socket) -> Message | None:
     return words, arrays
 
 
-def _understood(said: bytes) -> tuple[Words, list[tuple[str, np.dtype[Any], tuple[int, ...]]]]:
+def _understood(said: bytes) -> tuple[Words, list[tuple[str, DType, tuple[int, ...]]]]:
     try:
         words, about = json.loads(said)
         found = [(str(name), np.dtype(str(dtype)), tuple(shape)) for name, dtype, shape in about]

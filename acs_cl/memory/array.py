@@ -172,7 +172,7 @@ class Array(core.native.View):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        state = "" if self.base is not None else ", freed"
+        state = "" if self.base is not None or not self.nbytes else ", freed"
         return f"<acs_cl.Array {self.shape} {self.dtype}{state}>"
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:

@@ -148,7 +148,7 @@ def ready(args: argparse.Namespace) -> None:
     """Refuse options that would fail in the middle of the program, and repair devices."""
     program = Path(args.program)
     if not args.module and not program.exists():
-        raise UsageError(f"there is no program {args.program!r}")
+        raise UsageError(f"there is no file {args.program!r}")
     if not args.module and program.is_dir() and not (program / "__main__.py").exists():
         raise UsageError(f"there is no __main__.py in the folder {args.program!r}")
     refuse_unknown("backend", args.backend or "auto", BACKENDS)
@@ -254,7 +254,7 @@ def report(account: Account) -> str:
         lines.append(f"  went straight to the driver, having nothing to run beside: {straight}")
     lines += _in_flight([one["timed"] for one in stats if one.get("timed", {}).get("slices")])
     unseen = account.not_understood
-    lines.append(f"  waited for everything, not being understood: {_counts(unseen) or 'nothing'}")
+    lines.append(f"  commands not understood, so ordered after all: {_counts(unseen) or 'none'}")
     elsewhere = patch.seen_elsewhere
     if elsewhere:
         names = Counter({name.strip("_"): count for name, count in elsewhere.items()})
