@@ -66,7 +66,8 @@ def parsed(text: str) -> tuple[str, dict[str, int]]:
     """
     found = _TEXT.fullmatch(text.strip())
     if found is None or found[1] not in POLICIES:
-        raise UsageError(f"no policy is called {text!r}; there are {', '.join(POLICIES)}")
+        hint = "; a trace is named by --trace" if text.strip().endswith((".json", ".jsonl")) else ""
+        raise UsageError(f"no policy is called {text!r}; there are {', '.join(POLICIES)}{hint}")
     numbers = POLICIES[found[1]].numbers
     given: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in (found[2] or "").split(","))):

@@ -202,6 +202,7 @@ def test_a_timeline_is_converted_with_its_gaps_told(
     ("words", "what"),
     [
         (["run", "nothing"], "no policy is called"),
+        (["run", "step.json"], "a trace is named by --trace"),
         (["run", "serial", "--machine", "abacus"], "no machine is called"),
         (["run", "serial", "--trace", "nowhere.jsonl"], "cannot be read"),
         (["run", "serial", "--groups", "3", "2"], "the lower first"),

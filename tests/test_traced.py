@@ -239,7 +239,7 @@ def test_a_program_run_from_outside_passes_commands_on(tmp_path: Path, device: c
     done = ran(tmp_path)
     assert done.stdout == "it is 300.0\n", done.stderr
     assert "went straight to the driver, having nothing to run beside: " in done.stderr
-    assert "--compare says what that gained" in done.stderr
+    assert "--compare, before the program's name, says what that gained" in done.stderr
 
 
 def test_a_comparison_tells_both_times_and_prints_once(tmp_path: Path, device: cl.Device) -> None:

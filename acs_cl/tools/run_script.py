@@ -40,7 +40,7 @@ from ..records import Report
 from ..runtime import Runtime
 from . import turns
 
-HOW_TO_COMPARE = "  --compare says what that gained in time\n"
+HOW_TO_COMPARE = "  --compare, before the program's name, says what that gained in time\n"
 CHECKED = "launches", "kernels", "runs", "passed", "found"
 """Counts of checks in the report."""
 

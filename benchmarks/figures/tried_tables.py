@@ -6,6 +6,7 @@ Input: the JSON files of `random_batches.py`, `make traps`, `proofs`, `signals`,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,9 @@ RANDOM = {
     "trees": "random trees of spawned items",
 }
 """Parts of a file of random programs."""
+INTEL = r"20\d\d\.\d+\.\d+\."
+"""Versions of Intel's runtime, which has the names of other makers' processors, too."""
+
 OPENS_S, MOST_BYTES = 2.0, 5_000_000
 
 Document = Mapping[str, Any]
@@ -59,9 +63,11 @@ def _wrong(row: Row) -> str:
 
 def _about(document: Document) -> str:
     """Return the driver of a CPU, or the GPU. Empty: a file that needs no device."""
-    device = document.get("device", "").rpartition(" / ")[2]
+    whole = document.get("device", "")
+    device = whole.rpartition(" / ")[2]
     driver = "PoCL" if device.startswith(("pthread-", "cpu-")) else device
-    driver = "Intel's runtime" if device.startswith("Intel") else driver
+    if whole.startswith("Intel") or re.match(INTEL, document.get("driver", "")):
+        driver = "Intel's runtime"
     return ", ".join(filter(None, [driver, document.get("date", ""), document["commit"]]))
 
 
