@@ -219,8 +219,8 @@ class Direct:
         self.worker = worker
         """The address of the worker that replays."""
         self._may_change = not worker
-        self._lock = threading.Lock()
-        self._wire: socket.socket | None = None
+        self._idle: list[socket.socket] = []
+        """Connections that no thread uses. One that a signal keeps from coming back is gone."""
         self._ports: dict[str, int] = {}
         """The port of each worker that was asked; 0: it has none, or nobody can reach it."""
 
@@ -230,23 +230,21 @@ class Direct:
         """Replay, and return arrays as `acs.dask.replay` does. An asynchronous client gets an
         awaitable."""
         values = {name: np.asarray(value) for name, value in (inputs or {}).items()}
-        if not self._client.asynchronous and self._lock.acquire(blocking=False):
-            try:
-                if (results := self._by_wire(values, outputs)) is not None:
-                    return results
-            finally:
-                self._lock.release()
+        if not self._client.asynchronous:
+            results = self._by_wire(values, outputs)
+            if results is not None:
+                return results
         return self._client.sync(self._replay, values, outputs)
 
     @property
     def is_connected(self) -> bool:
         """Tell whether replays go by a connection of their own."""
-        return self._wire is not None
+        return bool(self._idle)
 
     def close(self) -> None:
-        """End the connection to the worker. Another replay makes a new one."""
-        with self._lock:
-            self._cut()
+        """End the connections to the worker. Another replay makes a new one."""
+        while self._idle:
+            self._idle.pop().close()
 
     def _by_wire(
         self, inputs: dict[str, HostArray], outputs: Sequence[str] | None
@@ -255,24 +253,30 @@ class Direct:
         wanted = None if outputs is None else list(outputs)
         if not wire.may_send(inputs) or not all(isinstance(name, str) for name in wanted or ()):
             return None
+        there = self._connected()
+        if there is None:
+            return None
         try:
-            there = self._wire or self._connected()
-            if there is None:
-                return None
             wire.send(there, {"digest": self._step.digest, "outputs": wanted}, inputs)
             answer = wire.receive(there)
         except OSError:
             answer = None
         except BaseException:  # a signal, above all: the answer would be taken for the next one
-            self._cut()
+            there.close()
             raise
-        if answer is None:
-            self._cut()
+        if answer is None:  # the worker may be lost, or another one by now
+            there.close()
+            self.close()
+            self._ports.pop(self.worker, None)
             return None
+        self._idle.append(there)
         words, results = answer
         return results if words.get("is_well") else None
 
     def _connected(self) -> socket.socket | None:
+        """Return a connection of this thread's own. None: there is none."""
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
         port = self._ports.get(self.worker)
         if not port:
             return None
@@ -280,16 +284,10 @@ class Direct:
         secure = self._client.security.get_connection_args("client")["ssl_context"]
         is_open = self.worker.startswith("tcp://")
         try:
-            self._wire = wire.connect(host, port, None if is_open else secure, CONNECT_S)
+            return wire.connect(host, port, None if is_open else secure, CONNECT_S)
         except OSError:  # a firewall lets nobody in there, for instance
             self._ports[self.worker] = 0
-        return self._wire
-
-    def _cut(self) -> None:
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
-            self._ports.pop(self.worker, None)
+            return None
 
     async def _replay(
         self, inputs: dict[str, HostArray], outputs: Sequence[str] | None
@@ -312,6 +310,7 @@ class Direct:
                 except (OSError, NoRuntime) as error:
                     problem = error
                 else:
+                    self.close()
                     self.worker = other
                     return results
         raise problem
@@ -393,7 +392,7 @@ class _Site:
     def _answered(self, words: wire.Words, inputs: wire.Arrays) -> wire.Message:
         """Replay for a connection. What went wrong is said to those who ask by Dask's messages."""
         results: dict[str, HostArray] = {}
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # it comes again there, and is told then
             found = self.loaded(words["digest"], None)
             if found is not None:
                 results = cast("dict[str, HostArray]", found.replay(inputs, words["outputs"]))

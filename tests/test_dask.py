@@ -304,24 +304,36 @@ def test_the_second_replay_goes_by_a_connection_of_its_own(client: Client) -> No
     assert there.is_connected
 
 
-def test_a_replay_that_a_signal_ends_leaves_nothing_for_the_next_one(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there = acs.dask.Direct(client, make_step())
-    receive = wire.receive
-    for turn in range(3):
-        there.replay({"x": np.full(64, turn, "f4")})
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer of signals")
+def test_a_replay_that_a_signal_ends_leaves_nothing_for_the_next_one(client: Client) -> None:
+    there, lots, ended = acs.dask.Direct(client, make_step()), random.Random(3), 0
+    for _ in range(2):
+        there.replay()
 
-    def stopped(*words: Any) -> Any:
+    def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(wire, "receive", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        there.replay({"x": np.full(64, 77, "f4")})
-    monkeypatch.setattr(wire, "receive", receive)
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for turn in range(100):
+            x = np.full(64, turn, "f4")
+            try:
+                signal.setitimer(signal.ITIMER_REAL, lots.uniform(1e-5, 2e-3))
+                found = there.replay({"x": x})
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                ended += 1
+            else:
+                assert np.array_equal(found["y"], expected(x))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert ended
     for turn in range(3):
         found = there.replay({"x": np.full(64, turn, "f4")})
         assert np.array_equal(found["y"], expected(np.full(64, turn)))
+    assert there.is_connected
+    there.close()
 
 
 def test_threads_may_share_a_replay_without_a_task(client: Client) -> None:
