@@ -11,7 +11,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -1013,6 +1013,15 @@ def test_a_step_is_timed_between_moments_at_which_nothing_is_under_way() -> None
     assert clock.passed(2 * LIMITS.shortest_us, True) == LIMITS.shortest_us
 
 
+def launches_take(
+    engine: SeveralEngine, took_us: Mapping[Any, float], others_us: float = 500.0
+) -> None:
+    """Have launches of some sizes take so long on each of two devices, as far as planning knows."""
+    engine.times.of = (  # type: ignore[method-assign]
+        lambda key: (took_us.get(key[1], others_us) if key else None,) * 2
+    )
+
+
 def decides(step: Step, period_us: float, many: int) -> str:
     """What a step decides while it comes so many times, and nothing is under way in between."""
     verdicts = (step.passed(turn * period_us, True) for turn in range(many))
@@ -1070,9 +1079,7 @@ def test_a_program_whose_parts_are_slow_by_the_clock_ends_up_at_home(
         x, y = rt.array(np.ones(4096), "f4"), rt.zeros(4096)
         engine.now_us = lambda: now_us
         took_us = {(4096,): 1000.0}
-        engine.times.of = (  # type: ignore[method-assign]
-            lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
-        )
+        launches_take(engine, took_us)
         parts, before = list[int](), 0
         for turn in range(200):
             prog.add((4096,), None, x, y, 1)
@@ -1105,9 +1112,7 @@ def test_of_ways_that_the_model_finds_alike_the_clock_chooses(
         x, y, z = rt.array(np.ones(4096), "f4"), rt.zeros(4096), rt.zeros(512)
         engine.now_us = lambda: now_us
         took_us = {(4096,): 1000.0, (2048,): 500.0, (512,): 40.0, (256,): 20.0}
-        engine.times.of = (  # type: ignore[method-assign]
-            lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
-        )
+        launches_take(engine, took_us)
         ways, spread, each = list[tuple[int, int]](), 0, 0
         for _ in range(300):
             prog.add((4096,), None, x, y, 1)
@@ -1132,9 +1137,7 @@ def test_a_step_stays_at_home_until_memory_elsewhere_would_have_paid(
         x, y = rt.array(np.ones(n), "f4"), rt.zeros(n)
         engine.now_us = lambda: now_us
         took_us = {(n,): 16e3}
-        engine.times.of = (  # type: ignore[method-assign]
-            lambda key: (took_us.get(key[1], 8e3) if key else None,) * 2
-        )
+        launches_take(engine, took_us, 8e3)
         engine.placing.ask_links()
         for store in engine.store.stores:
             store.us_per_byte = ms_per_mib * 1e3 / (1 << 20)
@@ -1159,9 +1162,7 @@ def test_a_step_that_goes_home_takes_its_short_launches_along(device: cl.Device)
         x, y, z = rt.array(np.ones(4096), "f4"), rt.zeros(4096), rt.zeros(512)
         engine.now_us = lambda: now_us
         took_us = {(4096,): 1000.0, (2048,): 500.0, (512,): 40.0, (256,): 20.0}
-        engine.times.of = (  # type: ignore[method-assign]
-            lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
-        )
+        launches_take(engine, took_us)
         spread, before, bytes_before = list[int](), 0, 0
         for _ in range(300):
             prog.add((4096,), None, x, y, 1)
@@ -1188,9 +1189,7 @@ def test_a_launch_that_becomes_longer_leaves_its_step_as_it_is(
         x, y, z = rt.array(np.ones(4096), "f4"), rt.zeros(4096), rt.zeros(64)
         engine.now_us = lambda: now_us
         took_us: dict[Any, float] = {(4096,): 1000.0, (2048,): 500.0, (64,): 10.0}
-        engine.times.of = (  # type: ignore[method-assign]
-            lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
-        )
+        launches_take(engine, took_us)
         parts, before = list[int](), 0
         for turn in range(300):
             if turn == grows_at:
@@ -1216,9 +1215,7 @@ def test_a_launch_whose_parts_take_as_long_stays_whole(
         engine, prog = engine_of(rt), rt.build(ADD)
         x, y = rt.array(np.ones(256), "f4"), rt.zeros(256)
         took_us = {(256,): 1000.0}
-        engine.times.of = (  # type: ignore[method-assign]
-            lambda key: (took_us.get(key[1], part_us) if key else None,) * 2
-        )
+        launches_take(engine, took_us, part_us)
         for _ in range(60):
             prog.add((256,), None, x, y, 1)
             rt.finish()
@@ -1231,9 +1228,7 @@ def test_a_step_with_a_new_array_is_planned_anew(device: cl.Device) -> None:
         engine, prog = engine_of(rt), rt.build(ADD)
         engine.planning.limits = Limits(whole_us=0.0, part_us=0.0, keeps=1e9, shortest_us=0.0)
         took_us = {(256,): 1000.0}
-        engine.times.of = (  # type: ignore[method-assign]
-            lambda key: (took_us.get(key[1], 500.0) if key else None,) * 2
-        )
+        launches_take(engine, took_us)
         x = rt.array(np.ones(256), "f4")
         for steps in (5, 60, 60):  # the first one ends before it is known where it runs best
             y, before = rt.zeros(256), engine.parts
