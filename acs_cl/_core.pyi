@@ -289,6 +289,60 @@ class Prepared:
         """Launch, and return the number. A negative one: no lane took it, but it is in the
         table."""
 
+class Together:
+    """Keeps launches that are made together: the parts of a launch, or all of it on each device.
+
+    A launch is given with its device, the spans that it needs there, and those that it writes.
+    `on_each`: each is the whole launch, so that all devices have what it writes."""
+
+    def __init__(
+        self,
+        launches: Sequence[tuple[Prepared, int, Sequence[Span], Sequence[Span]]],
+        on_each: bool,
+    ) -> None: ...
+    def bring(self, coherence: Coherence, links: Links, prefetch: int) -> list[Parcel]:
+        """Return the copies that they need, and note that these are made."""
+
+    def launch(
+        self,
+        first: int,
+        coherence: Coherence,
+        clock: Clock,
+        lanes: Sequence[Queues],
+        now_us: float,
+        took_us: Sequence[float],
+    ) -> int:
+        """Make the launches from the one at `first` on, up to one that no lane took. Return the
+        number of the last one, as `Prepared.launch` does. `took_us`: how long each takes."""
+
+class Clock:
+    """Tells when devices will have done their launches, and when data will be ready. Times are in
+    microseconds, on a clock that the caller chooses."""
+
+    free_us: list[float]
+    """When each device will have done all its launches."""
+
+    def __init__(self, devices: int) -> None: ...
+    def runs(
+        self,
+        writes: Sequence[Span],
+        device: int,
+        start_us: float,
+        took_us: float,
+        number: int = 0,
+    ) -> None:
+        """Note that a launch begins at a time, one with a number if it is really made."""
+
+    def ended_us(self, numbers: Iterable[int]) -> float:
+        """Return when some launches will have ended; 0: they have."""
+
+    def ready_us(self, spans: Sequence[Span]) -> tuple[float, ...]:
+        """Return when each device will have done the last launch there that writes memory of some
+        spans; 0: it has."""
+
+    def forget(self, base: int, device: int) -> None:
+        """Forget a base that was freed."""
+
 class Stage:
     """Keeps what is known of memory of the host that copies go through."""
 
@@ -309,8 +363,19 @@ class Crossing:
         read: Span,
         written: Span,
     ) -> None: ...
-    def read(self, queues: Queues, stage: Stage, command: Callable[[], TransferCommand]) -> int:
-        """Launch the first half, which reads from a device."""
+    def is_used(self) -> bool:
+        """Tell whether launches may be under way that use the memory at either end."""
+
+    def launch(
+        self,
+        there: Queues,
+        here: Queues,
+        stage: Stage,
+        read: Callable[[], TransferCommand],
+        write: Callable[[], TransferCommand],
+    ) -> int:
+        """Launch the half that reads from a device and, unless no lane took that, the one that
+        writes to another device behind it. Return the number of the last one."""
 
     def write(
         self,

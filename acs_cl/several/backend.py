@@ -68,11 +68,20 @@ class Several(Backend):
         self._device[number] = device
         self._reasons[number] = reason
 
+    def assign_all(self, first: int, devices: Sequence[int], reasons: Sequence[str]) -> None:
+        """Note the devices of launches from `first` on."""
+        self._device.update(enumerate(devices, first))
+        self._reasons.update(enumerate(reasons, first))
+
+    @property
+    def remembers_many(self) -> bool:
+        """Whether it knows the devices of many launches, most of which ended long ago."""
+        return len(self._device) > 2 * REMEMBERED
+
     def forget_before(self, oldest: int) -> None:
         """Forget launches that ended long ago."""
-        if len(self._device) > 2 * REMEMBERED:
-            for number in [one for one in self._device if one < oldest - REMEMBERED]:
-                del self._device[number], self._reasons[number]
+        for number in [one for one in self._device if one < oldest - REMEMBERED]:
+            del self._device[number], self._reasons[number]
 
     def where(self, number: int) -> str:
         """Return on which device a launch runs, and why, in words."""

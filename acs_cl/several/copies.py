@@ -23,10 +23,9 @@ from ..memory.array import HostArray
 from ..records import EVERYTHING, Access, Launch, Span, interval
 from .coherence import Parcel, Piece
 from .copier import TOGETHER, Copier, Move
-from .crossing import Crossings, said
+from .crossing import Between, Crossings, said
 from .holding import Holding
 from .known import Wanted
-from .memory import real_base
 from .staging import Staging
 
 PREFETCH = 64 << 10
@@ -72,8 +71,11 @@ class Copies:
             if any(span.base == EVERYTHING for span in spans):
                 spans = [*spans, *engine.all_spans()]
             copies += coherence.bring(spans, device, links, PREFETCH)
-        if not copies:
-            return
+        if copies:
+            self.make(copies, waits_us)
+
+    def make(self, copies: Sequence[Parcel], waits_us: float = WAITS_US) -> None:
+        """Make copies of which the coherence knows. Wait as `bring` does."""
         self._want(copies)
         for parcel in copies:
             self.count(parcel)
@@ -85,7 +87,7 @@ class Copies:
                 sent += len(some)
         except BaseException:
             for base, start, end, _, device in copies[sent:]:
-                coherence.lost(Piece(base, start, end, 0), device)
+                self._engine.model.coherence.lost(Piece(base, start, end, 0), device)
             raise
 
     def wanted(self, access: Access) -> Wanted:
@@ -144,22 +146,28 @@ class Copies:
         """Make copies at once and beside each other, if the launches before them have ended or will
         soon. Return the copies made; the others have to be launched."""
         engine = self._engine
-        free = [one for one in copies if one.end - one.start >= LARGE or not self._is_used(one)]
-        if not free or engine.failures.any or engine.may_be_poisoned():
+        if engine.failures.any or engine.may_be_poisoned():
+            return ()
+        known = [(one, self._crossings.of(one)) for one in copies]
+        free = [
+            (parcel, one) for parcel, one in known
+            if parcel.end - parcel.start >= LARGE or not one.core.is_used()
+        ]  # fmt: skip
+        if not free:
             return ()
         until_us = perf_counter() * 1e6 + waits_us
         began_ns, events = engine.now_ns(), list[cl.Event]()
         made, launches, moves = list[Parcel](), list[Launch](), list[Move]()
-        for parcel in free:
-            launch, move = self._at_once(parcel, len(moves))
-            if engine.model.ended_us(launch.upstream) > until_us:
+        for parcel, between in free:
+            launch = self._at_once(parcel, between.access)
+            if engine.model.clock.ended_us(launch.upstream) > until_us:
                 continue
             found = self._under_way(launch.upstream)
             if found is not None:
                 events += found
                 made.append(parcel)
                 launches.append(launch)
-                moves.append(move)
+                moves.append(self._move(parcel, between, len(moves)))
         if not made or not self._end_well(events):
             return ()
         copied_ns = engine.now_ns()
@@ -174,21 +182,16 @@ class Copies:
             began_ns = perf_counter_ns()
         return made
 
-    def _is_used(self, parcel: Parcel) -> bool:
-        """Tell whether launches may be under way that use what is copied, at either end."""
-        is_used, (base, _, _, *devices) = self._engine.hazards.is_used, parcel
-        return any(is_used(real_base(base, one)) for one in devices)
+    def _move(self, parcel: Parcel, between: Between, turn: int) -> Move:
+        """Return a copy at once for the core, the one at `turn` of some made together."""
+        if turn not in between.moves:
+            start, nbytes = parcel.start, parcel.end - parcel.start
+            between.moves[turn] = self.copier.move(*between.sides, start, nbytes, turn)
+        return between.moves[turn]
 
-    def _at_once(self, parcel: Parcel, turn: int) -> tuple[Launch, Move]:
-        """Return the launch for a copy at once, with its upstream, and the core's arguments."""
-        engine, (base, start, end, source, target) = self._engine, parcel
-        blocks, nbytes = engine.blocks[base], end - start
-        there, here = engine.have_part(blocks, source), engine.have_part(blocks, target)
-        move = self.copier.move((source, there), (target, here), start, nbytes, turn)
-        access = Access(
-            (interval(real_base(base, source), start, nbytes),),
-            (interval(real_base(base, target), start, nbytes),),
-        )
+    def _at_once(self, parcel: Parcel, access: Access) -> Launch:
+        """Return the launch for a copy at once, with its upstream."""
+        engine = self._engine
         table, number, found = engine.table, 0, tuple[int, ...]()
         if len(table) or engine.tracer is not None:
             number = table.number = table.number + 1
@@ -197,7 +200,7 @@ class Copies:
             if table.has_stand_ins:
                 found = tuple(table.expand(found))
         command = TransferCommand("copy", None, None, carries=said(parcel))
-        return Launch(number, command, access, found), move
+        return Launch(number, command, access, found)
 
     def _have_ended(self, numbers: Iterable[int]) -> bool:
         """Wait for launches that the driver has. False: it lacks some of them."""

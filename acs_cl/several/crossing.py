@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -22,6 +23,7 @@ from ..memory.array import HostArray
 from ..memory.blocks import Block
 from ..records import Access, Span, interval
 from .coherence import Parcel
+from .copier import Move
 from .holding import Holding
 from .memory import real_base
 from .staging import Slot, Staging
@@ -51,8 +53,8 @@ class Halves:
 
     def __init__(self, engine: Holding, parcel: Parcel, slot: Slot) -> None:
         self._engine, self._parcel, self._slot = engine, parcel, slot
-        self.first = 0
-        """The number of the first half, once it was made."""
+        self.first = engine.number + 1
+        """The number of the first half."""
 
     def read(self) -> TransferCommand:
         """Return the first half."""
@@ -92,6 +94,19 @@ class Halves:
         return (interval(real_base(base, device), start, end - start),)
 
 
+class Between(NamedTuple):
+    """What is the same each time that a copy comes again."""
+
+    core: core.native.Crossing
+    why: str
+    access: Access
+    """What it reads on one device and writes on the other one."""
+    sides: tuple[tuple[int, Block], tuple[int, Block]]
+    """Both devices, and the block of each."""
+    moves: dict[int, Move]
+    """The copy for the core, if it is made at once, by its turn among those made together."""
+
+
 class Crossings:
     """Launches copies of an engine. `have_ended` waits for launches, or tells that it cannot."""
 
@@ -104,8 +119,7 @@ class Crossings:
     ) -> None:
         self._engine, self._staging = engine, staging
         self._place, self._have_ended = place, have_ended
-        self._known: dict[Parcel, tuple[core.native.Crossing, str]] = {}
-        """What the core knows of a copy, and why it is made."""
+        self._known: dict[Parcel, Between] = {}
 
     def launch(self, parcel: Parcel) -> None:
         """Launch both halves of a copy. The core makes them, if there is nothing unusual."""
@@ -113,44 +127,50 @@ class Crossings:
         slot, in_use = self._staging.take(parcel.end - parcel.start, engine.hazards.is_used)
         if in_use:  # too many copies are under way: wait, unless the program has to do something
             in_use = not self._have_ended(engine.hazards.users(slot.base))
-        halves, assign = Halves(engine, parcel, slot), engine.backend.assign
-        crossing, why = self._known.get(parcel) or self._crossing(parcel)
-        assign(engine.number + 1, source, why)
+        halves, known = Halves(engine, parcel, slot), self.of(parcel)
+        first = halves.first
+        engine.backend.assign_all(first, (source, target), (known.why, known.why))
         if in_use or engine.tracer is not None:
-            halves.first = self._enter(*halves.reads(), in_use)
-            assign(engine.number + 1, target, why)
+            self._enter(*halves.reads(), in_use)
             self._enter(*halves.writes(), False)
-        else:
-            there, here = engine.lanes_of(source), engine.lanes_of(target)
-            halves.first = engine.go_on(crossing.read(there, slot.stage, halves.read))
-            assign(engine.number + 1, target, why)
-            engine.go_on(crossing.write(here, slot.stage, halves.write, there, halves.first))
+            return
+        there, here = engine.lanes_of(source), engine.lanes_of(target)
+        made = known.core.launch(there, here, slot.stage, halves.read, halves.write)
+        engine.go_on(made, many=2)
+        if made == -first:
+            engine.go_on(known.core.write(here, slot.stage, halves.write, there, first))
+
+    def of(self, parcel: Parcel) -> Between:
+        """Return what is known of a copy."""
+        found = self._known.get(parcel)
+        if found is None:
+            if len(self._known) >= MOST:
+                self._known.clear()
+            found = self._known[parcel] = self._between(parcel)
+        return found
 
     def forget(self, base: int) -> None:
         """Forget a base that was freed."""
         for parcel in [parcel for parcel in self._known if parcel.base == base]:
             del self._known[parcel]
 
-    def _enter(self, half: TransferCommand, access: Access, patient: bool) -> int:
+    def _enter(self, half: TransferCommand, access: Access, patient: bool) -> None:
         engine = self._engine
         if engine.tracer is not None:
             engine.tracer.goes_on()
-        return engine.enter(half, access, patient=patient, started_ns=engine.now_ns()).number
+        engine.enter(half, access, patient=patient, started_ns=engine.now_ns())
 
-    def _crossing(self, parcel: Parcel) -> tuple[core.native.Crossing, str]:
-        """Keep what the core knows of a copy."""
-        if len(self._known) >= MOST:
-            self._known.clear()
+    def _between(self, parcel: Parcel) -> Between:
         engine, (base, start, end, *devices) = self._engine, parcel
         blocks, nbytes = engine.blocks[base], end - start
-        source, target = (self._place(engine.have_part(blocks, one), start) for one in devices)
+        source, target = ((one, engine.have_part(blocks, one)) for one in devices)
         read, written = (interval(real_base(base, one), start, nbytes) for one in devices)
         crossing = core.native.Crossing(
-            engine.hazards, engine.store.is_svm, source, target, nbytes, read, written
-        )
+            engine.hazards, engine.store.is_svm, self._place(source[1], start),
+            self._place(target[1], start), nbytes, read, written,
+        )  # fmt: skip
         why = f"{said(parcel)}, copies {nbytes:,} bytes of base {base}"
-        self._known[parcel] = crossing, why
-        return crossing, why
+        return Between(crossing, why, Access((read,), (written,)), (source, target), {})
 
 
 def said(parcel: Parcel) -> str:

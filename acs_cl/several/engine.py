@@ -33,13 +33,13 @@ from ..memory.array import Array
 from ..records import EVERYTHING, Access, Command, interval
 from . import binding, placement
 from .coherence import Piece
-from .copies import Copies
+from .copies import PREFETCH, Copies
 from .holding import Holding, Team
-from .known import Assigned, Known, KnownLaunches, bases_of
+from .known import Assigned, Group, Known, KnownLaunches, bases_of
 from .memory import AnyPart
 from .model import key_of, needed
 from .placed import LEARNS, Chosen, Placed, Recorded, Step, runs
-from .placing import AT_HOME, EACH_TEXT, Placing, part_text
+from .placing import AT_HOME, Placing
 from .planning import ON_EACH, SPREAD, Planning
 from .spreading import LEAST_US
 from .times import Key, Times
@@ -237,28 +237,73 @@ class SeveralEngine(Holding):
             device, reason = self.placing.place(known, perf_counter() * 1e6)
         else:
             device, reason = planned, "the step that is repeated is fastest so"
-        assigned = known.assigned(device, self._assigned)
-        (number,) = self._launch_on([assigned], [reason], wait_for, started_ns, after)
+        if known.key is None:
+            one = known.assigned(device, self._assigned)
+            (number,) = self._launch_on([one], [reason], wait_for, started_ns, after)
+        else:
+            group = known.whole(device, reason, self._assigned)
+            (number,) = self._launch_together(group, wait_for, started_ns, after)
         return Handle(self, number, known.command.name, known.access, result)
 
     def _launch_parts(
         self, known: Known, access_of: AccessOf, wait_for: Sequence[cl.Event] | None
     ) -> Handle:
         """Launch the parts of a launch, each on its device."""
-        parts = known.in_parts(self.copies.wanted(known.access), access_of, self._assigned)
-        reasons = [part_text(turn, parts) for turn in range(len(parts))]
-        numbers = self._launch_on(parts, reasons, wait_for)
-        self.parts += len(parts)
-        return SeveralHandle(self, (tuple(numbers),), known.command.name, known.access)
+        group = known.in_parts(self.copies.wanted(known.access), access_of, self._assigned)
+        numbers = self._launch_together(group, wait_for)
+        self.parts += len(numbers)
+        return SeveralHandle(self, (numbers,), known.command.name, known.access)
 
     def _launch_on_each(self, known: Known, wait_for: Sequence[cl.Event] | None) -> Handle:
         """Make a launch on each device. All then have what it writes."""
-        many = len(self.placed_on)
-        launches = [known.assigned(device, self._assigned) for device in range(many)]
-        numbers = self._launch_on(launches, [EACH_TEXT] * many, wait_for)
+        group = known.by_each(len(self.placed_on), self._assigned)
+        numbers = self._launch_together(group, wait_for)
         self.repeated += 1
-        self.model.written_by_each(known.access.writes)
-        return SeveralHandle(self, (tuple(numbers),), known.command.name, known.access)
+        return SeveralHandle(self, (numbers,), known.command.name, known.access)
+
+    def _launch_together(
+        self,
+        group: Group,
+        wait_for: Sequence[cl.Event] | None,
+        started_ns: int = 0,
+        after: Sequence[int] = (),
+    ) -> Sequence[int]:
+        """Make launches behind the copies that their devices need. The core makes them, unless
+        there is something unusual about them. The caller holds the lock. `after`: launches that
+        they follow whatever their bytes."""
+        model, asks = self.model, self._wants_times and not group.rests
+        is_unusual = group.core is None or wait_for or after or self.tracer is not None
+        if is_unusual or asks or not group.took_us:
+            if asks:
+                group.ask(self.times)
+            numbers = self._launch_on(group.launches, group.reasons, wait_for, started_ns, after)
+            if group.is_on_each:
+                model.written_by_each(group.launches[0].access.writes)
+            group.asked(self.times)
+            return numbers
+        assert group.core is not None
+        group.rests -= 1
+        copies = group.core.bring(model.coherence, self.team.links, PREFETCH)
+        if copies:
+            self.copies.make(copies, max(group.took_us))
+        for base in group.away - self.left:
+            self.leave(base)
+        lanes = [one.core_queues for one in self.backend.backends]
+        first = self.number + 1
+        last, end = self.number, first + len(group.launches)
+        self.backend.assign_all(first, group.devices, group.reasons)
+        now_us = perf_counter() * 1e6
+        while last + 1 < end:
+            made = group.core.launch(
+                last + 1 - first, model.coherence, model.clock, lanes, now_us, group.took_us
+            )
+            self.go_on(made, abs(made) > first, abs(made) - last)
+            last = abs(made)
+        for device in group.devices:
+            self.placed_on[device] += 1
+        if group.is_home:
+            self._take_up(group.launches[0])
+        return range(first, end)
 
     def _starts(self) -> int:
         """Begin a call of the program. Return the time if calls are traced."""
@@ -425,8 +470,10 @@ class SeveralEngine(Holding):
                     if not number:
                         number = self.enter(command, access, started_ns=started_ns).number
                     numbers.append(number)
-                    start_us = max(now_us, model.free_us[device])
-                    model.runs(chosen.access.writes, device, start_us, chosen.took_us, numbers[-1])
+                    start_us = max(now_us, model.clock.free_us[device])
+                    model.clock.runs(
+                        chosen.access.writes, device, start_us, chosen.took_us, numbers[-1]
+                    )
                     self.placed_on[device] += 1
                     if self.stepped is not None:
                         self.stepped(run.steps[len(numbers) - 1])
@@ -485,21 +532,27 @@ class SeveralEngine(Holding):
         """Wait for room now, because nothing may come between a launch and its copies."""
         self.check_open()
         super().make_room()
-        self.backend.forget_before(self.table.oldest() or self.number)
+        if self.backend.remembers_many:
+            self.backend.forget_before(self.table.oldest() or self.number)
 
     def _launched(self, one: Assigned, number: int) -> None:
         """Note what a launch changes in the coherence and on the model's clock."""
         device = one.device
         self.written(one.access.writes, device)
-        if not device and self.left and self.table.usable and not self.planning.is_watching:
-            for base in one.bases & self.left:
-                self.take_up(base)
+        if not device:
+            self._take_up(one)
         self.placed_on[device] += 1
-        now_us, free_us = perf_counter() * 1e6, self.model.free_us[device]
+        now_us, free_us = perf_counter() * 1e6, self.model.clock.free_us[device]
         if self.backend.backends[device].in_flight <= 1:
             free_us = now_us
         took_us = self.times.of(one.key)[device] or 0.0
-        self.model.runs(one.access.writes, device, max(free_us, now_us), took_us, number)
+        self.model.clock.runs(one.access.writes, device, max(free_us, now_us), took_us, number)
+
+    def _take_up(self, one: Assigned) -> None:
+        """Let the core make launches like one on the first device, if that alone has the data."""
+        if self.left and self.table.usable and not self.planning.is_watching:
+            for base in one.bases & self.left:
+                self.take_up(base)
 
     def have(self, array: Array, device: int, alone: bool = False) -> None:
         """Copy to a device what it lacks of an array. `alone`: no other device keeps the array."""

@@ -86,6 +86,8 @@ class Holding(Engine):
         launch that reads poison does not run at all, but its parts could not know that."""
         if self.failures.poison:
             return True
+        if not self.on_host and not self.gates:
+            return False
         self.on_host = [number for number in self.on_host if number in self.table]
         return bool(self.on_host) or any(number in self.table for number in self.gates)
 
@@ -131,7 +133,7 @@ class Holding(Engine):
             forget(blocks.number)
         self.left.discard(blocks.number)
         self.model.coherence.forget(blocks.number)
-        self.model.ready_us.pop((blocks.number, device), None)
+        self.model.clock.forget(blocks.number, device)
         real = real_base(blocks.number, device)
         users = self.hazards.users(real)
         self.hazards.forget(real)
@@ -183,13 +185,13 @@ class Holding(Engine):
         """Return the lanes of a device, for the core."""
         return self.backend.backends[device].core_queues
 
-    def go_on(self, made: int, goes_on: bool = False) -> int:
-        """Go on with a launch that the core has made, and return its number. It made `-number`: no
-        lane took it, and it is in the table. `goes_on`: it continues earlier launches of its
-        call."""
+    def go_on(self, made: int, goes_on: bool = False, many: int = 1) -> int:
+        """Go on with a launch that the core has made, the last of `many`, and return its number. It
+        made `-number`: no lane took it, and it is in the table. `goes_on`: it continues earlier
+        launches of its call."""
         if made < 0:
             self.completed(launched=-made, goes_on=goes_on)
-        elif made % POLL_EVERY == 0:
+        elif made % POLL_EVERY < many:
             self.pump()
         return abs(made)
 

@@ -1,6 +1,7 @@
 """Known launches: what is the same each time that a launch comes again.
 
-Input: a launch with its access. Output: what it needs, the command for each device, and its parts.
+Input: a launch with its access. Output: what it needs, the command for each device, and its parts,
+which are made together.
 A program that repeats its steps makes the same launches again. Then only where their data is has to
 be looked up. A launch is the same if kernel, sizes, values, memory and access are the same.
 
@@ -18,11 +19,11 @@ from ..launch.commands import KernelCommand
 from ..launch.observers import AccessOf, Cutting
 from ..records import EVERYTHING, Access, Command, Span
 from . import binding
-from .memory import Part, SvmPart
+from .memory import AnyPart
 from .model import key_of, needed
 from .spreading import Part as PartOf
 from .spreading import border_first, parts_of
-from .times import Key
+from .times import RARELY, Key, Times
 
 MOST = 4096
 """Largest number of launches that are kept."""
@@ -56,13 +57,73 @@ class Assigned(NamedTuple):
 Assign = Callable[[Command, Access, int], Assigned]
 """(command, access, device) -> the launch on that device."""
 
+EACH_TEXT = "each device makes it, since all need what it writes"
+
+
+class Group:
+    """Launches that are made together, none of which touches what another one writes: the parts of
+    a launch, all of it on each device (`on_each`), or one alone. `reasons`: why each of them is on
+    its device."""
+
+    __slots__ = (
+        "away", "core", "devices", "is_due", "is_home", "is_on_each", "launches", "reasons",
+        "rests", "took_us",
+    )  # fmt: skip
+
+    def __init__(
+        self, launches: Sequence[Assigned], reasons: Sequence[str], on_each: bool = False
+    ) -> None:
+        self.launches, self.reasons, self.is_on_each = launches, reasons, on_each
+        self.devices = [one.device for one in launches]
+        many = len(launches)
+        self.is_home = self.devices == [0]
+        """Whether it is one launch, on the first device."""
+        self.away = frozenset(
+            span.base for one in launches if one.device for span in one.access.writes
+        )
+        """The bases of which other devices than the first one write bytes."""
+        prepared = [
+            (one.prepared, one.device, one.spans, one.access.writes)
+            for one in launches if one.prepared is not None
+        ]  # fmt: skip
+        self.core: core.native.Together | None = None
+        """The launches for the core, if it can make all of them."""
+        if len(prepared) == many:
+            self.core = core.native.Together(tuple(prepared), on_each)
+        self.took_us: list[float] = []
+        """How long each of them takes; 0: not known."""
+        self.rests = 0
+        """How often they are made before a time of them is wanted again."""
+        self.is_due = False
+        """Whether their times are wanted because all were made so often."""
+
+    def ask(self, times: Times) -> None:
+        """Have the next times of them measured that are due."""
+        if self.is_due:
+            self.is_due = False
+            for one in self.launches:
+                if one.key is not None:
+                    times.due(one.key, one.device)
+
+    def asked(self, times: Times) -> None:
+        """Look up how long they take, and when that is wanted again."""
+        self.took_us = [times.of(one.key)[one.device] or 0.0 for one in self.launches]
+        is_wanted = any(times.is_due(one.key, one.device) for one in self.launches)
+        self.rests = 0 if is_wanted else RARELY - 1
+        self.is_due = not is_wanted
+
+
+def part_text(turn: int, many: int) -> str:
+    """Say why a part of a spread launch is on its device."""
+    return f"part {turn + 1} of {many} of it"
+
 
 class Known:
     """A launch, and what was found out about it."""
 
     __slots__ = (
-        "access", "bases", "command", "cuts", "key", "on", "parts", "pinned", "repeats", "spans",
-        "spread", "wanted",
+        "access", "alone", "bases", "command", "cuts", "key", "on", "on_each", "parts", "pinned",
+        "repeats", "spans", "spread", "wanted",
     )  # fmt: skip
 
     def __init__(self, command: Command, access: Access) -> None:
@@ -80,8 +141,12 @@ class Known:
         self.wanted: Wanted | None = None
         """Which bytes that it writes other devices wanted soon, when it was cut."""
         self.cuts = 0
-        self.spread: list[Assigned] = []
+        self.alone: dict[int, Group] = {}
+        """The launch alone, by device."""
+        self.spread: Group | None = None
         """Its parts on their devices, once it ran in parts."""
+        self.on_each: Group | None = None
+        """The launch on each device, once all made it."""
 
     def assigned(self, device: int, assign: Assign) -> Assigned:
         """Return it on a device."""
@@ -89,9 +154,9 @@ class Known:
             self.on[device] = assign(self.command, self.access, device)
         return self.on[device]
 
-    def in_parts(self, wanted: Wanted, access_of: AccessOf, assign: Assign) -> list[Assigned]:
+    def in_parts(self, wanted: Wanted, access_of: AccessOf, assign: Assign) -> Group:
         """Return its parts on their devices. What other devices want soon comes first."""
-        if wanted != self.wanted and self.cuts < MOST_CUTS:
+        if self.spread is None or (wanted != self.wanted and self.cuts < MOST_CUTS):
             self.wanted, self.cuts = wanted, self.cuts + 1
             borders, rests = list[Assigned](), list[Assigned]()
             for device, part in enumerate(self.parts or ()):
@@ -99,8 +164,26 @@ class Known:
                 *some, rest = border_first(part, spans, access_of) if spans else [part]
                 borders += [assign(one.command, one.access, device) for one in some]
                 rests.append(assign(rest.command, rest.access, device))
-            self.spread = [*borders, *rests]
+            parts = [*borders, *rests]
+            texts = [part_text(turn, len(parts)) for turn in range(len(parts))]
+            self.spread = Group(parts, texts)
         return self.spread
+
+    def by_each(self, devices: int, assign: Assign) -> Group:
+        """Return it on each device."""
+        if self.on_each is None:
+            launches = [self.assigned(one, assign) for one in range(devices)]
+            self.on_each = Group(launches, [EACH_TEXT] * devices, on_each=True)
+        return self.on_each
+
+    def whole(self, device: int, reason: str, assign: Assign) -> Group:
+        """Return it on one device."""
+        found = self.alone.get(device)
+        if found is None:
+            found = self.alone[device] = Group([self.assigned(device, assign)], [reason])
+        elif found.reasons[0] != reason:
+            found.reasons = [reason]
+        return found
 
     def cut(self, many: int, cutting: Cutting, are_alike: bool) -> None:
         """Find out in which parts it can run on `many` devices, and whether each could make all of
@@ -135,6 +218,8 @@ class KnownLaunches:
         if key is None:
             return Known(command, access)
         if found is None:
+            if any(span.base <= EVERYTHING for spans in access for span in spans):
+                return Known(command, access)
             if len(self._known) >= MOST:
                 self._known.clear()
                 self._touching.clear()
@@ -161,11 +246,11 @@ def _key(command: Command, access: Access) -> object:
     _, kernel, global_size, local_size, pointers, values, offset, cut, spawn, lane = command
     if cut is not None or spawn is not None or lane:
         return None
-    memory = []
-    for one in pointers[1::2]:
-        if not isinstance(one, (SvmPart, Part)):
-            return None
-        memory.append((one.blocks.number, one.start, one.nbytes))
-    if any(span.base <= EVERYTHING for spans in access for span in spans):
+    memory = [
+        (one.blocks.number, one.start, one.nbytes)
+        for one in pointers[1::2]
+        if isinstance(one, AnyPart)
+    ]
+    if 2 * len(memory) != len(pointers):
         return None
     return kernel, global_size, local_size, tuple(memory), pointers[::2], values, offset, access

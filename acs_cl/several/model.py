@@ -7,18 +7,15 @@ another. Times are in microseconds, on a clock that the caller chooses. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from .. import core
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
 from ..records import Access, Command, Span
 from .coherence import Coherence, Piece, is_widened
 from .placement import Links, Task, arrives_us
 from .times import Key
-
-MOST = 4096
-"""Launches whose ends are kept, before those that have ended are forgotten."""
-
 
 Placing = tuple[Command, Access, int, float]
 """A launch with its device and how long it takes there."""
@@ -29,35 +26,28 @@ class Model:
 
     def __init__(self, devices: int, coherence: Coherence | None = None) -> None:
         self.coherence = Coherence() if coherence is None else coherence
-        self.free_us = [0.0] * devices
-        """When each device will have done all its launches."""
-        self.ready_us: dict[tuple[int, int], float] = {}
-        """{base, device: when its last writer on that device will have ended}."""
-        self._ends_us: dict[int, float] = {}
-        """{launch that may not have ended: when it will have}."""
+        self.clock = core.native.Clock(devices)
+        """When each device will be free, and when its data will be ready."""
 
     def task(self, needed: Sequence[Span], took_us: tuple[float | None, ...] = ()) -> Task:
         """Describe a launch for a policy. `took_us` is its known time on each device."""
-        ready = [0.0] * len(self.free_us)
-        for span in needed:
-            for device, there_us in enumerate(ready):
-                ready[device] = max(there_us, self.ready_us.get((span.base, device), 0.0))
+        ready = self.clock.ready_us(needed)
         whole = sum(span.nbytes for span in needed)
-        return Task(self.coherence.lacking(needed, len(ready)), tuple(ready), took_us, whole)
+        return Task(self.coherence.lacking(needed, len(ready)), ready, took_us, whole)
 
     def brings(self, parts: Sequence[Placing], links: Links, on_each: bool = False) -> int:
         """Note that a launch, or each part of one, begins on its device once the device is free and
         has its data. No part waits for another one. `on_each`: each is the whole launch. Return how
         many copies that takes."""
-        starts_us, copies = [], 0
+        starts_us, copies, free_us = [], 0, self.clock.free_us
         for command, access, device, _ in parts:
             spans = needed(command, access)
             arrives = arrives_us(self.task(spans), device, links, 0.0)
-            starts_us.append(max(self.free_us[device], arrives))
+            starts_us.append(max(free_us[device], arrives))
             brought = self.coherence.bring(spans, device, links, 0)
             copies += sum(len(parcel.chunks()) for parcel in brought)
         for (_, access, device, took_us), start_us in zip(parts, starts_us, strict=True):
-            self.runs(access.writes, device, start_us, took_us)
+            self.clock.runs(access.writes, device, start_us, took_us)
             for span in access.writes:
                 if span.base > 0:
                     self.coherence.written(span, device)
@@ -67,25 +57,9 @@ class Model:
 
     def written_by_each(self, spans: Sequence[Span]) -> None:
         """Note that each device has written these bytes, which are in one row."""
-        devices = (1 << len(self.free_us)) - 1
+        devices = (1 << len(self.clock.free_us)) - 1
         for span in spans:
             self.coherence.put(Piece(span.base, span.start, span.end, devices))
-
-    def ended_us(self, numbers: Iterable[int]) -> float:
-        """Return when some launches will have ended; 0: they have."""
-        return max((self._ends_us.get(number, 0.0) for number in numbers), default=0.0)
-
-    def runs(
-        self, writes: Sequence[Span], device: int, start_us: float, took_us: float, number: int = 0
-    ) -> None:
-        """Note that a launch begins at a time, one with a number if it is really made."""
-        ends = self.free_us[device] = start_us + took_us
-        if number:
-            if len(self._ends_us) >= MOST:
-                self._ends_us = {one: at for one, at in self._ends_us.items() if at > start_us}
-            self._ends_us[number] = ends
-        for span in writes:
-            self.ready_us[span.base, device] = ends
 
 
 def needed(command: Command, access: Access) -> tuple[Span, ...]:

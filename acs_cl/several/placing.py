@@ -17,7 +17,7 @@ from ..records import Access
 from . import placement
 from .backend import Several
 from .copier import Copier
-from .known import Known
+from .known import EACH_TEXT, Known, part_text
 from .links import measured
 from .model import Model, key_of
 from .placed import Chosen
@@ -28,7 +28,6 @@ from .spreading import Part as PartOf
 from .times import Times
 
 AT_HOME = "its data is there"
-EACH_TEXT = "each device makes it, since all need what it writes"
 
 
 class Placing:
@@ -115,7 +114,7 @@ class Placing:
         return [
             State(free, backend.in_flight, store.in_use_bytes)
             for free, backend, store in zip(
-                self._model.free_us, self._backend.backends, self._stores, strict=True
+                self._model.clock.free_us, self._backend.backends, self._stores, strict=True
             )
         ]
 
@@ -136,11 +135,11 @@ class Placing:
         chosen, active, ends_us, copies = list[Chosen](), [0] * many, list[float](), 0
 
         def states() -> list[State]:
-            return list(map(State, model.free_us, active, held))
+            return list(map(State, model.clock.free_us, active, held))
 
         for _ in range(2):
             chosen, active[:], copies = [], [0] * many, 0
-            model.free_us, model.ready_us = [0.0] * many, {}
+            model.clock = core.native.Clock(many)
             for turn, known in enumerate(launches):
                 whole_us = self._times.slowest_us(known.key) or 0.0
                 on_each = turn in parts and not parts[turn]
@@ -151,7 +150,7 @@ class Placing:
                     ]
                 elif cut := parts.get(turn, ()):
                     some = [
-                        Chosen(turn, *part[:2], device, part_text(device, cut), part_us)
+                        Chosen(turn, *part[:2], device, part_text(device, len(cut)), part_us)
                         for device, part in enumerate(cut)
                         for part_us in (self._part_us(part, whole_us / len(cut)),)
                     ]
@@ -166,15 +165,10 @@ class Placing:
                     links, on_each,
                 )  # fmt: skip
                 chosen += some
-            ends_us.append(max(model.free_us))
+            ends_us.append(max(model.clock.free_us))
         return Trial(chosen, copies, *ends_us)
 
     def _part_us(self, part: PartOf, share_us: float) -> float:
         """Return how long a part takes: its share, until it was timed. A launch that does not fill
         a device takes as long in parts."""
         return self._times.slowest_us(key_of(part.command)) or share_us
-
-
-def part_text(turn: int, parts: Sequence[object]) -> str:
-    """Say why a part of a spread launch is on its device."""
-    return f"part {turn + 1} of {len(parts)} of it"

@@ -27,7 +27,7 @@ FIRST = 8
 """Number of first launches of a kind that are measured if possible. Later, the newest so many
 count."""
 
-RARELY = 16
+RARELY = 64
 """Later, one of this many launches is measured."""
 
 MOST = 16384
@@ -95,6 +95,11 @@ class Times:
         """Have the next launch of a kind measured."""
         if (kind := self._kinds.get((key, device))) is not None:
             kind.since = RARELY
+
+    def is_due(self, key: Key | None, device: int) -> bool:
+        """Tell whether the next launch of a kind is to be measured."""
+        kind = self._kinds.get((key, device)) if key is not None else None
+        return kind is not None and (kind.samples < FIRST or kind.since >= RARELY)
 
     def took(self, number: int, took_us: float | None) -> None:
         """Note how long launch `number` took; None: not known."""

@@ -3,10 +3,9 @@
 #include "several/coherence.hpp"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
-#include "python/spans.hpp"
+#include "several/objects.hpp"
 #include "several/several.hpp"
 
 namespace acs_cl {
@@ -14,22 +13,6 @@ namespace acs_cl {
 using namespace nb::literals;
 
 namespace {
-
-nb::object object_of(const Piece &piece) {
-    static nb::handle type = named_tuple("acs_cl.several.coherence", "Piece");
-    return named(type, nb::make_tuple(piece.base, piece.start, piece.end, piece.devices));
-}
-
-nb::object object_of(const Parcel &parcel) {
-    static nb::handle type = named_tuple("acs_cl.several.coherence", "Parcel");
-    return named(type, nb::make_tuple(parcel.base, parcel.start, parcel.end, parcel.source, parcel.target));
-}
-
-template <class Made> nb::list listed(const std::vector<Made> &all) {
-    nb::list made;
-    for (const Made &one : all) made.append(object_of(one));
-    return made;
-}
 
 std::int64_t field(nb::handle tuple, int index) {
     if (!PyTuple_Check(tuple.ptr()) || PyTuple_GET_SIZE(tuple.ptr()) <= index)
@@ -41,31 +24,9 @@ Piece piece_of(nb::handle piece) {
     return {field(piece, 0), field(piece, 1), field(piece, 2), Devices(field(piece, 3))};
 }
 
-Links links_of(nb::handle rows) {
-    Links found;
-    for (PyObject *row : Items(rows.ptr())) {
-        found.emplace_back();
-        for (PyObject *link : Items(row)) {
-            const auto [latency_us, bytes_per_us] = nb::cast<std::pair<double, double>>(nb::handle(link));
-            found.back().push_back({latency_us, bytes_per_us});
-        }
-    }
-    return found;
-}
-
-// Calls `visit(span)` for the spans of memory that has a number.
-template <class Visit> void each_span(nb::handle spans, Visit &&visit) {
-    for (PyObject *one : Items(spans.ptr())) {
-        const Span span = span_of(one);
-        if (span.base > EVERYTHING) visit(span);
-    }
-}
-
 bool is_there(const Coherence &self, nb::handle spans, int device) {
     bool is = true;
-    each_span(spans, [&](const Span &span) {
-        self.each_missing(span, device, [&](const Piece &) { is = false; });
-    });
+    each_span(spans, [&](const Span &span) { is = is && self.is_there(span, device); });
     return is;
 }
 

@@ -148,6 +148,11 @@ public:
         });
         if (piece.devices) visit(piece);
     }
+    bool is_there(const Span &span, int device) const {
+        bool is = true;
+        each_missing(span, device, [&](const Piece &) { is = false; });
+        return is;
+    }
     std::vector<Piece> missing(const Span &span, int device) const {
         std::vector<Piece> found;
         each_missing(span, device, [&](const Piece &piece) { found.push_back(piece); });

@@ -1,18 +1,23 @@
-// Launches on one of several devices that come again: kernels, and copies from one device to another. What stays the
-// same is looked up once. acs_cl/several/engine.py and copies.py make them, under the runtime's lock.
+// Launches on several devices that come again: kernels, the parts of one, and copies from one device to another. What
+// stays the same is looked up once. acs_cl/several/engine.py and copies.py make them, under the runtime's lock.
 //
 // A launch returns its number. A negative number: no lane took it, and it is in the table, so that the engine goes on
 // with it.
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "driver/bridging.hpp"
 #include "driver/queues.hpp"
+#include "several/clock.hpp"
+#include "several/coherence.hpp"
 
 namespace acs_cl {
 
@@ -75,6 +80,57 @@ private:
     bool is_plain_;
 };
 
+// Launches that are made together, none of which touches what another one writes: the parts of a launch, or all of it
+// on each device.
+class Together {
+public:
+    struct One {
+        const Prepared &launch;
+        int device;
+        std::vector<Span> needs, writes;
+    };
+
+    // `on_each`: each of them is the whole launch, so that all devices have what it writes.
+    Together(std::vector<One> launches, bool on_each) : launches_(std::move(launches)), on_each_(on_each) {}
+
+    // Returns the copies that they need, and notes that these are made.
+    std::vector<Parcel> bring(Coherence &coherence, const Links &links, std::int64_t prefetch) const {
+        std::vector<Parcel> found;
+        for (const One &one : launches_)
+            for (const Span &span : one.needs) coherence.bring(span, one.device, links, prefetch, found);
+        return found;
+    }
+    bool has_all(const Coherence &coherence) const {
+        for (const One &one : launches_)
+            for (const Span &span : one.needs)
+                if (!coherence.is_there(span, one.device)) return false;
+        return true;
+    }
+
+    // Makes them from the one at `first` on, up to one that no lane took, and returns the number of the last one, as
+    // `Prepared` does. `took_us`: how long each takes.
+    std::int64_t launch(std::size_t first, Coherence &coherence, Clock &clock, const std::vector<Queues *> &lanes,
+                        double now_us, const std::vector<double> &took_us) const {
+        std::int64_t number = 0;
+        for (std::size_t at = first; at < launches_.size() && number >= 0; at++) {
+            const One &one = launches_[at];
+            Queues &queues = *lanes.at(std::size_t(one.device));
+            const double start_us = queues.in_flight() ? std::max(clock.free_us(one.device), now_us) : now_us;
+            number = one.launch.launch(queues);
+            for (const Span &span : one.writes) coherence.written(span, one.device);
+            clock.runs(one.writes, one.device, start_us, took_us.at(at), std::abs(number));
+        }
+        if (on_each_)
+            for (const Span &span : launches_.front().writes)
+                coherence.put({span.base, span.start, span.end(), (Devices(1) << launches_.size()) - 1});
+        return number;
+    }
+
+private:
+    std::vector<One> launches_;
+    bool on_each_;
+};
+
 // The memory at one end of a copy: the driver's handle of a buffer and an offset, or an address.
 struct DevicePlace {
     void *memory;
@@ -101,11 +157,22 @@ class Crossing {
 public:
     Crossing(PythonHazards &hazards, bool is_svm, DevicePlace source, DevicePlace target, std::size_t nbytes, nb::handle read,
              nb::handle written)
-        : reads_(hazards), writes_(hazards), is_svm_(is_svm), source_(source), target_(target), nbytes_(nbytes) {
+        : hazards_(hazards), reads_(hazards), writes_(hazards), is_svm_(is_svm), source_(source), target_(target), nbytes_(nbytes) {
         if (!reads_.add(span_of(read.ptr()), false) || !writes_.add(span_of(written.ptr()), true))
             throw std::invalid_argument("expected memory of devices");
     }
 
+    // Whether launches may be under way that use the memory at either end.
+    bool is_used() const {
+        return hazards_.is_used(reads_.touched.nodes[0]->span().base) ||
+               hazards_.is_used(writes_.touched.nodes[0]->span().base);
+    }
+
+    // Launches the read and, unless no lane took that, the write behind it. Returns the number of the last one.
+    std::int64_t launch(Queues &from, Queues &to, const Stage &stage, nb::object read_command, nb::object write_command) const {
+        const std::int64_t number = read(from, stage, std::move(read_command));
+        return number < 0 ? number : write(to, stage, std::move(write_command), from, number);
+    }
     // Launches the read. `command` makes its record, if that is needed.
     std::int64_t read(Queues &queues, const Stage &stage, nb::object command) const {
         static PyObject *const name = PyUnicode_InternFromString("read");
@@ -149,6 +216,7 @@ public:
     }
 
 private:
+    PythonHazards &hazards_;
     Held reads_, writes_;
     bool is_svm_;
     DevicePlace source_, target_;

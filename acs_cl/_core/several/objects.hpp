@@ -1,0 +1,52 @@
+// Pieces, copies and links for Python, where they are named tuples.
+
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+
+#include "python/spans.hpp"
+#include "several/coherence.hpp"
+
+namespace acs_cl {
+
+inline nb::object object_of(const Piece &piece) {
+    static nb::handle type = named_tuple("acs_cl.several.coherence", "Piece");
+    return named(type, nb::make_tuple(piece.base, piece.start, piece.end, piece.devices));
+}
+
+inline nb::object object_of(const Parcel &parcel) {
+    static nb::handle type = named_tuple("acs_cl.several.coherence", "Parcel");
+    return named(type, nb::make_tuple(parcel.base, parcel.start, parcel.end, parcel.source, parcel.target));
+}
+
+template <class Made> nb::list listed(const std::vector<Made> &all) {
+    nb::list made;
+    for (const Made &one : all) made.append(object_of(one));
+    return made;
+}
+
+inline Links links_of(nb::handle rows) {
+    Links found;
+    for (PyObject *row : Items(rows.ptr())) {
+        found.emplace_back();
+        for (PyObject *link : Items(row)) {
+            const auto [latency_us, bytes_per_us] = nb::cast<std::pair<double, double>>(nb::handle(link));
+            found.back().push_back({latency_us, bytes_per_us});
+        }
+    }
+    return found;
+}
+
+// Calls `visit(span)` for the spans of memory that has a number.
+template <class Visit> void each_span(nb::handle spans, Visit &&visit) {
+    for (PyObject *one : Items(spans.ptr())) {
+        const Span span = span_of(one);
+        if (span.base > EVERYTHING) visit(span);
+    }
+}
+
+}  // namespace acs_cl
