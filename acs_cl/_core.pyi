@@ -289,6 +289,15 @@ class Prepared:
         """Launch, and return the number. A negative one: no lane took it, but it is in the
         table."""
 
+class Series:
+    """Keeps launches that are made one after another on the lanes of one device."""
+
+    def __init__(self, launches: tuple[Prepared, ...]) -> None: ...
+    def launch(self, first: int, most: int, queues: Queues) -> int:
+        """Make up to `most` of them, from the one at `first` on, up to one that no lane took.
+        Return the number of the last one, as `Prepared.launch` does. 0: Python has to make the
+        first one, because something is unusual."""
+
 class Together:
     """Keeps launches that are made together: the parts of a launch, or all of it on each device.
 

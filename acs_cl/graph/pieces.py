@@ -29,6 +29,7 @@ from .calls import Move, Recorded, union
 from .loops import Loop
 from .parted import Parted, parted
 from .recording import Recording
+from .series import Series, series_of
 from .verify import Verified, judged
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Pieces:
         """{the key of a loop: its body for the device, or why the device does not run it}, as
         found."""
         self.footprints = footprints
+        self._series: dict[int, Series] | None = None
+        """By their first piece: launches that the core makes in one call. None: to be found."""
 
     def compile(self, order: str, work: Sequence[Work]) -> None:
         """Make pieces of the recorded launches. `work`: of each launch, if that is known."""
@@ -106,6 +109,7 @@ class Pieces:
 
     def _lay_out(self) -> None:
         """Note where the pieces begin, and which launches they have."""
+        self._series = None
         self._starts = [
             piece.place if isinstance(piece, Single) else piece.first for piece in self.all
         ]
@@ -139,6 +143,24 @@ class Pieces:
             self.all = [Single(one, "") if isinstance(one, int) else one for one in found]
             self._replays = -1
             self._lay_out()
+
+    def series(self, number: int) -> Series | None:
+        """Return the series of launches that begins with a piece."""
+        if self._series is None:
+            engine = self._engine
+            with engine.lock:
+                self._series = (
+                    {}
+                    if engine.is_several
+                    else series_of(
+                        engine.hazards, self.all, self._launch_of, self._recording.borders()
+                    )
+                )
+        return self._series.get(number)
+
+    def _launch_of(self, piece: Single) -> tuple[Command, Access]:
+        found = self._recording.launches[self.turns[piece.place]]
+        return found.command, found.access
 
     def between(self, launches: range) -> range:
         """Return the pieces of consecutive launches that no border of a loop divides."""
@@ -183,7 +205,7 @@ class Pieces:
     ) -> bool:
         """Tell the pieces about a recording with other arguments, in the launches of calls that
         were `made` again. False: one cannot be changed."""
-        self._recording = recording
+        self._recording, self._series = recording, None
         cutter = self._engine.cutter()
         moved = set()
         fits = True

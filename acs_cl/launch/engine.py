@@ -288,6 +288,34 @@ class Engine(Books):
                 if self.backend.unsent:
                     self.progress.start()
 
+    def launch_series(self, series: core.native.Series, many: int) -> list[int]:
+        """Make the `many` launches of a series on lanes, as far as nothing is unusual. Return their
+        numbers."""
+        numbers = list[int]()
+        queues = self.backend.core_queues
+        if queues is None or self.tracer is not None or self.checker is not None:
+            return numbers
+        with self.lock:
+            while (at := len(numbers)) < many:
+                self.make_room()
+                first = self.number + 1
+                made = series.launch(at, POLL_EVERY, queues)
+                if not made:
+                    break
+                numbers += range(first, abs(made) + 1)
+                self.go_on(made, many=len(numbers) - at)
+        return numbers
+
+    def go_on(self, made: int, goes_on: bool = False, many: int = 1) -> int:
+        """Go on with a launch that the core has made, the last of `many`, and return its number. It
+        made `-number`: no lane took it, and it is in the table. `goes_on`: it continues earlier
+        launches of its call."""
+        if made < 0:
+            self.completed(launched=-made, goes_on=goes_on)
+        elif made % POLL_EVERY < many:
+            self.pump()
+        return abs(made)
+
     def pump(self) -> tuple[bool, bool]:
         """Move along what can move. Return whether it has to be called again, and whether anything
         moved. Called under the lock."""

@@ -289,21 +289,18 @@ class SeveralEngine(Holding):
         for base in group.away - self.left:
             self.leave(base)
         lanes = [one.core_queues for one in self.backend.backends]
-        first = self.number + 1
-        last, end = self.number, first + len(group.launches)
-        self.backend.assign_all(first, group.devices, group.reasons)
-        now_us = perf_counter() * 1e6
-        while last + 1 < end:
-            made = group.core.launch(
-                last + 1 - first, model.coherence, model.clock, lanes, now_us, group.took_us
-            )
-            self.go_on(made, abs(made) > first, abs(made) - last)
-            last = abs(made)
+        now_us, numbers = perf_counter() * 1e6, list[int]()
+        while (at := len(numbers)) < len(group.launches):
+            first = self.number + 1
+            self.backend.assign_all(first, group.devices[at:], group.reasons[at:])
+            made = group.core.launch(at, model.coherence, model.clock, lanes, now_us, group.took_us)
+            numbers += range(first, abs(made) + 1)
+            self.go_on(made, goes_on=len(numbers) > 1, many=len(numbers) - at)
         for device in group.devices:
             self.placed_on[device] += 1
         if group.is_home:
             self._take_up(group.launches[0])
-        return range(first, end)
+        return numbers
 
     def _starts(self) -> int:
         """Begin a call of the program. Return the time if calls are traced."""

@@ -19,7 +19,7 @@ from .. import core
 from ..errors import OutOfMemory, UsageError
 from ..launch import bases
 from ..launch.books import Parts
-from ..launch.engine import POLL_EVERY, Calls, Engine
+from ..launch.engine import Calls, Engine
 from ..launch.observers import Checker
 from ..memory.array import Array
 from ..memory.blocks import Base, Block
@@ -184,16 +184,6 @@ class Holding(Engine):
     def lanes_of(self, device: int) -> core.native.Queues:
         """Return the lanes of a device, for the core."""
         return self.backend.backends[device].core_queues
-
-    def go_on(self, made: int, goes_on: bool = False, many: int = 1) -> int:
-        """Go on with a launch that the core has made, the last of `many`, and return its number. It
-        made `-number`: no lane took it, and it is in the table. `goes_on`: it continues earlier
-        launches of its call."""
-        if made < 0:
-            self.completed(launched=-made, goes_on=goes_on)
-        elif made % POLL_EVERY < many:
-            self.pump()
-        return abs(made)
 
     def now_ns(self) -> int:
         """Return the time if calls are traced, else 0."""

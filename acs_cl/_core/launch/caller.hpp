@@ -201,5 +201,6 @@ PyObject *launch_bands(Caller *self, PyObject *const *args, std::size_t many, Py
 void add_caller(nb::module_ &module);
 void add_plans(nb::module_ &module);
 void add_many(nb::module_ &module);
+void add_prepared(nb::module_ &module);
 
 }  // namespace acs_cl

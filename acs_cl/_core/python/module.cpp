@@ -260,6 +260,7 @@ NB_MODULE(_core, module) {
     add_binder(module);
     add_indexing(module);
     add_many(module);
+    add_prepared(module);
     add_way(module);
     add_given(module);
     add_commands(module);

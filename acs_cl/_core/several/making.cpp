@@ -63,11 +63,6 @@ void add_making(nb::module_ &module) {
     const auto place = [](const std::pair<std::uintptr_t, std::size_t> &of) {
         return DevicePlace{reinterpret_cast<void *>(of.first), of.second};
     };
-    nb::class_<Prepared>(module, "Prepared")
-        .def(nb::init<PythonHazards &, nb::object, nb::handle>(), "hazards"_a, "command"_a, "access"_a,
-             nb::keep_alive<1, 2>())
-        .def_prop_ro("is_plain", &Prepared::is_plain)
-        .def("launch", &Prepared::launch, "queues"_a);
     nb::class_<Together>(module, "Together")
         .def("__init__", [](Together *self, nb::handle launches, bool on_each) {
             new (self) Together(launches_of(launches), on_each);

@@ -1,8 +1,6 @@
-// Launches on several devices that come again: kernels, the parts of one, and copies from one device to another. What
-// stays the same is looked up once. acs_cl/several/engine.py and copies.py make them, under the runtime's lock.
-//
-// A launch returns its number. A negative number: no lane took it, and it is in the table, so that the engine goes on
-// with it.
+// Launches on several devices that come again: the parts of a launch, and copies from one device to another. What stays
+// the same is looked up once. acs_cl/several/engine.py and copies.py make them, under the runtime's lock. They return
+// numbers as `Prepared` does.
 
 #pragma once
 
@@ -15,70 +13,11 @@
 #include <vector>
 
 #include "driver/bridging.hpp"
-#include "driver/queues.hpp"
+#include "launch/prepared.hpp"
 #include "several/clock.hpp"
 #include "several/coherence.hpp"
 
 namespace acs_cl {
-
-// Nodes of spans, which it holds.
-class Held {
-public:
-    explicit Held(PythonHazards &hazards) : hazards_(hazards) {}
-    ~Held() { touched.let_go(); }
-    Held(const Held &) = delete;
-    Held &operator=(const Held &) = delete;
-
-    // False: there are too many, or it is all memory.
-    bool add(nb::handle spans, bool written) {
-        for (PyObject *object : Items(spans.ptr()))
-            if (!add(span_of(object), written)) return false;
-        return true;
-    }
-    bool add(const Span &span, bool written) {
-        if (span.base == EVERYTHING || touched.many == MOST_SPANS) return false;
-        Node *node = hazards_.node(span).get();
-        node->holders++;
-        touched.add(node, !written, written);
-        return true;
-    }
-
-    Touched touched;
-
-private:
-    PythonHazards &hazards_;
-};
-
-inline std::int64_t made(Queues &queues, bool is_on_lane) {
-    const std::int64_t number = queues.table()->number;
-    return is_on_lane ? number : -number;
-}
-
-// A launch of a kernel on its device.
-class Prepared {
-public:
-    Prepared(PythonHazards &hazards, nb::object command, nb::handle access)
-        : held_(hazards), command_(std::move(command)), fields_(command_),
-          is_plain_(fields_.plain && held_.add(PyTuple_GET_ITEM(access.ptr(), 0), false) &&
-                    held_.add(PyTuple_GET_ITEM(access.ptr(), 1), true)) {}
-
-    // Whether it may be made here.
-    bool is_plain() const { return is_plain_; }
-
-    std::int64_t launch(Queues &queues) const {
-        QueueKernel *kernel = queues.table()->may_make() ? QueueKernel::of(fields_.kernel) : nullptr;
-        if (kernel && !kernel->set(fields_.pointers, fields_.values, queues.classes())) kernel = nullptr;
-        return made(queues, queues.launch(held_.touched, kernel, fields_.sizes, fields_.offset,
-                                          PyTuple_GET_ITEM(command_.ptr(), 0), nb::none(),
-                                          [this] { return command_; }));
-    }
-
-private:
-    Held held_;
-    nb::object command_;
-    KernelFields fields_;
-    bool is_plain_;
-};
 
 // Launches that are made together, none of which touches what another one writes: the parts of a launch, or all of it
 // on each device.
