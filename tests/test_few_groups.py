@@ -71,7 +71,7 @@ def test_steps_with_transfers_bring_all_that_they_need(name: str, device: cl.Dev
         platforms = [
             (moved.Moved(rt, 5, True), workload.make),
             (moved.Moved(InOrder(device), 5, False), workload.make),
-            (moved.MovedByHand(Queues(device, lanes=3), 5, True, 2, True), workload.expert),
+            (moved.MovedByHand(Queues(device, lanes=3), 5, 2, True), workload.expert),
         ]
         for platform, make in platforms:
             assert make is not None

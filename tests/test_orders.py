@@ -25,8 +25,8 @@ def graph(upstream: Upstream, tiles: Sequence[int] = (), work: Sequence[Work] = 
     )
 
 
-def computes(us: float, demand: float = 1.0) -> Work:
-    return Work(us, demand, False)
+def computes(us: float) -> Work:
+    return Work(us, 1.0, False)
 
 
 def waits(us: float, demand: float = 1.0) -> Work:

@@ -35,9 +35,9 @@ def launch(number: int, upstream: tuple[int, ...]) -> Launch:
     return Launch(number, COMMAND, Access((), ()), upstream)
 
 
-def new_table(window: int | None = None, ready_first: bool = False) -> core.native.Table:
+def new_table(window: int | None = None) -> core.native.Table:
     table = core.native.Table()
-    table.join(core.native.Hazards(), core.native.Lock(), 1 << 20, window, ready_first, False)
+    table.join(core.native.Hazards(), core.native.Lock(), 1 << 20, window, False, False)
     table.log()
     return table
 

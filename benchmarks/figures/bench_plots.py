@@ -7,7 +7,7 @@ opens a window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,6 @@ COLOURS = {
 }
 """Colours, the same in every picture."""
 OTHER = "#b279a2"
-LINES: tuple[tuple[str, str, Callable[[Mapping[str, Any]], float]], ...] = (
-    ("bound", "-", lambda limits: limits["least_ms"] or 0.0),
-)
-"""Lines of possible times in ms: name, style, and value. 0: no line."""
 SPREAD = 0.8
 """Share of the room between two workloads."""
 ABREAST = 11
@@ -77,17 +73,16 @@ def _speedups(document: Mapping[str, Any], folder: Path) -> Path:
     for axes, workloads in rows:
         for turn, name in enumerate(names):
             ends += _bars(axes, workloads, name, turn, len(names))
-        for label, style, of in LINES:
-            lines = [
-                (index, entry["rows"][entry["baseline"]]["ms"]["median"] / of(entry["bound"]))
-                for index, entry in enumerate(workloads.values())
-                if entry["rows"] and of(entry["bound"])
-            ]
-            if lines:
-                lefts, rights = ([index + side for index, _ in lines] for side in (-0.45, 0.45))
-                most = [times for _, times in lines]
-                axes.hlines(most, lefts, rights, colors="#2b2b2b", lw=1.4, ls=style, label=label)
-                ends += most
+        bounds = [
+            (index, entry["rows"][entry["baseline"]]["ms"]["median"] / entry["bound"]["least_ms"])
+            for index, entry in enumerate(workloads.values())
+            if entry["rows"] and entry["bound"]["least_ms"]
+        ]
+        if bounds:
+            lefts, rights = ([index + side for index, _ in bounds] for side in (-0.45, 0.45))
+            most = [times for _, times in bounds]
+            axes.hlines(most, lefts, rights, colors="#2b2b2b", lw=1.4, label="bound")
+            ends += most
         axes.axhline(1, color="#2b2b2b", lw=0.8)
         axes.set_ylabel("times faster than the baseline")
     return _saved(figure, rows, document, folder / "speedups.png", ends)

@@ -88,9 +88,8 @@ def _scheduler(costs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "an epoch", _us(costs["epoch_ns"])
     yield "a wait for an epoch", _us(costs["epoch_wait_ns"])
     yield "a read behind that wait, more", _us(costs["epoch_read_ns"])
-    if "epoch_holds" in costs:  # older results have none
-        share = costs["epoch_holds"] / 1000
-        yield "share of a long epoch for which sending it holds the program", f"{share:.0%}"
+    share = costs["epoch_holds"] / 1000
+    yield "share of a long epoch for which sending it holds the program", f"{share:.0%}"
     groups = f"{ours['groups']} groups of {ours['group']}"
     yield f"from a task to the next in one group ({groups})", _us(ours["fused_ns"])
     yield "from a task to the next through the ring", _us(ours["queue_ns"])

@@ -117,8 +117,8 @@ class MovedByHand(Moved):
     """The platform of an expert with transfers. `lanes`: queues for launches; one more is for
     uploads."""
 
-    def __init__(self, platform: Queues, most: Most, pinned: bool, lanes: int, apart: bool) -> None:
-        super().__init__(platform, most, pinned)
+    def __init__(self, platform: Queues, most: Most, lanes: int, apart: bool) -> None:
+        super().__init__(platform, most, pinned=True)
         self._many, self._uploads_on = lanes, lanes if apart else None
         self._tokens: dict[int, Token] = {}
 

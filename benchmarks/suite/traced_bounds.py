@@ -31,6 +31,8 @@ EMPTY = 200
 """Launches of an empty kernel."""
 MOST_ON_A_UNIT = 32
 """Most groups that a compute unit of any present GPU runs at once."""
+LAUNCHES = 285
+"""In a sample of the cost of a launch."""
 LONG_S = 0.2
 """A step of this length is traced once."""
 
@@ -105,7 +107,7 @@ def one_unit(device: cl.Device) -> cl.Device | None:
     return next((unit for unit in units if unit.max_compute_units == 1), None)
 
 
-def launch_cost(device: cl.Device, count: int = 2000) -> float:
+def launch_cost(device: cl.Device) -> float:
     """Return the host's microseconds for a typed launch in bare PyOpenCL."""
     queue = cl.CommandQueue(cl.Context([device]), device)
     kernel: Any = typed_kernel(queue, TINY, "tiny", None, None, np.uint32)
@@ -114,8 +116,8 @@ def launch_cost(device: cl.Device, count: int = 2000) -> float:
     for _ in range(7):
         queue.finish()
         start = perf_counter()
-        for value in range(count // 7):
+        for value in range(LAUNCHES):
             kernel(queue, ONE, ONE, x, y, value)
-        times.append((perf_counter() - start) / (count // 7) * 1e6)
+        times.append((perf_counter() - start) / LAUNCHES * 1e6)
     queue.finish()
     return quantile(times, 0.5)

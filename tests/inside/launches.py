@@ -53,13 +53,13 @@ def seen_complete(queue: Queue) -> int:
 
 
 @contextmanager
-def scarce_memory(runtime: Runtime, refusals: int = 2) -> Iterator[None]:
-    """Make the device refuse the first allocations of the runtime."""
+def scarce_memory(runtime: Runtime) -> Iterator[None]:
+    """Make the device refuse the first two allocations of the runtime."""
     reserve = runtime.engine.store.reserve
     refused: list[int] = []
 
     def scarce(size: int) -> object:
-        if len(refused) < refusals:
+        if len(refused) < 2:
             refused.append(size)
             raise cl.MemoryError("no more")
         return reserve(size)

@@ -270,8 +270,7 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
         for side in ("whole", "queue"):
             over = row[f"over_{side}"]
             found.append(target(f"{what} {side}", over["median"], "at least", least, "x", over))
-    if result.get("products"):  # results of before 2026-11-23 have none
-        found += _bars_of_products(result["products"].values(), on_cpu)
+    found += _bars_of_products(result["products"].values(), on_cpu)
     for row in result["chains"].values():
         most = None if on_cpu else MOST_LINK_US[row["groups"]]
         for side, limit in (("bands", most), ("whole", None)):

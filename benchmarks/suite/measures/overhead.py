@@ -126,12 +126,6 @@ def _windows_apart(samples: dict[str, list[Sample]]) -> float:
     return round(max(middles) / min(middles) - 1.0, 3)
 
 
-# ---- the two sides -------------------------------------------------------------------------------
-
-
-# ---- samples -------------------------------------------------------------------------------------
-
-
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Compare the results with their bars."""
     rows, auto = result["rows"], f"{result['auto']}-eager"

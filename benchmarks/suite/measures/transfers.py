@@ -140,7 +140,7 @@ def _contestants(
 
     def by_hand(lanes: int | None, apart: bool) -> tuple[Any, Moving]:
         platform = Queues(device, lanes=lanes and lanes + apart)
-        moved = MovedByHand(platform, most, True, lanes or 1, apart)
+        moved = MovedByHand(platform, most, lanes or 1, apart)
         assert workload.expert is not None
         return platform, Moving(moved, workload.expert(moved, size, 0))
 
