@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyopencl as cl
 
 from . import core
-from .access import arguments, elements, hints
+from .access import arguments, hints, scalars
 from .access.binder import MOST_RUNS, Bound, binder
 from .access.called import Arguments
 from .access.cuts import AUTO, asked
@@ -388,7 +388,7 @@ class Kernel(core.native.Caller):
         for index, (parameter, value) in enumerate(
             zip(self.signature.parameters, args, strict=True)
         ):
-            if isinstance(value, Array) and (why := elements.mismatch(parameter, value.dtype)):
+            if isinstance(value, Array) and (why := scalars.mismatch(parameter, value.dtype)):
                 warn_there(f"{where(self, index, parameter)}: {why}", CheckWarning)
 
     def _forget(self) -> None:

@@ -82,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _told(document: dict[str, Any], old: dict[str, Any] | None, plots: str | None) -> int:
-    """All that there is to say of a document; the exit code."""
+    """Print everything about a document; return the exit code."""
     code = documents.exit_code(document, _show(document))
     if plots:
         for path in bench_plots.draw(document, Path(plots)):
@@ -96,7 +96,7 @@ def _told(document: dict[str, Any], old: dict[str, Any] | None, plots: str | Non
 
 
 def _check_together(args: argparse.Namespace) -> None:
-    """Nothing that was said is passed over."""
+    """Refuse options that would be ignored."""
     said = {
         "WORKLOAD": args.workloads, "--list": args.list, "--preset": args.preset,
         "--backend": args.backend, "--device": args.device, "--runs": args.runs is not None,
@@ -111,7 +111,7 @@ def _check_together(args: argparse.Namespace) -> None:
 
 
 def _check_places(args: argparse.Namespace) -> None:
-    """All that will be written can be, as far as one can tell beforehand."""
+    """Check beforehand that everything can be written, as far as possible."""
     if args.json:
         path = Path(args.json).resolve()
         if not path.parent.is_dir():
@@ -154,7 +154,7 @@ def _sweep(args: argparse.Namespace) -> int:
 
 
 def _measured(args: argparse.Namespace, growing: Iterable[Document]) -> Document:
-    """The last of these documents, each written as soon as it is there."""
+    """Write each of these documents at once; return the last one."""
     try:
         return last_written(growing, args.json)
     finally:

@@ -20,7 +20,7 @@ from acs_cl.emu.trace import save
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the options of the command."""
     dry = cli.options(parser).add_parser(
         "dry", help="a trace of a step of the workloads of acs-cl bench, without a device"
     )

@@ -1,8 +1,8 @@
-"""Values passed to kernels by copy: numbers, vectors, structs.
+"""Values passed to kernels by copy, and elements behind pointers: numbers, vectors, structs.
 
 Input: a parameter and a Python number, NumPy scalar or array, or bytes. Output: the bytes that the
 kernel expects. Numbers are converted to the parameter's type as in C, but a number that does not
-fit is an error.
+fit is an error. For an array's dtype: what to write instead, if the kernel takes other elements.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from ..records import DType
 from .signature import Parameter
 
 _CODES = {
@@ -80,6 +81,25 @@ def to_bytes(parameter: Parameter, value: Any) -> bytes:
         three = "; it has the bytes of four" if _plain(parameter.type_name)[-1:] == "3" else ""
         raise ValueError(f"{len(data)} bytes instead of {parameter.size_bytes}{three}")
     return data
+
+
+def mismatch(parameter: Parameter, dtype: DType) -> str:
+    """Say that a kernel's pointer is to other numbers than those of an array. Vectors, structures
+    and bytes are for anything, and unsigned words for whatever has their size.
+
+    A kernel may read any bytes as anything, so no call is refused. But `rt.array([1, 2, 3])` has
+    64-bit integers, and a kernel that takes `int *` would get other numbers without a word."""
+    code = code_of(parameter.element)
+    if code is None or code in "bB" or dtype.kind not in "iuf":
+        return ""
+    wanted = np.dtype(code)
+    is_same = (dtype.kind == "f") == (wanted.kind == "f") or wanted.kind == "u"
+    if dtype.itemsize == wanted.itemsize and is_same:
+        return ""
+    return (
+        f"its elements are {dtype}, and the kernel takes their bytes for {wanted}; make the array "
+        f"with dtype {wanted.name!r}, or pass x.view({wanted.name!r}) if that is meant"
+    )
 
 
 def _numbers(code: str) -> str:

@@ -1,19 +1,56 @@
-"""Texts about the bands of a recorded launch.
+"""Bands of a recorded launch: a piece of the graph that sends them on lanes, and texts about them.
 
-Input: a segment and a launch of it, or the accesses of launches on lanes. Output: text.
+Input: a launch and how it is to be cut; for texts a segment, or the accesses of launches on lanes.
+Output: `Parted`, which makes a launch on a lane of each band; text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from .. import core
-from ..records import Access
+from ..launch.commands import KernelCommand
+from ..launch.parts import Part, parts_of
+from ..records import Access, Command
 from ..scheduler.laying import JOINT
 from ..scheduler.segment import Segment
 
+if TYPE_CHECKING:
+    from ..launch.engine import Engine
+
 MOST_TOLD = 64
 """Bands that are told one by one."""
+
+
+class Parted:
+    """A launch that is in no segment, in parts."""
+
+    def __init__(self, engine: Engine, turn: int, access: Access, parts: Sequence[Part]) -> None:
+        self.first = turn
+        self.places: Sequence[int] = (turn,)
+        self.parts = parts
+        self._engine, self._access = engine, access
+
+    def __len__(self) -> int:
+        return 1
+
+    def replay(self) -> list[int] | None:
+        """Launch its parts. None: its bytes may be poisoned, so it has to be launched whole."""
+        return self._engine.launch_parts(self.parts, self._access)
+
+
+def parted(engine: Engine, turn: int, command: Command, access: Access) -> Parted | str:
+    """Cut a launch into parts, or say why it stays whole. Empty: nobody asked for bands."""
+    if not isinstance(command, KernelCommand) or command.cut is None:
+        return ""
+    if reason := command.cut.reason or engine.uncut:
+        return reason
+    found = parts_of(command)
+    return found if isinstance(found, str) else Parted(engine, turn, access, found)
+
+
+# ---- texts ---------------------------------------------------------------------------------------
 
 
 def told(segment: Segment, launch: int) -> str:

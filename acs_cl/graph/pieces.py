@@ -24,10 +24,9 @@ from ..scheduler.cutting import Single
 from ..scheduler.orders import Work
 from ..scheduler.segment import Segment
 from .arranging import arranged, keeps_order
-from .bands import told, told_parts
+from .bands import Parted, parted, told, told_parts
 from .calls import Move, Recorded, union
 from .loops import Loop
-from .parted import Parted, parted
 from .recording import Recording
 from .series import Series, series_of
 from .verify import Verified, judged

@@ -40,7 +40,7 @@ class PeerError(RuntimeError):
 
 
 def compiler() -> str | None:
-    """The CUDA compiler, if there is one."""
+    """Return the path of the CUDA compiler. None: there is none."""
     return next(filter(None, map(shutil.which, ("nvcc", *PLACES))), None)
 
 
@@ -80,13 +80,13 @@ class Program:
         self._folder.cleanup()
 
     def run(self, *arguments: object, **environment: str) -> str:
-        """What the program prints."""
+        """Run the program; return its output."""
         return _run([self.path, *map(str, arguments)], **environment)
 
     def measure(
         self, graphs: Mapping[str, Graph], rounds: int = ROUNDS, group: int = GROUP
     ) -> dict[str, dict[str, Any]]:
-        """All of these in one process."""
+        """Measure all graphs in one process."""
         files = []
         for number, graph in enumerate(graphs.values()):
             path = Path(self._folder.name, f"{number}.graph")
@@ -99,7 +99,7 @@ class Program:
 
 
 def parsed(printed: str, names: list[str]) -> dict[str, dict[str, Any]]:
-    """What the program printed, for the graphs of these names."""
+    """Read the output of the program for the graphs of these names."""
     rows = [json.loads(line) for line in printed.splitlines()]
     found = {}
     for name, row in zip(names, rows, strict=True):
@@ -110,7 +110,7 @@ def parsed(printed: str, names: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def as_file(graph: Graph, group: int = GROUP) -> bytes:
-    """A graph, what its arrays hold before and after, and its edges, as words."""
+    """Write a graph as words: its edges, and the contents of its arrays before and after."""
     parts: list[Words] = [
         _words(MAGIC, VERSION, group, len(graph.arrays), len(graph.tasks), *graph.arrays),
         *graph.contents(),
@@ -134,7 +134,7 @@ def _words(*values: int) -> Words:
 
 
 def _run(command: list[str], **environment: str) -> str:
-    """What a command printed; an error with what it complained about."""
+    """Return the output of a command. Raise its complaint as an error."""
     name = Path(command[0]).name
     try:
         done = subprocess.run(

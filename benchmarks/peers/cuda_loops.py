@@ -32,7 +32,7 @@ def measure(bodies: Sequence[int], rounds: int, runs: int) -> dict[str, Any]:
 
 
 def parsed(printed: str) -> dict[str, Any]:
-    """What the program printed."""
+    """Read the output of the program."""
     found = {}
     for line in printed.splitlines():
         row = json.loads(line)

@@ -53,7 +53,8 @@ _SPELLED = (
 
 @lru_cache(1)
 def translated() -> tuple[list[str], str]:
-    """The kernels without decisions in CUDA C++, and a table of them; their names."""
+    """Write the kernels without decisions in CUDA C++, and a table of them. Return that and their
+    names."""
     text = kernel_source("networks.cl").partition("/* ---- InstaNAS")[0]
     for pattern, said in _SPELLED:
         text = re.sub(pattern, said, text, flags=re.MULTILINE)
@@ -67,14 +68,14 @@ def translated() -> tuple[list[str], str]:
 
 @lru_cache(1)
 def program() -> Program:
-    """The program, compiled once."""
+    """Compile the program, once."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "networks.inc").write_text(translated()[1], encoding="utf-8")
         return Program(SOURCE, ["-I", folder])
 
 
 def as_words(model: Model) -> np.ndarray[Any, Any]:
-    """The buffers and launches of a model for the program."""
+    """Write the buffers and launches of a model as words for the program."""
     names, _ = translated()
     net = model.net
     ((_, kept),) = model.kept.items()
@@ -139,7 +140,8 @@ class SameKernels:
         self._folder.cleanup()
 
     def samplers(self) -> dict[str, Callable[[], float]]:
-        """Milliseconds of one replay each, by the program's own clock."""
+        """Return functions that return milliseconds of one replay each, by the program's own
+        clock."""
 
         def sampler(number: int) -> Callable[[], float]:
             def sample() -> float:

@@ -63,8 +63,8 @@ class Peer:
     def children(
         self, parents: Sequence[int], launches: int, runs: int
     ) -> dict[str, dict[str, list[float]]]:
-        """Microseconds of a launch `spawning` a child from each work-item, and `nothing`: samples,
-        by how many work-items there are."""
+        """Return microseconds of a launch, by the number of work-items: samples with `spawning`,
+        where each work-item spawns a child, and with `nothing`."""
         found = {}
         for line in self._program.run(FEW, "children", runs, launches, *parents).splitlines():
             row = json.loads(line)
@@ -74,8 +74,8 @@ class Peer:
         return found
 
     def uneven(self, name: str, size: int, runs: int) -> dict[str, list[float] | int]:
-        """Microseconds of a program, samples by way, in the room that suits it; for a way that
-        failed how many words it left wrong."""
+        """Return samples of microseconds of a program, by way, with the room that suits it. If a
+        way failed: how many words it left wrong."""
         path = self._folder / "program"
         path.write_bytes(recorded(name, size, self._names))
         found: dict[str, list[float] | int] = {}
@@ -91,13 +91,13 @@ class Peer:
 
 
 def in_cuda(text: str) -> str:
-    """Kernels of OpenCL C and what they call, as CUDA has it but for built-in functions."""
+    """Turn kernels of OpenCL C and their functions into CUDA, except for built-in functions."""
     text = _KERNEL.sub(r'extern "C" __global__ void \1(', _FUNCTION.sub("__device__ ", text))
     return re.sub(r"\bglobal\b ?", "", text)
 
 
 def opened() -> Peer | None:
-    """The peer; None, and a line that says why, where there is none."""
+    """Open the peer. None, and a line with the reason: there is none."""
     if cuda_graphs.compiler() is None:
         print(f"nothing of CUDA is measured: {cuda_graphs.NO_COMPILER}", file=sys.stderr)
         return None
@@ -141,7 +141,7 @@ class _Written:
 
 
 def recorded(name: str, size: int, kernels: Sequence[str]) -> bytes:
-    """A program as words: its arrays, its launches, and what NumPy has for its results."""
+    """Write a program as words: its arrays, its launches, and NumPy's results."""
     written: Any = _Written()
     make, _, _ = UNEVEN[name]
     program = make(written, written, size)

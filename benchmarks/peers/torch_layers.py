@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 def steps(model: Model) -> list[Step]:
-    """All steps, in program order."""
+    """Return all steps, in program order."""
     found: list[Step] = []
     numbers: dict[Value, int] = {model.image: IMAGE}
 
@@ -86,7 +86,7 @@ class Network:
         return next(number for number, step in enumerate(self.steps) if step.value == value)
 
     def __call__(self) -> dict[str, Any]:
-        """One inference on the current stream."""
+        """Run one inference on the current stream."""
         values: list[Any] = []
         for step, compute in zip(self.steps, self.functions, strict=True):
             given = [values[one] if one >= 0 else self.image for one in step.inputs]
@@ -94,7 +94,7 @@ class Network:
         return {name: values[number] for name, number in self.results.items()}
 
     def on_streams(self, streams: Sequence[Any]) -> dict[str, Any]:
-        """The same, branches on streams of their own."""
+        """Run one inference with branches on streams of their own."""
         current = self.torch.cuda.current_stream()
         begun = current.record_event()
         entered: set[int] = set()
@@ -121,7 +121,8 @@ class Network:
 
 
 def lanes(found: Sequence[Step]) -> list[int]:
-    """A stream for each step: that of an input, if nobody went on there yet; else another one."""
+    """Return a stream for each step: that of an input if no other step took it, else another
+    one."""
     chosen: list[int] = []
     free: dict[int, int] = {}  # {step: its lane} where nobody went on
     fresh = 0
@@ -138,7 +139,7 @@ def lanes(found: Sequence[Step]) -> list[int]:
 
 
 def function(torch: Any, model: Model, step: Step, device: str) -> Callable[..., Any]:
-    """What a step does with its inputs; images are 1 x channels x rows x columns."""
+    """Return the function of a step. Images are 1 x channels x rows x columns."""
     if step.layer is None:
         return lambda *parts: torch.cat(parts, dim=1)
     if step.kind not in _MAKERS:
@@ -154,7 +155,7 @@ def function(torch: Any, model: Model, step: Step, device: str) -> Callable[...,
 
 
 def _convolution(functions: Any, constant: Callable[[Value], Any], layer: Layer) -> Any:
-    """Any of the three; `before` and `after` are a ReLU or nothing."""
+    """Return the function of any convolution. `before` and `after` are a ReLU or nothing."""
     x, weights, bias = layer.args[0], constant(layer.args[1]), constant(layer.args[2])
     at = {"convolve": 13, "depthwise": 12}.get(layer.kernel.removesuffix("_four"), 7)
     before, after = bool(layer.args[at]), layer.args[at + 1]

@@ -27,7 +27,8 @@ TOLERANCE = 1e-3
 
 
 def torch_for(device: str) -> Any:
-    """PyTorch, set to single precision throughout, if it can use `device`."""
+    """Return PyTorch, set to single precision throughout. Raise `UsageError` if it cannot use
+    `device`."""
     try:
         torch = import_module("torch")
     except ImportError as error:
@@ -56,14 +57,14 @@ class Inference:
         self._compute()
 
     def results(self) -> Results:
-        """Of one inference, on the host."""
+        """Return the results of one inference on the host."""
         found = self._compute()
         self.finish()
         return {name: tensor.cpu().numpy() for name, tensor in found.items()}
 
 
 def inferences(torch: Any, network: Network) -> dict[str, Callable[[], Inference]]:
-    """PyTorch's ways to run it."""
+    """Return PyTorch's ways to run the network."""
     cuda = network.cuda
 
     def eager() -> Inference:
@@ -80,7 +81,7 @@ def inferences(torch: Any, network: Network) -> dict[str, Callable[[], Inference
 
 
 def captured(torch: Any, compute: Callable[[], dict[str, Any]]) -> Inference:
-    """As a CUDA graph. The time to make it is kept apart."""
+    """Make a CUDA graph of it. The time for that is kept apart."""
     cuda = torch.cuda
     aside = cuda.Stream()
     aside.wait_stream(cuda.current_stream())
@@ -107,7 +108,7 @@ def captured(torch: Any, compute: Callable[[], dict[str, Any]]) -> Inference:
 
 
 def wrong(got: Results, expected: Results) -> str:
-    """What is wrong with results, in a sentence; empty if they are right."""
+    """Say what is wrong with results. Empty: they are right."""
     for name, right in expected.items():
         off = float(np.abs(got[name].reshape(right.shape) - right).max())
         allowed = TOLERANCE * float(np.abs(right).max())

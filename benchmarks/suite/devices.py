@@ -97,7 +97,7 @@ class Made:
 
     @property
     def decides(self) -> bool:
-        """Whether the runtime may soon run the steps elsewhere."""
+        """Tell whether the runtime may soon run the steps elsewhere."""
         engine = self.runtime.engine
         return isinstance(engine, SeveralEngine) and engine.planning.is_deciding
 

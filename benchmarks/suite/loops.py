@@ -61,7 +61,7 @@ def by_host(graph: acs.Graph, go: acs.Array) -> int:
 
 def in_turns(drivers: Sequence[Driver], reset: Callable[[], None], wait: Callable[[], None],
              runs: int) -> tuple[Samples, int]:  # fmt: skip
-    """Microseconds of a round by each, and how many rounds there are."""
+    """Return microseconds of a round by each contestant, interleaved, and the number of rounds."""
     found: Samples = {driver.name: [] for driver in drivers}
     rounds = 0
     for run in range(-1, runs):  # the first one is thrown away
@@ -78,7 +78,7 @@ def in_turns(drivers: Sequence[Driver], reset: Callable[[], None], wait: Callabl
 
 
 def small_kernels(rt: acs.Runtime, kernels: int, runs: int, rounds: int = ROUNDS) -> dict[str, Any]:
-    """A round of a chain of kernels of one group each."""
+    """Measure a round of a chain of kernels of one group each."""
     prog = rt.build(SOURCE)
     x, go = rt.zeros(ITEMS, "u4"), rt.zeros(1, "u4")
 
@@ -122,7 +122,7 @@ def small_kernels(rt: acs.Runtime, kernels: int, runs: int, rounds: int = ROUNDS
 
 
 def solver(rt: acs.Runtime, name: str, runs: int, size: int | None = None) -> dict[str, Any]:
-    """A solver until it has converged."""
+    """Measure a solver until it has converged."""
     make, _, full = SOLVERS[name]
     made = make(rt, size or full, 0)
     made.reset()
@@ -162,7 +162,7 @@ def solver(rt: acs.Runtime, name: str, runs: int, size: int | None = None) -> di
 
 
 def growing(device: Any, backends: Sequence[str], runs: int) -> Iterator[dict[str, Any]]:
-    """All of it, after each row."""
+    """Measure everything; return the document after each row."""
     found: dict[str, Any] = {
         "acs_cl_loops": VERSION, "machine": machine(device),
         "commit": provenance.sources()._asdict(), "small": {}, "solvers": {},

@@ -38,8 +38,8 @@ def no_collection() -> Iterator[None]:
 def while_held(
     queues: Sequence[cl.CommandQueue], record: Callable[[], Any], finish: Callable[[], Any]
 ) -> tuple[float, float]:
-    """Seconds of the host's work alone: of `record` with the queues stopped, and of `finish` when
-    all that they held has run to its end."""
+    """Return seconds of the host's work alone: of `record` while the queues are stopped, and of
+    `finish` when everything that they held has run."""
     gate = cl.UserEvent(queues[0].context)
     for queue in queues:
         cl.enqueue_barrier(queue, wait_for=[gate])
@@ -55,7 +55,7 @@ def while_held(
 
 
 def interleave(samplers: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
-    """`rounds` samples of each, in turns; each round begins with another one."""
+    """Take `rounds` samples of each, in turns. Each round begins with another one."""
     names = list(samplers)
     samples: dict[str, list[T]] = {name: [] for name in names}
     for turn in range(rounds):
@@ -76,7 +76,7 @@ class Deadline:
         self._longest = 0.0
 
     def has_time(self) -> bool:
-        """Whether there is time for one more, which begins now."""
+        """Tell whether there is time for one more part, which begins now."""
         now = self._clock()
         if self._began is not None:
             self._longest = max(self._longest, now - self._began)
@@ -89,8 +89,9 @@ class Deadline:
 def device_clock(
     context: cl.Context, device: cl.Device, source: str, name: str, items: int, *values: Any
 ) -> Callable[[int, int], list[float]]:
-    """Microseconds of kernels on the device's own clock, by how many and their rounds. The kernel
-    takes one buffer of words, `values`, and its rounds; it runs as one group of `items`."""
+    """Return a function that times kernels on the device's own clock. It takes their number and
+    their rounds, and returns microseconds. The kernel takes one buffer of words, `values`, and its
+    rounds; it runs as one group of `items`."""
     profiled: Any = cl.command_queue_properties.PROFILING_ENABLE
     queue = cl.CommandQueue(context, device, properties=profiled)
     kernel = typed_kernel(queue, source, name, None, *[np.uint32] * (len(values) + 1))

@@ -47,7 +47,7 @@ __kernel void acs_caller(__global const uchar *blob, __local uchar *arena) {{
 
 
 def compare(context: Any, source: str, words: list[str], found: Any, header: str) -> dict[str, str]:
-    """By kernel: 'equal', 'different', or why it was not compared."""
+    """Return for each kernel 'equal', 'different', or why it was not compared."""
     import pyopencl as cl
 
     queue = cl.CommandQueue(context)
@@ -86,7 +86,7 @@ def _sizes(function: Any, groups: tuple[int, int]) -> tuple[tuple[int, ...], tup
 
 
 def _bytes(type_name: str, size: int) -> bytes:
-    """Small numbers of a type; what is no floating-point type is taken for integers."""
+    """Make small numbers of a type. A type that is not of floating point counts as integers."""
     dice = np.random.default_rng(size)
     if "float" in type_name or "double" in type_name:
         real = "f4" if "float" in type_name else "f8"
@@ -96,7 +96,7 @@ def _bytes(type_name: str, size: int) -> bytes:
 
 
 def _value(type_name: str, size: int) -> bytes:
-    """The bytes of a value: of one integer for all, because they are often sizes."""
+    """Make the bytes of a value. All integers get the same one, because they are often sizes."""
     if "float" in type_name or "double" in type_name:
         return np.full(size, NUMBER, "f4" if "float" in type_name else "f8").tobytes()[:size]
     widths = {"char": "u1", "short": "u2", "long": "u8"}
@@ -131,7 +131,7 @@ def _contents(cl: Any, queue: Any, memories: list[Any]) -> list[bytes]:
 def _run(
     cl: Any, queue: Any, program: Any, name: str, function: Any, types: list[str], groups: Any
 ) -> list[bytes]:
-    """The kernel itself."""
+    """Run the kernel itself."""
     memories = _given(cl, queue, function, types)
     kernel = cl.Kernel(program, name)
     for i, (field, memory) in enumerate(zip(function.fields, memories, strict=True)):
@@ -148,7 +148,7 @@ def _run(
 def _call(
     cl: Any, queue: Any, text: str, options: Any, function: Any, types: list[str], groups: Any
 ) -> list[bytes]:
-    """The function."""
+    """Run the kernel as a function of the scheduler."""
     memories = _given(cl, queue, function, types)
     blob = bytearray(max(function.blob_bytes, 16))
     end = function.local_bytes

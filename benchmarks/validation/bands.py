@@ -83,7 +83,7 @@ transposes, whose bands all need each other."""
 
 
 def shape_trace(name: str, waves: float, on: Machine, bands: int) -> Trace:
-    """A shape whose launches fill the device so many times."""
+    """Make the trace of a shape whose launches fill the device so many times."""
     steps, kernel, square, others = SHAPES[name]
     local = (16, 16) if square else (64,)
     at_once = on.gpu.units * min(on.gpu.groups, on.gpu.threads // prod(local))
@@ -100,7 +100,7 @@ def shape_trace(name: str, waves: float, on: Machine, bands: int) -> Trace:
 
 
 def gains(make: Callable[[int], Trace], on: Machine, cuts: Sequence[int] = BANDS) -> dict[str, Any]:
-    """What each cut takes, by policy, and how many times as fast it is as whole launches."""
+    """Return the time of each cut by policy, and how many times as fast it is as whole launches."""
     runs: dict[str, Any] = {}
     whole: dict[str, int] = {}
     for bands in cuts:
@@ -120,7 +120,7 @@ WAVES = (0.25, 0.75, 1.25, 1.5, 2.5, 4.5)
 
 
 def shapes(names: Sequence[str], on: Machine) -> dict[str, Any]:
-    """All shapes at several numbers of waves."""
+    """Measure all shapes at several numbers of waves."""
     return {
         f"{name}, {waves:g} waves": gains(
             lambda bands, name=name, waves=waves: shape_trace(name, waves, on, bands),  # type: ignore[misc]
@@ -132,7 +132,7 @@ def shapes(names: Sequence[str], on: Machine) -> dict[str, Any]:
 
 
 def workloads(names: Sequence[str], on: Machine, preset: str) -> dict[str, Any]:
-    """Steps of workloads; for those that no trace can be made of without a device, why not."""
+    """Measure steps of workloads. If no trace can be made without a device, say why."""
     found: dict[str, Any] = {}
     there = catalogue()
     for name in names:
@@ -183,7 +183,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def line(runs: dict[str, Any]) -> str:
-    """The gains of one program, on one line."""
+    """Write the gains of one program on one line."""
     if "left out" in runs:
         return f"left out: {runs['left out']}"
     return "  ".join(

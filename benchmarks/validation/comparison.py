@@ -45,7 +45,7 @@ FIRST_LOOK = 3
 
 
 def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
-    """The document of a run."""
+    """Measure all workloads of a plan; return the document."""
     deadline = Deadline(plan.within_s)
     devices.repair(plan.device)
     there = machine(plan.device)
@@ -90,7 +90,7 @@ def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def one(plan: Plan, workload: Workload, group: int, host: Host) -> tuple[dict[str, Any], Trace]:
-    """A workload as it ran, and its trace. Speed-ups are over `serial`."""
+    """Return the row of a workload, and its trace. Speed-ups are over `serial`."""
     found = runs.measured(plan, workload, host)
     trace = marked(found.trace, found.taken, group)
     medians = {backend: quantile(times, 0.5) for backend, times in found.real_ms.items()}

@@ -57,7 +57,7 @@ def work(paths: Iterable[str], mode: str) -> None:
 def outcomes(
     paths: list[Path], mode: str = "--work", batch: int = 10
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """What becomes of every source; one whose compiler crashes or hangs costs only itself."""
+    """Find out what becomes of every source. A compiler that crashes or hangs costs one source."""
     left = list(paths)
     while left:
         tried = left[:batch]
@@ -82,7 +82,7 @@ def outcomes(
 
 
 def agreements(answers: dict[Path, dict[str, Any]]) -> dict[str, Any]:
-    """What the kernels of translated sources compute, counted; those that differ by name."""
+    """Count how the kernels of translated sources agree, and name the ones that differ."""
     paths = [path for path, answer in answers.items() if answer.get("kernels")]
     counts: Counter[str] = Counter()
     different: list[str] = []
@@ -97,7 +97,7 @@ def agreements(answers: dict[Path, dict[str, Any]]) -> dict[str, Any]:
 
 
 def cause(reason: str) -> str:
-    """A reason without the names of one source."""
+    """Return a reason without the names of its source."""
     reason = re.sub(r"^line \d+: ", "", reason)
     reason = re.sub(r"^argument \S+ is", "an argument is", reason)
     reason = re.sub(r" \((in )?\w*\)$", "", reason)
@@ -106,7 +106,7 @@ def cause(reason: str) -> str:
 
 
 def summary(origins: dict[str, list[tuple[str, dict[str, Any]]]]) -> dict[str, Any]:
-    """Counts for each origin and for all, and the causes of the misses."""
+    """Count outcomes for each origin and for all, and the causes of the misses."""
     causes: Counter[str] = Counter()
     excluded: Counter[str] = Counter()
     table: dict[str, Any] = {}
@@ -132,7 +132,7 @@ def summary(origins: dict[str, list[tuple[str, dict[str, Any]]]]) -> dict[str, A
 
 
 def sources(folders: list[Path]) -> dict[str, list[tuple[str, Path]]]:
-    """The sources below folders, by origin; equal texts once."""
+    """Return the sources below folders, by origin. Of equal texts there is one."""
     seen: set[str] = set()
     found: dict[str, list[tuple[str, Path]]] = {}
     for folder in folders:
@@ -182,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measured(
     folders: list[Path],
 ) -> tuple[dict[str, list[tuple[str, dict[str, Any]]]], dict[str, dict[Path, dict[str, Any]]]]:
-    """What becomes of each source below folders, by origin: with names, and by path."""
+    """Find out what becomes of each source below folders: by origin and name, and by path."""
     origins, everything = {}, {}
     for origin, entries in sources(folders).items():
         answers = dict(outcomes([path for _, path in entries]))
@@ -198,7 +198,7 @@ def measured(
 
 
 def report(document: dict[str, Any]) -> str:
-    """The document as text."""
+    """Write the document as text."""
     lines = [f"{'origin':26} {'sources':>8} {'kernels':>8} {'built':>8}"]
     for origin, entry in document["origins"].items():
         lines.append(

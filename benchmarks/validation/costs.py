@@ -58,27 +58,28 @@ class Costs(NamedTuple):
     these three were measured have none."""
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain values for JSON."""
         return self._asdict() | {"scheduler": self.scheduler._asdict()}
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Costs:
-        """From JSON."""
+        """Make costs of plain values."""
         return cls(**{**found, "scheduler": SchedulerCosts(**found["scheduler"])})
 
     @property
     def empty_ns(self) -> int:
-        """A kernel that does nothing, by its profile: what a queue puts around one."""
+        """Return the time of a kernel that does nothing, by its profile. A queue adds it to each
+        kernel."""
         return self.edges[0][0]
 
     def edge_ns(self, lasts_ns: int) -> int:
-        """What a kernel takes more in a full queue than by its profile."""
+        """Return how much more a kernel takes in a full queue than its profile says."""
         lengths, more = zip(*self.edges, strict=True)
         return round(float(np.interp(lasts_ns, lengths, more)))
 
 
 def middle(hosts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the host took in the median of some workloads."""
+    """Return the median of the host's costs over some workloads."""
 
     def between(values: Sequence[Any]) -> Any:
         if isinstance(values[0], dict):
@@ -89,8 +90,8 @@ def middle(hosts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def machine_of(costs: Costs, backend: str, edge_ns: int) -> Machine:
-    """The model of a backend on that device: measured on the host, else from the nearest preset.
-    `edge_ns`: from one kernel to the next in a queue."""
+    """Return the model of a backend on that device. Constants were measured on the host, or come
+    from the nearest preset. `edge_ns`: from one kernel to the next in a queue."""
     base = preset("cpu2" if costs.kind == "CPU" else "h200-acs_cl")
     gpu = base.gpu._replace(units=costs.units)
     empty = costs.empty_ns + costs.edge_ns(costs.empty_ns)

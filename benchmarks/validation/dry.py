@@ -68,11 +68,11 @@ class DryArray:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> DryArray:
-        """As NumPy; a single element is an array of none."""
+        """Return a view, as NumPy does. A single element is an array without dimensions."""
         return self._like(self.values[index if isinstance(index, tuple) else (index,)])
 
     def reshape(self, *shape: int) -> DryArray:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         return self._like(self.values.reshape(*shape))
 
     def get(self) -> Any:
@@ -83,22 +83,22 @@ class DryArray:
         return np.array(values, self.dtype).reshape(self.shape)
 
     def set(self, values: Any) -> None:
-        """Overwrite with host values."""
+        """Overwrite all elements with host values."""
         self.values[...] = values
         self._platform.transfer("write", writes=self.spans(), nbytes=self.nbytes)
 
     def fill(self, value: Any) -> None:
-        """Overwrite every element."""
+        """Overwrite every element with one value."""
         self.values[...] = value
         self._platform.transfer("fill", writes=self.spans(), nbytes=self.nbytes)
 
     def copy_from(self, source: DryArray) -> None:
-        """Overwrite with the elements of another array."""
+        """Overwrite all elements with those of another array."""
         self.values[...] = source.values
         self._platform.transfer("copy", source.spans(), self.spans(), self.nbytes)
 
     def spans(self) -> tuple[Span, ...]:
-        """Its bytes."""
+        """Return its bytes."""
         ours, real = self.values.itemsize, self.dtype.itemsize
         offset = (_address(self.values) - _address(self._root)) // ours * real
         strides = [stride // ours * real for stride in self.values.strides]
@@ -137,7 +137,7 @@ class DryKernel:
         *args: Any,
         when: Any = None,
     ) -> None:
-        """One launch."""
+        """Note one launch."""
         if when is not None:
             raise UsageError(f"kernel {self._name}: nobody decides on a device that is not there")
         if local_size is None:
@@ -160,7 +160,7 @@ class DryKernel:
     def _access(
         self, args: Sequence[Any], reached: Mapping[int, Reached]
     ) -> tuple[list[Span], list[Span]]:
-        """What is read and written, where of each view only so much is reached."""
+        """Return the bytes that are read and written. Of each view only the reached part counts."""
         reads: list[Span] = []
         writes: list[Span] = []
         for index, (arg, mode) in enumerate(zip(args, self._modes, strict=True)):
@@ -172,7 +172,8 @@ class DryKernel:
 
 
 def _cut(spans: Sequence[Span], reached: Sequence[Rectangle] | None) -> list[Span]:
-    """Of a view's bytes those that are reached; all of several spans, where any are."""
+    """Return the reached bytes of a view. If it has several spans and any byte is reached, all of
+    them."""
     part = reached if len(spans) == 1 or not reached else None
     return [one for span in spans for one in native.cut(span, part)]
 
@@ -219,32 +220,32 @@ class Dry:
     def build(
         self, source: str, options: Sequence[str] = (), macros: Mapping[str, Any] | None = None
     ) -> DryProgram:
-        """A program from its source, parsed and never compiled."""
+        """Make a program of its source, which is parsed and never compiled."""
         words = [*options, *(f"-D{name}={value}" for name, value in (macros or {}).items())]
         return DryProgram(self, source, words)
 
     def empty(self, shape: Any, dtype: Any = np.float32) -> DryArray:
-        """An array of zeros: nothing is undefined here."""
+        """Make an array of zeros: nothing is undefined here."""
         kind = np.dtype(dtype)
         values = np.zeros(shape, np.float64 if kind.kind == "f" else kind)
         self._bases += 1
         return DryArray(self, self._bases, values, values, kind)
 
     def zeros(self, shape: Any, dtype: Any = np.float32) -> DryArray:
-        """An array of zeros."""
+        """Make an array of zeros."""
         array = self.empty(shape, dtype)
         array.fill(0)
         return array
 
     def array(self, values: Any, dtype: Any = None) -> DryArray:
-        """An array with these values."""
+        """Make an array with these values."""
         host = np.asarray(values, dtype=dtype)
         array = self.empty(host.shape, np.float32 if host.dtype == np.float64 else host.dtype)
         array.set(host)
         return array
 
     def finish(self) -> None:
-        """Nothing is unfinished."""
+        """Do nothing: everything has ended."""
 
     def clear(self) -> None:
         """Forget what was launched so far: it has ended."""
@@ -252,7 +253,7 @@ class Dry:
         self._hazards = Hazards()
 
     def trace(self, name: str) -> Trace:
-        """What was launched since."""
+        """Return everything that was launched since the last `clear`."""
         edges = "upstream" if self.bands else "spans"
         return Trace(name, list(self.entries), "model", edges)
 
@@ -265,8 +266,8 @@ class Dry:
         nbytes: int,
         whole: bool,
     ) -> None:
-        """A launch: written down, and run if there are twins. `nbytes`: of all of its views.
-        `whole`: its groups share memory."""
+        """Note a launch, and run it if there are twins. `nbytes`: of all of its views. `whole`: its
+        groups share memory."""
         groups = sum(part.groups for part in parts)
         if self._group_ns:
             costs = {"group_ns": self._group_ns}
@@ -287,7 +288,7 @@ class Dry:
         nbytes: int = 0,
         blocks: bool = False,
     ) -> None:
-        """A read, write, fill or copy; the next launch waits for one that blocks."""
+        """Note a read, write, fill or copy. The next launch waits for one that blocks."""
         ns = TRANSFER_NS + nbytes // BYTES_PER_NS
         self._add(kind, kind, [Part(0, list(reads), list(writes))], total_ns=ns)
         if blocks:
@@ -320,10 +321,10 @@ def traced(
     bands: int = 0,
     counted: bool = True,
 ) -> Trace:
-    """One step of a workload. Decisions are the host's, where the input makes them. `group_ns`: of
-    each group of a kernel, where those of the workload are not counted, or `counted` is false.
-    `bands`: into how many each launch is cut, with the bytes that each reaches; 0: whole launches
-    with all of their views."""
+    """Return the trace of a workload's step. If decisions depend on the input, the host makes them.
+    `group_ns`: time of each group of a kernel, if the kernels of the workload are not counted, or
+    `counted` is false. `bands`: into how many each launch is cut, with the bytes that each reaches;
+    0: launches are whole, with all of their views."""
     if preset not in workload.presets:
         known = ", ".join(workload.presets)
         raise UsageError(f"{workload.name} has no preset {preset!r}; there are {known}")
@@ -358,7 +359,7 @@ class _Watched(World):
 
 
 def _flags(size: RigidSize, seed: int) -> Iterator[Any]:
-    """What a program with rigid bodies reads: its flags, before and after the broad phase."""
+    """Yield what a program with rigid bodies reads: its flags, before and after the broad phase."""
     layout = lay_out(MODELS[size.model])
     world = _Watched(layout, start(layout, size.environments, seed))
     for _ in range(size.frames):

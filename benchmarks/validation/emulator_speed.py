@@ -44,7 +44,7 @@ MOST_S, MOST_MIB = 120, 2048
 
 
 def one(policy: str, launches: int) -> dict[str, Any]:
-    """A run in this process."""
+    """Make a run in this process."""
     start = process_time()
     steps = -(-2 * launches // (WIDTH + 1))  # layers are (WIDTH + 1) / 2 wide on average
     trace = generate("layers", WIDTH, steps, seed=1)
@@ -67,7 +67,7 @@ def one(policy: str, launches: int) -> dict[str, Any]:
 
 
 def _most_mib() -> int:
-    """The most memory that this process ever had; 0 where nobody counts it."""
+    """Return the most memory that this process ever had. 0: the system does not count it."""
     try:
         import resource
     except ImportError:  # Windows
@@ -77,7 +77,7 @@ def _most_mib() -> int:
 
 
 def measure(policies: Sequence[str], launches: int) -> dict[str, Any]:
-    """Each in a fresh process."""
+    """Make each run in a fresh process."""
     unrest = [noise()["unrest"]]
     found: dict[str, Any] = {}
     for policy in policies:
@@ -100,7 +100,7 @@ def measure(policies: Sequence[str], launches: int) -> dict[str, Any]:
 
 
 def table(document: dict[str, Any]) -> str:
-    """Markdown, and whether the targets are met."""
+    """Write the table in Markdown, and tell whether the targets are met."""
     rows = [
         [f"`{name}`", f"{run['launches']:,}", f"{run['processor_s']:.0f}", f"{run['clock_s']:.0f}",
          f"{run['most_mib']:,}"]
@@ -127,7 +127,7 @@ def table(document: dict[str, Any]) -> str:
 
 
 def block(results: Path) -> str:
-    """The table of the committed result."""
+    """Return the table of the committed result."""
     return table(documents.read(results / "emulator-speed.json"))
 
 

@@ -34,8 +34,8 @@ __kernel void acs_caller_{i}(__global uchar *packed, __local uchar *blob, __loca
 
 
 def attempt(path: Path, device: Any, mode: str = "--work") -> dict[str, Any]:
-    """What becomes of one source: built as it is (`--plain`), translated and built (`--work`),
-    or run, too (`--runs`)."""
+    """Find out what becomes of one source: built as it is (`--plain`), translated and built
+    (`--work`), or also run (`--runs`)."""
     import pyopencl as cl
 
     from acs_cl.opencl_c.functions.translation import CannotTranslate, translate
@@ -81,13 +81,13 @@ def attempt(path: Path, device: Any, mode: str = "--work") -> dict[str, Any]:
 
 
 def complaint(error: Exception) -> str:
-    """The first error in what a compiler says."""
+    """Return the first error in the text of a compiler."""
     match = _ERROR.search(str(error))
     return match.group(1).strip() if match else "does not build"
 
 
 def complete(source: str, words: list[str], device: Any) -> tuple[list[str], int]:
-    """Options with the macros that the host program would have defined, and how many those are."""
+    """Add the macros that the host program would have defined; return options and their number."""
     from acs_cl.opencl_c.parse import clang
 
     for guessed in range(MOST_GUESSES):

@@ -32,7 +32,7 @@ def capture(folder: Path, program: Sequence[str]) -> None:
 
 
 def hook(folder: Path) -> None:
-    """From now on each program that is built leaves its source and options in `folder`."""
+    """Write source and options of each program that is built from now on to `folder`."""
     import pyopencl as cl
 
     from acs_cl import devices
@@ -96,7 +96,7 @@ def generate(folder: Path) -> None:
 
 
 def _scans(context: Any, queue: Any) -> None:
-    """Those of PyOpenCL's generators that need Mako."""
+    """Run the generators of PyOpenCL that need Mako."""
     import numpy as np
 
     cla, algorithm, scan = _pyopencl("array"), _pyopencl("algorithm"), _pyopencl("scan")

@@ -43,7 +43,7 @@ LANES = 8
 
 @contextmanager
 def opened(device: cl.Device) -> Iterator[Host]:
-    """Runtimes like those of the runs."""
+    """Open runtimes like those of the runs."""
     with ExitStack() as open_ones:
 
         def side(backend: str, **options: Any) -> Side:
@@ -62,7 +62,7 @@ class Host:
         self._sides, self._traced = sides, traced
 
     def samplers(self) -> dict[str, Callable[[], Sample]]:
-        """By backend, what takes a sample of it."""
+        """Return for each backend a function that takes a sample."""
         return {
             "serial": partial(eager, self._sides["serial"]),
             "lanes": partial(with_events, self._sides["lanes"]),
@@ -70,8 +70,8 @@ class Host:
         }
 
     def own(self) -> float:
-        """What a timeline has for the program's own time between launches where there is none: the
-        beginning of a call, which is in what a launch takes, too."""
+        """Return the program's own time in a timeline of a program that does nothing between
+        launches. It is the beginning of a call, which the time of a launch includes, too."""
         runtime, calls = self._traced.runtime, self._traced.few
         runtime.finish()
         runtime.trace.clear()
@@ -83,7 +83,7 @@ class Host:
 
 
 def told(samples: Mapping[str, Sequence[Sample]], own: Sequence[float]) -> dict[str, Any]:
-    """Medians, as constants. `sync_ns` has the kernel in it that was waited for."""
+    """Return medians as constants. `sync_ns` includes the kernel that was waited for."""
     middle = {
         backend: {name: quantile([one[name] for one in taken], 0.5) for name in taken[0]}
         for backend, taken in samples.items()

@@ -105,7 +105,7 @@ def _pool(args: Sequence[Any]) -> _Loop:
 
 
 def _row(inputs: int, outputs: int, sums: int = 1, more: int = 0) -> _Loop:
-    """Sums over `inputs`, side by side, and some steps after them."""
+    """Sum over `inputs`, side by side, and take some more steps."""
     return _Loop(outputs, 2 * sums * inputs, inputs + more, _unrolled(inputs) + bool(more))
 
 

@@ -54,8 +54,8 @@ class Taken(NamedTuple):
 
 
 def marked(trace: Trace, taken: Taken, group: int) -> Trace:
-    """With what keeps kernels from being cut into groups of `group`, or from any scheduler: they
-    are only in one with groups of their own, or in none."""
+    """Mark kernels that no scheduler with groups of `group` runs. They are in a scheduler with
+    groups of their own size, or in none."""
     found = {(name, one["group"]) for one in taken.schedulers for name in one["kernels"]}
     entries = []
     for entry in trace.entries:
@@ -67,9 +67,9 @@ def marked(trace: Trace, taken: Taken, group: int) -> Trace:
 
 
 def machine_for(trace: Trace, costs: Costs, backend: str, taken: Taken) -> Machine:
-    """The machine as measured: from one kernel to the next it takes what it does in the mean of the
-    workload's, and its scheduler has as many groups as the workload's own. On `device` kernels of
-    the queue are whole epochs, longer than any that was measured."""
+    """Return the machine as measured for a workload. The time between two kernels is the mean over
+    the workload's kernels. Its scheduler has as many groups as the workload's own. On `device` a
+    kernel of the queue is a whole epoch, which is longer than any kernel that was measured."""
     lengths = [one.total_ns for one in trace.entries if one.kind == KERNEL]
     if backend == "device":
         lengths = [sum(lengths)]
@@ -83,7 +83,7 @@ def machine_for(trace: Trace, costs: Costs, backend: str, taken: Taken) -> Machi
 
 
 def modelled(trace: Trace, costs: Costs, taken: Taken) -> dict[str, Any]:
-    """What a row says of the model."""
+    """Return what the model says of a row."""
     ms = {}
     for backend in POLICIES:
         known = own(trace, costs, backend)
@@ -97,12 +97,12 @@ def modelled(trace: Trace, costs: Costs, taken: Taken) -> dict[str, Any]:
 
 
 def known(row: Mapping[str, Any], costs: Costs) -> tuple[Costs, Taken]:
-    """What the model knows of a row besides its trace."""
+    """Return what the model needs of a row besides its trace."""
     return costs._replace(**row["host"]), Taken(**row["taken"])
 
 
 def again(path: Path, traces: Path) -> dict[str, Any]:
-    """The document of a run with the model's figures made anew, from the traces it kept."""
+    """Return the document of a run with new figures of the model, made from the traces it kept."""
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if document["acs_cl_validation"] != VERSION:
@@ -120,7 +120,8 @@ def again(path: Path, traces: Path) -> dict[str, Any]:
 
 
 def predicted(trace: Trace, where: Machine, backend: str, shared: int) -> float:
-    """Milliseconds. `shared`: how many cores run both the kernels and the program; 0: none do."""
+    """Return milliseconds. `shared`: how many cores run both the kernels and the program; 0:
+    none."""
     outcome = simulate(POLICIES[backend], trace, where)
     ns = outcome.makespan_ns
     if shared:
@@ -136,7 +137,7 @@ def predicted(trace: Trace, where: Machine, backend: str, shared: int) -> float:
 
 
 def bare(trace: Trace, empty_ns: int) -> Trace:
-    """Without what a queue puts around each kernel."""
+    """Take the time that a queue adds out of each kernel."""
     entries = [
         entry._replace(total_ns=max(1, entry.total_ns - empty_ns)) if entry.groups else entry
         for entry in trace.entries
@@ -145,7 +146,8 @@ def bare(trace: Trace, empty_ns: int) -> Trace:
 
 
 def queued(trace: Trace, costs: Costs) -> Trace:
-    """Without what a profile has in it that is not there in a queue without profiles."""
+    """Take out of each kernel what its profile counts and a queue without profiles does not
+    take."""
     entries = []
     for entry in trace.entries:
         if entry.kind == KERNEL:
@@ -156,9 +158,9 @@ def queued(trace: Trace, costs: Costs) -> Trace:
 
 
 def own(trace: Trace, costs: Costs, backend: str) -> Trace:
-    """Without the beginnings of calls, and with what arguments and the beginning of a step take. A
-    time that is less than the beginning of a call makes good for those that are more, up to where
-    the program waits; else unevenness alone would be time."""
+    """Take the beginnings of calls out of the program's own time. Add the time of arguments and of
+    the beginning of a step. A time below that of a beginning makes up for longer ones, until the
+    program waits. Otherwise noise would add time."""
     entries: list[Entry] = []
     left = 0
     for entry in trace.entries:
@@ -172,15 +174,14 @@ def own(trace: Trace, costs: Costs, backend: str) -> Trace:
 
 
 def off(row: Mapping[str, Any], backend: str) -> float:
-    """How far the model is off, as a share of what is real: the time on `serial`, else the
-    speed-up."""
+    """Return the error of the model as a share: of the time on `serial`, else of the speed-up."""
     if backend == "serial":
         return float(row["model_ms"]["serial"] / row["real_ms"]["serial"]["median"] - 1)
     return float(row["model"][backend] / row["real"][backend] - 1)
 
 
 def errors(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """The median of the absolute errors, by backend and of all."""
+    """Return the median of the absolute errors, by backend and of all."""
     found = {
         backend: [abs(off(row, backend)) for row in rows.values()]
         for backend in ("serial", "lanes", "device")

@@ -55,7 +55,7 @@ class Variant(NamedTuple):
 
 
 def variants(base: Machine) -> list[Variant]:
-    """All of them; each axis has the machine's own value, too."""
+    """Return all variants. Each axis also has the machine's own value."""
     found = []
 
     def host(axis: str, key: str, values: Sequence[int], columns: Sequence[str] = COLUMNS) -> None:
@@ -96,7 +96,7 @@ def variants(base: Machine) -> list[Variant]:
 
 
 def slower(base: Machine, times: int) -> Machine:
-    """Whatever the device does takes so many times as long: kernels that are so much larger."""
+    """Slow everything down that the device does. Kernels take so many times as long."""
     gpu = base.gpu
     return base._replace(
         gpu=gpu._replace(clock_mhz=gpu.clock_mhz // times, bytes_per_ns=gpu.bytes_per_ns // times)
@@ -104,17 +104,17 @@ def slower(base: Machine, times: int) -> Machine:
 
 
 def simulated_launches(base: Machine) -> Machine:
-    """As in Accel-Sim, on which the paper's device is simulated: a launch takes the host nothing,
-    and each kernel begins so many cycles after it may, several beside each other
-    (`-gpgpu_kernel_launch_latency` in its configuration SM86_RTX3070, counted down for all kernels
-    at once in `decrement_kernel_latency`). The host of the two policies in software, its threads'
-    synchronisation and its building of graphs, stays what it is."""
+    """Launch as in Accel-Sim, which simulates the paper's device. The host takes no time for a
+    launch, and each kernel begins so many cycles after it may. Several kernels wait beside each
+    other (`-gpgpu_kernel_launch_latency` in its configuration SM86_RTX3070, counted down for all
+    kernels at once in `decrement_kernel_latency`). The host's times of the two policies in
+    software, for synchronisation and for building graphs, stay as they are."""
     host = base.host._replace(launch_ns=0, latency_ns=0, edge_ns=0, graph_edge_ns=0)
     return base._replace(host=host, gpu=base.gpu._replace(begin_cycles=LAUNCH_CYCLES))
 
 
 def widened(trace: Trace, times: int) -> Trace:
-    """Every kernel with so many times as many groups of the same kind."""
+    """Give every kernel so many times as many groups of the same kind."""
     if times == 1:
         return trace
     entries = [
@@ -128,7 +128,7 @@ def widened(trace: Trace, times: int) -> Trace:
 
 
 def measure(names: Sequence[str], say: Callable[[str], None]) -> dict[str, Any]:
-    """The document. It takes some minutes for all workloads."""
+    """Simulate all workloads, which takes some minutes; return the document."""
     base = machine("paper")
     there = catalogue()
     traces: dict[str, Trace] = {}
@@ -167,7 +167,7 @@ def measure(names: Sequence[str], say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def one(name: str, trace: Trace, base: Machine) -> dict[str, Any]:
-    """A workload on the machine as it is."""
+    """Simulate a workload on the machine as it is."""
     kernels = [entry for entry in trace.entries if entry.kind == KERNEL]
     costs = Costs(base.gpu)
     alone = [costs.alone_ns(entry) for entry in kernels]
@@ -202,14 +202,16 @@ def _plain(outcome: Outcome, serial_ns: int) -> dict[str, Any]:
 
 
 def graph_of(name: str) -> str:
-    """As in the paper: built for every input where that decides on it, else there already."""
+    """Return the policy of the graph, as in the paper: built for every input if that decides on it,
+    else there already."""
     return "cuda_replay" if FAMILY[name] == "static" else "cuda_graph"
 
 
 def speedups(
     name: str, trace: Trace, variant: Variant
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Over the serial stream of the same machine; and achieved occupancy, the stream's too."""
+    """Return speed-ups over the serial stream of the same machine, and achieved occupancy of each,
+    including the stream."""
     trace = widened(trace, variant.wider)
     serial = simulate("serial", trace, variant.machine)
     texts = {**variant.policies, GRAPH: graph_of(name)}

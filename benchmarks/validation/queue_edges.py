@@ -60,7 +60,7 @@ class Chains:
         self._hold = round(MARGIN * launching / a_round)
 
     def sample(self) -> list[Times]:
-        """Of each length."""
+        """Take a sample of each length."""
         plain, found = self._plain, []
         with no_collection():
             for rounds in self._rounds:
@@ -71,7 +71,7 @@ class Chains:
 
 @contextmanager
 def chains(device: cl.Device) -> Iterator[Chains]:
-    """Ready to take samples."""
+    """Make the chains, ready for samples."""
     with (
         acs.Runtime(device, backend="serial") as plain,
         acs.Runtime(device, backend="serial", trace=True) as profiled,
@@ -80,8 +80,8 @@ def chains(device: cl.Device) -> Iterator[Chains]:
 
 
 def edges(samples: Sequence[Sequence[Times]]) -> list[tuple[int, int]]:
-    """Medians: how long a link lasts by its profile, and what it takes more in a full queue without
-    one, which may be less than nothing."""
+    """Return medians: the length of a link by its profile, and how much more it takes in a full
+    queue without profiles. That may be less than nothing."""
     found = []
     for same in zip(*samples, strict=True):
         short, long, lasts = (quantile(times, 0.5) for times in zip(*same, strict=True))
@@ -96,7 +96,7 @@ class _Side:
         self.y, self.before = (runtime.zeros(LINK[0], np.uint32) for _ in range(2))
 
     def lasts(self, rounds: int) -> float:
-        """Nanoseconds of a link, by its profile."""
+        """Return nanoseconds of a link, by its profile."""
         self.runtime.finish()
         self.runtime.trace.clear()
         for _ in range(LINKS[1]):
@@ -106,7 +106,7 @@ class _Side:
         return quantile([one.end_ns - one.start_ns for one in slices[LINKS[0] :]], 0.5)
 
     def takes(self, links: int, rounds: int, hold: int) -> tuple[float, float]:
-        """Nanoseconds of the launches of some links behind a longer one, and to the end of all."""
+        """Return nanoseconds to launch some links behind a longer one, and to the end of all."""
         self.runtime.finish()
         start = perf_counter()
         self.link(LINK, LINK, self.before, hold)

@@ -65,7 +65,7 @@ class Measured(NamedTuple):
 
 
 def measured(plan: Plan, workload: Workload, host: Host) -> Measured:
-    """All of it."""
+    """Measure a workload."""
     with ExitStack() as open_ones:
         ready = {name: open_ones.enter_context(made(plan, workload, name)) for name in POLICIES}
         profiled = open_ones.enter_context(made(plan, workload, "serial", trace=True))
@@ -91,7 +91,7 @@ def measured(plan: Plan, workload: Workload, host: Host) -> Measured:
 
 @contextmanager
 def made(plan: Plan, workload: Workload, backend: str, trace: bool = False) -> Iterator[Contestant]:
-    """A workload on a runtime of its own, as every run here has it."""
+    """Make a workload on a runtime of its own. All runs here make it in the same way."""
     lanes = LANES if backend == "lanes" else None
     with acs.Runtime(
         plan.device, backend=backend, lanes=lanes, trace=trace, predict=False
@@ -101,8 +101,8 @@ def made(plan: Plan, workload: Workload, backend: str, trace: bool = False) -> I
 
 
 def _going_on(sample: Callable[[], T]) -> Callable[[], T]:
-    """The second of two samples: what ran in the turns between is not what a program meets that
-    goes on with its steps."""
+    """Return a sampler that takes two samples and returns the second. The first one is slowed by
+    the runs of other contestants, which a program that goes on with its steps does not meet."""
 
     def second() -> T:
         sample()
@@ -112,7 +112,7 @@ def _going_on(sample: Callable[[], T]) -> Callable[[], T]:
 
 
 def step(one: Contestant) -> list[Slice]:
-    """A step: what a timeline has of it, by number."""
+    """Run a step; return its slices of the timeline, by number."""
     runtime, run, _ = one
     run.reset()
     runtime.finish()
@@ -141,7 +141,8 @@ def _settle(one: Contestant) -> None:
 
 
 def _taken(before: dict[str, Any], after: dict[str, Any], runs: int) -> Taken:
-    """Of one run; from what the backend tells before some and after."""
+    """Return what the scheduler took of one run, by the backend's counts before and after some
+    runs."""
     lanes = {
         reason: round((count - before["on_lanes"].get(reason, 0)) / runs)
         for reason, count in after["on_lanes"].items()
@@ -152,7 +153,7 @@ def _taken(before: dict[str, Any], after: dict[str, Any], runs: int) -> Taken:
 
 
 def _busy_ms(plan: Plan, workload: Workload) -> float | None:
-    """How long the scheduler ran in a step, by the device's clock."""
+    """Return how long the scheduler ran in a step, by the device's clock."""
     times = []
     with made(plan, workload, "device", trace=True) as one:
         _settle(one)
@@ -165,7 +166,7 @@ def _busy_ms(plan: Plan, workload: Workload) -> float | None:
 
 
 def recorded(name: str, runs: Sequence[Sequence[Slice]]) -> Trace:
-    """The launches of a step, of whose times in several runs each has the median."""
+    """Return the launches of a step. The time of each is the median over several runs."""
     names = [[one.name for one in slices] for slices in runs]
     if any(other != names[0] for other in names[1:]):
         raise UsageError(f"{name} does not launch the same at every step")
@@ -177,7 +178,7 @@ def recorded(name: str, runs: Sequence[Sequence[Slice]]) -> Trace:
 
 
 def _entry(number: int, start: int, same: Sequence[Slice]) -> Entry:
-    """A launch from its slices of several runs; in the first of them launches begin at `start`."""
+    """Make a launch of its slices in several runs. The first of these runs began at `start`."""
     first = same[0]
     waits = tuple(max(ALL_BEFORE, other - start + 1) for other in first.waits)
     total_ns = max(1, round(median(one.end_ns - one.start_ns for one in same)))

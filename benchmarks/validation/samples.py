@@ -94,7 +94,7 @@ class Side:
                 runtime.prebuild()
 
     def among(self, calls: Sequence[Callable[[int], Any]], first: int, last: int) -> float:
-        """Nanoseconds of a launch, from the first of them to the last."""
+        """Return nanoseconds of a launch, over all of them from the first to the last."""
         self.runtime.finish()
         for number in range(first):
             calls[number % ARRAYS](number)
@@ -106,8 +106,8 @@ class Side:
     def cycles(
         self, calls: Sequence[Callable[[int], Any]], count: int, wait: Callable[[], Any]
     ) -> tuple[float, float]:
-        """Nanoseconds of some launches and a wait, where nothing else is under way: of the first
-        time, and of those behind it."""
+        """Return nanoseconds of some launches and a wait while nothing else is under way: of the
+        first time, and of later times."""
         times = []
         for _ in range(1 + WAITS):
             self.runtime.finish()
@@ -119,8 +119,8 @@ class Side:
         return times[0], quantile(times[1:], 0.5)
 
     def stepped(self) -> dict[str, float]:
-        """One launch and the wait for it where a step begins: arrays were set; and those behind
-        that. The second of two times, as steps are timed."""
+        """Time one launch and its wait at the beginning of a step, when arrays were set, and behind
+        that. Return the second of two such times, as steps are timed."""
         for _ in range(2):
             self.x.set(self.zeros)
             first, wait = self.cycles(self.few, 1, self.runtime.finish)
@@ -128,7 +128,7 @@ class Side:
 
 
 def eager(side: Side) -> dict[str, float]:
-    """Launches that go to the driver at once, and a wait."""
+    """Time launches that go to the driver at once, and a wait."""
     return {
         **side.stepped(),
         "few": side.among(side.few, *AMONG),
@@ -137,7 +137,7 @@ def eager(side: Side) -> dict[str, float]:
 
 
 def with_events(side: Side) -> dict[str, float]:
-    """The same, and what a launch takes more for each event of another lane."""
+    """Time the same, and what each event of another lane adds to a launch."""
     found = eager(side)
     prog, (a, b), x = side.prog, side.pairs, side.x
     first = [(side.held, side.held, one) for one in a]
@@ -155,8 +155,8 @@ def with_events(side: Side) -> dict[str, float]:
 def _while_held(
     side: Side, calls: Sequence[Callable[[], Any]], before: Sequence[tuple[Any, ...]]
 ) -> tuple[float, float]:
-    """Nanoseconds of a launch, and the events that it waits for, while another kernel runs; what
-    comes `before` follows that."""
+    """Return nanoseconds of a launch while another kernel runs, and the events that it waits for.
+    The launches of `before` wait for that kernel, too."""
     runtime = side.runtime
     for last in reversed(range(DOUBLINGS)):
         runtime.finish()
@@ -176,7 +176,7 @@ def _while_held(
 
 
 def _sending(side: Side, calls: Sequence[Callable[[int], Any]]) -> Callable[[int], None]:
-    """A launch that is an epoch by itself."""
+    """Time a launch that is an epoch by itself."""
 
     def send(number: int) -> None:
         calls[number % len(calls)](number)
@@ -186,9 +186,9 @@ def _sending(side: Side, calls: Sequence[Callable[[int], Any]]) -> Callable[[int
 
 
 def epochs(side: Side) -> dict[str, float]:
-    """Epochs of one task, and what each task more takes: to be recorded, sent, and seen ended. On a
-    GPU also what one of many tiles takes more to be sent, and what one takes the device that has it
-    already; a CPU device runs them on the cores that send them."""
+    """Time epochs of one task, and what each further task adds: recorded, sent, and seen ended. On
+    a GPU also measure what one of many tiles adds to sending, and to an epoch on the device. A CPU
+    device runs tiles on the cores that send them."""
     runtime, found = side.runtime, side.stepped()
     few, many = (
         (side.cycles(calls, RECORDS, runtime.finish)[1] - found["wait"]) / (RECORDS - 1)
@@ -211,20 +211,21 @@ def epochs(side: Side) -> dict[str, float]:
 
 
 def _wide(side: Side) -> float:
-    """Nanoseconds of an epoch of one task of many tiles, of some that are sent."""
+    """Return nanoseconds of one of several epochs of a task of many tiles."""
     return side.cycles([_sending(side, side.wide)], SENT, side.runtime.flush)[1] / SENT
 
 
 def _tiles(scheduler: Mapping[str, Any]) -> int:
-    """Of that task, as a GPU's scheduler cuts it."""
+    """Return the tiles of that task, as a GPU's scheduler cuts it."""
     group, rule = int(scheduler["group"]), machine("h200-acs_cl").scheduler
     most = rule.most_tiles * int(scheduler["resident_groups"])
     return -(-WIDE // max(rule.least_items, -(-WIDE // (most * group)) * group))
 
 
 def _queued(side: Side) -> float:
-    """Nanoseconds from the end of an epoch of one task to that of the next one, which was sent long
-    before: what more of them take behind one that lasts until all are sent."""
+    """Return nanoseconds from the end of an epoch of one task to the end of the next one, which was
+    sent long before. They wait behind one that lasts until all are sent. The difference between
+    many and few counts."""
     send = _sending(side, side.few)
 
     def takes(count: int) -> float:
@@ -249,8 +250,8 @@ def _queued(side: Side) -> float:
 
 
 def _holds(side: Side) -> float:
-    """Of the time of an epoch that takes long: for how much of it sending it holds the program, at
-    least, since a core that is not free holds it, too."""
+    """Return the share of a long epoch for which sending it holds the program. The least of several
+    samples counts, because a busy core holds the program, too."""
     runtime, shares = side.runtime, [1.0]
     for _ in range(DOUBLINGS):
         runtime.finish()

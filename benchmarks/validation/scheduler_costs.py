@@ -91,7 +91,7 @@ class SchedulerCosts(NamedTuple):
 
 
 def measured(device: cl.Device, samples: int) -> SchedulerCosts:
-    """Some seconds."""
+    """Measure all costs, which takes some seconds."""
     loops = devices.kind(device) == "CPU"
     with (
         acs.Runtime(device, backend="device", predict=False) as ours,
@@ -139,11 +139,11 @@ class _Side:
         runtime.prebuild(*kernels)
 
     def tick(self, items: int, _: int) -> None:
-        """A link of a chain."""
+        """Launch a link of a chain."""
         self.prog.tick((items,), None, self.counts[:items])
 
     def once(self, kind: str, items: int, rounds: int) -> float:
-        """Seconds for one launch, to its end."""
+        """Return seconds of one launch, to its end."""
         if items not in self.values:
             self.values[items] = self.runtime.zeros(items)
         self.runtime.finish()
@@ -154,7 +154,7 @@ class _Side:
 
 
 def _begin(side: _Side, group: int, groups: int, samples: int) -> int:
-    """Nanoseconds that an epoch of one task takes more for each tile of it."""
+    """Return nanoseconds that each tile adds to an epoch of one task."""
 
     def once(tiles: int) -> float:
         side.runtime.finish()
@@ -168,7 +168,7 @@ def _begin(side: _Side, group: int, groups: int, samples: int) -> int:
 
 
 def _slower(sides: dict[str, _Side], kind: str, items: int, samples: int) -> int:
-    """Thousandths of the time alone."""
+    """Return the time in the scheduler, in thousandths of the time alone."""
     rounds = 16
     while rounds <= MOST_ROUNDS:
         if _more(sides, kind, items, rounds, 3)["alone"] > LEAST_S:
@@ -182,7 +182,7 @@ def _slower(sides: dict[str, _Side], kind: str, items: int, samples: int) -> int
 def _more(
     sides: dict[str, _Side], kind: str, items: int, rounds: int, samples: int
 ) -> dict[str, float]:
-    """By side, the seconds that twice as many rounds take more."""
+    """Return for each side the seconds that twice as many rounds add."""
     samplers = {
         f"{name} {n}": partial(side.once, kind, items, n)
         for name, side in sides.items()
@@ -194,7 +194,8 @@ def _more(
 
 
 def _crossed(side: _Side) -> Callable[[int], None]:
-    """Two tasks, each of which needs both before: neither is handed over but by the queue."""
+    """Make steps of two tasks that both wait for both tasks of the step before. So each hand-over
+    goes through the queue."""
     arrays = [[side.runtime.zeros(1, np.uint32) for _ in range(2)] for _ in range(2)]
 
     def launch(step: int) -> None:
@@ -206,7 +207,7 @@ def _crossed(side: _Side) -> Callable[[int], None]:
 
 
 def _link(side: _Side, launch: Callable[[int], None], samples: int) -> int:
-    """Nanoseconds from a link to the next."""
+    """Return nanoseconds from a link to the next."""
     runtime = side.runtime
     graphs = []
     for length in LINKS:

@@ -18,7 +18,7 @@ MODULES = (
 
 
 def catalogue() -> dict[str, Workload]:
-    """All workloads by name, families one after the other."""
+    """Return all workloads by name, one family after the other."""
     found: dict[str, Workload] = {}
     for module in MODULES:
         for workload in import_module(f"acs_cl.benchmarks.workloads.{module}").WORKLOADS:

@@ -41,7 +41,7 @@ class BareArray:
         return self.shape[0]
 
     def __getitem__(self, index: int | slice | tuple[int, ...]) -> BareArray:
-        """Leading indices, or a slice with step 1 of the first dimension."""
+        """Return a view: by leading indices, or by a slice with step 1 of the first dimension."""
         if isinstance(index, slice):
             start, stop, step = index.indices(self.shape[0])
             if step != 1:
@@ -56,7 +56,7 @@ class BareArray:
         return self._part(place * nbytes, nbytes, shape)
 
     def reshape(self, *shape: int) -> BareArray:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         return BareArray(self._queue, self.buffer, shape, self.dtype)
 
     def get(self) -> Any:
@@ -66,16 +66,16 @@ class BareArray:
         return host
 
     def set(self, values: Any) -> None:
-        """Overwrite with host values."""
+        """Overwrite all elements with host values."""
         host = np.ascontiguousarray(np.broadcast_to(values, self.shape), dtype=self.dtype)
         cl.enqueue_copy(self._queue, self.buffer, host)
 
     def fill(self, value: Any) -> None:
-        """Overwrite every element."""
+        """Overwrite every element with one value."""
         cl.enqueue_fill_buffer(self._queue, self.buffer, self.dtype.type(value), 0, self.nbytes)
 
     def copy_from(self, source: BareArray) -> None:
-        """Overwrite with the elements of another array."""
+        """Overwrite all elements with those of another array."""
         cl.enqueue_copy(self._queue, self.buffer, source.buffer, byte_count=self.nbytes)
 
     def _part(self, start: int, nbytes: int, shape: tuple[int, ...]) -> BareArray:
@@ -107,7 +107,7 @@ class BareKernel:
         return self.native(self._queue, global_size, local_size, *plain(args))
 
     def ready(self, global_size: Any, local_size: Any, *args: Any) -> partial[Any]:
-        """The same launch for many times."""
+        """Prepare the same launch for many times."""
         return partial(self.native, self._queue, global_size, local_size, *plain(args))
 
 
@@ -145,7 +145,7 @@ class InOrder:
         return BareProgram(self.queue, program)
 
     def empty(self, shape: Any, dtype: Any = np.float32) -> BareArray:
-        """An array with undefined contents."""
+        """Make an array with undefined contents."""
         lengths = shape if isinstance(shape, tuple) else (int(shape),)
         kind = np.dtype(dtype)
         nbytes = prod(lengths) * kind.itemsize
@@ -153,13 +153,13 @@ class InOrder:
         return BareArray(self.queue, buffer, lengths, kind)
 
     def zeros(self, shape: Any, dtype: Any = np.float32) -> BareArray:
-        """An array of zeros."""
+        """Make an array of zeros."""
         array = self.empty(shape, dtype)
         array.fill(0)
         return array
 
     def array(self, values: Any, dtype: Any = None) -> BareArray:
-        """An array with the values of a NumPy array."""
+        """Make an array with the values of a NumPy array."""
         host = np.asarray(values, dtype=dtype, order="C")
         array = self.empty(host.shape, host.dtype)
         array.set(host)
@@ -171,12 +171,12 @@ class InOrder:
 
 
 def plain(args: Sequence[Any]) -> list[Any]:
-    """Arguments as PyOpenCL takes them."""
+    """Return arguments as PyOpenCL takes them."""
     return [arg.buffer if arg.__class__ is BareArray else arg for arg in args]
 
 
 def _dtype(kernel: Any, position: int) -> Any:
-    """The type of a value parameter; None for memory."""
+    """Return the type of a value parameter. None: it is memory."""
     if kernel.get_arg_info(position, _INFO.ADDRESS_QUALIFIER) in _POINTERS:
         return None
     return np.dtype(_TYPES[kernel.get_arg_info(position, _INFO.TYPE_NAME)])

@@ -19,18 +19,18 @@ STAGES = 3
 def linear(
     net: Net, x: Value, channels: int, before: bool, out: Value | None = None, after: int = LINEAR
 ) -> Value:
-    """A convolution of size 1, as a rule without anything after it."""
+    """Add a convolution, usually of size 1, without an activation."""
     gain = 1.0 if after == LINEAR else 2.0
     weights = net.weights(channels // 4, x.shape[0], 4, inputs=x.shape[0], gain=gain)
     return net.convolve(x, channels, 1, 1, after, before=before, weights=weights, out=out)
 
 
 def separable(net: Net, x: Value, channels: int, size: int = 3, stride: int = 1) -> Value:
-    """ReLU, each channel by itself, then all channels of each pixel."""
+    """Add a ReLU, a convolution of each channel by itself, and one over all channels of a pixel."""
     return linear(net, net.depthwise(x, size, stride, LINEAR, before=True), channels, before=False)
 
 
 def classified(net: Net, image: Value, x: Value, seed: int) -> Model:
-    """The end of every network: the mean of each channel, and a value for each class."""
+    """Add the end of every network: the mean of each channel, and a value for each class."""
     kept = {"classes": net.dense(net.means(x), CLASSES)}
     return Model(net, image, kept, np.random.default_rng(seed + 1).normal(size=(1, *image.shape)))

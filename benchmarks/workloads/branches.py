@@ -28,7 +28,7 @@ class DlSize(NamedTuple):
     groups: int
 
     def sides(self) -> tuple[int, int, int]:
-        """The sides after convolution, pooling and convolution."""
+        """Return the sides after convolution, pooling and convolution."""
         first = (self.side - 3) // 2 + 1
         pooled = first // POOL
         return first, pooled, (pooled - 3) // 2 + 1
@@ -67,7 +67,7 @@ class Dl(Pipeline):
         )
 
     def step(self) -> None:
-        """Nine launches."""
+        """Make nine launches."""
         side, groups = self.size
         program, row, one = self.program, (GROUP, 1, 1), (GROUP,)
         first, pooled, second = self.sides
@@ -86,11 +86,11 @@ class Dl(Pipeline):
         program.sum_of(one, one, self.partial, self.total, groups)
 
     def outputs(self) -> list[Any]:
-        """The number."""
+        """Return the number."""
         return [self.total]
 
     def results(self) -> Results:
-        """The number, and what it was made from."""
+        """Return the number, and its two inputs."""
         return {"total": self.total.get(), "features": self.features.get()}
 
 
@@ -98,7 +98,7 @@ class DlByHand(Dl):
     """The same with events: a queue for each branch."""
 
     def step(self) -> None:
-        """Branches take turns, so that neither begins late."""
+        """Launch from both branches in turn, so that neither begins late."""
         side, groups = self.size
         launch, program, row, one = self.platform.launch, self.program, (GROUP, 1, 1), (GROUP,)
         first, pooled, second = self.sides
@@ -138,7 +138,7 @@ class DlByHand(Dl):
 
 @lru_cache(1)  # for all platforms
 def data(size: DlSize, seed: int) -> tuple[Any, Any, Any]:
-    """Images and weights by branch, and the weights of the end, which sum to about one."""
+    """Return images and weights by branch, and the weights of the end, which sum to about one."""
     random = np.random.default_rng(seed)
     features = 2 * SECOND * size.sides()[2] ** 2
     images = random.random((2, size.side, size.side), dtype=np.float32)
@@ -153,7 +153,7 @@ def data(size: DlSize, seed: int) -> tuple[Any, Any, Any]:
 
 
 def convolved(image: Any, weights: Any) -> Any:
-    """3x3, every second pixel, ReLU."""
+    """Convolve by 3x3 at every second pixel, with ReLU."""
     out = (image.shape[1] - 3) // 2 + 1
     result = np.zeros((len(weights), out, out))
     weights = weights.astype(np.float64)
@@ -170,7 +170,7 @@ def convolved(image: Any, weights: Any) -> Any:
 
 
 def reference(size: DlSize, seed: int) -> Results:
-    """In double precision."""
+    """Compute it in double precision."""
     images, weights, dense = data(size, seed)
     ends = []
     for image, (first, second) in zip(images, weights, strict=True):

@@ -90,7 +90,7 @@ class CellsSize(NamedTuple):
 
 
 def cells(style: Style, size: CellsSize, seed: int) -> Model:
-    """Three stages; channels double where the side is halved."""
+    """Make three stages. Channels double where the side is halved."""
     net, channels = Net(seed), size.channels
     image = net.value(3, size.side, size.side)
     before = last = net.convolve(image, 3 * channels, 3, 1, LINEAR)
@@ -106,7 +106,7 @@ def cells(style: Style, size: CellsSize, seed: int) -> Model:
 def add_cell(
     net: Net, cell: Cell, before: Value, last: Value, channels: int, stride: int = 1
 ) -> Value:
-    """One cell; those that come in are brought to its channels and to the side of `last`."""
+    """Add one cell. Its inputs are brought to its channels and to the side of `last`."""
     side = last.shape[1] // stride
     whole = net.value(len(cell.joined) * channels, side, side)
     places = {
@@ -125,8 +125,8 @@ def add_cell(
 
 
 def _fitted(net: Net, before: Value, last: Value, channels: int, out: Value | None) -> Value:
-    """The older input of a cell. Behind a reduction its side is halved: half of the channels
-    come from every second pixel, the others from those between."""
+    """Fit the older input of a cell. Behind a reduction its side is halved: half of the channels
+    come from every second pixel, the others from the pixels between."""
     if before.shape[1] == last.shape[1]:
         return linear(net, before, channels, True, out=out)
     out = out or net.value(channels, *last.shape[1:])

@@ -45,7 +45,7 @@ class CondConvSize(NamedTuple):
 
 @lru_cache(maxsize=4)
 def condconv(size: CondConvSize, seed: int) -> Model:
-    """The network, with images for a seed. Its weights are always the same."""
+    """Make the network, with images for a seed. Its weights are always the same."""
     net = Net(4)
     image = net.value(3, size.side, size.side)
     x = net.convolve(image, four(48 * size.width), after=RELU6)
@@ -79,7 +79,7 @@ class _Mixer:
         )  # fmt: skip
 
     def mixed(self, *shape: int, inputs: int, gain: float) -> Value:
-        """Weights of this shape. Experts are added up one after the other."""
+        """Mix weights of this shape. Experts are added up one after the other."""
         out = self.net.value(*shape)
         for expert, gate in enumerate(self.gates):
             own = self.net.weights(*shape, inputs=inputs, gain=gain)
@@ -93,7 +93,7 @@ class _Mixer:
 def _block(
     net: Net, x: Value, expansion: int, size: int, stride: int, channels: int, mixer: _Mixer | None
 ) -> Value:
-    """An inverted residual with squeeze and excitation."""
+    """Add an inverted residual with squeeze and excitation."""
     inputs = x.shape[0]
     wide = expansion * inputs
     first = depth = last = None

@@ -58,25 +58,26 @@ class Dense:
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Nothing that is read first was written."""
+        """Do nothing: what is read first is never written."""
 
     def step(self, **how: Any) -> Any:
-        """All launches; `how` goes to each. The last one's handle."""
+        """Make all launches, each with the keywords `how`. Return the handle of the last one."""
         found = None
         for one in self.launches:
             found = getattr(self.program, one.kernel)(one.size, one.local, *one.args, **how)
         return found
 
     def results(self) -> Results:
-        """What the last launch made."""
+        """Return the output of the last launch."""
         return {"out": self.arrays["out"].get()}
 
     def given(self, *shape: int) -> Any:
-        """An array of random numbers, as large as keeps what is made of it near one."""
+        """Make an array of random numbers, of a size that keeps what is computed from it near
+        one."""
         return self.platform.array(normal(self.random, *shape))
 
     def add(self, kernel: str, size: tuple[int, ...], *args: Any, after: tuple[int, ...]) -> int:
-        """One more launch, over items; its number."""
+        """Add a launch over items; return its number."""
         local = (GROUP,) if size[0] % GROUP == 0 else (1,)
         self.launches.append(Launch(kernel, size, local, args, after))
         return len(self.launches) - 1
@@ -85,7 +86,7 @@ class Dense:
         self, a: Any, b: Any, c: Any, after: tuple[int, ...] = (), act: int = PLAIN,
         rows: int = 0, pitch: int = 0, high: int = 0,
     ) -> int:  # fmt: skip
-        """c = act(a * b), of all rows or some; its number."""
+        """Add c = act(a * b), of all rows or some; return its number."""
         rows, columns = rows or c.shape[0], c.shape[1]
         local = (1, 1) if self.on_cpu else (GROUP, 1)
         size = (columns // EDGE * local[0], rows // EDGE)
@@ -96,11 +97,11 @@ class Dense:
 
 
 def by_hand(made: type[Dense]) -> type[Dense]:
-    """The same with queues and events."""
+    """Make the same with queues and events."""
 
     class ByHand(made):  # type: ignore[misc, valid-type]
         def step(self, **how: Any) -> Any:
-            """Each launch comes after those that it names; two of a level go to two queues."""
+            """Launch each behind the launches that it names. Two of a level go to two queues."""
             tokens: list[Token] = []
             for one in self.launches:
                 lane = sum(other.after == one.after for other in self.launches[: len(tokens)]) % 2
@@ -116,8 +117,8 @@ def by_hand(made: type[Dense]) -> type[Dense]:
 
 
 def normal(random: Any, *shape: int) -> Any:
-    """Normal random numbers; of a matrix so large that a product with it keeps the size. Of a large
-    array they come again."""
+    """Return normal random numbers. Those of a matrix keep the size of a product with it. A large
+    array repeats them."""
     scale = np.float32(shape[-2] ** -0.5 if len(shape) > 1 else 1)
     some = random.standard_normal(min(prod(shape), DISTINCT), dtype=np.float32) * scale
     return np.resize(some, shape)
@@ -147,12 +148,12 @@ class Mlp(Dense):
 
 
 def gelu(x: Any) -> Any:
-    """As the kernel has it."""
+    """Compute it as the kernel does."""
     return x / (1 + np.exp(-1.702 * x))
 
 
 def mlp(size: Layer, seed: int) -> Results:
-    """By NumPy."""
+    """Compute it by NumPy."""
     rows, width, inner = size
     random = np.random.default_rng(seed)
     x, up, down = (normal(random, *s) for s in ((rows, width), (width, inner), (inner, width)))
@@ -174,7 +175,7 @@ class GatedMlp(Dense):
 
 
 def gated_mlp(size: Layer, seed: int) -> Results:
-    """By NumPy."""
+    """Compute it by NumPy."""
     rows, width, inner = size
     random = np.random.default_rng(seed)
     x, up, beside = (normal(random, *s) for s in ((rows, width), (width, inner), (width, inner)))
@@ -209,7 +210,7 @@ class Attention(Dense):
 
 
 def attention(size: Layer, seed: int) -> Results:
-    """By NumPy."""
+    """Compute it by NumPy."""
     rows, width, inner = size
     random = np.random.default_rng(seed)
     x = normal(random, rows, width) * np.float32(rows**0.5)
@@ -255,26 +256,26 @@ class Convolutions(Dense):
             )  # fmt: skip
 
     def results(self) -> Results:
-        """The last layer's images, with their borders."""
+        """Return the last layer's images, with their borders."""
         batch, side, channels, _ = self.size
         pixels = batch * (side + 2) ** 2
         return {"out": self.arrays["out"].get()[:pixels].reshape(batch, side + 2, -1, channels)}
 
 
 def images(size: Images, random: Any) -> Any:
-    """Random images with a border of zeros."""
+    """Make random images with a border of zeros."""
     inside = random.standard_normal((size.batch, size.side, size.side, size.channels), "f4")
     return np.pad(inside, ((0, 0), (1, 1), (1, 1), (0, 0)))
 
 
 def taps(size: Images, random: Any) -> Any:
-    """A matrix for each of nine taps."""
+    """Make a matrix for each of nine taps."""
     scale = np.float32((2 / 9 / size.channels) ** 0.5)
     return random.standard_normal((9 * size.channels, size.channels), np.float32) * scale
 
 
 def convolutions(size: Images, seed: int) -> Results:
-    """By NumPy, tap by tap."""
+    """Compute it by NumPy, tap by tap."""
     random = np.random.default_rng(seed)
     x, side = images(size, random), size.side
     for _ in range(size.layers):
@@ -314,7 +315,7 @@ class Sweeps(Dense):
         self.start = grids[0].get()
 
     def reset(self) -> None:
-        """The first grid is what it was."""
+        """Restore the first grid."""
         self.arrays["x"].set(self.start)
 
 
@@ -325,7 +326,7 @@ class Heat(Sweeps):
 
 
 def sweeps(size: Grid, seed: int, own: float = 0.0, other: float = 0.25) -> Results:
-    """By NumPy."""
+    """Compute it by NumPy."""
     grid = normal(np.random.default_rng(seed), size.high * size.wide).reshape(size.high, -1)
     for _ in range(size.times):
         before = grid.copy()
@@ -335,7 +336,7 @@ def sweeps(size: Grid, seed: int, own: float = 0.0, other: float = 0.25) -> Resu
 
 
 def heat(size: Grid, seed: int) -> Results:
-    """By NumPy."""
+    """Compute it by NumPy."""
     return sweeps(size, seed, Heat.own, Heat.other)
 
 
@@ -353,7 +354,7 @@ class Blurs(Dense):
 
 
 def blurs(size: Grid, seed: int) -> Results:
-    """By NumPy."""
+    """Compute it by NumPy."""
     x = normal(np.random.default_rng(seed), size.high * size.wide)
     for time in range(size.times):
         step = size.wide if time % 2 else 1
@@ -383,7 +384,7 @@ class Two(Dense):
 
 
 def two(size: Work, seed: int) -> Results:
-    """By NumPy."""
+    """Compute it by NumPy."""
     x = np.random.default_rng(seed).random(size.groups * GROUP, np.float32)
     for _ in range(2 * size.turns):
         x = (x.astype(np.float64) ** 2 - np.float64(np.float32(0.7))).astype(np.float32)

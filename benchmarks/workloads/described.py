@@ -39,7 +39,7 @@ class Described:
         self.net, self.values, self.divisor = net, dict(values), divisor
 
     def lines(self, text: str) -> Value:
-        """All lines; what the last one has made."""
+        """Add all lines; return the output of the last one."""
         found = None
         for line in filter(str.strip, text.splitlines()):
             name, _, steps = line.partition("=")
@@ -56,14 +56,14 @@ class Described:
         return self.values[name]
 
     def _chain(self, x: Value, steps: Steps, out: Value | None) -> Value:
-        """Steps one after the other; the last one writes `out`."""
+        """Add steps one after the other. The last one writes `out`."""
         for number, step in enumerate(steps):
             into = out if number == len(steps) - 1 else None
             x = self._step(x, step, into) if isinstance(step, str) else self._beside(x, step, into)
         return x
 
     def _beside(self, x: Value, branches: list[Steps], out: Value | None) -> Value:
-        """Branches, each of which writes its part."""
+        """Add branches. Each writes its part."""
         widths = [self._width(x.shape[0], steps) for steps in branches]
         first = 0
         for width, steps in zip(widths, branches, strict=True):
@@ -75,7 +75,7 @@ class Described:
         return out
 
     def _width(self, channels: int, steps: Steps) -> int:
-        """Channels behind these steps."""
+        """Return the channels behind these steps."""
         for step in steps:
             if not isinstance(step, str):
                 channels = sum(self._width(channels, one) for one in step)
@@ -84,7 +84,7 @@ class Described:
         return channels
 
     def _sides(self, x: Value, steps: Steps) -> tuple[int, int]:
-        """Rows and columns behind these steps."""
+        """Return the rows and columns behind these steps."""
         for step in steps:
             if not isinstance(step, str):
                 return self._sides(x, step[0])
@@ -114,7 +114,7 @@ class Described:
 
 
 def _window(step: str) -> tuple[int, int, int, int | None]:
-    """Rows, columns, stride and margin."""
+    """Read rows, columns, stride and margin."""
     found = WINDOW.fullmatch(step)
     if found is None:
         raise UsageError(f"{step!r} in a branch, expected a convolution or pooling")
@@ -123,7 +123,7 @@ def _window(step: str) -> tuple[int, int, int, int | None]:
 
 
 def _nested(words: list[str]) -> Steps:
-    """Words with brackets as lists."""
+    """Read words with brackets as lists."""
     open_: list[Steps] = [[]]
     for word in words:
         if word == "[":

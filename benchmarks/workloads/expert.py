@@ -24,7 +24,7 @@ TRIED = (1, 2, 4, 8, 16)
 
 
 def overlaps_in_one(device: Any) -> bool:
-    """Whether the driver has out-of-order queues and overlaps within them."""
+    """Tell whether the driver has out-of-order queues and overlaps within them."""
     mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
     return kind(device) == "CPU" and bool(device.queue_properties & mode)
 
@@ -66,7 +66,7 @@ class Queues(InOrder):
         return Token(event, lane)
 
     def go(self, ready: Any, after: Sequence[Token] = (), on: int = 0) -> Token:
-        """The same for a launch that a kernel of this platform has made ready."""
+        """Launch what a kernel of this platform has made ready."""
         lane, events = self._behind(after, on)
         return Token(ready.func(self._lanes[lane], *ready.args[1:], wait_for=events), lane)
 
@@ -118,7 +118,7 @@ class Queues(InOrder):
             queue.finish()
 
     def _behind(self, after: Sequence[Token], on: int) -> tuple[int, list[Any] | None]:
-        """The queue, and the events to wait for in it: none for what its own order keeps."""
+        """Return the queue, and the events to wait for in it. Its own order needs no events."""
         if self._one:
             self._used.add(0)
             return 0, [token.event for token in after] or None

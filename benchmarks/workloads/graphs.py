@@ -30,16 +30,16 @@ class Region(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many elements there are in it."""
+        """Return the number of its elements."""
         return self.rows * self.width
 
     @property
     def end(self) -> int:
-        """One past the last element."""
+        """Return the place behind the last element."""
         return self.start + (self.rows - 1) * self.pitch + self.width
 
     def places(self) -> np.ndarray[Any, Any]:
-        """Its elements in order, as indices."""
+        """Return the places of its elements, in order."""
         rows = self.start + self.pitch * np.arange(self.rows)
         return (rows[:, None] + np.arange(self.width)).reshape(-1)
 
@@ -58,7 +58,7 @@ class Task(NamedTuple):
 
     @property
     def span(self) -> int:
-        """Elements read of each region."""
+        """Return how many elements of each region are read."""
         return min((region.size for region in self.reads), default=1)
 
 
@@ -70,7 +70,7 @@ class Graph(NamedTuple):
     seed: int
 
     def contents(self) -> list[Words]:
-        """What is in the arrays at the beginning."""
+        """Return the contents of the arrays at the beginning."""
         dice = np.random.RandomState(self.seed)  # its numbers are the same in every version
         return [dice.randint(1, 1 << 32, size=length, dtype=np.uint32) for length in self.arrays]
 
@@ -79,7 +79,7 @@ class Graph(NamedTuple):
 
 
 def edges(graph: Graph) -> list[tuple[int, ...]]:
-    """For each task those that it has to wait for; none that another one of them waits for."""
+    """Return the upstream of each task, without tasks that another upstream task waits for."""
     live: dict[int, list[_Use]] = {}
     ancestors: list[int] = []
     found: list[tuple[int, ...]] = []
@@ -122,14 +122,14 @@ class _Use(NamedTuple):
 
 
 def _users(uses: Sequence[_Use], region: Region) -> list[_Use]:
-    """Those that share an element with a region."""
+    """Return the uses that share an element with a region."""
     start, end = region.start, region.end
     near = [use for use in uses if use.start < end and start < use.end]
     return [use for use in near if meet(use.region, region)]
 
 
 def meet(a: Region, b: Region) -> bool:
-    """Whether two regions of one array share an element."""
+    """Tell whether two regions of one array share an element."""
     if a.start >= b.end or b.start >= a.end:
         return False
     return a.rows == b.rows == 1 or not _elements(a).isdisjoint(_elements(b))
@@ -150,7 +150,7 @@ def _elements(region: Region) -> frozenset[int]:
 
 
 def computed(graph: Graph) -> list[Words]:
-    """The arrays after all tasks, one after another."""
+    """Return the arrays after all tasks, one after another."""
     arrays = graph.contents()
     for number, task in enumerate(graph.tasks):
         run(task, number, arrays)
@@ -158,7 +158,7 @@ def computed(graph: Graph) -> list[Words]:
 
 
 def run(task: Task, number: int, arrays: list[Words]) -> None:
-    """One task, which is the program's `number`-th."""
+    """Run one task, the `number`-th of the program."""
     into = task.writes.places()
     values = np.arange(number, number + into.size, dtype=np.uint32)
     if task.updates:
@@ -170,8 +170,8 @@ def run(task: Task, number: int, arrays: list[Words]) -> None:
 
 
 def stir(values: Words, rounds: int) -> Words:
-    """`rounds` rounds of xorshift. A round is linear, so that 1, 2, 4, … rounds at once are
-    look-ups of the four bytes of a word."""
+    """Do `rounds` rounds of xorshift. A round is linear, so 1, 2, 4, … rounds at once are look-ups
+    of the four bytes of a word."""
     power = 0
     while rounds:
         if rounds & 1:
@@ -186,7 +186,7 @@ def stir(values: Words, rounds: int) -> Words:
 
 
 def stir_once(values: Words) -> Words:
-    """One round."""
+    """Do one round."""
     values = values ^ values << np.uint32(13)
     values = values ^ values >> np.uint32(17)
     return values ^ values << np.uint32(5)
@@ -194,7 +194,7 @@ def stir_once(values: Words) -> Words:
 
 @lru_cache(maxsize=32)
 def _rounds(power: int) -> Sequence[Words]:
-    """What `2 ** power` rounds make of each value of each byte."""
+    """Return the result of `2 ** power` rounds for each value of each byte."""
     tables = [np.arange(256, dtype=np.uint32) << np.uint32(8 * byte) for byte in range(4)]
     if not power:
         return [stir_once(table) for table in tables]

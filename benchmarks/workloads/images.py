@@ -51,7 +51,7 @@ class Img(Pipeline):
         self.flat = across(side * side)
 
     def step(self) -> None:
-        """Thirteen launches."""
+        """Make thirteen launches."""
         program, row, one, flat = self.program, (GROUP, 1), (GROUP,), self.flat
         side, groups = self.size
         pixels, many = side * side, (groups * GROUP,)
@@ -70,11 +70,11 @@ class Img(Pipeline):
         program.combine(flat, one, self.inner, self.small, self.small_mask, self.result, pixels)
 
     def outputs(self) -> list[Any]:
-        """The image."""
+        """Return the image."""
         return [self.result]
 
     def results(self) -> Results:
-        """The image, and the mask that was stretched."""
+        """Return the image, and the mask that was stretched."""
         return {"image": self.result.get(), "mask": self.large_mask.get()}
 
 
@@ -82,7 +82,7 @@ class ImgByHand(Img):
     """The same with events: a queue for each blur, one more for the smallest."""
 
     def step(self) -> None:
-        """The longest way, over the larger blur, comes first."""
+        """Launch the longest chain first, which goes over the larger blur."""
         launch, program, flat = self.platform.launch, self.program, self.flat
         row, one = (GROUP, 1), (GROUP,)
         side = self.size.side
@@ -124,7 +124,7 @@ class ImgByHand(Img):
         )  # fmt: skip
 
     def _extremes(self, edges: Token) -> list[Token]:
-        """The largest and the smallest of the large mask, the one beside the other."""
+        """Find the largest and the smallest value of the large mask, side by side."""
         launch, program, one = self.platform.launch, self.program, (GROUP,)
         side, groups = self.size
         pixels, many = side * side, (groups * GROUP,)
@@ -151,7 +151,7 @@ class ImgByHand(Img):
 
 @lru_cache(1)  # for all platforms
 def made_up(size: ImgSize, seed: int) -> Any:
-    """Bright discs on a slope, and noise."""
+    """Draw bright discs on a slope, with noise."""
     random = np.random.default_rng(seed)
     side = size.side
     y, x = np.mgrid[:side, :side].astype(np.float32) / side
@@ -163,14 +163,14 @@ def made_up(size: ImgSize, seed: int) -> Any:
 
 
 def gauss(diameter: int, sigma: float) -> Any:
-    """Weights of a blur; they sum to one."""
+    """Return the weights of a blur. They sum to one."""
     line = np.exp(-((np.arange(diameter) - diameter // 2) ** 2) / (2 * sigma**2))
     weights = np.outer(line, line)
     return (weights / weights.sum()).astype(np.float32)
 
 
 def filtered(image: Any, diameter: int, end: Callable[..., Any], *weights: Any) -> Any:
-    """Sums over all places of a window, by each of the weights, and what `end` makes of them; the
+    """Sum over all places of a window, by each of the weights, and apply `end` to the sums. The
     image's border is continued."""
     side, wide = len(image), np.pad(image, diameter // 2, mode="edge")
     result = np.empty(image.shape)
@@ -189,18 +189,18 @@ def filtered(image: Any, diameter: int, end: Callable[..., Any], *weights: Any) 
 
 
 def blurred(image: Any, diameter: int, sigma: float) -> Any:
-    """One blur."""
+    """Blur an image."""
     return filtered(image, diameter, np.array, gauss(diameter, sigma))
 
 
 def edges_of(image: Any) -> Any:
-    """How steep the image is."""
+    """Return the steepness of an image."""
     rightward = np.outer((1, 2, 1), (-1, 0, 1))
     return filtered(image, 3, np.hypot, rightward, rightward.T)
 
 
 def reference(size: ImgSize, seed: int) -> Results:
-    """In double precision."""
+    """Compute it in double precision."""
     image = made_up(size, seed).astype(np.float64)
     small, large = blurred(image, *SMALL), blurred(image, *LARGE)
     sharp = np.clip(1.5 * image - 0.5 * blurred(image, *SHARP), 0, 1)

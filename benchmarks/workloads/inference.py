@@ -80,16 +80,16 @@ class OnPlatform:
 
     @property
     def kernels(self) -> list[Any]:
-        """All that it launches."""
+        """Return all kernels that it launches."""
         return list(
             {call.layer.kernel: call.kernel for call in (*self.starts, *self.body)}.values()
         )
 
     def reset(self) -> None:
-        """Nothing is left of a step that the next one reads."""
+        """Do nothing: a step reads nothing of the step before."""
 
     def results(self) -> Results:
-        """What was kept: a row for each image."""
+        """Return what was kept: a row for each image."""
         return {
             name: np.stack([row.get() for row in rows]).reshape(
                 len(rows), *self.model.kept[name].shape
@@ -113,11 +113,12 @@ class OnPlatform:
         return Call(launch, None, layer, kernel)
 
     def _given(self, value: Value) -> Any:
-        """What a kernel gets of a value: all of the buffer where it is told of a part's place."""
+        """Return a value as a kernel gets it. A kernel that is told the place of a part gets all of
+        the buffer."""
         return self.buffers[value.buffer] if place(value) else self._array(value)
 
     def _array(self, value: Value) -> Any:
-        """The memory of a value: a flat array, or a view of one, made once."""
+        """Return the memory of a value: a flat array, or a view of one. Each view is made once."""
         found = self._views.get(value)
         if found is None:
             buffer = self.buffers[value.buffer]
@@ -133,7 +134,7 @@ class Inference(OnPlatform):
     decides = True
 
     def step(self) -> None:
-        """One image after the other."""
+        """Run one image after the other."""
         for start, ends in zip(self.starts, self.ends, strict=True):
             for launch, when, _, _ in (start, *self.body, *ends):
                 if when is None:
@@ -151,7 +152,7 @@ class HostDecided(OnPlatform):
         """For each image of the last step, the layers that were launched."""
 
     def step(self) -> None:
-        """One image after the other."""
+        """Run one image after the other."""
         self.launched.clear()
         for start, ends in zip(self.starts, self.ends, strict=True):
             start.ready()
@@ -173,7 +174,7 @@ class HostDecided(OnPlatform):
 
 
 def is_open(gate: Gate, known: Mapping[Value, Any]) -> bool:
-    """What flags on the host say."""
+    """Tell whether flags on the host open a gate."""
     return any(
         known[group][flag.first - group.first]
         for group in gate.reads
@@ -183,7 +184,7 @@ def is_open(gate: Gate, known: Mapping[Value, Any]) -> bool:
 
 
 def reference(model: Model) -> Results:
-    """The same layers in NumPy, in double precision."""
+    """Compute the same layers in NumPy, in double precision."""
     net = model.net
     memory = [
         net.constants[number].astype(np.float64)

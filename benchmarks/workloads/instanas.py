@@ -49,7 +49,7 @@ class InstaNasSize(NamedTuple):
 
 @lru_cache(maxsize=4)
 def instanas(size: InstaNasSize, seed: int) -> Model:
-    """The network, with images for a seed. Its weights are always the same."""
+    """Make the network, with images for a seed. Its weights are always the same."""
     net = Net(17)
     image = net.value(3, size.side, size.side)
     flags, shares, thresholds = _controller(net, image, size.stages)
@@ -64,8 +64,8 @@ def instanas(size: InstaNasSize, seed: int) -> Model:
 
 
 def _controller(net: Net, image: Value, stages: int) -> tuple[Value, Value, Value]:
-    """Two small convolutions and a decision for each branch. Weights are -1, 0 and 1, over four for
-    convolutions, so that no sum is rounded."""
+    """Add two small convolutions and a decision for each branch. Weights are -1, 0 and 1, over four
+    for convolutions, so that no sum is rounded."""
 
     def exact(*shape: int, scale: int) -> Value:
         return net.constant(net.random.integers(-1, 2, shape) / scale)
@@ -102,7 +102,7 @@ def _calibrate(model: Model, thresholds: Value) -> None:
 def _stage(
     net: Net, x: Value, channels: int, stride: int, gates: list[Gate], shares: Value, stage: int
 ) -> Value:
-    """Inverted residuals side by side, and the mean of those that are open."""
+    """Add inverted residuals side by side, and the mean of those that are open."""
     branches = []
     for gate, (size, expansion) in zip(gates, BRANCHES, strict=False):
         wide = net.convolve(x, expansion * x.shape[0], 1, after=RELU6, gate=gate)

@@ -25,7 +25,7 @@ MARGIN = 5e-5
 
 
 def activated(values: Array, how: int) -> Array:
-    """What follows a layer."""
+    """Apply the activation behind a layer."""
     if how == RELU:
         return np.maximum(values, 0)
     if how == RELU6:
@@ -43,7 +43,7 @@ def windows(
     image: Array, rows: int, columns: int, size: tuple[int, int], stride: int, pad: tuple[int, int],
     fill: float,
 ) -> Array:  # fmt: skip
-    """The window of each output pixel: channels x rows x columns x size."""
+    """Return the window of each output pixel: channels x rows x columns x size."""
     padding, start = [(0, 0)], []
     for side, count, wide, before in zip(image.shape[1:], (rows, columns), size, pad, strict=True):
         padding.append((max(0, before), max(0, (count - 1) * stride - before + wide - side)))
@@ -58,7 +58,7 @@ def convolve(
     outputs: int, rows: int, columns: int, size: int, stride: int, pad: int, before: int,
     after: int, high: int, above: int, images: int, to: int,
 ) -> None:  # fmt: skip
-    """As a product of matrices."""
+    """Convolve, as a product of matrices."""
     image = activated(x.reshape(inputs * images, height, width), before)
     seen = windows(image, rows, columns, (high, size), stride, (above, pad), 0)
     of_images = seen.reshape(inputs, images, rows, columns, high, size).transpose(0, 4, 5, 1, 2, 3)
@@ -70,7 +70,7 @@ def pointwise(
     x: Array, weights: Array, bias: Array, out: Array, inputs: int, area: int, outputs: int,
     before: int, after: int, to: int,
 ) -> None:  # fmt: skip
-    """A product of matrices."""
+    """Multiply matrices."""
     _product(activated(x.reshape(inputs, area), before), weights, bias, out, outputs, after)
 
 
@@ -85,7 +85,7 @@ def depthwise(
     x: Array, weights: Array, bias: Array, out: Array, channels: int, height: int, width: int,
     rows: int, columns: int, size: int, stride: int, pad: int, before: int, after: int, images: int,
 ) -> None:  # fmt: skip
-    """Each channel by itself."""
+    """Convolve each channel by itself."""
     image = activated(x.reshape(channels * images, height, width), before)
     seen = windows(image, rows, columns, (size, size), stride, (pad, pad), 0)
     seen = seen.reshape(channels, images * rows, columns, size, size)
@@ -97,7 +97,7 @@ def pool(
     x: Array, out: Array, channels: int, height: int, width: int, rows: int, columns: int,
     size: int, stride: int, pad: int, how: int, images: int, to: int,
 ) -> None:  # fmt: skip
-    """What is outside of the image is left out."""
+    """Pool a window. Pixels outside of the image do not count."""
     image, sizes = x.reshape(-1, height, width), ((size, size), stride, (pad, pad))
     if how == MAXIMUM:
         out[:] = windows(image, rows, columns, *sizes, -np.inf).max((3, 4)).ravel()
@@ -111,13 +111,13 @@ def combine(
     a: Array, b: Array, c: Array, d: Array, out: Array, weight_a: float, weight_b: float,
     weight_c: float, weight_d: float, count: int, length: int, after: int,
 ) -> None:  # fmt: skip
-    """A weighted sum of the first `count`."""
+    """Add the first `count` values by weights."""
     weights = (weight_a, weight_b, weight_c, weight_d)
     out[:] = activated(np.dot(weights[:count], np.stack((a, b, c, d)[:count])), after)
 
 
 def means(x: Array, out: Array, runs: int, length: int) -> None:
-    """Means of stretches."""
+    """Return means of stretches."""
     out[:] = x.reshape(runs, length).mean(1)
 
 
@@ -125,32 +125,32 @@ def dense(
     x: Array, weights: Array, bias: Array, out: Array, inputs: int, outputs: int, after: int,
     images: int,
 ) -> None:  # fmt: skip
-    """Every output from every input."""
+    """Compute every output from every input."""
     sums = weights.reshape(inputs, outputs).T @ x.reshape(inputs, images) + bias[:, None]
     out[:] = activated(sums, after).ravel()
 
 
 def scale_channels(x: Array, factors: Array, out: Array, channels: int, area: int) -> None:
-    """Each channel times its factor."""
+    """Multiply each channel by its factor."""
     out[:] = (x.reshape(channels, area) * factors[:, None]).ravel()
 
 
 def keep(x: Array, out: Array, length: int, start: int, to: int) -> None:
-    """A copy."""
+    """Copy a value."""
     out[:] = x
 
 
 def lookup(
     numbers: Array, table: Array, out: Array, width: int, many: int, start: int, to: int
 ) -> None:
-    """Rows of a table, as columns."""
+    """Copy rows of a table into columns."""
     out[:] = table.reshape(-1, width)[numbers.astype(int)].T.ravel()
 
 
 def normalise(
     x: Array, scale: Array, shift: Array, out: Array, channels: int, area: int, centred: int
 ) -> None:
-    """Columns of one size."""
+    """Bring all columns to one size."""
     rows = x.reshape(channels, area)
     mean = rows.mean(0) * centred
     sizes = np.sqrt(np.maximum((rows**2).mean(0) - mean**2, 0) + 1e-6)
@@ -161,7 +161,7 @@ def scores(
     query: Array, key: Array, bias: Array, out: Array, heads: int, width: int, images: int,
     queries: int, keys: int, scale: float, biased: int,
 ) -> None:  # fmt: skip
-    """Products of queries and keys."""
+    """Multiply queries and keys."""
     a, b = query.reshape(heads, width, images, -1), key.reshape(heads, width, images, -1)
     found = scale * np.einsum("hdiq,hdik->hikq", a, b, optimize=True)
     if biased:
@@ -170,7 +170,7 @@ def scores(
 
 
 def shares(x: Array, out: Array, many: int, queries: int, keys: int) -> None:
-    """They sum to one for each query."""
+    """Turn scores into shares, which sum to one for each query."""
     found = x.reshape(many, keys, queries)
     found = np.exp(found - found.max(1, keepdims=True))
     out[:] = (found / found.sum(1, keepdims=True)).ravel()
@@ -180,19 +180,19 @@ def gather(
     share: Array, values: Array, out: Array, heads: int, width: int, images: int, queries: int,
     keys: int,
 ) -> None:  # fmt: skip
-    """Sums of values by shares."""
+    """Sum values by shares."""
     a, b = share.reshape(heads, images, keys, -1), values.reshape(heads, width, images, -1)
     out[:] = np.einsum("hikq,hdik->hdiq", a, b, optimize=True).ravel()
 
 
 def interact(x: Array, out: Array, fields: int, width: int, images: int) -> None:
-    """Half of what the square of the sum has more than the sum of squares."""
+    """Return half of the difference between the square of the sum and the sum of squares."""
     rows = x.reshape(fields, width, images)
     out[:] = (rows.sum(0) ** 2 - (rows**2).sum(0)).sum(0) / 2
 
 
 def clear(out: Array, length: int) -> None:
-    """Zeros."""
+    """Fill with zeros."""
     out[:] = 0
 
 
@@ -200,7 +200,7 @@ def pick(
     features: Array, weights: Array, thresholds: Array, flags: Array, shares: Array, stages: int,
     inputs: int,
 ) -> None:  # fmt: skip
-    """Sums are exact in single precision too, so that no margin is needed."""
+    """Pick branches. Sums are exact in single precision too, so that no margin is needed."""
     sums = (weights.reshape(-1, inputs) @ features - thresholds).reshape(stages, -1)
     opened = (sums > 0) | ((sums == sums.max(1)[:, None]) & (sums.max(1) <= 0)[:, None])
     flags[:] = opened.ravel()
@@ -211,7 +211,7 @@ def mean_of_open(
     a: Array, b: Array, c: Array, d: Array, e: Array, shares: Array, out: Array, stage: int,
     length: int, residual: int,
 ) -> None:  # fmt: skip
-    """Of the branches of one stage."""
+    """Average the open branches of one stage."""
     of_stage = shares.reshape(-1, 5)[stage].copy()
     if residual:
         of_stage[4] = 1
@@ -221,7 +221,8 @@ def mean_of_open(
 def decide(
     features: Array, weights: Array, bias: Array, values: Array, flags: Array, inputs: int, may: int
 ) -> None:
-    """Refuses images whose decisions are too close for devices to agree."""
+    """Decide where a node sends to. Refuse images whose decisions are too close for devices to
+    agree."""
     sums = (bias + features @ weights.reshape(inputs, 4))[:3]
     there = np.array([may >> k & 1 for k in range(3)])
     _apart(sums[there > 0], 0)
@@ -231,7 +232,7 @@ def decide(
 
 
 def any_of(same: Array, below: Array, above: Array, out: Array, may: int) -> None:
-    """Whether anything arrives."""
+    """Tell whether anything arrives."""
     out[0] = any(may >> k & 1 and flags[k] for k, flags in enumerate((same, below, above)))
 
 
@@ -239,7 +240,7 @@ def join(
     same: Array, below: Array, above: Array, of_same: Array, of_below: Array, of_above: Array,
     out: Array, channels: int, rows: int, columns: int, may: int,
 ) -> None:  # fmt: skip
-    """The weighted sum of what arrives."""
+    """Add everything that arrives, by weights."""
     image = np.zeros((channels, rows, columns))
     if may & 1 and of_same[0] > 0:
         image += of_same[0] * same.reshape(image.shape)
@@ -254,7 +255,7 @@ def join(
 def route(
     features: Array, weights: Array, bias: Array, routing: Array, flags: Array, inputs: int
 ) -> None:
-    """Refuses images whose decisions are too close for devices to agree."""
+    """Choose experts. Refuse images whose decisions are too close for devices to agree."""
     found = activated(bias + features @ weights.reshape(inputs, 4), SIGMOID)
     _apart(found, FLOOR)
     flags[:] = found >= min(FLOOR, found.max())
@@ -262,7 +263,7 @@ def route(
 
 
 def add_expert(weights: Array, routing: Array, out: Array, expert: int, length: int) -> None:
-    """Adds an expert's weights."""
+    """Add an expert's weights."""
     begun = 0 if int(routing[4]) == expert else out
     out[:] = begun + routing[expert] * weights
 

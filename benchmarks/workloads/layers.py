@@ -46,43 +46,44 @@ class Net:
     # ---- values ------------------------------------------------------------------------------
 
     def image(self, channels: int, rows: int, columns: int) -> Value:
-        """As many as there are images, each with so many rows."""
+        """Make a value for all images, one below the other, each with so many rows."""
         return self.value(channels, self.images * rows, columns)
 
     def value(self, *shape: int, dtype: np.dtype[Any] = F4) -> Value:
-        """A buffer of its own."""
+        """Make a value with a buffer of its own."""
         self.sizes.append((prod(shape), dtype))
         return Value(len(self.sizes) - 1, 0, shape)
 
     def constant(self, values: Any) -> Value:
-        """A buffer that is filled beforehand."""
+        """Make a buffer that is filled beforehand."""
         host = np.asarray(values, F4)
         made = self.value(*host.shape)
         self.constants[made.buffer] = host.ravel()
         return made
 
     def gate(self, flags: Value, index: int) -> Gate:
-        """Opened by one of these flags, which a host reads together."""
+        """Make a gate that one of these flags opens. A host reads them together."""
         flag = Value(flags.buffer, flags.first + index, (1,))
         return Gate(flag, (flag,), (flags,))
 
     def part(self, value: Value, first: int, count: int) -> Value:
-        """Channels of an image, or rows of anything: what is concatenated is written to parts."""
+        """Return some channels of an image, or rows of anything. Values that are concatenated are
+        written to parts."""
         row = prod(value.shape[1:])
         if not 0 <= first < first + count <= value.shape[0]:
             raise UsageError(f"rows {first} to {first + count} of a value of {value.shape}")
         return Value(value.buffer, value.first + first * row, (count, *value.shape[1:]))
 
     def weights(self, *shape: int, inputs: int, gain: float = 2.0) -> Value:
-        """Random ones that keep the size of what comes from `inputs` sums; 2 is for ReLU."""
+        """Draw random weights that keep the size of sums over `inputs`. A gain of 2 is for ReLU."""
         return self.constant(self.random.normal(0, np.sqrt(gain / inputs), shape))
 
     def bias(self, count: int) -> Value:
-        """Random ones."""
+        """Draw random biases."""
         return self.constant(self.random.normal(0, 0.1, count))
 
     def first(self, count: int) -> Net:
-        """A network of the first layers alone, over the same values."""
+        """Return a network of the first layers alone, over the same values."""
         net = Net(0, self.images)
         net.layers, net.sizes, net.constants = self.layers[:count], self.sizes, self.constants
         return net
@@ -98,7 +99,7 @@ class Net:
         gate: Gate | None = None,
         on_device: bool = False,
     ) -> None:
-        """Any kernel."""
+        """Add a launch of any kernel."""
         found = tuple(outputs)
         for number, arg in enumerate(args):
             apart = isinstance(arg, Value) and arg.first % ALIGNED
@@ -125,8 +126,8 @@ class Net:
         out: Value | None = None,
         gate: Gate | None = None,
     ) -> Value:
-        """A convolution of `high` x `size`, which are the same as a rule, with bias; `before`: of
-        what a ReLU makes of `x`. `channels` is a multiple of four. `pad` below zero begins so many
+        """Add a convolution of `high` x `size`, which are usually the same, with bias. `before`:
+        apply a ReLU to `x` first. `channels` is a multiple of four. `pad` below zero begins so many
         pixels further in."""
         inputs, height, width = x.shape
         if channels % 4:
@@ -172,7 +173,7 @@ class Net:
         out: Value | None = None,
         gate: Gate | None = None,
     ) -> Value:
-        """A convolution of each channel by itself, with bias."""
+        """Add a convolution of each channel by itself, with bias."""
         channels, height, width = x.shape
         shape = self.shape(x, (size, size), stride)
         out = out or self.value(channels, *shape)
@@ -197,7 +198,7 @@ class Net:
         out: Value | None = None,
         gate: Gate | None = None,
     ) -> Value:
-        """The largest or the mean of a window; what is outside of the image does not count."""
+        """Add the largest or the mean of a window. Pixels outside of the image do not count."""
         channels, height, width = x.shape
         shape = self.shape(x, (size, size), stride, pad)
         out = out or self.value(channels, *shape)
@@ -220,8 +221,8 @@ class Net:
         out: Value | None = None,
         gate: Gate | None = None,
     ) -> Value:
-        """A weighted sum of one to four values of one shape; of one it is a copy. Without `weights`
-        it is the sum."""
+        """Add a weighted sum of one to four values of one shape; of one value it is a copy. Without
+        `weights` it is the sum."""
         if not 1 <= len(values) <= 4 or len({value.shape for value in values}) != 1:
             raise UsageError(f"a sum of {[value.shape for value in values]}")
         out = out or self.value(*values[0].shape)
@@ -238,7 +239,7 @@ class Net:
         return out
 
     def means(self, x: Value, gate: Gate | None = None) -> Value:
-        """The mean of each channel of each image: by rows first where there are many pixels."""
+        """Add the mean of each channel of each image. Many pixels are summed by rows first."""
         channels, rows, columns = x.shape
         area = rows * columns // self.images
         runs = [(channels * rows, columns), (channels * self.images, rows // self.images)]
@@ -258,7 +259,7 @@ class Net:
         out: Value | None = None,
         gate: Gate | None = None,
     ) -> Value:
-        """Every output from every input of an image, with bias."""
+        """Compute every output from every input of an image, with bias."""
         many = self.images
         out, inputs = out or self.value(count * many), x.length // many
         weights = weights or self.weights(inputs, count, inputs=inputs, gain=1.0)
@@ -269,7 +270,7 @@ class Net:
         return out
 
     def scale_channels(self, x: Value, factors: Value, gate: Gate | None = None) -> Value:
-        """Each channel times its own factor."""
+        """Multiply each channel by its own factor."""
         out = self.value(*x.shape)
         self.layer(
             "scale_channels", x.length, x, factors, out, x.shape[0], x.length // x.shape[0],
@@ -284,7 +285,7 @@ class Net:
     # ---- sequences ---------------------------------------------------------------------------
 
     def lookup(self, numbers: Value, table: Value, out: Value | None = None) -> Value:
-        """A row of the table for each number, as a column."""
+        """Look up a row of the table for each number, as a column."""
         width, many = table.shape[1], numbers.length
         shape = (width, self.images, many // self.images)
         out = out or self.value(*shape)
@@ -296,7 +297,7 @@ class Net:
         return out
 
     def normalise(self, x: Value, centred: bool) -> Value:
-        """Every token of one size, and where `centred` of mean zero."""
+        """Bring every token to one size. `centred`: and to a mean of zero."""
         channels, *rest = x.shape
         area, out = prod(rest), self.value(*x.shape)
         scale = self.constant(self.random.normal(1, 0.1, channels))
@@ -309,7 +310,7 @@ class Net:
     def attend(
         self, query: Value, key: Value, values: Value, heads: int, bias: Value | None = None
     ) -> Value:
-        """Attention of several heads: scores, shares, and what each token gets."""
+        """Add attention of several heads: scores, shares, and the result for each token."""
         channels, many = query.shape[0], self.images
         width, queries, keys = channels // heads, query.shape[2], key.shape[2]
         found, shared = (self.value(heads * many, keys, queries) for _ in range(2))
@@ -327,7 +328,7 @@ class Net:
         return out
 
     def interact(self, x: Value, fields: int) -> Value:
-        """What each two of the rows that were looked up have in common."""
+        """Compute the interaction of each two of the rows that were looked up."""
         width = x.shape[0] // fields
         out = self.value(self.images)
         self.layer("interact", self.images, x, out, fields, width, self.images, outputs=[1])
@@ -336,7 +337,8 @@ class Net:
     def shape(
         self, x: Value, size: tuple[int, int], stride: int, pad: int | None = None
     ) -> tuple[int, int]:
-        """Rows, of all images, and columns of what comes out, as many as with the usual padding."""
+        """Return rows of all images, and columns of the result, as many as with the usual
+        padding."""
         _, rows, columns = x.shape
         sides = (rows // self.images, columns)
         if pad is None or pad < 0:
@@ -356,12 +358,12 @@ PLACED = {
 
 
 def place(value: Value) -> int:
-    """The word where a part begins that is given as the whole buffer; else 0."""
+    """Return the word where a part begins that is given as the whole buffer; else 0."""
     return value.first if value.first % ALIGNED else 0
 
 
 def four(channels: float) -> int:
-    """Channels at a reduced width: a multiple of four."""
+    """Return channels at a reduced width: a multiple of four."""
     return max(4, 4 * round(channels / 4))
 
 

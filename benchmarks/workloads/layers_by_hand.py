@@ -38,7 +38,7 @@ class ByHand(OnPlatform):
         queues.finish()  # memory is filled
 
     def step(self) -> None:
-        """One image after the other."""
+        """Run one image after the other."""
         go = self.queues.go
         for start, ends in zip(self.starts, self.ends, strict=True):
             first = go(start.ready, self.last)
@@ -64,7 +64,7 @@ class ByHand(OnPlatform):
             self.last += [token for one, token in tokens.items() if one not in waited]
 
     def results(self) -> Results:
-        """What was kept, once everything is through."""
+        """Return what was kept, after everything has ended."""
         self.queues.finish()
         return super().results()
 
@@ -78,7 +78,7 @@ class ByHand(OnPlatform):
 
 
 def wiring(layers: Sequence[Layer]) -> list[list[int]]:
-    """For each layer the earlier ones that it comes after, should they run."""
+    """Return for each layer the earlier layers that it comes after, if they run."""
     written: dict[int, list[tuple[int, Value]]] = {}
     read: dict[int, list[tuple[int, Value]]] = {}
     behind = []
@@ -106,7 +106,7 @@ def _writers(layers: Sequence[Layer], value: Value) -> list[int]:
 
 
 def _lanes(behind: Sequence[Sequence[int]]) -> list[int]:
-    """A queue for each layer: that of one it comes after, if nobody went on there yet; else the
+    """Return a queue for each layer: that of an upstream layer if no other layer took it, else the
     next one."""
     lanes: list[int] = []
     ended: dict[int, int] = {}  # {layer: its lane} where nobody went on

@@ -41,7 +41,7 @@ class Ml(Pipeline):
         self.chosen = platform.empty(rows, np.int32)
 
     def step(self) -> None:
-        """Ten launches: four, five, and the choice."""
+        """Make ten launches: four, five, and the choice."""
         program, flat, one, rows = self.program, across(self.size.rows), (GROUP,), self.size.rows
         ridge, bayes = self.ridge, self.bayes
         program.product_of_counts(flat, one, self.x, self.likelihood, bayes, rows, FEATURES)
@@ -56,11 +56,12 @@ class Ml(Pipeline):
         program.choose_class(flat, one, ridge, bayes, self.chosen, rows)
 
     def outputs(self) -> list[Any]:
-        """The classes that were chosen."""
+        """Return the chosen classes."""
         return [self.chosen]
 
     def results(self) -> Results:
-        """Both scores, and the sum for the class chosen: where two are as good, either will do."""
+        """Return both scores, and the sum for the chosen class. Of two classes that are as good,
+        either is right."""
         ridge, bayes = self.ridge.get(), self.bayes.get()
         chosen = self.chosen.get()[np.newaxis]
         best = np.take_along_axis(ridge + bayes, chosen, 0)[0]
@@ -71,7 +72,7 @@ class MlByHand(Ml):
     """The same with events: a queue for each classifier."""
 
     def step(self) -> None:
-        """The first launch of each chain first."""
+        """Make the first launch of each chain first."""
         launch, program, rows = self.platform.launch, self.program, self.size.rows
         flat, one, ridge, bayes = across(rows), (GROUP,), self.ridge, self.bayes
         b = launch(
@@ -102,7 +103,8 @@ class MlData(NamedTuple):
     @classmethod
     @lru_cache(1)  # for all platforms
     def made_up(cls, size: MlSize, seed: int) -> MlData:
-        """Likelihoods are multiples of 1/256, so that their sums are exact in any order."""
+        """Draw the inputs. Likelihoods are multiples of 1/256, so that their sums are exact in any
+        order."""
         random = np.random.default_rng(seed)
         return cls(
             np.ascontiguousarray(random.integers(0, 10, (size.rows, FEATURES), dtype=np.int32).T),
@@ -113,13 +115,13 @@ class MlData(NamedTuple):
 
 
 def softmax(scores: Any) -> Any:
-    """By row, of scores by class and row."""
+    """Turn scores by class and row into shares, by row."""
     powers = np.exp(scores)
     return powers / powers.sum(axis=0)
 
 
 def reference(size: MlSize, seed: int) -> Results:
-    """In double precision."""
+    """Compute it in double precision."""
     data = MlData.made_up(size, seed)
     x = data.x.T.astype(np.float64, order="C")
     product = (x @ data.likelihood.astype(np.float64)).T

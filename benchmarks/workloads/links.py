@@ -46,12 +46,12 @@ class Hits(Pipeline):
         self.reset()
 
     def reset(self) -> None:
-        """All values are one."""
+        """Set all values to one."""
         self.hubs.values.fill(1)
         self.authorities.values.fill(1)
 
     def step(self) -> None:
-        """Forty launches."""
+        """Make forty launches."""
         nodes, groups = self.size
         program, flat, one = self.program, across(self.size.nodes), (GROUP,)
         hubs, authorities = self.hubs, self.authorities
@@ -66,11 +66,11 @@ class Hits(Pipeline):
                 program.divide_by_root(flat, one, a.raw, a.squares, a.values, nodes)
 
     def outputs(self) -> list[Any]:
-        """Both."""
+        """Return both vectors."""
         return [self.hubs.values, self.authorities.values]
 
     def results(self) -> Results:
-        """Both, of length one."""
+        """Return both vectors, of length one."""
         return {"hubs": self.hubs.values.get(), "authorities": self.authorities.values.get()}
 
 
@@ -78,7 +78,8 @@ class HitsByHand(Hits):
     """The same with events: a queue for hubs, one for authorities."""
 
     def step(self) -> None:
-        """A sum waits for the other side's values; values are kept until the other's sum is."""
+        """Launch a sum behind the other side's values. Values are kept until the other side's sum
+        has read them."""
         nodes, groups = self.size
         launch, program = self.platform.launch, self.program
         flat, one = across(nodes), (GROUP,)
@@ -117,18 +118,18 @@ class HitsByHand(Hits):
 
 
 def linked(size: HitsSize, seed: int) -> Any:
-    """For each node the nodes that it links to."""
+    """Return for each node the nodes that it links to."""
     random = np.random.default_rng(seed)
     return random.integers(0, size.nodes, (size.nodes, DEGREE), dtype=np.int32)
 
 
 def rows_of(links: Any) -> tuple[Any, Any]:
-    """Where each node's links begin, and the links."""
+    """Return the links of all nodes, and where each node's links begin."""
     return np.arange(0, links.size + 1, DEGREE, dtype=np.int32), links.reshape(-1)
 
 
 def columns_of(links: Any) -> tuple[Any, Any]:
-    """The same for those that link to a node."""
+    """Return the same for the nodes that link to a node."""
     flat = links.reshape(-1)
     counts = np.bincount(flat, minlength=len(links))
     start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
@@ -137,13 +138,13 @@ def columns_of(links: Any) -> tuple[Any, Any]:
 
 @lru_cache(1)
 def both_ways(size: HitsSize, seed: int) -> Any:
-    """Both, once for all platforms."""
+    """Return both directions, made once for all platforms."""
     links = linked(size, seed)
     return rows_of(links), columns_of(links)
 
 
 def reference(size: HitsSize, seed: int) -> Results:
-    """In double precision, without the links turned round."""
+    """Compute it in double precision, without turning the links round."""
     links = linked(size, seed)
     hubs, authorities = np.ones(size.nodes), np.ones(size.nodes)
     for _ in range(ITERATIONS):

@@ -76,7 +76,7 @@ INCEPTION = (
 
 
 def images(text: str) -> Callable[[ImagesSize, int], Model]:
-    """A network of images, by its text."""
+    """Make a network for images from its text."""
 
     def made(size: ImagesSize, seed: int) -> Model:
         net = Net(seed, size.batch)
@@ -136,7 +136,7 @@ y = y rms {inner}relu {width} +y
 
 
 def bert(size: TokensSize, seed: int) -> Model:
-    """Words and places, and layers of attention and products."""
+    """Make a network of words and places, and layers of attention and products."""
     net = Net(seed, size.batch)
     numbers = net.image(1, 1, size.tokens)
     words = net.lookup(numbers, _table(net, size))
@@ -148,7 +148,8 @@ def bert(size: TokensSize, seed: int) -> Model:
 
 
 def t5(size: TokensSize, seed: int) -> Model:
-    """Both halves read words of one table; the second one looks at what the first one has made."""
+    """Make both halves, which read words of one table. The second one reads the output of the
+    first."""
     net = Net(seed, size.batch)
     numbers, table = net.image(1, 1, size.tokens), _table(net, size)
     shape = (size.heads, size.tokens, size.tokens)  # [keys][queries]
@@ -188,7 +189,8 @@ class FieldsSize(NamedTuple):
 
 
 def deepfm(size: FieldsSize, seed: int) -> Model:
-    """Rows of all tables go two ways: what each two have in common, and three layers."""
+    """Make a network in which rows of all tables go two ways: pairwise interactions, and three
+    layers."""
     net, fields, width = Net(seed, size.batch), size.fields, size.width
     given = net.image(fields + size.numbers, 1, 1)
     rows = net.image(fields * width + size.numbers, 1, 1)
@@ -228,7 +230,7 @@ MODELS: dict[str, Callable[[Any, int], Model]] = {
 def workload(
     name: str, family: str, about: str, model: Callable[[Any, int], Model], **presets: Any
 ) -> Workload:
-    """The workload of a model."""
+    """Make the workload of a model."""
     return Workload(
         name=name,
         family=family,

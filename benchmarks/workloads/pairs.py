@@ -59,15 +59,15 @@ class Pair:
         self.program = platform.build(kernel_source("pairs.cl"))
 
     def reset(self) -> None:
-        """Nothing is changed that a step reads."""
+        """Do nothing: what a step reads is never written."""
 
     def step(self) -> None:
-        """All that compute, then all that wait for memory."""
+        """Launch all kernels that compute, then all that wait for memory."""
         for kernel, items, group, args in (*self.computing, *self.waiting):
             kernel(items, group, *args)
 
     def results(self) -> Results:
-        """A sample of all that was written."""
+        """Return a sample of everything that was written."""
         return {"sample": np.concatenate([one.get().ravel()[::SAMPLED] for one in self.outputs])}
 
 
@@ -128,7 +128,7 @@ def by_hand(pair: type[Pair]) -> Callable[[Any, Any, int], Any]:
 
 @lru_cache(1)  # for all platforms
 def product_data(size: ProductSize, seed: int) -> tuple[Any, Any, Any]:
-    """Two matrices and a vector."""
+    """Return two matrices and a vector."""
     random = np.random.default_rng(seed)
     a, b = (random.standard_normal((size.side, size.side), np.float32) for _ in range(2))
     return a, b, random.standard_normal(size.length, np.float32)
@@ -136,7 +136,7 @@ def product_data(size: ProductSize, seed: int) -> tuple[Any, Any, Any]:
 
 @lru_cache(1)  # for all platforms
 def convolve_data(size: ConvolveSize, seed: int) -> tuple[Any, Any, Any]:
-    """An image, weights, and a vector twice as long as what is pooled."""
+    """Return an image, weights, and a vector twice as long as the pooled one."""
     random = np.random.default_rng(seed)
     image = random.standard_normal((size.channels, size.side, size.side), np.float32)
     weights = random.standard_normal((size.channels, 9, size.channels), np.float32)
@@ -144,7 +144,7 @@ def convolve_data(size: ConvolveSize, seed: int) -> tuple[Any, Any, Any]:
 
 
 def product_reference(size: ProductSize, seed: int) -> Results:
-    """In double precision."""
+    """Compute it in double precision."""
     a, b, x = product_data(size, seed)
     product = (a.astype(np.float64) @ b.astype(np.float64)).ravel()[::SAMPLED]
     activated = np.maximum(x[::SAMPLED].astype(np.float64) * SCALE + SHIFT, 0)
@@ -152,7 +152,7 @@ def product_reference(size: ProductSize, seed: int) -> Results:
 
 
 def convolve_reference(size: ConvolveSize, seed: int) -> Results:
-    """In double precision."""
+    """Compute it in double precision."""
     image, weights, x = convolve_data(size, seed)
     wide = size.side - 2
     found = np.zeros((size.channels, wide * wide))

@@ -16,7 +16,7 @@ STEP = 8
 
 
 def images(count: int, side: int, seed: int) -> np.ndarray[Any, Any]:
-    """Waves and patches of colours: means and textures differ from image to image."""
+    """Draw waves and patches of colours. Means and textures differ from image to image."""
     random = np.random.default_rng(seed)
     y, x = np.mgrid[0:side, 0:side] / side
     found = np.empty((count, 3, side, side))

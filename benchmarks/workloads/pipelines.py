@@ -19,7 +19,7 @@ GROUP = 64
 
 
 def across(length: int) -> tuple[int]:
-    """The global size that has a work-item for each of `length`, in whole groups."""
+    """Return the global size with a work-item for each of `length`, in whole groups."""
     return (-(-length // GROUP) * GROUP,)
 
 
@@ -32,10 +32,10 @@ class Pipeline:
         self.program = platform.build(kernel_source("pipelines.cl"))
 
     def reset(self) -> None:
-        """Nothing is changed that a step reads."""
+        """Do nothing: what a step reads is never written."""
 
     def outputs(self) -> list[Any]:
-        """The arrays for whose values a step is run."""
+        """Return the arrays that a step is run for."""
         raise NotImplementedError
 
 
@@ -62,7 +62,7 @@ class Vec(Pipeline):
         self.total = platform.zeros(1)
 
     def step(self) -> None:
-        """Four launches."""
+        """Make four launches."""
         length, groups = self.size
         program = self.program
         program.square(across(length), (GROUP,), self.x, self.xx, length)
@@ -71,11 +71,11 @@ class Vec(Pipeline):
         program.sum_of((GROUP,), (GROUP,), self.partial, self.total, groups)
 
     def outputs(self) -> list[Any]:
-        """The sum."""
+        """Return the sum."""
         return [self.total]
 
     def results(self) -> Results:
-        """The sum."""
+        """Return the sum."""
         return {"total": self.total.get()}
 
 
@@ -83,7 +83,7 @@ class VecByHand(Vec):
     """The same with events."""
 
     def step(self) -> None:
-        """The two squares go to two queues."""
+        """Launch the two squares on two queues."""
         length, groups = self.size
         launch, program = self.platform.launch, self.program
         one = launch(program.square, across(length), (GROUP,), self.x, self.xx, length)
@@ -96,7 +96,7 @@ class VecByHand(Vec):
 
 
 def vec_reference(size: VecSize, seed: int) -> Results:
-    """In double precision."""
+    """Compute it in double precision."""
 
     def some(part: slice) -> float:
         count = np.arange(part.start + 1, part.stop + 1, dtype=np.float32)
@@ -127,7 +127,7 @@ class Bs(Pipeline):
         self.calls = [platform.empty(size.length, np.float64) for _ in range(PRICINGS)]
 
     def step(self) -> None:
-        """A launch for each."""
+        """Launch each pricing."""
         length = self.size.length
         for share, call in zip(self.shares, self.calls, strict=True):
             self.program.price(
@@ -135,11 +135,11 @@ class Bs(Pipeline):
             )
 
     def outputs(self) -> list[Any]:
-        """All prices."""
+        """Return all prices."""
         return self.calls
 
     def results(self) -> Results:
-        """All prices."""
+        """Return all prices."""
         return {"calls": np.stack([call.get() for call in self.calls])}
 
 
@@ -147,7 +147,7 @@ class BsByHand(Bs):
     """The same with a queue for each."""
 
     def step(self) -> None:
-        """Nothing comes after anything."""
+        """Launch all pricings, which are independent."""
         length = self.size.length
         for on, (share, call) in enumerate(zip(self.shares, self.calls, strict=True)):
             self.platform.launch(
@@ -158,12 +158,12 @@ class BsByHand(Bs):
 
 @lru_cache(1)  # for all platforms
 def shares(size: BsSize, seed: int) -> Any:
-    """Prices of the share, around the strike."""
+    """Draw prices of the share, around the strike."""
     return np.random.default_rng(seed).uniform(30, 90, (PRICINGS, size.length))
 
 
 def normal(d: Any) -> Any:
-    """The normal distribution by Abramowitz and Stegun 26.2.17."""
+    """Compute the normal distribution by Abramowitz and Stegun 26.2.17."""
     k = 1 / (1 + 0.2316419 * np.abs(d))
     terms = np.polyval([1.330274429, -1.821255978, 1.781477937, -0.356563782, 0.31938153, 0], k)
     tail = np.exp(-0.5 * d * d) / np.sqrt(2 * np.pi) * terms
@@ -171,14 +171,14 @@ def normal(d: Any) -> Any:
 
 
 def prices(share: Any) -> Any:
-    """Calls on a share."""
+    """Return the prices of calls on a share."""
     spread = VOLATILITY * np.sqrt(YEARS)
     d = (np.log(share / STRIKE) + (RATE + 0.5 * VOLATILITY**2) * YEARS) / spread
     return share * normal(d) - STRIKE * np.exp(-RATE * YEARS) * normal(d - spread)
 
 
 def bs_reference(size: BsSize, seed: int) -> Results:
-    """One pricing after another."""
+    """Compute one pricing after another."""
     given = shares(size, seed)
     calls = np.empty(given.shape)
 

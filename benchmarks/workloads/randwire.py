@@ -30,7 +30,8 @@ class RandWireSize(NamedTuple):
 
 
 def randwire(size: RandWireSize, seed: int) -> Model:
-    """Three random graphs, each at half the side and twice the channels of the one before."""
+    """Make three random graphs. Each has half the side and twice the channels of the previous
+    one."""
     net, channels = Net(seed), size.channels
     image = net.value(3, size.side, size.side)
     x = net.convolve(image, channels // 2, 3, 1, LINEAR)
@@ -42,9 +43,9 @@ def randwire(size: RandWireSize, seed: int) -> Model:
 
 
 def watts_strogatz(nodes: int, random: np.random.Generator) -> list[list[int]]:
-    """For each node those before it that it is linked with. A ring, each node linked with
-    `NEIGHBOURS` others; each link goes elsewhere with probability `REWIRED`. Graphs that fall
-    apart are drawn again."""
+    """Return for each node the earlier nodes that it is linked with. Each node of a ring is linked
+    with `NEIGHBOURS` others. Each link goes elsewhere with probability `REWIRED`. A graph that
+    falls apart is drawn again."""
     while True:
         links = {
             (node, (node + step) % nodes)
@@ -74,8 +75,8 @@ def _hangs_together(met: dict[int, set[int]]) -> bool:
 
 
 def add_graph(net: Net, x: Value, channels: int, inputs: Sequence[Sequence[int]]) -> Value:
-    """A node is a weighted sum and a separable convolution. Nodes without inputs read `x` and
-    halve its side; what comes out is the mean of those that nobody reads."""
+    """Add a graph whose nodes are weighted sums with a separable convolution. Nodes without inputs
+    read `x` and halve its side. The output is the mean of the nodes that no other one reads."""
     values: list[Value] = []
     for those in inputs:
         if those:
@@ -91,7 +92,7 @@ def add_graph(net: Net, x: Value, channels: int, inputs: Sequence[Sequence[int]]
 
 
 def total(net: Net, values: Sequence[Value], weights: Any) -> Value:
-    """A weighted sum of any number of values, four in a launch."""
+    """Add a weighted sum of any number of values, four in a launch."""
     found = net.combine(values[:4], weights[:4])
     for first in range(4, len(values), 3):
         part = slice(first, first + 3)

@@ -15,7 +15,7 @@ from acs_cl.benchmarks.workloads.workload import Results, Workload
 
 
 def rigid_reference(size: RigidSize, seed: int) -> Results:
-    """In NumPy, in double precision."""
+    """Compute it in NumPy, in double precision."""
     layout = lay_out(MODELS[size.model])
     begin = start(layout, size.environments, seed)
     return reference(layout, begin, size.frames, size.substeps).results

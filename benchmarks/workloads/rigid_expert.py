@@ -37,7 +37,7 @@ class RigidByHand(RigidByHost):
         ]
 
     def step(self) -> None:
-        """All frames of one step."""
+        """Run all frames of one step."""
         moved: dict[str, Token] = {}
         for _ in range(self.size.frames):
             live = self._looked(list(moved.values()))
@@ -51,7 +51,7 @@ class RigidByHand(RigidByHost):
                 self._substep(forces, moved)
 
     def _looked(self, before: Sequence[Token]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-        """The frame up to its broad phase, and what that has found."""
+        """Launch a frame up to its broad phase, and read the findings of that."""
         act, judge = self.opening
         token = self._go(act, before, 0)
         token = self._go(judge, [token], 0)

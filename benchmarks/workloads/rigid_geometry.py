@@ -13,14 +13,14 @@ Array = np.ndarray[Any, Any]
 
 
 def product(a: Array, b: Array) -> Array:
-    """Of quaternions x y z w."""
+    """Multiply quaternions x y z w."""
     av, aw, bv, bw = a[..., :3], a[..., 3:], b[..., :3], b[..., 3:]
     straight = aw * bw - np.sum(av * bv, axis=-1, keepdims=True)
     return np.concatenate([aw * bv + bw * av + np.cross(av, bv), straight], axis=-1)
 
 
 def rotate(q: Array, v: Array) -> Array:
-    """A vector turned by a quaternion, by its matrix."""
+    """Turn a vector by a quaternion, by its matrix."""
     x, y, z, w = np.moveaxis(q, -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -32,7 +32,7 @@ def rotate(q: Array, v: Array) -> Array:
 
 
 def pivots(fixed: Array, moved: Array) -> tuple[list[Array], Array]:
-    """Axes in the world and angles of a joint, from the frames of both sides."""
+    """Return axes in the world and angles of a joint, from the frames of both sides."""
     columns = [rotate(moved, axis) for axis in np.eye(3)]
     rows = [rotate(fixed, axis) for axis in np.eye(3)]
     matrix = [[np.sum(row * column, axis=-1) for column in columns] for row in rows]
@@ -44,7 +44,8 @@ def pivots(fixed: Array, moved: Array) -> tuple[list[Array], Array]:
 
 
 def nearest(from_a: Array, along_a: Array, from_b: Array, along_b: Array) -> tuple[Array, Array]:
-    """How far along two segments their nearest points are; nearly parallel ones use the middle."""
+    """Return how far along two segments their nearest points are. For nearly parallel ones it is
+    the middle."""
     between = from_a - from_b
     aa, bb, ab, ar, br = (
         np.sum(u * v, axis=-1, keepdims=True)

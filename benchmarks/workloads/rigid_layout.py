@@ -94,7 +94,7 @@ class _Run(NamedTuple):
 
 
 def lay_out(model: Model) -> Layout:
-    """Rows and slots of a model."""
+    """Return rows and slots of a model."""
     parts = {part.name: part for part in model.parts}
     runs: dict[str, list[_Run]] = {name: [] for name in parts}
     for at, joints in enumerate(model.joints):
@@ -139,7 +139,7 @@ def lay_out(model: Model) -> Layout:
 def _push(
     contact: Contacts, at: int, parts: dict[str, Parts], places: dict[tuple[str, int, int], slice]
 ) -> Push:
-    """What a contact's spring and damper are, and where its forces go."""
+    """Return the spring and damper of a contact, and where its forces go."""
     both = [parts[name] for name in (contact.first, contact.second) if name]
     mass = 1 / sum(_give(part, _arm(part, contact.kind)) for part in both)
     return Push(
@@ -150,8 +150,8 @@ def _push(
 
 
 def _table(count: int, runs: Sequence[_Run]) -> Array:
-    """Where each body's entries begin, one number more, then the entries: a slot, counted from the
-    section's first, and its flag, or -1 where it always counts."""
+    """Return where each body's entries begin, one number more, then the entries: a slot, counted
+    from the section's first, and its flag. -1: the slot always counts."""
     entries: list[list[int]] = [[] for _ in range(count)]
     slot = 0
     for run in runs:
@@ -163,12 +163,12 @@ def _table(count: int, runs: Sequence[_Run]) -> Array:
 
 
 def middle(ends: tuple[Vector, Vector]) -> Array:
-    """Where a part is: half-way between its ends."""
+    """Return the place of a part: half-way between its ends."""
     return np.asarray(np.mean(np.array(ends, float), axis=0))
 
 
 def _shapes(part: Parts) -> Array:
-    """Both ends from the middle, radius, the radius around everything, half the box."""
+    """Return both ends from the middle, the radius, the radius around everything, half the box."""
     rows = np.zeros((len(part.ends), ROW))
     for row, ends in zip(rows, part.ends, strict=True):
         row[0:3], row[3:6] = np.array(ends, float) - middle(ends)
@@ -182,13 +182,15 @@ def _shapes(part: Parts) -> Array:
 
 
 def _inertia(part: Parts) -> float:
-    """That of a ball as long as the part: the same about every axis, so that momentum is kept."""
+    """Return the inertia of a ball as long as the part. It is the same about every axis, so
+    momentum is kept."""
     long = float(np.linalg.norm(np.subtract(*part.ends[0])))
     return 0.4 * part.mass * (0.5 * long + part.radius) ** 2
 
 
 def _masses(part: Parts, planar: bool) -> Array:
-    """One over mass and inertia, the pull of the earth, then what is free to move and to turn."""
+    """Return one over mass and inertia, the pull of the earth, then the free directions and
+    axes."""
     row = np.zeros(ROW)
     if not part.fixed:
         row[:3] = 1 / part.mass, 1 / _inertia(part), GRAVITY
@@ -197,7 +199,7 @@ def _masses(part: Parts, planar: bool) -> Array:
 
 
 def _give(part: Parts, arm: float) -> float:
-    """How much a point at an arm's length yields to an impulse, at most."""
+    """Return how much a point at an arm's length yields to an impulse, at most."""
     return 0.0 if part.fixed else 1 / part.mass + arm**2 / _inertia(part)
 
 
@@ -224,7 +226,7 @@ def _joint_rows(joints: Any, parent: Parts, child: Parts) -> Array:
 
 
 def _frame(first: Vector, second: Vector) -> Array:
-    """The turn that takes x to the first axis and y to the second, as x y z w."""
+    """Return the turn that takes x to the first axis and y to the second, as x y z w."""
     x = np.array(first, float)
     x /= np.linalg.norm(x)
     y = np.array(second, float) - x * np.dot(x, second)

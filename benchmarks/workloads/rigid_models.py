@@ -81,7 +81,7 @@ PAIR = "capsule_capsule"
 
 
 def _ant() -> Model:
-    """A torso and four legs of two parts; front and hind legs are groups of their own."""
+    """Make a torso and four legs of two parts. Front and hind legs are groups of their own."""
     z = 0.62
     sides = {"front": ((1, 1), (1, -1)), "hind": ((-1, 1), (-1, -1))}
     parts = [Parts("torso", 6.0, (((0, 0, z), (0, 0, z)),), 0.25)]
@@ -109,7 +109,7 @@ def _ant() -> Model:
 
 
 def _cheetah() -> Model:
-    """A long torso, a hind and a front leg of three parts."""
+    """Make a long torso, a hind and a front leg of three parts."""
     z = 0.7
     hips = ((-0.5, 0.0, z), (0.5, 0.0, z))
     knees = ((-0.35, 0.0, z - 0.24), (0.38, 0.0, z - 0.24))
@@ -144,7 +144,7 @@ def _cheetah() -> Model:
 
 
 def _walker2d() -> Model:
-    """A torso on two legs of three parts; the legs pass each other."""
+    """Make a torso on two legs of three parts. The legs pass each other."""
     sides = (-1, 1)
     hips = tuple((0.0, 0.06 * y, 1.05) for y in sides)
     knees = tuple((0.0, 0.06 * y, 0.6) for y in sides)
@@ -190,7 +190,7 @@ _HUMANOID_CONTACTS = (
 
 
 def _humanoid() -> Model:
-    """Eleven parts, seventeen degrees of freedom."""
+    """Make eleven parts with seventeen degrees of freedom."""
     sides = (-1, 1)
     hips = tuple((0.0, 0.1 * y, 0.9) for y in sides)
     knees = tuple((0.0, 0.1 * y, 0.5) for y in sides)
@@ -236,7 +236,7 @@ def _humanoid() -> Model:
 
 
 def _grasp() -> Model:
-    """A palm that is held, four fingers of three parts around an object."""
+    """Make a palm that is held, and four fingers of three parts around an object."""
     ways = ((1, 0), (0, 1), (-1, 0), (0, -1))
     roots = tuple((0.1 * x, 0.1 * y, 0.5) for x, y in ways)
     middles = tuple((0.22 * x, 0.22 * y, 0.42) for x, y in ways)

@@ -95,7 +95,7 @@ class Rigid:
         self.motion = self._motion()
 
     def reset(self) -> None:
-        """Everything begins again, by the same seed."""
+        """Begin everything again, by the same seed."""
         self.poses.set(self.begin.first)
         self.motions.set(self.begin.motions)
         self.phases.set(self.begin.phases)
@@ -103,7 +103,7 @@ class Rigid:
             array.fill(0)
 
     def step(self) -> None:
-        """All frames of one step."""
+        """Run all frames of one step."""
         for _ in range(self.size.frames):
             self._launch([*self.opening, self.again, *self.broad])
             for _ in range(self.size.substeps):
@@ -111,7 +111,8 @@ class Rigid:
                 self._launch(self.motion)
 
     def results(self) -> Results:
-        """The state, the episodes that each environment began, and how often each flag was set."""
+        """Return the state, the episodes that each environment began, and how often each flag was
+        set."""
         flags = self.flags.get()[:, 0]
         return {
             "poses": self.poses.get()[:, :7],
@@ -151,7 +152,7 @@ class Rigid:
         return self._call(self.program.begin_again, size, args, everything, 0)
 
     def _broad(self) -> list[Call]:
-        """Looks far enough ahead for the sub-steps of a frame."""
+        """Search far enough ahead for the sub-steps of a frame."""
         calls = []
         count, time = self.size.environments, layouts.DT * self.size.substeps
         for contact, push in zip(self.layout.model.contacts, self.layout.pushes, strict=True):
@@ -168,7 +169,7 @@ class Rigid:
         return calls
 
     def _pulls(self) -> list[Call]:
-        """Joints and actuators."""
+        """Launch joints and actuators."""
         calls = []
         count = self.size.environments
         for joints, pull in zip(self.layout.model.joints, self.layout.pulls, strict=True):
@@ -186,7 +187,7 @@ class Rigid:
         return calls
 
     def _pushes(self) -> list[Call]:
-        """Contacts."""
+        """Launch contacts."""
         calls = []
         count = self.size.environments
         for contact, push in zip(self.layout.model.contacts, self.layout.pushes, strict=True):
@@ -204,7 +205,7 @@ class Rigid:
         return calls
 
     def _motion(self) -> list[Call]:
-        """Impulses are gathered, then parts move."""
+        """Gather impulses, then move parts."""
         gather, move = [], []
         count = self.size.environments
         for name, section in self.layout.sections.items():
@@ -218,7 +219,7 @@ class Rigid:
         return [*gather, *move]
 
     def _of(self, names: Sequence[str]) -> list[Any]:
-        """Shapes, poses and motions of groups of parts: first all shapes, then all poses."""
+        """Return shapes, poses and motions of groups of parts: first all shapes, then all poses."""
         return [
             *(self.shapes[name] for name in names),
             *(self._pose(name) for name in names),
@@ -245,7 +246,7 @@ class RigidByHost(Rigid):
     """The same where the host decides: it reads the flags twice in a frame."""
 
     def step(self) -> None:
-        """All frames of one step."""
+        """Run all frames of one step."""
         for _ in range(self.size.frames):
             self._launch(self.opening)
             if self.flags.get()[0, 0]:

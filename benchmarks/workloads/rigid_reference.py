@@ -63,7 +63,7 @@ class World:
         self.broad = self.fall = np.inf
 
     def frame(self, substeps: int) -> None:
-        """An action and its sub-steps."""
+        """Choose an action and run its sub-steps."""
         self.phases += self.rates
         self.phases[self.phases > 2 * np.pi] -= 2 * np.pi
         actions = np.sin(self.phases)
@@ -74,7 +74,7 @@ class World:
             self.substep(actions, near)
 
     def substep(self, actions: Array, near: list[bool]) -> None:
-        """All forces, from one state; then motion."""
+        """Compute all forces from one state, then the motion."""
         shape = (*self.place.shape[:2], 3)
         force, torque = np.zeros(shape), np.zeros(shape)
         for group in range(len(self.layout.pulls)):
@@ -95,7 +95,7 @@ class World:
     # ---- decisions -------------------------------------------------------------------------------
 
     def fallen(self) -> Array:
-        """Which environments have to begin again."""
+        """Return which environments have to begin again."""
         fall = self.layout.model.fall
         distances = np.stack([
             self.place[0, :, 2] - fall.low,
@@ -107,7 +107,7 @@ class World:
         return np.asarray(least < 0)
 
     def begin_again(self, fallen: Array) -> None:
-        """New episodes."""
+        """Begin new episodes."""
         self.place[:, fallen] = self.starts[:, fallen, :3]
         self.turn[:, fallen] = self.starts[:, fallen, 3:7]
         self.velocity[:, fallen] = 0
@@ -116,7 +116,7 @@ class World:
         self.live[0] += fallen.any()
 
     def near(self, group: int, time: float) -> bool:
-        """Whether any pair of a group may touch within this time."""
+        """Tell whether any pair of a group may touch within this time."""
         pairs = self.pairs(group)
         reach = self.shapes[..., 7] * (1 + time * np.linalg.norm(self.spin, axis=-1))
         reach = reach + time * np.linalg.norm(self.velocity, axis=-1)
@@ -130,7 +130,7 @@ class World:
         return least < MARGIN
 
     def pairs(self, group: int) -> Array:
-        """The bodies of each pair; with the ground, of each collider."""
+        """Return the bodies of each pair; with the ground, of each collider."""
         contact = self.layout.model.contacts[group]
         first = self.layout.sections[contact.first].bodies
         if contact.kind != PAIR:
@@ -141,7 +141,7 @@ class World:
     # ---- forces ----------------------------------------------------------------------------------
 
     def pull(self, group: int, actions: Array, force: Array, torque: Array) -> None:
-        """Joints of a group, and their actuators."""
+        """Pull at the joints of a group, with their actuators."""
         joints, pull = self.layout.model.joints[group], self.layout.pulls[group]
         parents = self.layout.sections[joints.parent].bodies
         child = np.arange(len(joints.at)) + self.layout.sections[joints.child].bodies.start
@@ -171,7 +171,7 @@ class World:
         np.add.at(torque, parent, -turned - np.cross(point - self.place[parent], pulled))
 
     def push(self, group: int, force: Array, torque: Array) -> None:
-        """Contacts of a group."""
+        """Push the contacts of a group apart."""
         kind, push = self.layout.model.contacts[group].kind, self.layout.pushes[group]
         pairs = self.pairs(group)
         if kind == PAIR:
@@ -196,7 +196,7 @@ class World:
     def push_apart(
         self, pairs: Array, stiffness: float, damping: float, force: Array, torque: Array
     ) -> None:
-        """Capsules that touch each other."""
+        """Push capsules apart that touch each other."""
         a, b = pairs.T
         from_a = self.place[a] + rotate(self.turn[a], self.shapes[a][..., 0:3])
         from_b = self.place[b] + rotate(self.turn[b], self.shapes[b][..., 0:3])
@@ -217,13 +217,13 @@ class World:
             np.add.at(torque, bodies, sign * np.cross(arm, pushed))
 
     def velocity_at(self, bodies: Array, arm: Array) -> Array:
-        """Of a point of a body."""
+        """Return the velocity of a point of a body."""
         return np.asarray(self.velocity[bodies] + np.cross(self.spin[bodies], arm))
 
     # ---- what comes out --------------------------------------------------------------------------
 
     def results(self) -> Results:
-        """As the kernels store them."""
+        """Return the state in the form that the kernels store."""
         poses = np.concatenate([self.place, self.turn], axis=-1).transpose(0, 2, 1)
         motions = np.concatenate([self.velocity, self.spin], axis=-1).transpose(0, 2, 1)
         assert motions.shape[1] == MOTION
@@ -235,7 +235,7 @@ class World:
         }
 
     def momentum(self) -> tuple[Array, Array]:
-        """Of each environment as a whole: straight, and about the origin."""
+        """Return the momentum of each environment as a whole: straight, and about the origin."""
         mass, inertia = 1 / self.masses[..., 0:1], 1 / self.masses[..., 1:2]
         straight = mass * self.velocity
         about = inertia * self.spin + np.cross(self.place, straight)
@@ -243,7 +243,7 @@ class World:
 
 
 def reference(layout: Layout, begin: Start, frames: int, substeps: int) -> Outcome:
-    """What the kernels have to compute."""
+    """Compute what the kernels have to compute."""
     world = World(layout, begin)
     for _ in range(frames):
         world.frame(substeps)
@@ -251,7 +251,7 @@ def reference(layout: Layout, begin: Start, frames: int, substeps: int) -> Outco
 
 
 def pressure(depth: Array, normal: Array, v: Array, stiffness: float, damping: float) -> Array:
-    """The force on what has sunk in by `depth`."""
+    """Return the force on a point that has sunk in by `depth`."""
     along = np.sum(v * normal, axis=-1, keepdims=True)
     sunk = np.maximum(depth, 0)
     held = np.minimum(sunk / SKIN, 1) * damping

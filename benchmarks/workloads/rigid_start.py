@@ -30,8 +30,8 @@ class Start(NamedTuple):
 
 
 def start(layout: Layout, environments: int, seed: int) -> Start:
-    """A batch begins in a pose of its own, by its seed; its environments differ a little from it,
-    so that what one of them is near to, most are."""
+    """Draw a start by a seed. A batch begins in a pose of its own. Its environments differ a little
+    from it, so that most of them are near to the same things."""
     rng = np.random.default_rng([seed, layout.bodies])
     model = layout.model
     height = rng.uniform(-0.04, 0.1)
@@ -64,7 +64,7 @@ def start(layout: Layout, environments: int, seed: int) -> Start:
 
 
 def _placed(rest: Array, tilt: Array, lifted: Array) -> Array:
-    """Poses of the model as a whole, turned about the part that is watched, and lifted."""
+    """Return poses of the model as a whole, turned about the part that is watched, and lifted."""
     angle = np.linalg.norm(tilt, axis=0)
     axis = tilt / np.maximum(angle, 1e-9)
     turn = np.concatenate([axis * np.sin(angle / 2), np.cos(angle / 2)[None]])

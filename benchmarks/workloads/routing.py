@@ -49,7 +49,7 @@ class Node(NamedTuple):
 
 @lru_cache(maxsize=4)
 def routing(size: RoutingSize, seed: int) -> Model:
-    """The network, with images for a seed. Its weights are always the same."""
+    """Make the network, with images for a seed. Its weights are always the same."""
     net = Net(16)
     image = net.value(3, size.side, size.side)
     shape = (size.layers - 1, size.scales, ALIGNED)
@@ -83,13 +83,13 @@ def routing(size: RoutingSize, seed: int) -> Model:
 
 
 def _row(value: Value, layer: int) -> Value:
-    """What belongs to a layer of the lattice."""
+    """Return the part of a value that belongs to a layer of the lattice."""
     rest = value.shape[1:]
     return Value(value.buffer, layer * rest[0] * rest[1], rest)
 
 
 def _directions(scale: int, size: RoutingSize) -> dict[int, int]:
-    """Where a node may send to: {direction: scale}."""
+    """Return where a node may send to: {direction: scale}."""
     there = {SAME: scale, UP: scale - 1, DOWN: scale + 1}
     return {way: other for way, other in there.items() if 0 <= other < size.scales}
 
@@ -97,7 +97,7 @@ def _directions(scale: int, size: RoutingSize) -> dict[int, int]:
 def _join(
     net: Net, before: list[Node], scale: int, size: RoutingSize, flags: Value, layer: int
 ) -> tuple[Value, Gate | None]:
-    """The sum of what arrives at a node, and whether anything does."""
+    """Add the sum of what arrives at a node, and whether anything does."""
     senders = {SAME: scale, UP: scale + 1, DOWN: scale - 1}
     come = {way: before[n] for way, n in senders.items() if 0 <= n < len(before)}
     sent = {way: (node.same, node.up, node.down)[way] for way, node in come.items()}
@@ -123,7 +123,7 @@ def _decide(
     net: Net, x: Value, gate: Gate | None, scale: int, size: RoutingSize,
     records: tuple[Value, Value], layer: int,
 ) -> tuple[Value, Value]:  # fmt: skip
-    """Where a node sends to: its records of weights and flags."""
+    """Add a node's decision where to send to. Return its records of weights and flags."""
     values, flags = (record(_row(whole, layer), scale) for whole in records)
     features = net.means(x, gate)
     weights = net.random.normal(0, 1, (features.length, 4))
@@ -140,7 +140,7 @@ def _decide(
 def _send(
     net: Net, x: Value, scale: int, size: RoutingSize, records: tuple[Value, Value], read: Value
 ) -> Node:
-    """The cell, if anybody is sent to, and the ways to other scales that are open."""
+    """Add the cell, which runs if anything is sent on, and the open ways to other scales."""
     values, flags = records
     gates = [
         Gate(flag, (flag,), (read,))
@@ -155,7 +155,7 @@ def _send(
 
 
 def _cell(net: Net, x: Value, gate: Gate | None) -> Value:
-    """Two separable convolutions, beside the identity."""
+    """Add two separable convolutions, beside the identity."""
     y = x
     for _ in range(2):
         y = net.depthwise(y, 3, gate=gate)

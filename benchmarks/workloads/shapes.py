@@ -35,7 +35,7 @@ class Chains(NamedTuple):
     rounds: int = 0
 
     def graph(self, seed: int) -> Graph:
-        """`chains * length` tasks."""
+        """Make `chains * length` tasks."""
         whole = [Region(chain, 0, self.groups * GROUP) for chain in range(self.chains)]
         links = [
             Task((), region, True, self.groups, self.rounds, chain)
@@ -57,7 +57,7 @@ class Layers(NamedTuple):
     rounds: Range = (0, 0)
 
     def graph(self, seed: int) -> Graph:
-        """`width * depth` tasks."""
+        """Make `width * depth` tasks."""
         if not 1 <= self.fan_in <= min(self.width, MOST_READS):
             raise UsageError(
                 f"a fan-in of 1 to {min(self.width, MOST_READS)} is possible, got {self.fan_in}"
@@ -90,7 +90,7 @@ class TaskBench(NamedTuple):
     rounds: int = 0
 
     def graph(self, seed: int) -> Graph:
-        """`width * steps` tasks; of a tree, fewer."""
+        """Make `width * steps` tasks; of a tree, fewer."""
         if self.pattern not in PATTERNS:
             raise UsageError(
                 f"no pattern is called {self.pattern!r}; there are {', '.join(PATTERNS)}"
@@ -120,7 +120,7 @@ class OneArray(NamedTuple):
     rounds: int = 0
 
     def graph(self, seed: int) -> Graph:
-        """`tasks` tasks."""
+        """Make `tasks` tasks."""
         whole = Region(0, 0, self.groups * GROUP)
         task = Task((), whole, True, self.groups, self.rounds, 0)
         return Graph((whole.size,), (task,) * self.tasks, seed)
@@ -135,7 +135,7 @@ class ReadMany(NamedTuple):
     rounds: int = 0
 
     def graph(self, seed: int) -> Graph:
-        """`(readers + 1) * turns` tasks; array 0 is the one."""
+        """Make `(readers + 1) * turns` tasks. Array 0 is the one that all read."""
         size = self.groups * GROUP
         one = Region(0, 0, size)
         tasks = []
@@ -157,7 +157,7 @@ class FullWindow(NamedTuple):
     rounds: int = 0
 
     def graph(self, seed: int) -> Graph:
-        """`(chain + others) * turns` tasks; array 0 is the chain's."""
+        """Make `(chain + others) * turns` tasks. Array 0 is the chain's."""
         size = self.groups * GROUP
         tasks: list[Task] = []
         for _ in range(self.turns):
@@ -180,7 +180,7 @@ class Strided(NamedTuple):
     rounds: int = 0
 
     def graph(self, seed: int) -> Graph:
-        """`(bands + 1) * steps` tasks; a band has `GROUP` elements, a row whole groups."""
+        """Make `(bands + 1) * steps` tasks. A band has `GROUP` elements, a row whole groups."""
         rng = Random(f"strided {seed}")
         rows, pitch = GROUP // self.width, self.bands * self.width
         if GROUP % self.width or pitch < 2 * GROUP:
@@ -210,7 +210,7 @@ class Aliasing(NamedTuple):
     rounds: int = 0
 
     def graph(self, seed: int) -> Graph:
-        """`tasks` tasks on an array of `length` elements."""
+        """Make `tasks` tasks on an array of `length` elements."""
         if self.length < 4 * GROUP:
             raise UsageError(f"a length of at least {4 * GROUP} is needed, got {self.length}")
         rng = Random(f"aliasing {seed}")
@@ -232,7 +232,7 @@ def _between(least_and_most: Range, rng: Random) -> int:
 
 
 def _distinct(count: int, among: int, rng: Random) -> list[int]:
-    """`count` different numbers below `among`, in order."""
+    """Draw `count` different numbers below `among`, in order."""
     left = list(range(among))
     return sorted(left.pop(int(rng.random() * len(left))) for _ in range(count))
 

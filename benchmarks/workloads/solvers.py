@@ -34,7 +34,7 @@ class Links(NamedTuple):
     value: npt.NDArray[np.float32]
 
     def times(self, x: Reals) -> Reals:
-        """The product with a vector, in double precision."""
+        """Multiply it with a vector, in double precision."""
         each = self.value.astype(np.float64) * x[self.column]
         return np.add.reduceat(each, self.row[:-1].astype(np.int64))
 
@@ -55,7 +55,7 @@ class Solver(NamedTuple):
 
 
 def laplacian(side: int) -> Links:
-    """Five points in a square, with a little more on the diagonal."""
+    """Return a Laplacian of five points in a square, with a little more on the diagonal."""
     at = np.arange(side * side).reshape(side, side)
     rows, columns, values = [at.ravel()], [at.ravel()], [np.full(side * side, 4.05)]
     for a, b in ((at[1:], at[:-1]), (at[:, 1:], at[:, :-1])):
@@ -67,7 +67,7 @@ def laplacian(side: int) -> Links:
 
 
 def web(pages: int, seed: int) -> Links:
-    """A web of pages in which each links to some others; columns sum to one."""
+    """Draw a web of pages in which each links to some others. Columns sum to one."""
     random = np.random.default_rng(seed)
     source = np.concatenate([np.arange(pages), random.integers(0, pages, 5 * pages)])
     target = np.concatenate([(np.arange(pages) + 1) % pages, random.zipf(1.6, 5 * pages) % pages])
@@ -85,7 +85,7 @@ def _by_rows(rows: Any, columns: Any, values: Any, n: int) -> Links:
 
 
 def program(rt: acs.Runtime) -> acs.Program:
-    """The kernels."""
+    """Build the kernels."""
     return rt.build(kernel_source("solvers.cl"), macros={"GROUP": GROUP})
 
 

@@ -54,12 +54,12 @@ class Graph(NamedTuple):
 
     @property
     def source(self) -> Ints:
-        """Where each edge begins."""
+        """Return where each edge begins."""
         return np.repeat(np.arange(len(self.row) - 1, dtype="i4"), np.diff(self.row))
 
 
 def by_rows(source: Any, to: Any, vertices: int) -> Graph:
-    """A graph from edges, in both directions and each once."""
+    """Make a graph of edges, in both directions and each once."""
     both = np.unique(
         np.concatenate((source, to)).astype("i8") * vertices + np.concatenate((to, source))
     )
@@ -69,7 +69,7 @@ def by_rows(source: Any, to: Any, vertices: int) -> Graph:
 
 @cache
 def citations(vertices: int) -> Graph:
-    """Papers that cite earlier ones, some of which everybody cites."""
+    """Draw papers that cite earlier ones. Some are cited by everybody."""
     rng = np.random.default_rng(1)
     source = np.repeat(np.arange(1, vertices), 6)
     popular = rng.random(len(source)) ** 4 * source
@@ -78,7 +78,7 @@ def citations(vertices: int) -> Graph:
 
 @cache
 def graph500(vertices: int) -> Graph:
-    """Edges that fall into quarters of quarters with the shares of the benchmark Graph500."""
+    """Draw edges that fall into quarters of quarters with the shares of the benchmark Graph500."""
     rng = np.random.default_rng(2)
     edges = 8 * vertices
     source, to = np.zeros(edges, "i8"), np.zeros(edges, "i8")
@@ -94,7 +94,7 @@ def _placed(rt: acs.Runtime, *arrays: Any) -> list[acs.Array]:
 
 
 def search(graph: Callable[[int], Graph]) -> Make:
-    """Breadth-first search from the vertex with most neighbours."""
+    """Search breadth-first from the vertex with most neighbours."""
 
     def make(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
         found = graph(size)
@@ -116,7 +116,7 @@ def search(graph: Callable[[int], Graph]) -> Make:
 
 
 def shorten(graph: Callable[[int], Graph]) -> Make:
-    """Shortest paths from the vertex with most neighbours, by Bellman and Ford."""
+    """Find shortest paths from the vertex with most neighbours, by Bellman and Ford."""
 
     def make(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
         found = graph(size)
@@ -148,7 +148,8 @@ def shorten(graph: Callable[[int], Graph]) -> Make:
 
 
 def colouring(graph: Callable[[int], Graph]) -> Make:
-    """Colours by Jones and Plassmann: who beats all neighbours without a colour gets the next."""
+    """Colour by Jones and Plassmann: a vertex above all neighbours without a colour gets the next
+    one."""
 
     def make(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
         found = graph(size)
@@ -174,7 +175,7 @@ def colouring(graph: Callable[[int], Graph]) -> Make:
 
 
 def mandelbrot(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
-    """A picture of `size` tiles a side, of 32 by 32 pixels each."""
+    """Draw a picture of `size` tiles a side, of 32 by 32 pixels each."""
     side = size * TILE
     x = (np.arange(side, dtype="i8") * 3 << 26) // side - (2 << 26)
     y = (np.arange(side, dtype="i8") * 2 << 26) // side - (1 << 26)
@@ -200,7 +201,7 @@ def mandelbrot(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
 
 
 def refinement(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
-    """A grid of `size` cells a side that is refined twice, round a circle."""
+    """Refine a grid of `size` cells a side twice, round a circle."""
     radius = 28 * size
     at = 32 * np.arange(size)
 
@@ -225,7 +226,7 @@ def refinement(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
 
 
 def queens(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
-    """How many ways there are to set queens on a board, by those of the first two rows."""
+    """Count the ways to set queens on a board, by those of the first two rows."""
 
     def ways(columns: int, falling: int, rising: int) -> int:
         if columns == (1 << size) - 1:
@@ -254,7 +255,7 @@ def queens(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
 
 
 def quicksort(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
-    """Keys in some rounds of parting, and then segment by segment."""
+    """Sort keys in some rounds of parting, and then segment by segment."""
     keys = (np.random.default_rng(5).random(size) ** 2 * FAR).astype("i4")
     first, one, other, out = _placed(rt, keys, keys, keys, keys)
     limits = [rt.zeros(2**r + 1, "i4") for r in range(PARTINGS + 1)]
@@ -274,7 +275,7 @@ def quicksort(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
 
 
 def joining(gaussian: bool) -> Make:
-    """Two tables by key; keys of a normal distribution crowd into few buckets."""
+    """Join two tables by key. Keys of a normal distribution crowd into few buckets."""
 
     def make(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
         rng, tables = np.random.default_rng(6), []
@@ -296,7 +297,7 @@ def joining(gaussian: bool) -> Make:
 
 
 def products(depth: int) -> Make:
-    """Products of many matrices with one; some are a hundred times as high as most."""
+    """Multiply many matrices with one. Some are a hundred times as high as most."""
 
     def make(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
         rng = np.random.default_rng(7)
@@ -314,7 +315,7 @@ def products(depth: int) -> Make:
 
 
 def alignment(rt: acs.Runtime, prog: acs.Program, size: int) -> Uneven:
-    """Reads with candidate places in a genome: a few each, and hundreds in what repeats."""
+    """Align reads with candidate places in a genome: a few each, and hundreds where it repeats."""
     rng = np.random.default_rng(8)
     genome = rng.integers(0, 4, 1 << 16, dtype="u1")
     reads = rng.integers(0, 4, (size, READ), dtype="u1")
@@ -372,7 +373,7 @@ UNEVEN: dict[str, tuple[Make, Sizes, Sequence[str]]] = {
 
 
 def build(rt: acs.Runtime, kernels: Sequence[str] = ()) -> acs.Program:
-    """The program of all of them; the scheduler, where there is one, gets these kernels."""
+    """Build the program of all of them. A scheduler gets these kernels, if there is one."""
     prog = rt.build(kernel_source("spawning.cl"))
     rt.prebuild(*(getattr(prog, name) for name in kernels or prog.kernels))
     return prog

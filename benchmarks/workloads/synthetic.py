@@ -44,21 +44,21 @@ class Synthetic:
         self.launches = [ready(*sizes, *arguments) for *sizes, arguments in self.calls]
 
     def reset(self) -> None:
-        """What was in the arrays at the beginning."""
+        """Restore the arrays."""
         for array, values in zip(self.arrays, self.contents, strict=True):
             array.set(values)
 
     def step(self) -> None:
-        """Every task, in program order."""
+        """Launch every task, in program order."""
         for launch in self.launches:
             launch()
 
     def results(self) -> Results:
-        """All arrays, one behind another."""
+        """Return all arrays, one behind another."""
         return {"arrays": np.concatenate([array.get() for array in self.arrays])}
 
     def kernels(self) -> list[Any]:
-        """The kernels that the graph launches."""
+        """Return the kernels that the graph launches."""
         return list(dict.fromkeys(kernel for kernel, *_ in self.calls))
 
     def _call(self, number: int, task: Task) -> tuple[Any, tuple[int], tuple[int], list[Any]]:
@@ -75,9 +75,9 @@ class Synthetic:
         return kernel, (task.groups * GROUP,), (GROUP,), arguments
 
     def _place(self, region: Region) -> tuple[Any, int]:
-        """The region as a view, and how many elements a kernel has to skip in it: none, but where
-        the platform passes all of the array. Sub-buffers begin at few places, and NVIDIA's driver
-        (580) crashes when 1,491 of them that kernels have used are released."""
+        """Return the region as a view, and how many elements of it a kernel has to skip. That is 0,
+        except on platforms that pass all of the array. Sub-buffers begin at few places, and
+        NVIDIA's driver (580) crashes when 1,491 of them that kernels have used are released."""
         array = self.arrays[region.array]
         if isinstance(array, BareArray):
             return array, region.start
@@ -100,7 +100,7 @@ class SyntheticByHand(Synthetic):
         self.plan = list(zip(self.launches, edges(self.graph), lanes, strict=True))
 
     def step(self) -> None:
-        """Every task behind those that it has to wait for."""
+        """Launch every task behind its upstream."""
         tokens: list[Token] = []
         go = self.queues.go
         for launch, upstream, lane in self.plan:
@@ -108,13 +108,13 @@ class SyntheticByHand(Synthetic):
 
 
 def kernel_name(task: Task) -> str:
-    """The kernel of a task: what it does with what it writes, and how much it reads."""
+    """Name the kernel of a task, by whether it updates, and how much it reads."""
     plain = all(region.rows == 1 and not region.start for region in (*task.reads, task.writes))
     return f"{'mix' if task.updates else 'put'}{len(task.reads)}{'' if plain else '_at'}"
 
 
 def reference(size: Any, seed: int) -> Results:
-    """The tasks in NumPy."""
+    """Compute the tasks in NumPy."""
     return {"arrays": np.concatenate(computed(size.graph(seed)))}
 
 

@@ -50,21 +50,21 @@ class Wavefront:
                 )  # fmt: skip
 
     def launch(self) -> None:
-        """All of them."""
+        """Launch all tiles."""
         for call in self.calls:
             self.kernel((WAVE,), (WAVE,), *call)
 
     def reset(self) -> None:
-        """The matrix as it was."""
+        """Restore the matrix."""
         self.matrix.fill(0)
 
     def result(self) -> Matrix:
-        """What is in the matrix."""
+        """Return the matrix."""
         values: Matrix = self.matrix.get()
         return values
 
     def expected(self) -> Matrix:
-        """By NumPy, one antidiagonal at a time."""
+        """Compute it by NumPy, one antidiagonal at a time."""
         side = self.tiles * WAVE
         matrix = np.zeros((side + 1, side + 1), np.int32)
         for diagonal in range(2 * side - 1):
@@ -112,22 +112,22 @@ class Cholesky:
                     yield program.update, at[i][k], at[j][k], at[i][j]
 
     def launch(self) -> None:
-        """All of them."""
+        """Launch all tiles."""
         for kernel, *arguments in self.calls:
             kernel((GROUP,), (GROUP,), *arguments)
 
     def reset(self) -> None:
-        """The matrix as it was."""
+        """Restore the matrix."""
         for row, values in zip(self.arrays, self._cut(self.whole), strict=True):
             for tile, value in zip(row, values, strict=True):
                 tile.set(value)
 
     def result(self) -> Matrix:
-        """The matrix, with its factor in and below the diagonal."""
+        """Return the matrix, with its factor in and below the diagonal."""
         return np.block([[tile.get() for tile in row] for row in self.arrays])
 
     def expected(self) -> Matrix:
-        """By NumPy."""
+        """Compute it by NumPy."""
         factor = np.tril(np.linalg.cholesky(self.whole.astype("f8")))
         blocks = np.kron(np.tri(self.tiles, k=-1).T, np.ones((EDGE, EDGE)))
         return factor + self.whole * blocks

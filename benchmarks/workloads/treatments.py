@@ -49,7 +49,7 @@ Treatments = dict[tuple[int, int], Treatment]
 
 
 def sky(side: int) -> Pixels:
-    """A gradient with a few discs; noise grows from left to right."""
+    """Draw a gradient with a few discs. Noise grows from left to right."""
     y, x = np.mgrid[0:side, 0:side] / side
     picture = 90 + 80 * y
     discs = ((0.3, 0.32, 0.13, 215), (0.68, 0.6, 0.2, 60), (0.2, 0.8, 0.07, 240))
@@ -59,7 +59,7 @@ def sky(side: int) -> Pixels:
 
 
 def city(side: int) -> Pixels:
-    """Towers with lit windows before a dark sky; noise grows downwards."""
+    """Draw towers with lit windows before a dark sky. Noise grows downwards."""
     random = np.random.default_rng(2)
     y, x = np.mgrid[0:side, 0:side]
     picture = 40.0 + 30 * y / side

@@ -26,11 +26,11 @@ class Value(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Words."""
+        """Return its number of words."""
         return prod(self.shape)
 
     def meets(self, other: Value) -> bool:
-        """Whether they share a word."""
+        """Tell whether they share a word."""
         return (
             self.buffer == other.buffer
             and self.first < other.first + other.length
@@ -61,12 +61,13 @@ class Layer(NamedTuple):
 
     @property
     def writes(self) -> list[Value]:
-        """Values that it writes."""
+        """Return the values that it writes."""
         return [self.args[position] for position in self.outputs]
 
     @property
     def reads(self) -> list[Value]:
-        """Values that it is given, all but those that it only writes; its gate's flags apart."""
+        """Return its input values, without those that it only writes, and without its gate's
+        flags."""
         updates = self.outputs if self.kernel in UPDATING else ()
         return [
             arg
@@ -80,5 +81,5 @@ UPDATING = frozenset({"add_expert"})
 
 
 def record(value: Value, number: int, count: int = ALIGNED) -> Value:
-    """One of a row of small values that share a buffer."""
+    """Return one of a row of small values that share a buffer."""
     return Value(value.buffer, value.first + number * ALIGNED, (count,))

@@ -35,16 +35,17 @@ class Platform(Protocol):
     """Where a program runs. `acs_cl.Runtime` is one."""
 
     def build(self, source: str, options: Any = (), macros: Any = None) -> Any:
-        """A program: its kernels are attributes, called `(global_size, local_size, *args)`."""
+        """Build a program. Its kernels are attributes, called `(global_size, local_size,
+        *args)`."""
 
     def array(self, values: Any, dtype: Any = None) -> Any:
-        """An array with these values."""
+        """Make an array with these values."""
 
     def empty(self, shape: Any, dtype: Any = np.float32) -> Any:
-        """An array with undefined contents."""
+        """Make an array with undefined contents."""
 
     def zeros(self, shape: Any, dtype: Any = np.float32) -> Any:
-        """An array of zeros."""
+        """Make an array of zeros."""
 
     def finish(self) -> None:
         """Wait for everything."""
@@ -60,7 +61,7 @@ class Run(Protocol):
         """Launch one unit."""
 
     def results(self) -> Results:
-        """What it computed, read back."""
+        """Read its results back."""
 
 
 Make = Callable[[Any, Any, int], Run]
@@ -87,7 +88,7 @@ class Workload(NamedTuple):
 
 
 def building_once(platform: T) -> T:
-    """The platform, which from now on gives the same program for the same text: several runs on it
+    """Let a platform return the same program for the same text from now on. Several runs on it then
     share their kernels, and what is built for these."""
     programs: dict[str, Any] = {}
     build = platform.build  # type: ignore[attr-defined]
@@ -105,15 +106,15 @@ def building_once(platform: T) -> T:
 def ready(
     kernel: Any, global_size: Sequence[int], local_size: Sequence[int] | None, *args: Any
 ) -> Callable[..., Any]:
-    """A launch with all that it needs, called once for each time; `when=` may be said then. What is
-    left to do for it is the launch: what it costs is measured, not how its arguments are kept."""
+    """Prepare a launch that is called many times; `when=` may come then. So a measurement has the
+    cost of the launch, not of keeping its arguments."""
     made = getattr(kernel, "ready", None) or partial(partial, kernel)
     found: Callable[..., Any] = made(global_size, local_size, *args)
     return found
 
 
 def differences(workload: Workload, got: Results, expected: Results) -> str:
-    """What is wrong with results, in a sentence; empty if they are right."""
+    """Say what is wrong with results, in a sentence. Empty: they are right."""
     if got.keys() != expected.keys():
         return f"results {sorted(got)}, expected {sorted(expected)}"
     for name, right in expected.items():
@@ -131,7 +132,8 @@ def differences(workload: Workload, got: Results, expected: Results) -> str:
 
 
 def _all_close(workload: Workload, found: Any, right: Any) -> bool:
-    """Whether all are: with large arrays much sooner than which of them."""
+    """Tell whether all are close. For large arrays that is much faster than finding the ones that
+    are not."""
 
     def part_is(part: slice) -> bool:
         return np.allclose(found[part], right[part], workload.rtol, workload.atol)
@@ -140,8 +142,8 @@ def _all_close(workload: Workload, found: Any, right: Any) -> bool:
 
 
 def in_parts(work: Callable[[slice], T], length: int, part: int = PART) -> list[T]:
-    """What `work` gives for each part of a large array. Parts stay in a processor's cache, and
-    several are worked on at a time: NumPy needs no interpreter while it computes."""
+    """Return the results of `work` for each part of a large array. Parts stay in a processor's
+    cache. Several are worked on at a time, because NumPy needs no interpreter while it computes."""
     parts = [slice(start, min(start + part, length)) for start in range(0, length, part)]
     if len(parts) == 1:
         return [work(parts[0])]

@@ -124,7 +124,7 @@ def _row(settings: Settings, name: str, turns: int) -> dict[str, Any]:
 
 
 def serve() -> None:
-    """Be a side: run a program once for each line, and print its time and its results."""
+    """Serve as a side: run a program once for each line, and print its time and its results."""
     side, name, quick, position = sys.argv[1:]
     context = cl.Context([devices.devices()[int(position)]])
     program = _programs(context, bool(int(quick)))[name]()
