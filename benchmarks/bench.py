@@ -1,7 +1,7 @@
-"""The options of ``acs-cl bench``, and what becomes of them.
+"""Read the options of ``acs-cl bench``, and do what they ask for.
 
-In: a command line. Out: tables on stdout, progress on stderr, JSON and PNG files. The exit code is
-1 if any result was wrong, or if something moved for the worse with `--compare`.
+Input: a command line. Output: tables on stdout, progress on stderr, JSON and PNG files. The exit
+code is 1 if any result was wrong, or if `--compare` finds something slower.
 """
 
 from __future__ import annotations

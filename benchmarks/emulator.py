@@ -1,9 +1,9 @@
 """``acs-cl emu``: the emulator's own commands (`acs_cl.emu.cli`), and traces of the workloads.
 
-In: options. Out: what the emulator's commands give, and for ``dry`` a trace file for each workload,
-made without a device.
+Input: options. Output: that of the emulator's commands, and for ``dry`` a trace file for each
+workload, made without a device.
 
-Invariant: files are written when every trace there is to be could be made.
+Invariant: files are written only after every trace could be made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of several devices: programs beside one device, and copies between two.
 
-In: `results/devices-*.json` (`benchmarks devices --out`). Out: Markdown. What misses its bar is
-bold.
+Input: `results/devices-*.json` (`benchmarks devices --out`). Output: Markdown. What misses its bar
+is bold.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Synthetic graphs in CUDA C++ on the same card: one stream, streams with events, CUDA Graphs.
+"""Run synthetic graphs in CUDA C++ on the same card: one stream, streams with events, CUDA Graphs.
 
-In: graphs by name. Out: for each, microseconds per task of every way that `graphs.cu` measures;
-nothing, and a line that says so, where
-there is no CUDA compiler. The program gets a graph as a file of words, with the
-arrays that the reference computed, and compares its own with them to the bit.
+Input: graphs by name. Output: for each, microseconds per task of every way that `graphs.cu`
+measures. Without a CUDA compiler there is nothing, and a line that says so. The program gets a
+graph as a file of words, with the arrays that the reference computed, and compares its own with
+them to the bit.
 
-Invariant: a run that computed something else is an error, not a figure.
+Invariant: a run with other results is an error, not a figure.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Loops in CUDA C++ on the same card: a conditional node of a CUDA Graph.
+"""Run loops in CUDA C++ on the same card: a conditional node of a CUDA Graph.
 
-In: how many kernels a body has. Out: microseconds of a round, by that number; nothing, and a line
-that says so, where there is no CUDA compiler.
+Input: the numbers of kernels in a body. Output: microseconds of a round, by that number. Without a
+CUDA compiler there is nothing, and a line that says so.
 
-Invariant: a run that computed something else is an error, not a figure.
+Invariant: a run with other results is an error, not a figure.
 """
 
 from __future__ import annotations

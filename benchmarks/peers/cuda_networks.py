@@ -1,10 +1,10 @@
-"""A network as CUDA Graphs of the same kernels, on the same card.
+"""Run a network as CUDA Graphs of the same kernels, on the same card.
 
-In: a `Model`. Out: what it computes, and samplers of a replay: of one chain, as PyTorch captures on
-one stream, and with branches, as it captures on several. The kernels are those of
-`kernels_cl/networks.cl`, word for word but for what CUDA spells differently, in the same groups.
+Input: a `Model`. Output: its results, and samplers of a replay: of one chain, as PyTorch captures
+on one stream, and with branches, as it captures on several. The kernels are those of
+`kernels_cl/networks.cl` in the same groups, changed only where CUDA has another spelling.
 
-Invariant: who computes something else than the reference is not timed; whoever drives this checks.
+Invariant: a side with results other than the reference's is not timed. The caller checks that.
 """
 
 from __future__ import annotations

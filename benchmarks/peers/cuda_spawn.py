@@ -1,11 +1,11 @@
-"""Work that creates work in CUDA C++ on the same card: kernels that launch kernels.
+"""Run work that creates work in CUDA C++ on the same card: kernels that launch kernels.
 
-In: how many parents; programs of `workloads.spawning`. Out: what a child costs, and microseconds of
-a program by way: `flat`, and children of 64 items at least and of 1. The kernels are the same
-source, in which each function of items becomes a kernel and `ACS_SPAWN` a launch of it. Nothing,
-and a line that says so, where there is no CUDA compiler.
+Input: numbers of parents; programs of `workloads.spawning`. Output: the cost of a child, and
+microseconds of a program by way: `flat`, and children of 64 items at least and of 1. The kernels
+come from the same source. Each function of items becomes a kernel, and `ACS_SPAWN` a launch of it.
+Without a CUDA compiler there is nothing, and a line that says so.
 
-Invariant: a way that computed something else has no figures, and how much is told.
+Invariant: a way with other results has no times. It has the number of wrong words instead.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A wavefront and a Cholesky factorisation of tiles in CUDA C++, on the same card.
+"""Run a wavefront and a Cholesky factorisation of tiles in CUDA C++, on the same card.
 
-In: what of `tiles.cu`, and its size. Out: microseconds of one stream, of a new CUDA Graph, and of
-its replay; nothing, and a line that says so, where there is no CUDA compiler.
+Input: a program of `tiles.cu`, and its size. Output: microseconds of one stream, of a new CUDA
+Graph, and of its replay. Without a CUDA compiler there is nothing, and a line that says so.
 
-Invariant: the program compares its runs with each other, and prints a sum of the result for the
-caller to compare with his own.
+Invariant: the program compares its runs with each other, and prints a sum of the result, which the
+caller compares.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Layers of a network as calls of PyTorch's functions.
 
-In: a `Model`. Out: its `steps`, each a function of the results of earlier ones, and a `Network`,
-which calls them on one stream or on several. A concatenation, which is a layout of memory in the
-model, is a step here, as in any program for PyTorch.
+Input: a `Model`. Output: its `steps`, each a function of the results of earlier ones, and a
+`Network`, which calls them on one stream or on several. A concatenation, which is a layout of
+memory in the model, is a step here, as in any program for PyTorch.
 
 Invariant: `steps` needs no PyTorch.
 """

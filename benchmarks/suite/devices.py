@@ -6,10 +6,10 @@
     python -m acs_cl.benchmarks devices --suite                 # the workloads of the suite
     python -m acs_cl.benchmarks devices --copies                # from one device to another one
 
-In: devices, given as indices; one that comes twice stands for two, for a rehearsal. Out: a line for
-each program, as soon as it is known: milliseconds a step on one device and on all, copies and bytes
-of all steps and of the timed ones, launches by device. `--out` has a document for the tables of
-docs/measurements.md: copies, and all programs on two devices and on all.
+Input: devices, given as indices; one that comes twice stands for two, for a rehearsal. Output: a
+line for each program, as soon as it is known: milliseconds a step on one device and on all, copies
+and bytes of all steps and of the timed ones, launches by device. `--out` has a document for the
+tables of docs/measurements.md: copies, and all programs on two devices and on all.
 
 A program moves its data to other devices while it runs, once that pays. So programs run for some
 seconds before they are timed (`--warm`), and longer if nothing is decided then. A rehearsal on one

@@ -1,12 +1,14 @@
-"""Loops on the device beside the same work driven otherwise: `python -m acs_cl.benchmarks loops`.
+"""Measure loops on the device beside other drivers of the same work.
 
-In: a device, backends. Out: microseconds of a round of one, ten and forty small kernels, and
-of solvers until they have converged. Those who drive take turns: the loop on the device; replays
+    python -m acs_cl.benchmarks loops
+
+Input: a device, backends. Output: microseconds of a round of one, ten and forty small kernels, and
+of solvers until they have converged. The drivers are interleaved: the loop on the device; replays
 with the known count; the host, which reads the word before each round; and rounds as one long
-recording, which says what a round costs beyond its body. Where there is a CUDA
-compiler and a card, a conditional node of a CUDA Graph runs the same kernels.
+recording, which shows what a round costs beyond its body. With a CUDA compiler and a card, a
+conditional node of a CUDA Graph runs the same kernels.
 
-Invariant: who has other rounds or other bits than the loop on the device is an error.
+Invariant: a driver with other rounds or other bits than the loop on the device is an error.
 """
 
 from __future__ import annotations

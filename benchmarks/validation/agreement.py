@@ -1,10 +1,10 @@
-"""Whether other people's kernels compute the same bits as functions, on made-up arguments.
+"""Compare foreign kernels with their functions, bit by bit, on made-up arguments.
 
-In: a source that builds and its translation. Out: for each kernel whether all memory that it was
-given holds the same bytes after the kernel itself and after its function. Invariant: a kernel is
-only compared if it gives the same bytes twice by itself. Arguments fit no kernel in particular:
-small numbers, so that most indices stay inside of memory; a kernel that crashes or hangs on them
-is one that was not compared.
+Input: a source that builds, and its translation. Output: for each kernel whether all of its memory
+holds the same bytes after the kernel itself and after its function. Invariant: a kernel is compared
+only if it gives the same bytes twice by itself. Arguments fit no kernel in particular. They are
+small numbers, so that most indices stay inside of memory. A kernel that crashes or hangs on them
+counts as not compared.
 """
 
 from __future__ import annotations

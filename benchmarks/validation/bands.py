@@ -1,14 +1,15 @@
-"""What bands would gain, simulated: launches cut into parts that are ordered by their own bytes.
+"""Simulate what bands would gain: launches in parts that are ordered by their own bytes.
 
     python -m acs_cl.benchmarks bands                  # all workloads and shapes, write the JSON
     python -m acs_cl.benchmarks bands jacobi gemms     # these, and print the table only
 
-In: steps of workloads, and shapes made for this, as traces with and without bands. Out:
-`results/bands.json`, of which `report` makes `docs/measurements/bands.md`. All of it is simulated,
-on the model's clock.
+Input: steps of workloads, and shapes made for this, as traces with and without bands. Output:
+`results/bands.json`, from which `report` makes `docs/measurements/bands.md`. Everything is
+simulated, on the model's clock.
 
-The policy `ideal` has no host: it says what the device alone would gain. `on_device` pays a record
-for each band and our scheduler's hand-over, as measured; it says whether that is worth it.
+The policy `ideal` has no host and shows the gain of the device alone. `on_device` adds the measured
+costs of our scheduler: a record for each band, and the hand-over between bands. So it shows whether
+bands are worth that.
 
 Invariant: with and without bands, a launch has the same groups, the same work, and edges by the
 bytes that its body reaches.

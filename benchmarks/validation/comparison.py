@@ -1,16 +1,16 @@
-"""The emulator beside reality: real runs of the suite, and what the model says of them.
+"""Compare the emulator with reality: real runs of the suite, and the model's figures for them.
 
-In: workloads, a device. Out: for each workload the time of a step on `serial` and the speed-ups of
-`lanes` and `device` over it, real and modelled; as JSON, of which
-`report` makes `docs/measurements/emulator-validation.md`.
+Input: workloads, a device. Output: for each workload the time of a step on `serial`, and the
+speed-ups of `lanes` and `device` over it, real and modelled. `report` makes
+`docs/measurements/emulator-validation.md` from the JSON.
 
-How long a kernel takes is its median in several runs on `serial`, where it is alone; so is what the
-program does by itself between launches, and what it waits for is what it waited for there. What a
-launch, an argument, a wait and an epoch cost the host is measured between the runs of each workload
-(`host`), what a queue adds behind each (`queue_edges`), what the scheduler on the
-device adds, once (`scheduler_costs`); all of it with kernels of no workload. Of the runs that
-it is compared with the model knows no time, and only which kernels the scheduler took, and in which
-groups: what the library decides.
+The time of a kernel is its median over several runs on `serial`, where it runs alone. The program's
+own work between launches comes from the same runs, and so do its waits. Samples between the runs of
+a workload measure what a launch, an argument, a wait and an epoch cost the host (`host`), and what
+a queue adds to each kernel (`queue_edges`). The costs of the scheduler on the device are measured
+once (`scheduler_costs`). No sample runs a kernel of a workload. The model knows no time of the runs
+that it is compared with. It only knows which kernels the scheduler took, and in which groups,
+because the library decides that.
 
 Invariant: a modelled time stands beside a real one only here, under its name.
 """

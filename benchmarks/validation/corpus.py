@@ -1,9 +1,9 @@
-"""How many kernels of other people's become functions: the translation over a corpus.
+"""Count how many foreign kernels become functions: the translation, tried on a corpus.
 
-In: folders with sources, by their users (`DIR...`), and what a Python program builds while it runs
-(`--capture FOLDER PROGRAM ...`). Out: the share of kernels that are translated and then built by
-the device's compiler, and the causes of the rest, as a table and with `--json`; with `--run` also
-how many compute the same bits. Of the sources nothing is kept but their names.
+Input: folders with sources, one for each origin (`DIR...`), and what a Python program builds while
+it runs (`--capture FOLDER PROGRAM ...`). Output: the share of kernels that are translated and then
+built by the device's compiler, and the causes of the others, as a table and with `--json`. With
+`--run` also how many compute the same bits. Of the sources only their names are kept.
 
 A kernel counts if the device's own compiler builds its source. Sources of equal text count once.
 """

@@ -1,10 +1,10 @@
-"""What a modelled machine is made of: costs that were measured, by name.
+"""Collect the measured costs of a modelled machine, by name.
 
-In: what was sampled of the host (`host`), of queues (`queue_edges`) and of the
-scheduler on the device (`scheduler_costs`). Out: `Costs`, and a machine of the emulator for
-each backend, made of a preset with these in place of its own.
+Input: samples of the host (`host`), of queues (`queue_edges`) and of the scheduler on the device
+(`scheduler_costs`). Output: `Costs`, and for each backend a machine of the emulator: a preset with
+these costs in place of its own.
 
-Invariant: none of them is of a run that is predicted, nor of a kernel of a workload.
+Invariant: no cost comes from a run that is predicted, or from a kernel of a workload.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Programs without a device: what a workload launches, as a trace for the emulator.
+"""Trace programs without a device: the launches of a workload, as a trace for the emulator.
 
-In: the calls of `workload.Platform`. Out: a `Trace` by spans, with what each launch asks of a
-device by `costs`. `traced` runs a workload's step so.
+Input: the calls of `workload.Platform`. Output: a `Trace` by spans, with the costs of each launch
+(`kernel_work`). `traced` runs a workload's step so.
 
-A program that reads back decides by what it reads, so somebody has to compute: `twins` are kernels
-in NumPy, which then run as they are launched; `answers` are what reads give, one after another,
-from a reference that has run before. Without both, memory stays as it was filled. Kernels that
-nobody has counted take a time that is given, for each group.
+A program that reads back decides by the values, so something has to compute them. `twins` are
+kernels in NumPy, which run as they are launched. `answers` are the values of reads, one after
+another, from a reference that has run before. Without both, memory keeps the contents that it was
+filled with. Kernels without known costs take a given time for each group.
 
-Invariants: launches, groups, spans and waits are those of the same program on a `Runtime`; how
-kernels access memory is inferred from their source, as there. A launch that decides on the device
-(`when=`) is refused, since whether it runs is not the program's to know.
+Invariants: launches, groups, spans and waits are those of the same program on a `Runtime`. As
+there, the accesses of kernels are inferred from their source. A launch that decides on the device
+(`when=`) is refused, because the program does not know whether it runs.
 """
 
 # Long because: arrays, kernels, programs and their platform stand in for one library.

@@ -1,17 +1,17 @@
-"""How long a million launches take under each policy, and how much memory.
+"""Measure how long a million launches take under each policy, and how much memory.
 
     python -m acs_cl.benchmarks emulator-speed --json benchmarks/results/emulator-speed.json
     python -m acs_cl.benchmarks emulator-speed acs_hw ideal --launches 100000
     python -m acs_cl.benchmarks emulator-speed --show benchmarks/results/emulator-speed.json
 
-In: policies, `bounds` for the bounds, or none for all. Out: seconds of processor and of clock,
-without the making of the trace, and the most memory of the process, with it; as a table and JSON.
+Input: policies, `bounds` for the bounds, or none for all. Output: seconds of processor and of clock
+without the making of the trace, and the most memory of the process with it; as a table and JSON.
 
 Each policy runs in a process of its own, one at a time. The graph is random layers, 1 to 64 wide,
-of 1 to 64 groups with 2 to 20 us each. The processor's time is what counts on a machine that others
-use.
+of 1 to 64 groups with 2 to 20 us each. On a machine that others use, the processor's time is the
+one that counts.
 
-Invariant: what is timed is one call of `simulate` or `bounds`, nothing of it prepared before.
+Invariant: the timed part is one call of `simulate` or `bounds`, and nothing is prepared for it.
 """
 
 from __future__ import annotations

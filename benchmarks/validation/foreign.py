@@ -1,9 +1,9 @@
-"""What becomes of one source of other people's: built, translated, built again, perhaps run.
+"""Try one foreign source: build it, translate it, build that, and perhaps run it.
 
-In: a file with OpenCL C, with its options beside it if it has some, and a device. Out: plain values
-for JSON. Invariant: of a source that the device's own compiler does not build, nothing is said but
-why. Files lack the macros that their host programs define; a name that nothing defines is taken for
-such a macro.
+Input: a file with OpenCL C, with its options beside it if it has some, and a device. Output: plain
+values for JSON. Invariant: of a source that the device's own compiler does not build, only the
+reason is told. Files lack the macros that their host programs define. A name without a definition
+counts as such a macro.
 """
 
 from __future__ import annotations

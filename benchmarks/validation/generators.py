@@ -1,7 +1,8 @@
-"""What Python programs build while they run, PyOpenCL's own generators among them: sources, kept.
+"""Keep the sources that Python programs build while they run, PyOpenCL's own generators among them.
 
-In: a folder, and a program to run or none. Out: in the folder a source and its options for each
-program that was built, named by what is in them. Invariant: what runs behaves as it would anyway.
+Input: a folder, and a program to run, or none. Output: a source and its options in the folder for
+each program that was built, with a name made from its contents. Invariant: the program behaves as
+without it.
 """
 
 from __future__ import annotations

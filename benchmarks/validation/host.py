@@ -1,18 +1,19 @@
-"""What launches cost the host, in samples that take turns with the runs they are to predict.
+"""Measure what launches cost the host, in samples interleaved with the runs that they predict.
 
-In: a device. Out: `Host`, whose samplers (`samples`) take some milliseconds each; and
-what samples say together (`told`), as constants by the names that `costs.Costs` has.
+Input: a device. Output: `Host`, whose samplers (`samples`) take some milliseconds each. `told`
+makes constants of the samples, with the names of `costs.Costs`.
 
-A host may change its speed by the second. So each workload has figures of its own, from samples
-between its runs; none is of a kernel of a workload.
+A host may change its speed within seconds. So each workload has figures of its own, from samples
+between its runs. No sample runs a kernel of a workload.
 
-What a launch takes is that of one among many. What one launch and the wait for it take more than
-that, and than its kernel takes in a queue, counts as the wait: the first call after a wait takes
-longer than others, and after something else, as a step begins, longer still (`cold_ns`). For the
-scheduler on the device that is a wait for an epoch; a record is what an epoch of many tasks takes
-more than one of one task, so that its sending and its end are in it, and no epoch; an epoch is one
-of some that are sent one behind another, and whether sending holds the program until the epoch has
-ended is told from one that takes long.
+The cost of a launch is that of one among many. A launch with a wait takes longer than such a launch
+and its kernel in a queue; the rest counts as the wait. The first call after a wait takes longer
+than others. After something else, as at the beginning of a step, it takes still longer (`cold_ns`).
+
+For the scheduler on the device the wait is that for an epoch. A record is the difference between
+epochs of many tasks and of one task. So it includes sending and ending, and no epoch. An epoch is
+one of several that are sent one behind another. A long epoch tells whether sending it holds the
+program until it has ended.
 """
 
 from __future__ import annotations

@@ -1,20 +1,21 @@
-"""What the kernels of the paper's workloads ask of a device that is only modelled.
+"""Count what the kernels of the paper's workloads ask of a modelled device.
 
-In: the name of a kernel, its work-items, its arguments. Out: a `Work`: floating-point operations of
-the whole launch, and what one work-item has to do one after another: `steps` of arithmetic and
+Input: the name of a kernel, its work-items, its arguments. Output: a `Work`: the floating-point
+operations of the whole launch, and the dependent work of one work-item: `steps` of arithmetic and
 `rounds` of loads.
 
-Networks are counted from the source: the loops that the arguments give, a multiply-add as two
-operations and one step, sums that stand side by side as one step. Loads of one iteration are one
-round, and so are those of `UNROLLED` iterations of an innermost loop. Activations and edges of
-images are left out.
+Networks are counted from the source. Arguments give the lengths of loops. A multiply-add counts as
+two operations and one step, sums side by side as one step. Loads of one iteration are one round,
+and so are the loads of `UNROLLED` iterations of an innermost loop. Activations and edges of images
+are left out.
 
 Rigid bodies are counted by Oclgrind (`oclgrind --inst-counts`, preset `tiny`, unoptimised LLVM IR):
-arithmetic, comparisons and selections on floats, an operation on a vector as one step, as they are
-mostly on vectors of three; built-in functions as in `BUILT_IN`. Rounds are counted by hand.
+arithmetic, comparisons and selections on floats. An operation on a vector counts as one step,
+because most are on vectors of three. Built-in functions count as in `BUILT_IN`. Rounds are counted
+by hand.
 
-Invariant: nothing here depends on a device or on what was published; a kernel without an entry is
-an error.
+Invariant: nothing here depends on a device or on published figures. A kernel without an entry is an
+error.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""What the emulator says of a workload that was run for real.
+"""Model a workload that was run for real, by the emulator.
 
-In: the trace of a step as it was recorded, what was measured beside it (`costs`), and
-what the scheduler on the device took of it. Out: milliseconds and speed-ups by backend. `again`
-does so for all of a run that is over, without its device.
+Input: the recorded trace of a step, the costs measured beside it (`costs`), and what the scheduler
+on the device took of it. Output: milliseconds and speed-ups by backend. `again` makes them anew for
+a run that is over, without its device.
 
-A trace has a kernel's time by its profile, and as the program's own time what a timeline counts for
-it. Before it is modelled the one becomes what the kernel takes on the backend (`queued`, `bare`),
-and of the other goes what belongs to the calls (`own`).
+A trace has the times of kernels by their profiles, and the program's own time as a timeline counts
+it. Before a trace is modelled, profiles become times on the backend (`queued`, `bare`). The time of
+the calls is taken out of the program's own time (`own`).
 
-On a CPU device the program runs on the cores that run the kernels. The model has no such device, so
-its time is never taken as less than all cores would need for both.
+On a CPU device the program runs on the cores that run the kernels. The emulator has no such device.
+So the modelled time is never less than all cores need for both.
 
 Invariant: equal traces and costs give equal figures, and nothing else goes into them.
 """

@@ -1,13 +1,13 @@
-"""The paper's table beside ours: its twelve workloads on its device, both simulated.
+"""Compare the paper's table with ours: its twelve workloads on its device, both simulated.
 
     python -m acs_cl.benchmarks paper      # run all of it, write the JSON
     python -m acs_cl.benchmarks report     # write the tables
 
-In: traces of `dry.traced` at preset `paper`, the machine `paper`, the values of `published`. Out:
-`results/emulator.json`, of which `report` makes `docs/measurements/emulator.md`.
+Input: traces of `dry.traced` at preset `paper`, the machine `paper`, the values of `published`.
+Output: `results/emulator.json`, from which `report` makes `docs/measurements/emulator.md`.
 
-A variant of the machine changes one constant for all workloads alike; what brings a figure that
-differs from the published one near to it is found among the variants.
+A variant of the machine changes one constant for all workloads alike. If a figure differs from the
+published one, the variants tell which change brings it near.
 
 Invariant: nothing is set for one workload, and equal sources give equal bytes.
 """

@@ -1,12 +1,12 @@
-"""What kernels take in a queue beside what their profiles say, in samples over a whole run.
+"""Measure how much more kernels take in a queue than their profiles say, over a whole run.
 
-In: a device. Out: samples of a known chain of kernels, of some lengths, with profiles and without;
-and what they say together (`edges`).
+Input: a device. Output: samples of a known chain of kernels, of several lengths, with profiles and
+without; `edges` joins them.
 
-A queue without profiles runs kernels otherwise than a step is recorded with them: on a GPU a
-profiled program launches so slowly that each kernel comes to an idle device, where it takes longer;
-on a CPU what lies between two kernels depends on how long they last. So links are timed without
-profiles in a queue that is full: behind a kernel that lasts until all of them are launched.
+A queue without profiles runs kernels differently from the profiled queue of a recorded step. On a
+GPU a profiled program launches so slowly that each kernel finds the device idle, where it takes
+longer. On a CPU the time between two kernels depends on their length. So links are timed in a full
+queue without profiles, behind a kernel that lasts until all of them are launched.
 
 Invariant: nothing of a workload is measured.
 """

@@ -1,11 +1,11 @@
-"""Real runs of workloads, for the emulator to be held against.
+"""Run workloads for real, to compare the emulator with them.
 
-In: a plan, a workload, what samples the host's costs. Out: the launches of a step with their times
-alone; the time of a step on each backend, and what the scheduler on the device took of it; and what
-the host took meanwhile.
+Input: a plan, a workload, samplers of the host's costs. Output: the launches of a step with the
+time of each one alone; the time of a step on each backend, and what the scheduler on the device
+took of it; samples of the host.
 
-Invariant: all of that is measured in turns, from when every kernel is where it stays, and behind a
-run of the same that does not count.
+Invariant: everything is measured interleaved, after every kernel has found its place, and after one
+run of each that does not count.
 """
 
 from __future__ import annotations

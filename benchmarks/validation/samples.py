@@ -1,9 +1,8 @@
-"""Samples of what launches cost the host: what a runtime does with kernels that do nothing.
+"""Take samples of what launches cost the host: a runtime's work for kernels that do nothing.
 
-In: a device's runtime. Out: nanoseconds by what they are of, from one sample of it at a time.
+Input: a runtime. Output: nanoseconds by name, from one sample at a time.
 
-Invariant: a call is timed only when calls like it have been made often enough to be as quick as
-those of a run that has gone on for a while.
+Invariant: a call is timed only after many such calls, so that it is as fast as in a long run.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""What the scheduler on the device costs, measured on the spot, for the emulator's model of it.
+"""Measure the costs of the scheduler on this device, for the emulator's model of it.
 
-In: a device. Out: `SchedulerCosts`: from a task to the next by the three ways there are, how much
-longer kernels take in it than alone, and what an epoch takes for each group that it is launched
-with.
+Input: a device. Output: `SchedulerCosts`: the time from a task to the next by each of three ways,
+how much longer kernels take in the scheduler than alone, and what an epoch takes for each group.
 
-Links are slopes: a chain of so many links more takes so much longer. How much longer kernels take
-is a ratio of slopes over what their work-items do, so that no launch is in it; it is the geometric
-mean over three kinds of kernels, which no workload has: one operation after another, many side by
-side, and loads. None is taken to be faster there than alone. A GPU's scheduler has fewer and larger
-groups than a kernel by itself, so it differs with whether these are enough for the kernel.
+The time of a link is a slope: the difference between chains of two lengths. The slowdown of kernels
+is a ratio of slopes over the work of their work-items, so that no launch is in it. It is the
+geometric mean over three kinds of kernels, which no workload has: dependent operations, independent
+ones, and loads. A ratio below one counts as one. A GPU's scheduler has fewer and larger groups than
+a kernel by itself. So the slowdown also depends on whether these are enough for the kernel.
 
-On a CPU the clock is what the process has used of its cores, so that neither other programs nor a
-thread that has nothing to do are in it.
+On a CPU the clock is the time that the process used of its cores. Other programs and idle threads
+are not in it.
 
-Invariant: nothing of a workload is measured. Of samples the least counts, since whatever else the
-machine does can only add to it.
+Invariant: nothing of a workload is measured. The least sample counts, because anything else on the
+machine only adds time.
 """
 
 from __future__ import annotations

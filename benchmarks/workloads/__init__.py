@@ -1,6 +1,6 @@
 """Workloads: a module for each family, with the NumPy reference that results are checked against.
 
-In: names. Out: `Workload` records, of which `catalogue` has all.
+Input: names. Output: `Workload` records, of which `catalogue` has all.
 """
 
 from __future__ import annotations

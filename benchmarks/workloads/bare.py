@@ -1,10 +1,11 @@
-"""PyOpenCL by itself as a platform for workloads: the baseline, and what experts build on.
+"""Make PyOpenCL by itself a platform for workloads: the baseline, and the ground for experts.
 
-In: the calls of `workload.Platform`. Out: typed kernel calls on one in-order queue. `expert.Queues`
-takes the same programs and arrays to several queues.
+Input: the calls of `workload.Platform`. Output: typed kernel calls on one in-order queue.
+`expert.Queues` takes the same programs and arrays to several queues.
 
-Invariant: nothing here is slower than what a PyOpenCL user would write: kernels know the types of
-their values beforehand, views are sub-buffers made once, no call waits but `get` and `finish`.
+Invariant: nothing here is slower than the code that a PyOpenCL user would write. Kernels know the
+types of their values beforehand, views are sub-buffers that are made once, and only `get` and
+`finish` wait.
 """
 
 from __future__ import annotations

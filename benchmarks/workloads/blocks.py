@@ -1,7 +1,7 @@
 """Blocks that several static networks are made of, and the end of each.
 
-In: a `Net` and values. Out: values. What normalisation does is folded into weights, so that values
-stay about as large as they come in.
+Input: a `Net` and values. Output: values. What normalisation does is folded into weights, so that
+values stay about as large as they come in.
 """
 
 from __future__ import annotations

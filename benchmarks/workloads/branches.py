@@ -1,7 +1,7 @@
 """DL: a small network of two branches.
 
-In: sizes and seeds. Out: the workload `dl`. Convolution, pooling and convolution of two images side
-by side; a number is made from both.
+Input: sizes and seeds. Output: the workload `dl`. Convolution, pooling and convolution of two
+images side by side; a number is made from both.
 """
 
 from __future__ import annotations

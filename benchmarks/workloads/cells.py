@@ -1,6 +1,6 @@
 """NASNet-A and AmoebaNet-A: networks of cells that a search has found.
 
-In: sizes and seeds. Out: models for `static`. A cell is five pairs of operations, each on the
+Input: sizes and seeds. Output: models for `static`. A cell is five pairs of operations, each on the
 results of others, which nothing but the search explains.
 """
 

@@ -1,9 +1,9 @@
-"""CondConv: convolutions whose weights are mixed for each image.
+"""Make CondConv: convolutions whose weights are mixed for each image.
 
-In: sizes and a seed for images. Out: a `Model`. Blocks have the shape of EfficientNet-B4's. The
-means of what comes into a block say, through a sigmoid, how much each of four experts counts; the
-weights of those that count are added up, for the three convolutions of the block side by side. An
-expert below a floor is left out, so that its weights are not even read. Weights are random.
+Input: sizes and a seed for images. Output: a `Model`. Blocks have the shape of EfficientNet-B4's.
+The means of a block's input, through a sigmoid, weight four experts. The weights of the experts are
+added up for the three convolutions of the block, side by side. An expert below a floor is left out,
+and its weights are not even read. Weights are random.
 
 Invariant: the reference refuses an image for which an expert comes close to the floor.
 """

@@ -1,9 +1,9 @@
 """Chains of dense launches that fill a device: what bands are for.
 
-In: sizes and seeds. Out: workloads of products (layers of GPT-3 and LLaMA), of convolutions (those
-of ResNet and VGG), of sweeps over a grid, and the two kernels of cuSync's own test. Each is a row
-of `Launch`es, of which an expert says what they come after. Numbers of layers are those of one of
-eight devices; `tiny` is for tests.
+Input: sizes and seeds. Output: workloads of products (layers of GPT-3 and LLaMA), of convolutions
+(those of ResNet and VGG), of sweeps over a grid, and the two kernels of cuSync's own test. Each is
+a row of `Launch`es, of which an expert says what they come after. Numbers of layers are those of
+one of eight devices; `tiny` is for tests.
 """
 
 # Long because: the launches of a workload and what NumPy makes of it are read side by side.

@@ -1,8 +1,8 @@
 """Dynamic networks: three whose layers depend on the image. One image at a time.
 
-In: sizes and seeds. Out: workloads. A step is two images, one after the other. Shapes are those of
-the networks that they are named after: what is measured is how launches follow from images, not
-what is recognised.
+Input: sizes and seeds. Output: workloads. A step is two images, one after the other. Shapes are
+those of the networks that they are named after: what is measured is how launches follow from
+images, not what is recognised.
 """
 
 from __future__ import annotations

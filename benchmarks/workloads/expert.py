@@ -1,10 +1,10 @@
-"""The platform of experts: queues and events by hand, in bare PyOpenCL.
+"""Give experts a platform: queues and events by hand, in bare PyOpenCL.
 
-In: launches that name what they come after, and the queue they go to. Out: commands with wait
-lists. Either one out-of-order queue, or several in-order ones, where an event is waited for only
-across queues. An expert tries which is best; who asks for neither gets what the driver overlaps in.
+Input: launches that name the launches before them, and their queue. Output: commands with wait
+lists. There is one out-of-order queue, or several in-order ones, where events are waited for only
+across queues. An expert tries which is best. The default is what the driver overlaps in.
 
-Invariant: nothing is found out here. What an expert forgets to name is a race.
+Invariant: nothing is found out here. A launch that an expert forgets to name is a race.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Synthetic graphs: what a made-up program is, what orders its tasks, what they compute.
+"""Describe synthetic graphs: a made-up program, the order of its tasks, and their results.
 
-In: a `Graph`, which says in program order what elements each task reads and writes. Out: `edges`,
-the least that has to order it, and `computed`, what is in its arrays afterwards. Pure: no device,
-and none of the library's own hazards, which are tested against this.
+Input: a `Graph`, which says in program order which elements each task reads and writes. Output:
+`edges`, the least order that is needed, and `computed`, the contents of its arrays afterwards.
+Pure: it uses no device, and not the library's own hazards, which are tested against it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """IMG: an image whose edges are kept sharp while the rest is blurred.
 
-In: sizes and seeds. Out: the workload `img`. Three blurs of one image, edges of two of them, the
-image sharpened with the third, and two combinations by the edges. Four launches can run side by
+Input: sizes and seeds. Output: the workload `img`. Three blurs of one image, edges of two of them,
+the image sharpened with the third, and two combinations by the edges. Four launches can run side by
 side, if it is known that the image is only read.
 """
 

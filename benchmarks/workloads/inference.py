@@ -1,12 +1,12 @@
-"""Inference: the layers of a network, run for a few images in a row, on a platform or in NumPy.
+"""Run the layers of a network for a few images in a row, on a platform or in NumPy.
 
-In: a `Net` that is put together, images, and the values to keep of each image. Out: runs of a
-workload. `Inference` launches every layer and has the device decide (`when=`) which of them do
-anything; without gates it runs on any platform. `HostDecided` reads the flags back and launches
-only what is open. `reference` walks the same layers in NumPy, `layers_by_hand` with queues.
+Input: a complete `Net`, images, and the values to keep of each image. Output: runs of a workload.
+`Inference` launches every layer, and the device decides (`when=`) which of them run. Without gates
+it works on any platform. `HostDecided` reads the flags back and launches only the open layers.
+`reference` computes the same layers in NumPy, `layers_by_hand` with queues.
 
-Invariant: a step starts from images alone. A layer that was not run leaves its output as it was, so
-nothing may be read of it that a flag does not vouch for.
+Invariant: a step starts from images alone. A layer that was not run leaves its output as it was. So
+a value is read only if a flag says that it is valid.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""InstaNAS: 17 stages of branches, of which a controller picks some for each image.
+"""Make InstaNAS: 17 stages of branches. A controller picks some of them for each image.
 
-In: sizes and a seed for images. Out: a `Model`. Stages have MobileNet-V2's shape; a branch is an
-inverted residual of its own kernel size and expansion, or skips the stage; the branches that are
-open are averaged. Weights are random.
+Input: sizes and a seed for images. Output: a `Model`. Stages have MobileNet-V2's shape. A branch is
+an inverted residual with its own kernel size and expansion, or skips the stage. The open branches
+are averaged. Weights are random.
 
 Invariant: the controller computes with multiples of small powers of two, without any rounding, so
 that every device decides as the reference does.

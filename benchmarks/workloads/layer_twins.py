@@ -1,7 +1,7 @@
 """The kernels of networks in NumPy, in double precision.
 
-In: the arguments of a kernel, with flat arrays in the place of memory. Out: its output arrays,
-written as the kernel would.
+Input: the arguments of a kernel, with flat arrays in the place of memory. Output: its output
+arrays, written as the kernel would.
 
 Invariant: `TWINS` has a function for every kernel that a layer may name, with the same arguments.
 """

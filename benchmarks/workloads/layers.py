@@ -1,12 +1,12 @@
-"""Networks as layers over values: what is launched for one image, in program order.
+"""Describe networks as layers over values: the launches for one image, in program order.
 
-In: calls of a `Net`, one for each layer, and a seed for its weights. Out: `layers`, each a launch
-of a kernel of `kernels_cl/networks.cl` on values, with the gate that decides whether it runs.
-`inference` runs them on a platform, `layer_twins` in NumPy.
+Input: calls of a `Net`, one for each layer, and a seed for its weights. Output: `layers`. Each is a
+launch of a kernel of `kernels_cl/networks.cl` on values, with the gate that decides whether it
+runs. `inference` runs them on a platform, `layer_twins` in NumPy.
 
-Invariant: a value is written by one layer, but for what a layer says that it updates. Parts of one
-buffer that are given to different layers do not overlap. One that begins at no multiple of
-`ALIGNED` is given as the whole buffer and the word where it begins, to kernels that take that.
+Invariant: a value is written by one layer, unless a layer says that it updates the value. Parts of
+one buffer for different layers do not overlap. A part that begins at no multiple of `ALIGNED` is
+given as the whole buffer and its first word, to kernels that take that.
 """
 
 # Long because: a method for each kernel, and each needs little more than its arguments.

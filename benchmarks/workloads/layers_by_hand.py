@@ -1,10 +1,11 @@
-"""The layers of a network by hand: queues and events, in bare PyOpenCL.
+"""Run the layers of a network by hand: queues and events, in bare PyOpenCL.
 
-In: a `Model`, and `expert.Queues`. Out: a run that launches each layer behind those that it needs,
-which are found beforehand from how the network is wired. A chain stays on its queue.
+Input: a `Model`, and `expert.Queues`. Output: a run that launches each layer behind the layers that
+it needs. These follow from the wiring of the network, which is known beforehand. A chain stays on
+its queue.
 
-Invariant: a gate's flags are read back before the first layer that needs them, and what is closed
-is not launched.
+Invariant: a gate's flags are read back before the first layer that needs them, and closed layers
+are not launched.
 """
 
 from __future__ import annotations

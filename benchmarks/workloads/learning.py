@@ -1,7 +1,7 @@
 """ML: an ensemble of two classifiers, ridge regression beside naive Bayes.
 
-In: sizes and seeds. Out: the workload `ml`. Two chains run side by side and are brought together at
-the end.
+Input: sizes and seeds. Output: the workload `ml`. Two chains run side by side and are brought
+together at the end.
 """
 
 from __future__ import annotations

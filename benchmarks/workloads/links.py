@@ -1,7 +1,8 @@
 """HITS: hubs and authorities of a graph of links, by iteration.
 
-In: sizes and seeds. Out: the workload `hits`. Two branches, one for hubs and one for authorities,
-whose launches read what the other branch writes in the next: write-after-read edges cross.
+Input: sizes and seeds. Output: the workload `hits`. Two branches, one for hubs and one for
+authorities, whose launches read what the other branch writes in the next: write-after-read edges
+cross.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Networks that are described as text: SqueezeNet, and those of Opara's evaluation.
+"""Describe networks as text: SqueezeNet, and the networks of Opara's evaluation.
 
-In: sizes and seeds. Out: models and workloads. Shapes are the published ones: GoogLeNet (Szegedy
-and others, 2015, table 1), Inception-v3 (2016), SqueezeNet 1.1, DeepFM (Guo and others, 2017: 26
-fields and 13 numbers of Criteo, rows of 10, three layers of 400), BERT base (Devlin and others,
-2019) and T5 small (Raffel and others, 2020). Normalisation of images is folded into weights. Tables
-have fewer rows than words there are, since a launch reads as many of them as it has tokens.
-GoogLeNet's images have a side of 256.
+Input: sizes and seeds. Output: models and workloads. Shapes are the published ones: GoogLeNet
+(Szegedy and others, 2015, table 1), Inception-v3 (2016), SqueezeNet 1.1, DeepFM (Guo and others,
+2017: 26 fields and 13 numbers of Criteo, rows of 10, three layers of 400), BERT base (Devlin and
+others, 2019) and T5 small (Raffel and others, 2020). Normalisation of images is folded into
+weights. Tables have fewer rows than there are words, because a launch reads one row for each of its
+tokens. GoogLeNet's images have a side of 256.
 """
 
 from __future__ import annotations

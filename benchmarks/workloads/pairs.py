@@ -1,9 +1,9 @@
-"""Pairs: kernels that compute beside kernels that wait for memory, as in Opara's evaluation.
+"""Launch pairs: kernels that compute beside kernels that wait for memory, as in Opara's evaluation.
 
-In: sizes and seeds. Out: two workloads. `pair_product` has matrix products beside activations, as
-transformers do; `pair_convolve` has convolutions beside pooling, as GoogLeNet does. None of the
-launches waits for another. The program makes all that compute first, as a network does whose
-branches are written one after another; which of them run together is up to the order.
+Input: sizes and seeds. Output: two workloads. `pair_product` has matrix products beside
+activations, as transformers do. `pair_convolve` has convolutions beside pooling, as GoogLeNet does.
+No launch waits for another. The program launches all kernels that compute first, as in a network
+whose branches are written one after another. The order decides which of them run together.
 
 Invariant: each kernel of a pair takes a part of the device, so that some of them fit on it at once.
 """

@@ -1,6 +1,6 @@
 """What dynamic networks look at: images whose means and textures differ from one to the next.
 
-In: how many, their side, a seed. Out: images of three colours.
+Input: how many, their side, a seed. Output: images of three colours.
 
 Invariant: pixels are multiples of 1 / STEP, so that small networks can compute with them exactly.
 """

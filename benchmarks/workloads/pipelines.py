@@ -1,8 +1,8 @@
 """Pipelines of image, finance, graph and learning programs: the six of GrCUDA's benchmarks.
 
-In: sizes and seeds. Out: the workloads `vec` and `bs`; `images`, `links` and `learning` have the
-others. Each is a few dozen launches at most, over large arrays: what is gained comes from running
-branches side by side.
+Input: sizes and seeds. Output: the workloads `vec` and `bs`; `images`, `links` and `learning` have
+the others. Each is a few dozen launches at most, over large arrays: what is gained comes from
+running branches side by side.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """RandWire: a network whose stages are random graphs, by Watts and Strogatz.
 
-In: a size and a seed, which decides the wiring too. Out: a model for `static`. Xie and others,
-2019: 32 nodes a stage, linked with 4 neighbours on a ring, links rewired with probability 0.75.
+Input: a size and a seed, which decides the wiring too. Output: a model for `static`. Xie and
+others, 2019: 32 nodes a stage, linked with 4 neighbours on a ring, links rewired with probability
+0.75.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rigid bodies: the paper's simulations for learning to walk and to grasp, in batches.
 
-In: sizes and seeds. Out: workloads. See `rigid_program` for what they launch.
+Input: sizes and seeds. Output: workloads. See `rigid_program` for what they launch.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Rigid bodies with queues and events by hand.
+"""Run rigid bodies with queues and events by hand.
 
-In: `expert.Queues`. Out: a run that computes what `rigid_program.RigidByHost` does.
+Input: `expert.Queues`. Output: a run with the results of `rigid_program.RigidByHost`.
 
-Invariant: impulses of a group of parts are gathered after all launches that touch it, and it moves
-after that; whatever touches it next comes after it has moved. There are no other orders in a
-sub-step: what reads a motion, a pose or a flag also writes a slot that is gathered later.
+Invariant: impulses of a group of parts are gathered after all launches that touch the group. It
+moves after that, and the next launch that touches it comes after its move. A sub-step has no other
+order: a launch that reads a motion, a pose or a flag also writes a slot that is gathered later.
 """
 
 from __future__ import annotations

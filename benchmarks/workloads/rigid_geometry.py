@@ -1,6 +1,7 @@
 """Geometry of rigid bodies in NumPy: turns, angles of joints, segments.
 
-In: arrays whose last axis has the numbers of a vector, or of a quaternion x y z w. Out: the same.
+Input: arrays whose last axis has the numbers of a vector, or of a quaternion x y z w. Output: the
+same.
 """
 
 from __future__ import annotations

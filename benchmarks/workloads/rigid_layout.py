@@ -1,13 +1,13 @@
-"""Bodies as arrays: what the kernels and the reference work on.
+"""Lay bodies out as arrays, for the kernels and the reference.
 
-In: a `Model`. Out: a `Layout`: rows of numbers for each group, and where its impulses lie.
+Input: a `Model`. Output: a `Layout`: rows of numbers for each group, and the places of its
+impulses.
 
-Every array has the environments along its last axis. The impulses of all that acts on the parts of
-one group lie together, in a section; each joint, actuator and contact has a slot there for each
-part that it acts on, which it alone writes. So groups meet only in `accumulate`, and that reads one
-section.
+Every array has the environments along its last axis. All impulses on the parts of one group lie
+together, in a section. Each joint, actuator and contact has a slot there for each part that it acts
+on, and nothing else writes it. So groups meet only in `accumulate`, which reads one section.
 
-Invariant: rows are rounded to float32 once, here; everybody computes from the same.
+Invariant: rows are rounded to float32 once, here, and all computations start from the same values.
 """
 
 from __future__ import annotations

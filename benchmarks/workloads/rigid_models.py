@@ -1,11 +1,11 @@
-"""The five bodies: which parts there are, where they are joined, what may touch what.
+"""Describe the five bodies: their parts, joints, and possible contacts.
 
-In: nothing. Out: `MODELS`. Parts, joints and contacts come in groups of like ones: a group is what
-one kernel launch works on. Trees and numbers of degrees of freedom are those of the well-known
-MuJoCo models; lengths are close to theirs, masses and gains are our own.
+Input: nothing. Output: `MODELS`. Parts, joints and contacts come in groups of like ones, and a
+kernel launch works on one group. Trees and numbers of degrees of freedom are those of the
+well-known MuJoCo models. Lengths are close to theirs; masses and gains are our own.
 
-Invariant: at rest no part is turned, so that axes and ends are given as they are in the world; z is
-up, the ground is z = 0. The part that is watched comes first, and its group has one part.
+Invariant: at rest no part is turned, so that axes and ends are given in the world's axes. z is up,
+the ground is z = 0. The part that is watched comes first, and its group has one part.
 """
 
 from __future__ import annotations

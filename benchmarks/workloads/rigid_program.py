@@ -1,17 +1,18 @@
-"""What rigid bodies launch.
+"""Launch rigid bodies.
 
-In: a platform, a body, a number of environments, a seed. Out: runs. A frame is an action of a
-policy (a wave for each actuator), a look at who has fallen and begins again, a broad phase, and
-some sub-steps. In a sub-step each group of like joints, actuators and contacts is a launch, then
-each group of like parts gathers its impulses and moves.
+Input: a platform, a body, a number of environments, a seed. Output: runs. A frame is an action of a
+policy (a wave for each actuator), a check which environments have fallen and begin again, a broad
+phase, and some sub-steps. In a sub-step each group of like joints, actuators and contacts is a
+launch. Then each group of like parts gathers its impulses and moves.
 
-What is launched depends on the state: a group of contacts runs only in frames in which the broad
-phase has found one of its pairs near in some environment, and episodes begin again only where one
-has ended. `Rigid` leaves both to the device (`when=`), so that it launches the same at every step;
-`RigidByHost` reads the flags and launches what has to run.
+The state decides what is launched. A group of contacts runs only in frames in which the broad phase
+has found one of its pairs near in some environment. Episodes begin again only where one has ended.
+`Rigid` leaves both to the device (`when=`), so that every step has the same launches. `RigidByHost`
+reads the flags and launches only what has to run.
 
 Invariant: a launch that is left out would have added impulses of zero, unless something moved
-faster than the broad phase expected; and then everybody leaves it out, since all decide alike.
+faster than the broad phase expected. In that case all versions leave it out, because they decide
+alike.
 """
 
 from __future__ import annotations

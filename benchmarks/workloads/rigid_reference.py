@@ -1,10 +1,10 @@
-"""The same bodies in NumPy, in double precision.
+"""Compute the same bodies in NumPy, in double precision.
 
-In: a `Layout` and a `Start`. Out: an `Outcome`: results as the kernels give them, and how close
-each decision was. Written from the equations, not from the kernels: bodies are gathered by index,
-impulses added by body, so that slots, tables and views are checked too.
+Input: a `Layout` and a `Start`. Output: an `Outcome`: results as the kernels give them, and how
+close each decision was. It is written from the equations, not from the kernels. Bodies are gathered
+by index and impulses added by body, so that slots, tables and views are checked too.
 
-Invariant: nothing here depends on which platform runs the kernels.
+Invariant: nothing here depends on the platform that runs the kernels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where rigid bodies begin: poses, motions and actions, by a seed.
+"""Draw where rigid bodies begin: poses, motions and actions, by a seed.
 
-In: a `Layout`, a number of environments, a seed. Out: a `Start`.
+Input: a `Layout`, a number of environments, a seed. Output: a `Start`.
 
-Invariant: it is rounded to float32 once, here; everybody computes from the same.
+Invariant: it is rounded to float32 once, here, and all computations start from the same values.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Dynamic Routing: a lattice of layers and scales whose nodes decide where they send to.
+"""Make Dynamic Routing: a lattice of layers and scales whose nodes decide where they send to.
 
-In: sizes and a seed for images. Out: a `Model`. A node adds what arrives, from its own scale, the
-one below and the one above; a gate computed from the sum decides to which of these it sends; its
-cell is two separable convolutions beside the identity. Where nobody sends to, nothing runs. Weights
-are random.
+Input: sizes and a seed for images. Output: a `Model`. A node adds what arrives from its own scale,
+the one below and the one above. A gate computed from the sum decides to which of these it sends.
+Its cell is two separable convolutions beside the identity. A node that nothing is sent to does not
+run. Weights are random.
 
-Invariant: what is sent is weighted by its gate, which is zero at the threshold, so that results are
-continuous in all that is computed; only the decisions themselves need a margin, which the
-reference checks.
+Invariant: a gate weights what it sends, and is zero at its threshold. So results are continuous,
+and only the decisions themselves need a margin, which the reference checks.
 """
 
 from __future__ import annotations

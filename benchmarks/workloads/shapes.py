@@ -1,10 +1,10 @@
-"""Generators of synthetic graphs, with exact parameters.
+"""Generate synthetic graphs with exact parameters.
 
-In: sizes, which are records with a `graph(seed)`. Out: graphs. Regular ones, those of Task Bench,
-random layers, and some made to be hard on who looks for dependencies.
+Input: sizes, which are records with a `graph(seed)`. Output: graphs: regular ones, those of Task
+Bench, random layers, and some that are hard for a search for dependencies.
 
 Invariant: equal sizes and seeds give equal graphs, on every machine and Python. Only `random()` of
-a seeded generator is used, whose values are part of Python's promise.
+a seeded generator is used, whose values Python promises.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Solvers that run until they have converged: what loops on the device are for.
+"""Make solvers that run until they have converged, which is the purpose of loops on the device.
 
-In: a runtime, a size and a seed. Out: a `Solver` with one recorded step, the word that decides
-whether there is another one, and a reference by NumPy.
+Input: a runtime, a size and a seed. Output: a `Solver` with one recorded step, the word that
+decides whether there is another one, and a reference by NumPy.
 
-Invariant: a step computes the same bits whoever drives it, so that the loop on the device, a replay
-with the known count and a loop of the host have the same rounds and the same results.
+Invariant: a step computes the same bits with any driver. So the loop on the device, a replay with
+the known count and a loop of the host have the same rounds and the same results.
 """
 
 from __future__ import annotations

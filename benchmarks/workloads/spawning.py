@@ -1,6 +1,6 @@
 """Programs whose kernels spawn work of uneven size: those of SPAWN, N-Queens and quicksort.
 
-In: a runtime and a size. Out: an `Uneven`: launches, and arrays with what NumPy has for them.
+Input: a runtime and a size. Output: an `Uneven`: launches, and arrays with what NumPy has for them.
 
 Invariants: launches begin from the same state each time. The flat twin of a program is the same
 source where nothing is spawned, so that both do the same work, and all results are integers.

@@ -1,8 +1,8 @@
 """Static networks that are irregular: NASNet-A, AmoebaNet-A, SqueezeNet and RandWire.
 
-In: sizes and seeds. Out: workloads; a step is the inference of one image. The graph is the same for
-each image, but regular in nothing: cells (`cells`), random wiring (`randwire`), and modules of two
-branches (`networks`).
+Input: sizes and seeds. Output: workloads; a step is the inference of one image. The graph is the
+same for each image, but regular in nothing: cells (`cells`), random wiring (`randwire`), and
+modules of two branches (`networks`).
 
 Invariant: the seed decides the weights, the image, and RandWire's wiring.
 """

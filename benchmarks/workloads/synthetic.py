@@ -1,9 +1,10 @@
-"""Synthetic graphs on a device: one program for all of them, and what an expert makes of it.
+"""Run synthetic graphs on a device: one program for all of them, and an expert's version.
 
-In: sizes of `shapes` and seeds. Out: workloads whose results are exact: any edge that was missed
-shows. A run launches the tasks of a graph one after another; only the expert's looks at `edges`.
+Input: sizes of `shapes` and seeds. Output: workloads whose results are exact, so that any missed
+edge shows. A run launches the tasks of a graph one after another. Only the expert's uses `edges`.
 
-Tasks are prepared beforehand, arguments and all, on every platform: a step is launches alone.
+Tasks are prepared beforehand with their arguments, on every platform. So a step consists of
+launches alone.
 """
 
 from __future__ import annotations

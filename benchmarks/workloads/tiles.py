@@ -1,9 +1,9 @@
 """Two programs on tiles of a matrix: a wavefront, and a Cholesky factorisation.
 
-In: a runtime and how many tiles a row has. Out: their launches in program order, one group each,
-and what is in the matrix afterwards. The wavefront has a matrix in one piece. Each launch of it
-gets a tile, the row above, the column to its left and the corner between, as a program with halos
-does. Of the factorisation each tile is an array.
+Input: a runtime and how many tiles a row has. Output: their launches in program order, one group
+each, and what is in the matrix afterwards. The wavefront has a matrix in one piece. Each launch of
+it gets a tile, the row above, the column to its left and the corner between, as a program with
+halos does. Of the factorisation each tile is an array.
 
 Invariant: `expected` is what NumPy makes of the same matrix.
 """

@@ -1,14 +1,15 @@
-"""What a workload is: a computation in three sizes, its program, and its reference in NumPy.
+"""Define a workload: a computation in three sizes, its program, and its reference in NumPy.
 
-In: a platform, a size and a seed. Out: a `Run`, whose `step` launches one unit of the computation
-(a simulation's steps, one inference, one pipeline), and `Results` to compare with those of
-`reference`. The program is the same text for every platform: an `acs_cl.Runtime` with any backend,
-or `bare.InOrder`, which is PyOpenCL by itself. It launches in program order and never mentions
-hazards, queues or events; only an `expert` does.
+Input: a platform, a size and a seed. Output: a `Run`, whose `step` launches one unit of the
+computation (the steps of a simulation, one inference, one pipeline), and `Results` to compare with
+those of `reference`. The program is the same text for every platform: an `acs_cl.Runtime` with any
+backend, or `bare.InOrder`, which is PyOpenCL by itself. It launches in program order and never
+mentions hazards, queues or events. Only an `expert` does.
 
-Invariant: what `step` computes depends on the size and the seed alone; `reset` puts everything back
-that a step changes. Whoever drives a run calls the platform's `finish` after making it, after
-`reset` and after `step`: queues of an expert know nothing of what came before by another queue.
+Invariant: the results of `step` depend on the size and the seed alone, and `reset` restores
+everything that a step changes. The caller of a run calls the platform's `finish` after making it,
+after `reset` and after `step`, because an expert's queues do not know of earlier work on another
+queue.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Model which lane the core's `Queues` picks for a launch, and how many events it waits for.
 
-In: launches by their numbers, with their upstream, and which of them were reported to have ended.
-Out: a lane and a count of waits. The driver's side is one question: has this launch ended?
+Input: launches by their numbers, with their upstream, and which of them were reported to have
+ended. Output: a lane and a count of waits. The driver's side is one question: has this launch
+ended?
 """
 
 from __future__ import annotations
