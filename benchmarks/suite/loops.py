@@ -27,6 +27,7 @@ from acs_cl.benchmarks.suite import documents, provenance
 from acs_cl.benchmarks.suite.machine import machine
 from acs_cl.benchmarks.suite.progress import say
 from acs_cl.benchmarks.suite.statistics import differences, ratios, spread, spreads
+from acs_cl.benchmarks.suite.timing import interleave
 from acs_cl.benchmarks.workloads.solvers import SOLVERS
 
 VERSION = 1
@@ -41,8 +42,6 @@ kernel void bump(global uint *x) { x[get_global_id(0)] += 1; }
 kernel void last(global uint *x, global uint *go, uint most)
 { uint i = get_global_id(0); uint v = x[i] + 1; x[i] = v; if (i == 0) *go = v < most; }
 """
-
-Samples = dict[str, list[float]]
 
 
 class Driver(NamedTuple):
@@ -61,22 +60,24 @@ def by_host(graph: acs.Graph, go: acs.Array) -> int:
     return rounds
 
 
-def in_turns(drivers: Sequence[Driver], reset: Callable[[], None], wait: Callable[[], None],
-             runs: int) -> tuple[Samples, int]:  # fmt: skip
-    """Return microseconds of a round by each contestant, interleaved, and the number of rounds."""
-    found: Samples = {driver.name: [] for driver in drivers}
-    rounds = 0
-    for run in range(-1, runs):  # the first one is thrown away
-        for turn in range(len(drivers)):
-            driver = drivers[(turn + run) % len(drivers)]
+def in_turns(
+    drivers: Sequence[Driver], reset: Callable[[], None], wait: Callable[[], None], runs: int
+) -> dict[str, list[float]]:
+    """Return microseconds of a round by each driver, interleaved."""
+
+    def sampler(driver: Driver) -> Callable[[], float]:
+        def sample() -> float:
             reset()
             wait()
             start = perf_counter()
             rounds = driver.run()
             wait()
-            if run >= 0:
-                found[driver.name].append((perf_counter() - start) * 1e6 / max(rounds, 1))
-    return found, rounds
+            return (perf_counter() - start) * 1e6 / max(rounds, 1)
+
+        return sample
+
+    found = interleave({driver.name: sampler(driver) for driver in drivers}, 1 + runs)
+    return {name: samples[1:] for name, samples in found.items()}  # the first one warms up
 
 
 def small_kernels(rt: acs.Runtime, kernels: int, runs: int, rounds: int = ROUNDS) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def small_kernels(rt: acs.Runtime, kernels: int, runs: int, rounds: int = ROUNDS
         reset()
         if (ran := driver.run()) != rounds or (x.get() != rounds * kernels).any():
             raise RuntimeError(f"{driver.name}: {ran} rounds, expected {rounds}")
-    us, _ = in_turns(drivers, reset, rt.finish, runs)
+    us = in_turns(drivers, reset, rt.finish, runs)
     beyond = spread(differences(us["loop"], us["unrolled"]))
     return {"kernels": kernels, "us_per_round": spreads(us), "beyond_its_body_us": beyond}
 
@@ -155,7 +156,7 @@ def solver(rt: acs.Runtime, name: str, runs: int, size: int | None = None) -> di
         made.reset()
         if driver.run() != rounds or not np.array_equal(made.result.get(), result):
             raise RuntimeError(f"{name}: {driver.name} differs from the loop")
-    us, _ = in_turns(drivers, made.reset, rt.finish, runs)
+    us = in_turns(drivers, made.reset, rt.finish, runs)
     return {
         "rounds": rounds, "us_per_round": spreads(us),
         "over_known_count": spread(ratios(us["loop"], us["unrolled"])),

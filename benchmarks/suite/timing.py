@@ -54,6 +54,23 @@ def while_held(
     return recording, perf_counter() - start
 
 
+def timed(
+    step: Callable[[], Any], finish: Callable[[], Any], scale: float = 1e3, steps: int = 1
+) -> Callable[[], float]:
+    """Return a function that times some steps, from the first launch to the end of all. It returns
+    the seconds of one step times `scale`."""
+
+    def sample() -> float:
+        finish()
+        start = perf_counter()
+        for _ in range(steps):
+            step()
+        finish()
+        return (perf_counter() - start) * scale / steps
+
+    return sample
+
+
 def interleave(samplers: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
     """Take `rounds` samples of each, in turns. Each round begins with another one."""
     names = list(samplers)

@@ -22,10 +22,9 @@ from acs_cl.benchmarks.peers.cuda_graphs import PeerError, compiler
 from acs_cl.benchmarks.peers.cuda_networks import BRANCHES as CUDA_BRANCHES
 from acs_cl.benchmarks.peers.cuda_networks import CHAIN, SameKernels
 from acs_cl.benchmarks.suite.bars import target
-from acs_cl.benchmarks.suite.measures.orders import timed
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import ratios, spreads
-from acs_cl.benchmarks.suite.timing import Deadline, interleave
+from acs_cl.benchmarks.suite.timing import Deadline, interleave, timed
 from acs_cl.benchmarks.workloads import catalogue, networks
 from acs_cl.benchmarks.workloads.expert import Queues, overlaps_in_one
 from acs_cl.benchmarks.workloads.inference import Inference, Model, reference

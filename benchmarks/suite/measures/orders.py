@@ -18,15 +18,23 @@ from random import Random
 from time import perf_counter
 from typing import Any
 
+import pyopencl as cl
+
 import acs_cl as acs
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.contestants import experts
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import ratios, spread
-from acs_cl.benchmarks.suite.timing import Deadline, interleave
+from acs_cl.benchmarks.suite.timing import Deadline, interleave, timed
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.expert import Queues
-from acs_cl.benchmarks.workloads.workload import Workload, building_once, differences
+from acs_cl.benchmarks.workloads.workload import (
+    Results,
+    Run,
+    Workload,
+    building_once,
+    differences,
+)
 from acs_cl.devices import kind
 from acs_cl.scheduler.orders import ORDERS, Tasks, Work, sequence
 
@@ -64,59 +72,61 @@ def _row(settings: Settings, workload: Workload) -> dict[str, Any]:
     expected = workload.reference(size, 0)
     failed: dict[str, str] = {}
     samplers: dict[str, Callable[[], float]] = {}
-    profiles: dict[str, str] = {}
+    profile: list[str] = []
     with ExitStack() as stack:
-        backends = [HOSTS.get(kind(device), "lanes"), "auto", "device"]
-        for backend in ("serial", *backends):
-            runtime = building_once(stack.enter_context(acs.Runtime(device, backend=backend)))
-            run = workload.make(runtime, size, 0)
-            runtime.finish()
-            orders = ("first_in",) if backend == "serial" else ORDERS
-            for order in orders:
-                with runtime.record() as graph:
-                    run.step()
-                profiles[backend] = str(graph.profile())
-                graph.arrange(order)
-                name = backend if backend == "serial" else f"{backend}, {order}"
-                replay = timed(graph.replay, runtime.finish)
-                replay()
-                wrong = differences(workload, run.results(), expected)
-                if wrong:
-                    failed[name] = wrong
-                else:
-                    samplers[name] = replay
-        for after, new in PLACED:
-            runtime = building_once(
-                stack.enter_context(
-                    acs.Runtime(device, backend="lanes", lane_after=after, lane_new=new)
-                )
-            )
-            run = workload.make(runtime, size, 0)
-            runtime.finish()
-            with runtime.record() as graph:
-                run.step()
-            name = f"lanes, {after} {new}"
-            samplers[name] = timed(graph.replay, runtime.finish)
-            samplers[name]()
-            if wrong := differences(workload, run.results(), expected):
+        for name, step, finish, results in _contestants(device, workload, size, stack, profile):
+            sample = timed(step, finish)
+            sample()
+            if wrong := differences(workload, results(), expected):
                 failed[name] = wrong
-                del samplers[name]
-        for name, lanes in experts(device).items():
-            platform = Queues(device, lanes=lanes)
-            assert workload.expert is not None
-            samplers[name] = timed(workload.expert(platform, size, 0).step, platform.finish)
-            samplers[name]()
+            else:
+                samplers[name] = sample
         samples = interleave(samplers, ROUNDS[settings.quick])
     found = {
         "preset": preset,
         "failed": failed,
-        "profile": profiles["serial"].splitlines(),
+        "profile": profile,
         "ms": {name: spread(times, 4) for name, times in samples.items()},
         "over_serial": {name: spread(ratios(samples["serial"], s)) for name, s in samples.items()},
         "over_first_in": dict(_over_first_in(samples)),
     }
     best = min((n for n in samples if n.startswith("expert")), key=lambda n: _median(found, n))
     return {**found, "expert": best}
+
+
+def _contestants(
+    device: cl.Device, workload: Workload, size: Any, stack: ExitStack, profile: list[str]
+) -> Iterator[tuple[str, Callable[[], Any], Callable[[], Any], Callable[[], Results]]]:
+    """Yield names with a step, a wait for it, and its results. `profile` gets that on one queue."""
+
+    def on(backend: str, **options: Any) -> tuple[acs.Runtime, Run]:
+        made = acs.Runtime(device, backend=backend, **options)
+        runtime = building_once(stack.enter_context(made))
+        run = workload.make(runtime, size, 0)
+        runtime.finish()
+        return runtime, run
+
+    for backend in ("serial", HOSTS.get(kind(device), "lanes"), "auto", "device"):
+        runtime, run = on(backend)
+        for order in ("first_in",) if backend == "serial" else ORDERS:
+            with runtime.record() as graph:
+                run.step()
+            profiled = graph.profile()
+            if backend == "serial":
+                profile += str(profiled).splitlines()
+            graph.arrange(order)
+            name = backend if backend == "serial" else f"{backend}, {order}"
+            yield name, graph.replay, runtime.finish, run.results
+    for after, new in PLACED:
+        runtime, run = on("lanes", lane_after=after, lane_new=new)
+        with runtime.record() as graph:
+            run.step()
+        yield f"lanes, {after} {new}", graph.replay, runtime.finish, run.results
+    for name, lanes in experts(device).items():
+        platform = Queues(device, lanes=lanes)
+        assert workload.expert is not None
+        run = workload.expert(platform, size, 0)
+        yield name, run.step, platform.finish, run.results
 
 
 def _median(row: Mapping[str, Any], name: str) -> float:
@@ -131,19 +141,6 @@ def _over_first_in(samples: Mapping[str, list[float]]) -> Iterator[tuple[str, An
         base = samples.get(f"{backend}, first_in")
         if base is not None and order != "first_in":
             yield name, spread(ratios(base, times), 3)
-
-
-def timed(step: Callable[[], Any], finish: Callable[[], Any]) -> Callable[[], float]:
-    """Return milliseconds from the first launch to the end of all."""
-
-    def sample() -> float:
-        finish()
-        start = perf_counter()
-        step()
-        finish()
-        return (perf_counter() - start) * 1e3
-
-    return sample
 
 
 def _sorting_us(order: str) -> dict[str, float]:

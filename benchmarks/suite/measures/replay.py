@@ -23,7 +23,7 @@ import acs_cl as acs
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import ratios, spread
-from acs_cl.benchmarks.suite.timing import interleave, while_held
+from acs_cl.benchmarks.suite.timing import interleave, timed, while_held
 from acs_cl.benchmarks.suite.tiny import ONE, Bare, Ours
 
 SHAPES = {
@@ -121,15 +121,7 @@ def _held(side: _Side) -> Callable[[], float]:
 
 def _free(side: _Side) -> Callable[[], float]:
     """Return a function that measures microseconds for a launch, to the end of all."""
-
-    def sample() -> float:
-        start = perf_counter()
-        for _ in range(side.times):
-            side.launch()
-        side.finish()
-        return (perf_counter() - start) * 1e6 / (side.times * side.launches)
-
-    return sample
+    return timed(side.launch, side.finish, 1e6 / side.launches, side.times)
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:

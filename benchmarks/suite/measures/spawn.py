@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from acs_cl.benchmarks.peers import cuda_spawn
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import differences, geomean, ratios, spread, spreads
-from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.benchmarks.suite.timing import interleave, timed
 from acs_cl.benchmarks.workloads.spawning import SPAWNS, UNEVEN, build
 
 ROUNDS = {False: 15, True: 3}  # by "is quick"
@@ -91,13 +90,7 @@ def child(rt: acs.Runtime, prog: acs.Program, parents: int, rounds: int) -> dict
             for _ in range(launches):
                 prog.give((parents,), None, out, n)
 
-        def sample() -> float:
-            rt.finish()
-            start = perf_counter()
-            graph.replay()
-            rt.finish()
-            return (perf_counter() - start) * 1e6 / launches
-
+        sample = timed(graph.replay, rt.finish, 1e6 / launches)
         sample()
         return sample
 
@@ -155,7 +148,7 @@ def uneven(
             program.launch()
         graph.replay()
         program.check()
-        samplers[way] = _sampler(runtime, graph)
+        samplers[way] = timed(graph.replay, runtime.finish, 1e6)
         samplers[way]()
         if way in CONTROLLERS:
             before = spawned(runtime)
@@ -170,17 +163,6 @@ def uneven(
         },
         "spawned": items,
     }  # fmt: skip
-
-
-def _sampler(runtime: acs.Runtime, graph: acs.Graph) -> Callable[[], float]:
-    def sample() -> float:
-        runtime.finish()
-        start = perf_counter()
-        graph.replay()
-        runtime.finish()
-        return (perf_counter() - start) * 1e6
-
-    return sample
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:

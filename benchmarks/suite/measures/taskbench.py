@@ -12,9 +12,8 @@ The limit is CUDASTF's own figures, which are of tasks without any kernel: 3.0 t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from acs_cl.benchmarks.peers import cuda_graphs
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import ratios, spread, spreads
-from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.benchmarks.suite.timing import interleave, timed
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues
 from acs_cl.benchmarks.workloads.graphs import computed
@@ -76,7 +75,7 @@ def _row(platforms: dict[str, tuple[Any, Any]], size: TaskBench, rounds: int) ->
         run = runs[name] = make(platform, size, SEED)
         if isinstance(platform, acs.Runtime):
             platform.prebuild(*run.kernels())
-        samplers[name] = _sampler(platform, run)
+        samplers[name] = timed(run.step, platform.finish, 1e6 / len(run.calls))
     for sampler in samplers.values():
         sampler()
     samples = interleave(samplers, rounds)
@@ -91,18 +90,6 @@ def _row(platforms: dict[str, tuple[Any, Any]], size: TaskBench, rounds: int) ->
     for name in samples.keys() - {"bare"}:
         row["over_bare"][name] = spread(ratios(samples["bare"], samples[name]))
     return row
-
-
-def _sampler(platform: Any, run: Any) -> Callable[[], float]:
-    """Return a function that measures microseconds per task of all launches and their wait."""
-
-    def sample() -> float:
-        start = perf_counter()
-        run.step()
-        platform.finish()
-        return (perf_counter() - start) * 1e6 / len(run.calls)
-
-    return sample
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:

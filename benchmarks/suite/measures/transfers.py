@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import acs_cl as acs
@@ -25,7 +24,7 @@ from acs_cl.benchmarks.suite.few_groups import Most
 from acs_cl.benchmarks.suite.moved import ALL, ELEMENT, FULL, Moved, MovedByHand, Moving
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import geomean, ratios, spread
-from acs_cl.benchmarks.suite.timing import Deadline, interleave
+from acs_cl.benchmarks.suite.timing import Deadline, interleave, timed
 from acs_cl.benchmarks.suite.traced_bounds import Program, bounded
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.bare import InOrder
@@ -89,7 +88,7 @@ def _rows(settings: Settings, workload: Workload) -> dict[str, Any]:
                 ready[name] = platform, run
         for reads, steps in ((ELEMENT, 1), (ALL, 1), (ALL, ROUND)):
             samplers = {
-                name: _timed(run.reading(reads).step, platform.finish, steps)
+                name: timed(run.reading(reads).step, platform.finish, steps=steps)
                 for name, (platform, run) in ready.items()
                 if steps == 1 or not name.startswith(EXPERT)
             }
@@ -169,19 +168,6 @@ def _with_transfers(workload: Workload, most: Most, reads: str) -> Workload:
         return Moving(moved, workload.make(moved, size, seed), reads)
 
     return workload._replace(make=make)
-
-
-def _timed(step: Callable[[], Any], finish: Callable[[], Any], steps: int) -> Callable[[], float]:
-    """Return a function that measures milliseconds of a step, from first upload to last read."""
-
-    def sample() -> float:
-        start = perf_counter()
-        for _ in range(steps):
-            step()
-        finish()
-        return (perf_counter() - start) * 1e3 / steps
-
-    return sample
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
