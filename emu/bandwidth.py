@@ -43,7 +43,7 @@ class Bandwidth(Generic[Batch]):
         """Sorted by the value of `_given` at their ends."""
 
     def begin(self, batch: Batch, nbytes: int, groups: int) -> None:
-        """`groups` groups begin to move `nbytes` each."""
+        """Let `groups` groups begin to move `nbytes` each."""
         self._bring_up_to_date()
         self._sequence += 1
         heappush(self._moving, (self._given + nbytes * SCALE, self._sequence, batch, groups))

@@ -59,7 +59,7 @@ _TEXT = re.compile(r"(\w+)(?:\(([^()]*)\))?")
 
 
 def parsed(text: str) -> tuple[str, dict[str, int]]:
-    """A policy's name, and its numbers as far as they are given.
+    """Return a policy's name, and its numbers as far as they are given.
 
     >>> parsed("acs_hw(N=16, M=64)")
     ('acs_hw', {'N': 16, 'M': 64})

@@ -49,7 +49,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(spec: WindowSpec) -> Estimate:
-    """Memory, area and delays of a unit; `UsageError` where there is no such unit.
+    """Return memory, area and delays of a unit. Raise `UsageError` for an impossible unit.
 
     >>> estimate(WindowSpec(slots=32, id_bits=8)).sram_bytes
     1032

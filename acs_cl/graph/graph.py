@@ -48,7 +48,6 @@ from ..records import EVERYTHING, Access, Command, HostArray
 from ..scheduler.cutting import Single
 from ..scheduler.orders import ORDERS
 from ..scheduler.segment import Segment
-from . import verify
 from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
 from .loops import Launched, Loop, Rounds, Run, check_written, checked, drive
@@ -162,7 +161,7 @@ class Graph:
             raise
         self._state = ""
         if self.engine.options.proofs_file:
-            verify.note(self.verify(), self.engine.options.proofs_file)
+            _append(self.verify(), self.engine.options.proofs_file)
 
     __exit__ = core.native.Leaving(_end_recording, _end_block)
 
@@ -532,14 +531,12 @@ class Graph:
 
     def _tune_first(self) -> None:
         """Tune it, if that is possible, and report it."""
-        from .tuning import note
-
         self._tunes = False
         path = self.engine.options.tune_file
         if path and not self._why_not_tuned():
             say = Progress()
             try:
-                note(self._tune(TUNING_S, say), path)
+                _append(self._tune(TUNING_S, say), path)
             finally:
                 say.end()
 
@@ -751,6 +748,12 @@ class Graph:
         if getattr(self._recording.launches[place].command, "cut", None) is None:
             return ""
         return self._pieces.told_bands(place)
+
+
+def _append(found: object, path: str) -> None:
+    """Append a result to a file, as text."""
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write(f"{found}\n")
 
 
 def _same(array: Array) -> Array:

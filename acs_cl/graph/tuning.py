@@ -14,7 +14,6 @@ arrays have their contents back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -131,55 +130,82 @@ def tuned(
         for number, launch in launches.items()
         if (file := name_of(engine.device, *launch))
     }
-    start = perf_counter()
-    cuts: dict[Kind, str] = dict.fromkeys(kinds.values(), OFF)
-    gain, tried = Gain(1.0, 1.0), []
     interrupted: KeyboardInterrupt | None = None
     try:
-        whole = best = record(cut(calls, kinds, cuts))
-        both = pairs(launches, kinds)
+        trials = _Trials(calls, kinds, record)
         try:
-            for place, pair in enumerate(both):
-                names = pair[0].name, pair[1].name
-                gains: dict[str, Gain] = {}
-                tried.append(Tried(names, gains, ""))
-                for turn, candidate in enumerate(map(str, TRIED)):
-                    if perf_counter() - start > within_s:
-                        break
-                    share = (place + turn / len(TRIED)) / len(both)
-                    tell(f"{' and '.join(dict.fromkeys(names))} in bands: {candidate}", share)
-                    trial = {**cuts, **dict.fromkeys(pair, candidate)}
-                    other = record(cut(calls, kinds, trial))
-                    gains[candidate] = now = compared(best, other)
-                    if now.is_clear:
-                        best, cuts, tried[-1] = other, trial, tried[-1]._replace(kept=candidate)
+            trials.run(pairs(launches, kinds), within_s, tell)
         except KeyboardInterrupt as stop:
             interrupted = stop
-        if best is not whole:
-            gain = compared(whole, best)
-        if not gain.is_clear:
-            gain, cuts = Gain(1.0, 1.0), dict.fromkeys(cuts, OFF)
-            tried = [one._replace(kept="") for one in tried]
+        gain = trials.judged()
     finally:
         engine.drain()
         for part, values in kept:
             part.set(values)
         engine.drain()
-    for kind, said in cuts.items():
+    for kind, said in trials.cuts.items():
         files.keep(_KIND, kind.file, FORMAT, {"bands": said})
     files.trim(_KIND, MOST_KEPT)
     engine.tunings += 1
     engine.table.generation += 1
     if interrupted is not None:
         raise interrupted
-    by_name = {kind.name: said for kind, said in cuts.items()}
-    return Tuning(tuple(tried), by_name, gain), {n: cuts[kind] for n, kind in kinds.items()}
+    by_name = {kind.name: said for kind, said in trials.cuts.items()}
+    found = Tuning(tuple(trials.tried), by_name, gain)
+    return found, {number: trials.cuts[kind] for number, kind in kinds.items()}
 
 
-def note(found: Tuning, path: str) -> None:
-    """Append the result to a file."""
-    with Path(path).open("a", encoding="utf-8") as file:
-        file.write(f"{found}\n")
+class _Trials:
+    """Trials of one graph, and the best cuts so far. Without any trial all launches are whole."""
+
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        kinds: Mapping[int, Kind],
+        record: Callable[[Sequence[Call]], Replayed],
+    ) -> None:
+        self._calls, self._kinds, self._record = calls, kinds, record
+        self.cuts: dict[Kind, str] = dict.fromkeys(kinds.values(), OFF)
+        self.tried: list[Tried] = []
+        self._whole = self._best = self._recorded(self.cuts)
+
+    def _recorded(self, cuts: Mapping[Kind, str]) -> Replayed:
+        return self._record(cut(self._calls, self._kinds, cuts))
+
+    def run(
+        self,
+        both: Sequence[tuple[Kind, Kind]],
+        within_s: float,
+        tell: Callable[[str, float], None],
+    ) -> None:
+        """Try all cuts of each pair, as far as time allows. A cut that is clearly faster stays."""
+        start = perf_counter()
+        for place, pair in enumerate(both):
+            names = pair[0].name, pair[1].name
+            gains: dict[str, Gain] = {}
+            self.tried.append(Tried(names, gains, ""))
+            for turn, candidate in enumerate(map(str, TRIED)):
+                if perf_counter() - start > within_s:
+                    break
+                share = (place + turn / len(TRIED)) / len(both)
+                tell(f"{' and '.join(dict.fromkeys(names))} in bands: {candidate}", share)
+                cuts = {**self.cuts, **dict.fromkeys(pair, candidate)}
+                graph = self._recorded(cuts)
+                gains[candidate] = now = compared(self._best, graph)
+                if now.is_clear:
+                    self._best, self.cuts = graph, cuts
+                    self.tried[-1] = self.tried[-1]._replace(kept=candidate)
+
+    def judged(self) -> Gain:
+        """Return the gain of the whole graph. If it is not clear, all launches stay whole."""
+        gain = Gain(1.0, 1.0)
+        if self._best is not self._whole:
+            gain = compared(self._whole, self._best)
+        if gain.is_clear:
+            return gain
+        self.cuts = dict.fromkeys(self.cuts, OFF)
+        self.tried = [one._replace(kept="") for one in self.tried]
+        return Gain(1.0, 1.0)
 
 
 def pairs(

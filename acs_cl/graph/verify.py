@@ -7,7 +7,6 @@ do not keep program order are a fault of this library.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InternalError
@@ -49,9 +48,3 @@ def judged(
             + "\ndo not replay it; please report this"
         )
     return Verified(launches, tuple(proof for _, proof in proofs))
-
-
-def note(verified: Verified, path: str) -> None:
-    """Append a line to a file."""
-    with Path(path).open("a", encoding="utf-8") as file:
-        file.write(f"{verified}\n")

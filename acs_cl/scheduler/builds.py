@@ -169,7 +169,7 @@ class Schedulers:
         self._launched = {}
 
     def gather(self) -> None:
-        """Later bring the kernels looked up since `watch` into one scheduler for each group
+        """Have the kernels looked up since `watch` brought into one scheduler for each group
         size."""
         with self._lock:
             launched, self._launched = self._launched, None

@@ -70,7 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """With `--acs`, replace queues before anything of the suite is imported."""
+    """Replace queues before anything of the suite is imported, if `--acs` asks for it."""
     said = early_config.known_args_namespace
     if not getattr(said, "acs", False):
         return

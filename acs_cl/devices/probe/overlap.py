@@ -113,7 +113,7 @@ def _take_turns(
 
 
 def _clock() -> tuple[float, float, float] | None:
-    """Seconds of: real time, work of all processors, work of this process; Linux only."""
+    """Return seconds of real time, of all processors and of this process; Linux only."""
     try:
         with open("/proc/stat", encoding="ascii") as lines:
             # user, nice, system, idle, iowait, irq, softirq, steal
