@@ -107,6 +107,10 @@ class Command(Protocol):
         """Put it on `queue` behind the events in `wait_for`, and return its event."""
 
 
+Pair = tuple[Command, Access]
+"""A recorded launch, as orders, cutters and profiles take it."""
+
+
 class Launch(NamedTuple):
     """One command in program order. `number` counts from 1 in its runtime."""
 

@@ -65,7 +65,7 @@ SEEN = GROUPS  # while a group moves: what it sees
 UNSEEN = 1 << 40  # of an entry in a slot: who takes it sees nothing of what its publisher saw
 REQUESTS, NEWEST, OLDEST, FINISHED, INSERTED = range(5)  # the words of the window, and what is so
 
-TASK_MASK = (1 << layout.TASK_BITS) - 1
+TASK_MASK = layout.TASK_MASK
 
 Words = tuple[int, ...]
 State = tuple[Any, ...]

@@ -174,7 +174,7 @@ def test_rooms_say_what_they_are_for() -> None:
             assert ast.get_docstring(ast.parse(package.read_text("utf-8"))), room
 
 
-ANY = 222
+ANY = 221
 """Annotations with `Any`. The number may only fall."""
 
 

@@ -39,7 +39,6 @@ _QUALIFIERS = re.compile(
     r"\b(const|volatile|restrict|__restrict|(__)?(global|local|constant|private|generic)"
     r"|(__)?(read_only|write_only|read_write)|_Atomic)\b"
 )
-_GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")
 _SCALAR_BYTES = {
     "char": 1, "uchar": 1, "unsigned char": 1, "bool": 1, "short": 2, "ushort": 2,
     "unsigned short": 2, "half": 2, "int": 4, "uint": 4, "unsigned int": 4, "unsigned": 4,
@@ -280,10 +279,9 @@ def _parse_signature(
             kind = cursor.type.get_canonical()
             if not anywhere and n.shape_of(kind) == n.RECORD and _holds_pointers(kind):
                 anywhere = f"parameter {cursor.spelling} is a structure that holds pointers"
-        match = _GROUP_SIZE.search(clang.declaration_text(kernel))
+        group = clang.required_group(kernel)
         outlined, unclear = _outline(found, anywhere, facts)
         unsteady = steadiness.unsteady(found.functions)
-    group = tuple(int(width) for width in match.groups()) if match else None
     return Signature(
         kernel_name, tuple(parameters), anywhere, found.program_globals,
         found.has_local_variables, group, "parsed", outlined, unclear, unsteady,

@@ -14,12 +14,12 @@ from itertools import pairwise
 
 from .. import core
 from ..observe.commands import sizes_of
-from ..records import Access, Command
+from ..records import Pair
 from ..scheduler.orders import ORDERS, Tasks, Work, sequence
 
 
 def arranged(
-    launches: Sequence[tuple[Command, Access]],
+    launches: Sequence[Pair],
     order: str,
     work: Sequence[Work] = (),
     borders: Iterable[int] = (),
@@ -36,7 +36,7 @@ def arranged(
     return found
 
 
-def tasks_of(launches: Sequence[tuple[Command, Access]], work: Sequence[Work] = ()) -> Tasks:
+def tasks_of(launches: Sequence[Pair], work: Sequence[Work] = ()) -> Tasks:
     """Return a graph in the form for orders. A launch without a local size counts as one group."""
     upstream: list[int] = []
     downstream: list[int] = []
@@ -49,7 +49,7 @@ def tasks_of(launches: Sequence[tuple[Command, Access]], work: Sequence[Work] = 
     return Tasks(upstream, downstream, tiles, work)
 
 
-def keeps_order(launches: Sequence[tuple[Command, Access]], places: Sequence[int]) -> bool:
+def keeps_order(launches: Sequence[Pair], places: Sequence[int]) -> bool:
     """Tell whether launches sent in the order of these places still follow their upstream."""
     turn_of = {place: turn for turn, place in enumerate(places)}
     if sorted(turn_of) != list(range(len(launches))):

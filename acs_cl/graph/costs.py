@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyopencl as cl
 
 from ..devices import kind
+from ..devices.driver import Origin
 from ..devices.facts import CannotParse, split_options
 from ..devices.probe.balance import Balance
 from ..launch.commands import KernelCommand
 from ..observe.commands import sizes_of
 from ..ranges import merged
-from ..records import EVERYTHING, Access, Command
+from ..records import EVERYTHING, Access, Command, Pair
 from ..scheduler.orders import Work
 
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 ITEMS_OF_A_UNIT, GROUPS_OF_A_UNIT = 2048, 32
 """Work-items and groups that fit on a compute unit of a GPU. OpenCL does not tell these."""
 
-Recorded = tuple[Command, Access]
-Origin = tuple[str, tuple[str, ...], str]
-"""Source, options and name of a kernel."""
 Functions = Mapping[int, "Function"]
 
 
@@ -103,7 +101,7 @@ def bytes_of(access: Access) -> int:
 
 
 def profile_of(
-    device: cl.Device, launches: Sequence[Recorded], times: Sequence[float], rates: Balance
+    device: cl.Device, launches: Sequence[Pair], times: Sequence[float], rates: Balance
 ) -> Profile:
     bodies: dict[Origin, Functions | None] = {}
     costs = [

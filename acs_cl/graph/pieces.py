@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from .. import core
 from ..launch.observers import Together
 from ..ranges import merged
-from ..records import Access, Command
+from ..records import Access, Pair
 from ..scheduler.cutting import Single
 from ..scheduler.orders import Work
 from ..scheduler.segment import Segment
@@ -96,7 +96,7 @@ class Pieces:
         }
         self.access = union([access for _, access in recorded])
 
-    def _in_parts(self, piece: Piece, launches: Mapping[int, tuple[Command, Access]]) -> Piece:
+    def _in_parts(self, piece: Piece, launches: Mapping[int, Pair]) -> Piece:
         """Return the piece, or the parts of a single launch that is to be cut."""
         if not isinstance(piece, Single):
             return piece

@@ -26,8 +26,8 @@ from ..host import files
 from ..host.digest import digest
 from ..launch.commands import KernelCommand
 from ..ranges import merged
-from ..records import Access, Command, HostArray
-from .costs import Profile, Recorded, bytes_of, profile_of
+from ..records import Access, Command, HostArray, Pair
+from .costs import Profile, bytes_of, profile_of
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -41,7 +41,7 @@ MOST_KEPT = 4096
 RUNS = 3
 
 
-def known(engine: Engine, launches: Sequence[Recorded]) -> Profile | None:
+def known(engine: Engine, launches: Sequence[Pair]) -> Profile | None:
     """Return a profile from times on disk. None: something is missing. Runs nothing."""
     rates = kept_balance(engine.device)
     if rates is None:
@@ -54,7 +54,7 @@ def known(engine: Engine, launches: Sequence[Recorded]) -> Profile | None:
 
 def measured(
     engine: Engine,
-    launches: Sequence[Recorded],
+    launches: Sequence[Pair],
     kept: Sequence[tuple[Array, HostArray]],
     run: Callable[[int], int],
 ) -> Profile:
@@ -83,7 +83,7 @@ def measured(
 # ---- times ---------------------------------------------------------------------------------------
 
 
-def _times(engine: Engine, launches: Sequence[Recorded], run: Callable[[int], int]) -> list[float]:
+def _times(engine: Engine, launches: Sequence[Pair], run: Callable[[int], int]) -> list[float]:
     queue = CommandQueue(
         engine.context, engine.device, cl.command_queue_properties.PROFILING_ENABLE
     )
@@ -112,7 +112,7 @@ def _alone_us(
     return float(event.profile.end - event.profile.start) / 1e3
 
 
-def saved(launches: Sequence[Recorded], arrays: Sequence[Array]) -> list[tuple[Array, HostArray]]:
+def saved(launches: Sequence[Pair], arrays: Sequence[Array]) -> list[tuple[Array, HostArray]]:
     """Save the bytes of the program's arrays that the launches overwrite."""
     written = [span for _, access in launches for span in access.writes]
     by_base = {array.base.number: array for array in arrays if array.base is not None}
@@ -128,7 +128,7 @@ def saved(launches: Sequence[Recorded], arrays: Sequence[Array]) -> list[tuple[A
 # ---- on disk -------------------------------------------------------------------------------------
 
 
-def _kept_times(engine: Engine, launches: Sequence[Recorded]) -> list[float | None]:
+def _kept_times(engine: Engine, launches: Sequence[Pair]) -> list[float | None]:
     read: dict[str, float | None] = {}
     found: list[float | None] = []
     for command, access in launches:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..memory.array import Array
-from ..records import Access, Command
+from ..records import Access, Pair
 from .calls import Call, Recorded
 from .loops import Loop
 
@@ -77,7 +77,7 @@ class Recording:
             return range(0)
         return range(self.places[calls.start].start, self.places[calls.stop - 1].stop)
 
-    def pairs(self, places: range | None = None) -> list[tuple[Command, Access]]:
+    def pairs(self, places: range | None = None) -> list[Pair]:
         """Return consecutive launches, or all, in the form for cutters, orders and profiles."""
         launches = self.launches if places is None else self.launches[places.start : places.stop]
         return [(one.command, one.access) for one in launches]

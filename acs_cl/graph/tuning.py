@@ -24,7 +24,7 @@ from .. import core
 from ..access.cuts import AUTO, Cut, Policy, Row, asked, policy
 from ..host import files
 from ..launch.commands import KernelCommand
-from ..records import Access, Command, HostArray
+from ..records import Access, Command, HostArray, Pair
 from .calls import Call
 from .profile import name_of
 
@@ -110,7 +110,7 @@ class Kind(NamedTuple):
 def tuned(
     engine: Engine,
     calls: Sequence[Call],
-    launches: Mapping[int, tuple[Command, Access]],
+    launches: Mapping[int, Pair],
     record: Callable[[Sequence[Call]], Replayed],
     kept: Sequence[tuple[Array, HostArray]],
     within_s: float,
@@ -208,9 +208,7 @@ class _Trials:
         return Gain(1.0, 1.0)
 
 
-def pairs(
-    launches: Mapping[int, tuple[Command, Access]], kinds: Mapping[int, Kind]
-) -> list[tuple[Kind, Kind]]:
+def pairs(launches: Mapping[int, Pair], kinds: Mapping[int, Kind]) -> list[tuple[Kind, Kind]]:
     """Return pairs of kernels of which one waits for the other, the most frequent first."""
     hazards = core.native.Hazards()
     many: dict[tuple[Kind, Kind], int] = {}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from ..errors import UsageError
-from ..records import Access, Command
+from ..records import Access, Pair
 from .commands import sizes_of
 from .edges import Edges, access_of, by_bytes, edges_of, meetings
 from .record import place_of
@@ -79,7 +79,7 @@ def of_slices(slices: Iterable[Slice], where: dict[int, str] | None = None) -> D
     return Dag(nodes, _links(access, edges_of(ordered)))
 
 
-def of_recorded(launches: Iterable[tuple[Command, Access]], routes: Sequence[str]) -> Dag:
+def of_recorded(launches: Iterable[Pair], routes: Sequence[str]) -> Dag:
     """Return the graph of a recording, whose launches are numbered from 1."""
     nodes: list[Node] = []
     access: dict[int, Access] = {}

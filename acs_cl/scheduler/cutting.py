@@ -21,12 +21,12 @@ from ..errors import OutOfMemory
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand, parts_of
 from ..memory.blocks import Store
-from ..records import EVERYTHING, Access, Command
+from ..records import EVERYTHING, Access, Command, Pair
 from . import layout
 from .alone import Run, alone
 from .builds import Schedulers
 from .built import Scheduler
-from .segment import Recorded, Segment, Settings
+from .segment import Segment, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 
 MOST_ENTRIES = 1 << 20
@@ -61,7 +61,7 @@ class Cutter:
         self._refusal = refusal
 
     def pieces(
-        self, launches: Sequence[Recorded], borders: Container[int] = ()
+        self, launches: Sequence[Pair], borders: Container[int] = ()
     ) -> list[Segment | Single]:
         """Return all pieces, in order. No segment crosses a launch of `borders`. Waits for
         schedulers to be built."""
@@ -94,7 +94,7 @@ class Cutter:
         found += self._close(launches, len(launches), run, common)
         return found
 
-    def looped(self, launches: Sequence[Recorded], first: int) -> Segment | str:
+    def looped(self, launches: Sequence[Pair], first: int) -> Segment | str:
         """Return the body of a loop as one segment, or the reason why it cannot be one. `first`:
         its first launch in the graph. Without a segment the host has to read the flag."""
         if self._settings.window:
@@ -129,7 +129,7 @@ class Cutter:
             for band in task.cuts.bands
         ]
 
-    def _prepare(self, launches: Sequence[Recorded], least: int) -> bool:
+    def _prepare(self, launches: Sequence[Pair], least: int) -> bool:
         """Build all schedulers now, so that no newer one separates a launch from the one before it.
         Return False if no run can be long enough."""
         origins = [_origin(command) for command, _ in launches]
@@ -150,7 +150,7 @@ class Cutter:
 
     def _close(
         self,
-        launches: Sequence[Recorded],
+        launches: Sequence[Pair],
         end: int,
         run: list[dict[Scheduler, Task]],
         common: dict[Scheduler, None],
@@ -167,7 +167,7 @@ class Cutter:
 
     def _segment(
         self,
-        launches: Sequence[Recorded],
+        launches: Sequence[Pair],
         first: int,
         tasks: Sequence[Task],
         scheduler: Scheduler,
@@ -211,7 +211,7 @@ class Cutter:
         assert type(plain) is KernelCommand
         return body.made(plain, decision, self._store.owns)
 
-    def patch(self, segment: Segment, index: int, launch: Recorded) -> bool:
+    def patch(self, segment: Segment, index: int, launch: Pair) -> bool:
         """Replace a launch of a segment by one with other arguments. False: it differs in more."""
         command = launch[0]
         found = _origin(command)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import core
-from ..records import Access, Command
+from ..records import Access, Pair
 from . import layout
 from .task import Task
 
@@ -43,7 +43,7 @@ class Laid(NamedTuple):
 NOTHING = Access((), ())
 
 
-def laid(launches: Sequence[tuple[Command, Access]], tasks: Sequence[Task]) -> Laid:
+def laid(launches: Sequence[Pair], tasks: Sequence[Task]) -> Laid:
     """Put launches into a recorder, in program order."""
     found = Laid(layout.Recorder(), [], [], [], [])
     hazards = core.native.Hazards()

@@ -15,6 +15,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import core
 from .orders import Order, Tasks, first_in, priorities
@@ -29,6 +30,7 @@ INLINE_WORD = 16
 INLINE_BYTES = RECORD_BYTES - 4 * INLINE_WORD
 STATE_WORD = 192
 TASK_BITS = 20
+TASK_MASK = (1 << TASK_BITS) - 1
 FUSED = 0x100
 GANG = 0x200
 PLAIN = 0x400
@@ -76,7 +78,8 @@ FAULTS = {
     5: "the ready queue overflowed",
 }
 
-Words = np.ndarray[Any, np.dtype[np.uint32]]
+Words = npt.NDArray[np.uint32]
+Longs = npt.NDArray[np.int64]
 
 _HEAD = Struct("<16I")
 _SHAPE = Struct("<10I")

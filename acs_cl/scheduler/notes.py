@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyopencl as cl
 
 from ..devices import driver
 from ..devices.driver import CommandQueue, OwnKernel
 from ..records import Found, Part, Run
 from . import layout
+from .layout import Longs
 
 TIMED = "-DACS_TIMED=1"
 """The option by which a scheduler is built in its timed form."""
@@ -44,11 +44,7 @@ READS = 32
 NOTED = 105
 """Index in the status buffer: how many launches of the scheduler the notes tell of so far."""
 
-TASK_MASK = (1 << layout.TASK_BITS) - 1
-
 ZERO = np.zeros(1, np.uint32)
-
-Longs = npt.NDArray[np.int64]
 
 
 class Anchor(NamedTuple):
@@ -265,7 +261,7 @@ def _runs(
     for at in order.tolist():
         epoch = epochs[int(of[at])]
         reference, root = int(entries[at, REFERENCE]), int(entries[at, ROOT])
-        task = (root or reference & TASK_MASK) - 1
+        task = (root or reference & layout.TASK_MASK) - 1
         group, is_child = int(entries[at, GROUP]), bool(root)
         if task >= len(epoch.numbers) and epoch.parts is None:
             continue

@@ -24,7 +24,7 @@ import pyopencl as cl
 
 from ..devices import driver
 from ..errors import DeviceError
-from ..records import Access, Command, Part
+from ..records import Access, Command, Pair, Part
 from . import layout, proof, rounds
 from .bands import alike
 from .built import Scheduler
@@ -38,9 +38,6 @@ MOST_LAUNCHES = 17
 MOST_WRITES = 16
 """Changed records that are written one by one. More of them are written in one piece, with what is
 between them."""
-
-Recorded = tuple[Command, Access]
-"""A launch of a graph."""
 
 
 class Settings(NamedTuple):
@@ -101,7 +98,7 @@ class Segment:
         context: Any,
         scheduler: Scheduler,
         first: int,
-        launches: Sequence[Recorded],
+        launches: Sequence[Pair],
         tasks: Sequence[Task],
         settings: Settings,
         is_loop: bool = False,
@@ -171,7 +168,7 @@ class Segment:
 
     # ---- changes -------------------------------------------------------------------------------
 
-    def patch(self, index: int, launch: Recorded, task: Task) -> bool:
+    def patch(self, index: int, launch: Pair, task: Task) -> bool:
         """Give launch `index` other arguments. Return False if that needs another segment."""
         command, access = launch
         own = self.laid.tasks[index]

@@ -15,12 +15,12 @@ from time import perf_counter, sleep
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyopencl as cl
 
 from ..devices import driver
 from ..launch.backend import Snapshot
 from . import layout
+from .layout import Longs
 from .sender import Epoch
 
 READ_S = 0.5
@@ -33,9 +33,6 @@ NAMED = 8
 HEAD, TAIL, GONE = 0, 32, 96
 ABANDONED, ENDED = 0xFFFFFFFF, 0xFFFFFFFF
 STARTED = 0x80000000
-TASK_MASK = (1 << layout.TASK_BITS) - 1
-
-Longs = npt.NDArray[np.int64]
 
 
 class Standing(NamedTuple):
@@ -86,11 +83,11 @@ def read(words: layout.Words, block: layout.Words, tasks: int) -> Standing:
     records = words[layout.HEADER_WORDS :][: tasks * layout.RECORD_WORDS].reshape(tasks, -1)
     tiles = np.where(left == ENDED, 0, left & 0xFFFF).astype(np.int64)
     ring = state[64 * rows :]
-    entries = ring[(ring != 0) & (ring != ABANDONED)] & np.uint32(TASK_MASK)
+    entries = ring[(ring != 0) & (ring != ABANDONED)] & np.uint32(layout.TASK_MASK)
     owners = entries.astype(np.int64) - 1
     queued = np.bincount(owners[(owners >= 0) & (owners < tasks)], minlength=tasks)
     # a sole successor has no count: it waits until its task has no tiles left
-    heirs = (records[:, layout.HEIR] & TASK_MASK).astype(np.int64) - 1
+    heirs = (records[:, layout.HEIR] & layout.TASK_MASK).astype(np.int64) - 1
     may = counts == 0
     having = np.flatnonzero(heirs >= 0)
     may[heirs[having]] &= tiles[having] == 0

@@ -27,7 +27,8 @@ MOST_BYTES = 48
 _BEHIND_N = [";", "acs_child", "<", "acs_children", ";", "+", "+", "acs_child", ")"]
 _PLAIN = frozenset("().+-*/%&|^~<>!?:,")
 _OF_THE_LOOP = frozenset({"acs_child", "acs_children"})
-_SYNCHRONISES = re.compile(r"barrier$|(async_)?work_group_|wait_group_events$")
+SYNCHRONISES = re.compile(r"barrier$|(async_)?work_group_|wait_group_events$")
+"""Built-ins by which the work-items of a group wait for each other."""
 
 
 class Site(NamedTuple):
@@ -124,7 +125,7 @@ def _check(survey: Survey, reached: dict[str, set[str]], name: str) -> None:
             raise CannotTranslate("calls itself")
         if below.builtins & IDENTITY:
             raise CannotTranslate("asks who the work-item is")
-        if below.locals or any(map(_SYNCHRONISES.search, below.builtins)):
+        if below.locals or any(map(SYNCHRONISES.search, below.builtins)):
             raise CannotTranslate("works with other items of its group")
 
 

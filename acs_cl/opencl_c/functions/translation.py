@@ -35,8 +35,6 @@ __all__ = ["CannotTranslate", "Field", "Function", "Functions", "translate"]
 _FORMAT = 6  # raise it when the translation or the record changes
 _MARK = "acs_PREFIX_"  # stands for the prefix until the text leaves here
 _RESERVED = re.compile(r"ACS_\w+$|acs_(ctx|arena|blob|i|v\d+|context|[lc]_\w+|get_\w+|PREFIX_\w*)$")
-_GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")
-_SYNCHRONISES = re.compile(r"barrier$|(async_)?work_group_|wait_group_events$")
 _AS_A_GROUP = frozenset(
     {"get_local_id", "get_group_id", "get_local_size", "get_num_groups", "get_local_linear_id",
      "get_enqueued_local_size"}
@@ -280,13 +278,12 @@ def _function(
 ) -> Function:  # fmt: skip
     abouts: Iterable[About] = [survey.functions[name] for name in reached[kernel]]
     builtins: set[str] = set().union(*(about.builtins for about in abouts))
-    barriers = any(_SYNCHRONISES.match(name) for name in builtins)
-    match = _GROUP_SIZE.search(clang.declaration_text(survey.functions[kernel].definition))
-    x, y, z = (int(width) for width in match.groups()) if match else (0, 0, 0)
+    barriers = any(spawns.SYNCHRONISES.match(name) for name in builtins)
+    group = clang.required_group(survey.functions[kernel].definition)
     has_local = local_bytes[kernel] > 0 or any(field.kind == "local" for field in blob.fields)
     return Function(
         kernel, symbol, blob.fields, blob.bytes, local_bytes[kernel], barriers,
-        (x, y, z) if match else None, not (barriers or has_local or builtins & _AS_A_GROUP),
+        group, not (barriers or has_local or builtins & _AS_A_GROUP),
     )  # fmt: skip
 
 

@@ -41,6 +41,7 @@ _HARMLESS = re.compile(r"-(cl-|nv-|ffast-math$|W(?!p,)|w$|O|g|s$|v$)")
 """Options that change the generated code, not the reading of the source."""
 
 _OTHER_BODY = re.compile(r"\b(alias|ifunc|weakref|asm|__asm__)\(")
+_GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")
 """What gives a declaration the body of a function of another name, as the parser prints it."""
 
 _UNDECLARED = re.compile(
@@ -333,6 +334,15 @@ def is_kernel(cursor: Cursor) -> bool:
 def declaration_text(cursor: Cursor) -> str:
     """Return a function's declaration with attributes, without body, macros expanded."""
     return printed(cursor, whole=False)
+
+
+def required_group(kernel: Cursor) -> tuple[int, int, int] | None:
+    """Return the group size that a kernel's declaration requires. None: it requires none."""
+    match = _GROUP_SIZE.search(declaration_text(kernel))
+    if match is None:
+        return None
+    x, y, z = map(int, match.groups())
+    return x, y, z
 
 
 def printed(cursor: Cursor, whole: bool = True) -> str:

@@ -16,9 +16,8 @@ import pyopencl as cl
 
 from acs_cl.devices.facts import BuildOptions, CannotParse, facts_of, split_options
 from acs_cl.opencl_c.parse import macros, prelude
-from acs_cl.opencl_c.parse.names import ELIFDEF, Asked
+from acs_cl.opencl_c.parse.names import ELIFDEF, WORD, Asked
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _VERSION = "__OPENCL_C_VERSION__"
 _DIFFERING = frozenset({"__PRETTY_FUNCTION__"})
 """Names that are no macros, and that each compiler writes in its own way."""
@@ -103,7 +102,7 @@ class Environment:
         strange = set(undeclared)
         found = [
             name for name, text in self.macros.items()
-            if text and text != name and strange.intersection(_WORD.findall(text))
+            if text and text != name and strange.intersection(WORD.findall(text))
             and not text.startswith(macros.UNKNOWN)
         ]  # fmt: skip
         self.macros.update({name: name for name in found})

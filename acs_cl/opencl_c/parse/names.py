@@ -17,7 +17,7 @@ from acs_cl.devices.source_text import TRIGRAPH, bare, without_trigraphs
 TRIGRAPHS, ELIFDEF = "??=", "#elifdef"
 """Questions that are not about a name: whether trigraphs count, and whether `#elifdef` is known."""
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+WORD = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = re.compile(r"(?<![\w.])(?:_[_A-Z]|CLK_(?!\w*_MEM_FENCE\b))\w*")  # and of OpenCL
 _QUESTION = re.compile(r"\b(__has_(?!include|embed|warning)\w+)\s*\(\s*([A-Za-z_]\w*)\s*\)")
 _DIRECTIVE = re.compile(r"^[ \t\v\f]*#[ \t\v\f]*([a-z]+)\b(.*)$", re.MULTILINE)
@@ -75,7 +75,7 @@ def asked(texts: Iterable[str], words: Sequence[str] = ()) -> Asked:
 
 def words_of(texts: Iterable[str]) -> set[str]:
     """Return the names in texts, without the words of the language."""
-    return set(_WORD.findall(" ".join(texts))) - _KEYWORDS
+    return set(WORD.findall(" ".join(texts))) - _KEYWORDS
 
 
 def _options(words: Sequence[str]) -> tuple[list[str], set[str]]:
@@ -86,7 +86,7 @@ def _options(words: Sequence[str]) -> tuple[list[str], set[str]]:
         for at, word in enumerate(words)
     ]
     for word in joined:
-        name = _WORD.match(word[2:])
+        name = WORD.match(word[2:])
         if name and word[:2] in ("-D", "-U"):
             given.add(name[0])
             head, _, body = word[2:].partition("=")
@@ -116,7 +116,7 @@ class _Found:
         depth = 0
         for name, rest in _DIRECTIVE.findall(text):
             depth += name.startswith("if") - (name == "endif")
-            words = _WORD.findall(rest)
+            words = WORD.findall(rest)
             if name == "define" and words:
                 self._define(rest)
                 if not depth and words[0] not in tested:
@@ -139,7 +139,7 @@ class _Found:
         if match is None:
             return
         name, parameters, body = match.groups()
-        words = set(_WORD.findall(body)) - set(_WORD.findall(parameters or ""))
+        words = set(WORD.findall(body)) - set(WORD.findall(parameters or ""))
         self._made.add(name)
         self._bodies.setdefault(name, set()).update(words)
         self._stringizes |= bool(_MAKES_STRINGS.search(body))

@@ -26,7 +26,6 @@ from acs_cl.opencl_c.parse.environment import Environment
 from acs_cl.opencl_c.parse.tree import Cursor
 
 _PLAIN_KEPT = 8
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _OWN_NAME = re.compile(r"\b__(?:func|FUNCTION|PRETTY_FUNCTION)__\b")
 _CONTINUED_LINES = re.compile(r"(?:[^\n]*\\[ \t\v\f]*\r?\n)+[^\n]*")
 _DIGRAPHS = re.compile(r"^[ \t]*(?:#|%:).*", re.MULTILINE)
@@ -93,7 +92,7 @@ def plain_unit(source: str, options: BuildOptions, device: cl.Device | None) -> 
     found = _OWN_NAME.search(text)
     if found:
         raise CannotParse(f"the source uses {found[0]}, and a variant has another name")
-    words = Counter(_WORD.findall(text))
+    words = Counter(names.WORD.findall(text))
     _refuse_meant_otherwise(original.environment, made, words)
     # the definitions of the options are expanded already
     unit = clang.parse("".join(f"#undef {n}\n" for n in defined) + text, options, device)
