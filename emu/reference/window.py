@@ -44,8 +44,6 @@ class Window:
         self.size = size
         self.slots: dict[int, _Slot | None] = {}
         """None: the launch executes and holds no other, the common case, made cheap."""
-        self.watched: set[int] = set()
-        """Slots that are more than None."""
         self.waiting: deque[tuple[int, tuple[int, ...], bool, bool, bool]] = deque()
         """Launches outside the window, with the arguments of `insert`."""
         self._executing = 0
@@ -110,16 +108,8 @@ class Window:
         if slot is None and not self.waiting:
             return handed_out
         if slot is not None:
-            self.watched.discard(number)
             for dependant in (*slot.dependants, *slot.patients):
                 self._unblock(dependant, handed_out)
-        if self.waiting:
-            handed_out += self.admit()
-        return handed_out
-
-    def admit(self) -> list[int]:
-        """Let launches from outside enter, as far as there is room."""
-        handed_out: list[int] = []
         while self.waiting and self.has_room():
             self._enter(*self.waiting.popleft(), handed_out)
         return handed_out
@@ -160,7 +150,6 @@ class Window:
                 if parent is None:
                     parent = slots[other] = _Slot(other, False)
                     parent.executing = True
-                    self.watched.add(other)
                 parent.patients.append(slot)
                 slot.blockers += 1
             elif parent is not None and (parent.holds or not parent.executing):
@@ -169,7 +158,6 @@ class Window:
         if gated:
             slot.blockers += 1
         slots[number] = slot
-        self.watched.add(number)
         self.most = max(self.most, self.occupied)
         if not slot.blockers:
             self._hand_out(slot, handed_out)
@@ -190,7 +178,6 @@ class Window:
             if not slot.holds:
                 if not slot.patients:
                     self.slots[slot.number] = None
-                    self.watched.discard(slot.number)
                 dependants, slot.dependants = slot.dependants, []
                 for dependant in dependants:
                     dependant.blockers -= 1
