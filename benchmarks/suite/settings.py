@@ -27,6 +27,11 @@ class Settings(NamedTuple):
         return bool(self.device.type & cl.device_type.CPU)
 
     @property
+    def preset(self) -> str:
+        """Return the preset of workloads that are measured on such a device."""
+        return "tiny" if self.quick else "small" if self.on_cpu else "paper"
+
+    @property
     def position(self) -> int:
         """Return the index of the device in the list of all."""
         return devices.devices().index(self.device)

@@ -55,7 +55,10 @@ def while_held(
 
 
 def timed(
-    step: Callable[[], Any], finish: Callable[[], Any], scale: float = 1e3, steps: int = 1
+    step: Callable[[], Any],
+    finish: Callable[[], Any] = lambda: None,
+    scale: float = 1e3,
+    steps: int = 1,
 ) -> Callable[[], float]:
     """Return a function that times some steps, from the first launch to the end of all. It returns
     the seconds of one step times `scale`."""

@@ -25,7 +25,7 @@ from acs_cl.benchmarks.peers import cuda_graphs
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import quantile, ratios, spread, spreads
-from acs_cl.benchmarks.suite.timing import interleave, no_collection
+from acs_cl.benchmarks.suite.timing import interleave, no_collection, timed
 from acs_cl.benchmarks.suite.tiny import typed_kernel
 from acs_cl.benchmarks.workloads import dense
 from acs_cl.benchmarks.workloads.bare import InOrder
@@ -125,13 +125,7 @@ def _wave(
 
 def _replayed(graph: acs.Graph) -> Callable[[], float]:
     """Return a function that measures milliseconds of a whole replay."""
-
-    def sample() -> float:
-        start = perf_counter()
-        graph.replay().wait()
-        return (perf_counter() - start) * 1e3
-
-    return sample
+    return timed(lambda: graph.replay().wait())
 
 
 def _queued(context: Any, first: Any, steps: int, turns: int) -> Callable[[], float]:
@@ -142,14 +136,11 @@ def _queued(context: Any, first: Any, steps: int, turns: int) -> Callable[[], fl
     buffers = [cl.Buffer(context, flags, first.nbytes) for _ in range(steps + 1)]
     cl.enqueue_copy(queue, buffers[0], first).wait()
 
-    def sample() -> float:
-        start = perf_counter()
+    def launch() -> None:
         for x, y in pairwise(buffers):
             kernel(queue, first.shape, (ITEMS,), x, y, turns)
-        queue.finish()
-        return (perf_counter() - start) * 1e3
 
-    return sample
+    return timed(launch, queue.finish)
 
 
 def _products(settings: Settings, rows: int) -> dict[str, Any]:

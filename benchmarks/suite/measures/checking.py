@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ import acs_cl as acs
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import ratios, spread
-from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.benchmarks.suite.timing import interleave, timed
 from acs_cl.benchmarks.suite.tiny import typed_kernel
 
 ROUNDS = {False: 11, True: 3}  # by "is quick"
@@ -133,19 +132,14 @@ def _on_queue(
         cl.enqueue_copy(queue, buffer, order)
     host = np.empty_like(order)
 
-    def sample() -> float:
-        start = perf_counter()
+    def run() -> None:
         for number in range(LAUNCHES):
             x, y = buffers[number % ARRAYS : number % ARRAYS + 2]
             kernel(queue, (ITEMS,), (64,), x, buffers[-1], y, spins)
             if number % READ_EVERY == READ_EVERY - 1:
                 cl.enqueue_copy(queue, host, buffers[3])
-        queue.finish()
-        return (perf_counter() - start) * 1e6 / LAUNCHES
 
-    sample()
-    sample()
-    return sample
+    return _warm(timed(run, queue.finish, 1e6 / LAUNCHES))
 
 
 def _program(
@@ -157,16 +151,18 @@ def _program(
     arrays = [runtime.zeros(ITEMS, np.uint32) for _ in range(ARRAYS + 1)]
     at = runtime.array(np.random.default_rng(1).permutation(ITEMS).astype(np.uint32))
 
-    def sample() -> float:
-        start = perf_counter()
+    def run() -> None:
         for number in range(LAUNCHES):
             place = number % ARRAYS
             kernel((ITEMS,), (64,), arrays[place], at, arrays[place + 1], spins)
             if number % READ_EVERY == READ_EVERY - 1:
                 arrays[3].get()
-        runtime.finish()
-        return (perf_counter() - start) * 1e6 / LAUNCHES
 
-    sample()  # kernels are built, signatures known, the first launches checked
+    return _warm(timed(run, runtime.finish, 1e6 / LAUNCHES))
+
+
+def _warm(sample: Callable[[], float]) -> Callable[[], float]:
+    """Have kernels built, signatures known, and the first launches checked."""
+    sample()
     sample()
     return sample

@@ -23,8 +23,8 @@ import acs_cl as acs
 from acs_cl import devices
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
-from acs_cl.benchmarks.suite.statistics import ratios, spread, spreads
-from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.benchmarks.suite.statistics import differences, ratios, spread, spreads
+from acs_cl.benchmarks.suite.timing import interleave, timed
 
 SOURCE = """
 kernel void work(global float *x, int turns)
@@ -82,34 +82,31 @@ def measure(settings: Settings) -> dict[str, Any]:
         for name in samplers:
             samplers[name]()
         rates = interleave(samplers, ROUNDS[settings.quick])
-        alone, together, empty, over, direct = [], [], [], [], []
         there = acs_dask.Direct(client, small, workers[0])
-        for _ in range(CALLS[settings.quick]):
-            start = perf_counter()
-            there.replay({"x": values}, [])
-            direct.append((perf_counter() - start) * 1e6)
-            start = perf_counter()
-            tasks(sent[0], 1, workers, [])[0].result(TIMEOUT_S)
-            alone.append((perf_counter() - start) * 1e6)
-            start = perf_counter()
-            client.submit(
+
+        def empty() -> None:
+            task = client.submit(
                 nothing, sent[0], {"x": values}, [], pure=False, workers=workers[:1]
-            ).result(TIMEOUT_S)
-            empty.append((perf_counter() - start) * 1e6)
-            over.append(alone[-1] - empty[-1])
-        for _ in range(ROUNDS[settings.quick]):
-            start = perf_counter()
-            client.gather(tasks(sent[0], 100, workers, []))
-            together.append((perf_counter() - start) * 1e6 / 100)
+            )
+            task.result(TIMEOUT_S)
+
+        calls = {
+            "direct": timed(lambda: there.replay({"x": values}, []), scale=1e6),
+            "alone": timed(lambda: tasks(sent[0], 1, workers, [])[0].result(TIMEOUT_S), scale=1e6),
+            "empty": timed(empty, scale=1e6),
+        }
+        us = {name: one[10:] for name, one in interleave(calls, CALLS[settings.quick]).items()}
+        many = timed(lambda: client.gather(tasks(sent[0], 100, workers, [])), scale=1e4)
+        together = [many() for _ in range(ROUNDS[settings.quick])]
     return {
         "graph_ms": 1000 / spread(rates["one"])["median"],
         "per_s": spreads(rates),
         "gain": spread(ratios(rates["two"], rates["one"])),
-        "alone_us": spread(alone[10:]),
-        "empty_us": spread(empty[10:]),
-        "over_empty_us": spread(over[10:]),
+        "alone_us": spread(us["alone"]),
+        "empty_us": spread(us["empty"]),
+        "over_empty_us": spread(differences(us["alone"], us["empty"])),
         "in_flight_us": spread(together),
-        "direct_us": spread(direct[10:]),
+        "direct_us": spread(us["direct"]),
     }
 
 

@@ -31,7 +31,6 @@ from acs_cl.benchmarks.workloads.inference import Inference, Model, reference
 from acs_cl.benchmarks.workloads.layers_by_hand import ByHand
 from acs_cl.benchmarks.workloads.static import MODELS
 from acs_cl.benchmarks.workloads.workload import Results, Workload, building_once, differences
-from acs_cl.devices import kind
 
 BATCHES = (1, 8, 32)
 NAMES = ("squeezenet", "nasnet", "googlenet", "inception", "deepfm", "bert", "t5")
@@ -49,11 +48,10 @@ def growing(settings: Settings) -> Iterator[dict[str, Any]]:
     """Measure all networks one image at a time, then more of them, as far as time allows."""
     rows: dict[str, Any] = {}
     deadline = Deadline(WITHIN_S)
-    preset = "tiny" if settings.quick else "small" if kind(settings.device) == "CPU" else "paper"
     for batch in BATCHES:
         for name in NAMES:
             workload = catalogue()[name]
-            size = workload.presets[preset]
+            size = workload.presets[settings.preset]
             if batch > 1 and "batch" not in size._fields:
                 continue
             if not deadline.has_time():
@@ -61,7 +59,10 @@ def growing(settings: Settings) -> Iterator[dict[str, Any]]:
             model = {**MODELS, **networks.MODELS}[name](
                 size if batch == 1 else size._replace(batch=batch), 0
             )
-            rows[f"{name}, {batch}"] = {"preset": preset, **_row(settings, workload, model)}
+            rows[f"{name}, {batch}"] = {
+                "preset": settings.preset,
+                **_row(settings, workload, model),
+            }
             yield {"rows": rows}
 
 

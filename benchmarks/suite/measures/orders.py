@@ -67,8 +67,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 def _row(settings: Settings, workload: Workload) -> dict[str, Any]:
     device = settings.device
-    preset = "tiny" if settings.quick else "small" if kind(device) == "CPU" else "paper"
-    size = workload.presets[preset]
+    size = workload.presets[settings.preset]
     expected = workload.reference(size, 0)
     failed: dict[str, str] = {}
     samplers: dict[str, Callable[[], float]] = {}
@@ -83,7 +82,7 @@ def _row(settings: Settings, workload: Workload) -> dict[str, Any]:
                 samplers[name] = sample
         samples = interleave(samplers, ROUNDS[settings.quick])
     found = {
-        "preset": preset,
+        "preset": settings.preset,
         "failed": failed,
         "profile": profile,
         "ms": {name: spread(times, 4) for name, times in samples.items()},

@@ -30,7 +30,6 @@ from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues, overlaps_in_one
 from acs_cl.benchmarks.workloads.workload import Workload, differences
-from acs_cl.devices import kind
 
 PER_UNIT = 4
 """Groups of 64 of a launch for a compute unit, GrCUDA's 8 blocks of 32."""
@@ -68,7 +67,7 @@ def growing(settings: Settings) -> Iterator[dict[str, Any]]:
 
 def _rows(settings: Settings, workload: Workload) -> dict[str, Any]:
     device = settings.device
-    preset = "tiny" if settings.quick else "small" if kind(device) == "CPU" else "paper"
+    preset = settings.preset
     shorter = SHORTER.get(workload.name, {}) if preset == "paper" else {}
     most = OWN.get(workload.name, PER_UNIT * int(device.max_compute_units))
     size = workload.presets[preset]._replace(**shorter)
