@@ -332,13 +332,15 @@ class Graph:
     def _straight(self, calls: range, numbers: list[int]) -> None:
         """Launch consecutive calls, none of which is in a loop."""
         pieces, trace = self._pieces, self.engine.tracer
-        gone_to = 0
+        series, first, gone_to = None, 0, 0
         for number in pieces.between(self._recording.launches_of(calls)):
             if number < gone_to:
                 continue
-            series = pieces.series(number)
+            if series is None or number >= series.stop:
+                series, first = pieces.series(number), number
             if series is not None:
-                launches = self.engine.launch_series(series.core, series.stop - number)
+                many = series.stop - number
+                launches = self.engine.launch_series(series.core, number - first, many)
                 numbers += launches
                 gone_to = number + len(launches)
                 if launches:

@@ -157,7 +157,7 @@ class Pieces:
                 )
         return self._series.get(number)
 
-    def _launch_of(self, piece: Single) -> tuple[Command, Access]:
+    def _launch_of(self, piece: Single) -> Pair:
         found = self._recording.launches[self.turns[piece.place]]
         return found.command, found.access
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .. import core
 from ..launch.commands import KernelCommand
-from ..records import Access, Command
+from ..records import Pair
 from ..scheduler.cutting import TOO_FEW, Single
 
 
@@ -28,7 +28,7 @@ class Series(NamedTuple):
 def series_of(
     hazards: core.native.Hazards,
     pieces: Sequence[object],
-    launch_of: Callable[[Single], tuple[Command, Access]],
+    launch_of: Callable[[Single], Pair],
     borders: Container[int],
 ) -> dict[int, Series]:
     """Return the series of a graph by the number of their first piece. `launch_of` returns what a
@@ -49,7 +49,7 @@ def series_of(
 def _prepared(
     hazards: core.native.Hazards,
     piece: object,
-    launch_of: Callable[[Single], tuple[Command, Access]],
+    launch_of: Callable[[Single], Pair],
 ) -> core.native.Prepared | None:
     """Return a launch that the core can make on a lane. None: it is another piece, it may go to the
     scheduler, or it is no plain launch of a kernel."""

@@ -288,22 +288,22 @@ class Engine(Books):
                 if self.backend.unsent:
                     self.progress.start()
 
-    def launch_series(self, series: core.native.Series, many: int) -> list[int]:
-        """Make the `many` launches of a series on lanes, as far as nothing is unusual. Return their
-        numbers."""
+    def launch_series(self, series: core.native.Series, at: int, many: int) -> list[int]:
+        """Make `many` launches of a series on lanes, from the one at `at` on, as far as nothing is
+        unusual. Return their numbers."""
         numbers = list[int]()
         queues = self.backend.core_queues
         if queues is None or self.tracer is not None or self.checker is not None:
             return numbers
         with self.lock:
-            while (at := len(numbers)) < many:
+            while len(numbers) < many:
                 self.make_room()
-                first = self.number + 1
-                made = series.launch(at, POLL_EVERY, queues)
+                first, most = self.number + 1, min(POLL_EVERY, many - len(numbers))
+                made = series.launch(at + len(numbers), most, queues)
                 if not made:
                     break
                 numbers += range(first, abs(made) + 1)
-                self.go_on(made, many=len(numbers) - at)
+                self.go_on(made, many=abs(made) + 1 - first)
         return numbers
 
     def go_on(self, made: int, goes_on: bool = False, many: int = 1) -> int:
