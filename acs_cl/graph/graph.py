@@ -331,32 +331,36 @@ class Graph:
 
     def _straight(self, calls: range, numbers: list[int]) -> None:
         """Launch consecutive calls, none of which is in a loop."""
-        pieces, trace = self._pieces, self.engine.tracer
-        series, first, gone_to = None, 0, 0
-        for number in pieces.between(self._recording.launches_of(calls)):
-            if number < gone_to:
-                continue
+        pieces = self._pieces
+        between = pieces.between(self._recording.launches_of(calls))
+        number, series, first = between.start, None, 0
+        while number < between.stop:
             if series is None or number >= series.stop:
                 series, first = pieces.series(number), number
             if series is not None:
                 many = series.stop - number
                 launches = self.engine.launch_series(series.core, number - first, many)
                 numbers += launches
-                gone_to = number + len(launches)
+                number += len(launches)
                 if launches:
                     continue
-            piece = pieces.all[number]
-            if trace is not None:
-                trace.goes_on()
-            if isinstance(piece, Single):
-                numbers += self._single(pieces.turns[piece.place])
-            elif isinstance(piece, Segment):
-                self._segment(number, piece, numbers)
-            elif (made := piece.replay()) is not None:
-                numbers += made
-            else:
-                for place in piece.places:
-                    numbers += self._single(place)
+            self._piece(number, numbers)
+            number += 1
+
+    def _piece(self, number: int, numbers: list[int]) -> None:
+        """Launch one piece."""
+        piece = self._pieces.all[number]
+        if (trace := self.engine.tracer) is not None:
+            trace.goes_on()
+        if isinstance(piece, Single):
+            numbers += self._single(self._pieces.turns[piece.place])
+        elif isinstance(piece, Segment):
+            self._segment(number, piece, numbers)
+        elif (made := piece.replay()) is not None:
+            numbers += made
+        else:
+            for place in piece.places:
+                numbers += self._single(place)
 
     # ---- for loops -----------------------------------------------------------------------------
 

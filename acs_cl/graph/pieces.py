@@ -69,6 +69,7 @@ class Pieces:
         """{the key of a loop: its body for the device, or why the device does not run it}, as
         found."""
         self.footprints = footprints
+        self._segments: list[Segment] = []
         self._series: dict[int, Series] | None = None
         """By their first piece: launches that the core makes in one call. None: to be found."""
 
@@ -109,6 +110,7 @@ class Pieces:
     def _lay_out(self) -> None:
         """Note where the pieces begin, and which launches they have."""
         self._series = None
+        self._segments = [piece for piece in self.all if isinstance(piece, Segment)]
         self._starts = [
             piece.place if isinstance(piece, Single) else piece.first for piece in self.all
         ]
@@ -128,7 +130,7 @@ class Pieces:
     @property
     def is_broken(self) -> bool:
         """Tell whether a segment has to be made again."""
-        return any(isinstance(piece, Segment) and piece.broken for piece in self.all)
+        return any(segment.broken for segment in self._segments)
 
     def place(self) -> None:
         """Choose devices for launches that have none, if that is possible by now."""
