@@ -352,7 +352,8 @@ class Device(Backend):
         self._cut()
         sender = self.sender
         epoch = sender.new_epoch(command.segment.scheduler, True)
-        epoch.segment, epoch.is_plain = command.segment, False
+        epoch.segment = command.segment
+        epoch.is_plain = command.run is None and not command.is_counted
         for other in upstream:
             sender.follow(epoch, other)
         self._table.put(number, epoch.number, 0)

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
+from .. import core
 from ..devices import driver
 from ..errors import DeviceError
 from ..records import Access, Command, Pair, Part
@@ -135,6 +136,8 @@ class Segment:
         self.status_words = layout.STATE_WORD + 32 * rows if self.counted else layout.STATUS_WORDS
         self._words = image.words[: image.block].copy()
         self.image = image._replace(words=image.words[:0].copy())
+        self.placed = core.native.Placed(image.tasks, image.width, image.block, image.block_words)
+        """Where the parts of the image are."""
         self.broken = False
         """Whether a run failed, so that the state of its blocks is unknown."""
         self._block = 0

@@ -272,8 +272,8 @@ class Sender(core.native.Sender):
         writes: Writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
         rounds = epoch.run.expected if epoch.run is not None else 0
         self.enqueue(
-            epoch, segment.region, placed_of(segment.image), writes, None,
-            epoch.scheduler.limits.groups, segment.status_words, segment.turn(), CLEANS, rounds,
+            epoch, segment.region, segment.placed, writes, None, segment.scheduler.limits.groups,
+            segment.status_words, segment.turn(), CLEANS, rounds,
         )  # fmt: skip
 
     def outcome(self, epoch: Epoch, numbers: Callable[[], list[int]]) -> Outcome:
@@ -334,11 +334,6 @@ def _priorities(order: str) -> Callable[[layout.Recorder], Sequence[float]] | No
     if order == "first_in":
         return None
     return partial(layout.Recorder.priorities, order=ORDERS[order])
-
-
-def placed_of(image: layout.Image) -> core.native.Placed:
-    """Return where the parts of an image are."""
-    return core.native.Placed(image.tasks, image.width, image.block, image.block_words)
 
 
 def _refusal(epoch: Epoch) -> BaseException | None:

@@ -421,7 +421,7 @@ public:
         if (epoch.launcher->has_pool)
             for (std::size_t at = SPAWNED; at < KEPT + REASONS; at++)
                 if (status_of(epoch)[at]) return false;
-        let_go(epoch, epoch.foreseen ? epoch.foreseen : epoch.recorder->tasks(), true);
+        let_go(epoch, epoch.counts.tasks, true);
         return true;
     }
 
