@@ -65,6 +65,26 @@ def spans_of_view(
 ) -> tuple[Span, ...]:
     """Return the bytes of a strided view of `base`, in as few rectangles as possible."""
 
+def lay_out(
+    array: View,
+    engine: object,
+    base: object | None,
+    ground: tuple[int, int, Any, int, Callable[[int, int], tuple[Any, int, int]]] | None,
+    offset: int,
+    shape: Sizes,
+    strides: Sizes,
+    dtype: np.dtype[Any],
+    itemsize: int,
+) -> None:
+    """Fill a new array. `ground`: the number of the base, its address, its memory or None, where
+    that begins, and what gives the place of some bytes otherwise."""
+
+def indexed(array: View, index: object) -> Any:
+    """Return a view of an array. None: the index is wrong, or Python has to make it."""
+
+def release(array: View) -> None:
+    """Release the memory of an array."""
+
 def overlap(a: Span, b: Span) -> bool:
     """Say whether two spans of one base share a byte.
 
@@ -787,30 +807,38 @@ class Handle:
 class View:
     """Holds what launches need of an array: its memory, its spans and its runtime."""
 
-    __slots__ = (
-        "address",
-        "argument",
-        "dtype",
-        "engine",
-        "home",
-        "nbytes",
-        "place",
-        "size",
-        "spans",
-    )
-
     dtype: np.dtype[Any]
+    shape: Sizes
+    strides: Sizes
+    """In bytes."""
     size: int
     nbytes: int
     engine: Any
+    base: Any
+    """What it shares with its views, or None if it has no memory."""
+    offset: int
+    """Bytes from the beginning of the base to the first element."""
+    lead: int
+    """Bytes that it touches before its first element."""
     home: Any
     """The runtime while the array is plain and alive, else None."""
-    argument: Any
-    """The argument for a driver: a buffer or an SVM pointer."""
     address: int
-    place: Any
-    """Its place in the form that the driver takes; None: not asked for yet."""
-    spans: tuple[Span, ...]
+    @property
+    def argument(self) -> Any:
+        """Return the argument for a driver: a buffer or an SVM pointer. None: it is not plain."""
+
+    @property
+    def place(self) -> Any:
+        """Return its place in the form that the driver takes. None: it has no memory."""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Return the bytes that it touches."""
+
+    @property
+    def span(self) -> Span | None:
+        """Return the same if it is plain, which is one span. None: it is not."""
+
     @property
     def holders(self) -> int:
         """Count the references to the span of this array. For tests of leaks."""
@@ -822,11 +850,12 @@ def use(
     cut_handle: type,
     array: type,
     local_memory: type,
+    pointer: type,
     numbers: tuple[type, ...],
     flags: Iterable[npt.DTypeLike],
     /,
 ) -> None:
-    """Give the core the classes that it meets: handles, arrays, local memory, numbers, flags."""
+    """Give the core the classes that it meets: handles, arrays, memory, numbers, flags."""
 
 def plan(
     kernel: Caller,

@@ -69,7 +69,7 @@ class Planned(Called, Protocol):
 
 def use(handle: type, cut_handle: type) -> None:
     """Tell the core once which classes are handles, of a launch and of one in bands."""
-    core.native.use(handle, cut_handle, Array, cl.LocalMemory, _NUMBERS, FLAGS)
+    core.native.use(handle, cut_handle, Array, cl.LocalMemory, cl.SVM, _NUMBERS, FLAGS)
 
 
 def plan_launches(

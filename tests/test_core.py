@@ -276,6 +276,8 @@ class Base:
         self.nbytes = 256
         self.block = self
         self.address = number << 20
+        self.memory = None
+        self.offset = 0
 
     def place(self, start: int, nbytes: int) -> Place:
         return Place(self, 0, nbytes)

@@ -13,7 +13,6 @@ bytes, in a place that starts at its first byte. Otherwise it is None.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, overload
 
 import numpy as np
@@ -33,6 +32,8 @@ from .views import (
     normal_dtype,
     reshape_view,
 )
+
+indexed = core.native.indexed  # a program may make a view for each launch
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -92,19 +93,13 @@ class Array(core.native.View):
      [3. 9. 5.]]
     """
 
-    __slots__ = ("__weakref__", "base", "lead", "offset", "shape", "span", "strides")
+    __slots__ = ("__weakref__",)
 
-    address: int
-    argument: object
     home: Home | None
     place: Place | None
     engine: Home
-    spans: tuple[Span, ...]
+    base: Base | None
     dtype: DType
-    nbytes: int
-    size: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
 
     def __init__(
         self,
@@ -115,32 +110,13 @@ class Array(core.native.View):
         strides: tuple[int, ...],
         dtype: DType,
     ) -> None:
-        self.engine = engine
-        self.base = base
-        self.offset = offset
-        self.shape = shape
-        self.strides = strides
-        self.dtype = dtype
-        self.size = prod(shape)
-        self.nbytes = self.size * dtype.itemsize
-        self.home = self.argument = self.place = None
-        self.address = self.lead = 0
-        self.spans = ()
-        self.span: Span | None = None
-        if base is None or not self.nbytes:
-            return
-        self.spans = spans = core.native.spans_of_view(
-            base.number, offset, shape, strides, dtype.itemsize
+        ground = None
+        if base is not None:
+            block = base.block
+            ground = base.number, block.address, base.memory, block.offset, base.place
+        core.native.lay_out(
+            self, engine, base, ground, offset, shape, strides, dtype, dtype.itemsize
         )
-        start = min([span.start for span in spans])
-        end = max([span.end for span in spans])
-        self.lead = offset - start
-        self.place = place = base.place(start, end - start)
-        if len(spans) == 1 and not self.lead and not place.offset:
-            self.span = spans[0]
-            self.address = base.block.address + start
-            self.argument = place.memory
-            self.home = engine
 
     @property
     def runtime(self) -> Any:
@@ -217,6 +193,9 @@ class Array(core.native.View):
 
     def __getitem__(self, index: object) -> Array:
         """Make a view: integers, slices, `...`, `None`, as in NumPy. Out of bounds is an error."""
+        view: Array | None = indexed(self, index)
+        if view is not None:
+            return view
         self.live()
         shape, strides, offset = index_view(index, self.shape, self.strides)
         return self.view_at(self.offset + offset, shape, strides, self.dtype)
@@ -308,8 +287,7 @@ class Array(core.native.View):
     def free(self) -> None:
         """Release the memory now. Launches in flight still finish with it. Views keep working until
         they are freed or dropped themselves."""
-        self.base = self.home = self.argument = self.place = self.span = None
-        self.spans = ()
+        core.native.release(self)
 
     def where(self) -> Place:
         """Return its place for the driver. Raise `UsageError` if it has no memory."""

@@ -81,7 +81,7 @@ class Base:
     There is no finalizer, since Python would drop a Ctrl-C that comes in it, and the block with it.
     """
 
-    __slots__ = ("_loan", "block", "nbytes", "number", "store")
+    __slots__ = ("_loan", "block", "memory", "nbytes", "number", "store")
 
     def __init__(
         self,
@@ -94,6 +94,8 @@ class Base:
         self.number = number
         self.nbytes = nbytes
         self.block = block
+        self.memory = block.memory if store.has_addresses else None
+        """What the driver has it in, if slices of that are its places. Else `place` is asked."""
         self.store = store
         self._loan = loan
 
@@ -107,6 +109,8 @@ class Store:
     memory."""
 
     is_svm: bool
+    has_addresses = False
+    """Whether places are slices of one memory with lasting addresses."""
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         self._context = context
@@ -191,6 +195,7 @@ class SvmStore(Store):
     host, and takes half a millisecond for each MiB."""
 
     is_svm = True
+    has_addresses = True
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         super().__init__(context, device)

@@ -194,12 +194,12 @@ struct Flag {
     // Takes it in the form of `Guards.guarded`. False: as for `take_flag`.
     bool take(PyObject *object, const Home &home, bool by_address, Touched &touched) {
         View *when = view_of(object);
-        if (!when || when->engine != home.engine || !PyTuple_Check(when->place) ||
-            PyTuple_GET_SIZE(when->place) < 2 || (by_address && when->home != home.engine))
-            return false;
-        memory = PyTuple_GET_ITEM(when->place, 0);
+        if (!when || when->engine != home.engine || (by_address && when->home != home.engine)) return false;
+        PyObject *const place = when->its_place();
+        if (!place || !PyTuple_Check(place) || PyTuple_GET_SIZE(place) < 2) return false;
+        memory = PyTuple_GET_ITEM(place, 0);
         address = by_address ? when->address : 0;
-        offset = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(when->place, 1));
+        offset = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(place, 1));
         return reads_word(when, home.hazards, touched);
     }
 };

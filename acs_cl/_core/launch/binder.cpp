@@ -92,7 +92,8 @@ struct Argument {
 bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual, Argument &taken) {
     View *view = view_of(value);
     if (view && one.code == 'P' && view->home == home.ptr()) {
-        taken = {nb::borrow(view->argument), nb::borrow(view->spans), true};
+        taken = {nb::borrow(view->driven()), nb::borrow(view->all_spans()), true};
+        if (!taken.driven.is_valid() || !taken.spans.is_valid()) throw nb::python_error();
     } else if (is_usual && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 4) {  // a `Resolved`
         taken = {nb::borrow(PyTuple_GET_ITEM(value, 0)), nb::borrow(PyTuple_GET_ITEM(value, 1)),
                  PyTuple_GET_ITEM(value, 3) == Py_True};

@@ -38,7 +38,7 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
     nb::object handle = nb::steal(new_handle(self->engine, bound.plan.name.ptr(), 0, bound.touched));
     if (!handle.is_valid() || !table.lock->try_take()) return nullptr;
     Taken taken(table.lock);
-    if (!bound.set()) return nullptr;
+    if (!table.may_go_on() || !bound.set()) return nullptr;  // an argument for the driver may have been made
     kept = !bound.enqueue();
     reinterpret_cast<Handle *>(handle.ptr())->number = table.number;
     if (kept) taken.leave();

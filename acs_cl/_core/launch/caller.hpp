@@ -94,7 +94,8 @@ public:
     bool take(std::size_t at, PyObject *value) {
         const Parameter &parameter = plan.parameters[at];
         args[at] = value;
-        if (parameter.code != 'L') return acs_cl::take(parameter, value, home, bytes_, touched);
+        if (parameter.code != 'L')
+            return acs_cl::take(parameter, value, home, bytes_, touched) && (in_epoch_ || has_driven(parameter, value));
         return in_epoch_ ? arena_.take(parameter, value, bytes_) : Py_TYPE(value) == local_type;
     }
     // Takes the bytes of all arguments of a PyOpenCL kernel, in their places.
@@ -178,6 +179,10 @@ public:
 private:
     bool begin(PyObject *global, PyObject *local) {
         return plan.is_current() && plan.take_sizes(global, local, sizes_) && look_up();
+    }
+    // Has an array's argument for the driver made. False with an error.
+    static bool has_driven(const Parameter &parameter, PyObject *value) {
+        return parameter.code != 'P' || reinterpret_cast<View *>(value)->driven();
     }
     bool fits() const { return plan.epoch->blob_bytes <= INLINE_BYTES; }
     bool look_up() { return (size_ = plan.sizes.find(sizes_)); }

@@ -11,14 +11,15 @@ namespace acs_cl {
 
 namespace {
 
-// Takes the classes of handles, of handles of launches in bands, of arrays and of local memory, the types of numbers,
-// and the element types of arrays that may decide. They live as long as the process.
-void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle local, nb::handle numbers,
-         nb::handle flags) {
+// Takes the classes of handles, of handles of launches in bands, of arrays, of local memory and of memory with lasting
+// addresses, the types of numbers, and the element types of arrays that may decide. They live as long as the process.
+void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle local, nb::handle pointer,
+         nb::handle numbers, nb::handle flags) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
     cut_handle_type = reinterpret_cast<PyTypeObject *>(cut_handle.inc_ref().ptr());
     array_type = reinterpret_cast<PyTypeObject *>(array.inc_ref().ptr());
     local_type = reinterpret_cast<PyTypeObject *>(local.inc_ref().ptr());
+    pointer_type = pointer.inc_ref().ptr();
     for (nb::handle type : numbers)
         number_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
     for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());

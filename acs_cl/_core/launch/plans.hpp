@@ -277,7 +277,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     // Returns the driver's object for an argument in memory. `are_views`: arguments are arrays.
     PyObject *driven(std::size_t at, PyObject *const *args, bool are_views) const {
         if (!are_views || parameters[at].code != 'P') return args[at];
-        return reinterpret_cast<View *>(args[at])->argument;
+        return reinterpret_cast<View *>(args[at])->driven();  // which it has since it was taken
     }
 
     // Sets the arguments of a driver's kernel. False: the driver refuses one.

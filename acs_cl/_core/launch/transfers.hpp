@@ -164,8 +164,8 @@ public:
     bool launch(Queues::Waited *waited) const {
         return BoundTransfer::launch(waited, [&]() -> nb::object {
             return queues.classes().transfer(nb::handle(name()),
-                                             to_ ? nb::handle(to_->place) : nb::handle(target_),
-                                             from_              ? nb::borrow(from_->place)
+                                             to_ ? nb::handle(to_->its_place()) : nb::handle(target_),
+                                             from_              ? nb::borrow(from_->its_place())
                                              : plain.is_staged ? nb::object(source_.attr("copy")())
                                                                : source_);
         });
@@ -173,8 +173,10 @@ public:
 
 private:
     bool take_view(View *view, bool written) {
-        const nb::handle place = view->place;
-        if (view->engine != engine_.ptr() || !PyTuple_Check(place.ptr())) return false;
+        if (view->engine != engine_.ptr()) return false;
+        const nb::handle place = view->its_place();
+        if (!place.is_valid()) throw nb::python_error();
+        if (!PyTuple_Check(place.ptr())) return false;
         Node *node = view->node_in(*table.hazards);
         return node && node->span().rows == 1 && node->span().width == view->nbytes &&
                take(DriverMemory(queues.classes(), PyTuple_GET_ITEM(place.ptr(), 0)), node,
