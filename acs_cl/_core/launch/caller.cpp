@@ -92,6 +92,10 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
 PyObject *caller_new(PyTypeObject *type, PyObject *, PyObject *) {
     auto *self = reinterpret_cast<Caller *>(type->tp_alloc(type, 0));
     if (self) self->vectorcall = call;
+#if PY_VERSION_HEX < 0x030C0000
+    // A class in Python does not inherit before 3.12 that its calls need no tuple.
+    if (type->tp_call == PyVectorcall_Call) type->tp_flags |= CALLED;
+#endif
     return reinterpret_cast<PyObject *>(self);
 }
 

@@ -16,6 +16,7 @@ namespace {
 void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle local, nb::handle pointer,
          nb::handle numbers, nb::handle flags) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
+    handle_type->tp_dealloc = reinterpret_cast<destructor>(handle_dealloc);  // the class in Python has nothing to free
     cut_handle_type = reinterpret_cast<PyTypeObject *>(cut_handle.inc_ref().ptr());
     array_type = reinterpret_cast<PyTypeObject *>(array.inc_ref().ptr());
     local_type = reinterpret_cast<PyTypeObject *>(local.inc_ref().ptr());

@@ -50,10 +50,10 @@ void dealloc(Self *self) {
 constexpr unsigned long BASE = Py_TPFLAGS_BASETYPE, COLLECTED = Py_TPFLAGS_HAVE_GC,
                         CALLED = Py_TPFLAGS_HAVE_VECTORCALL;
 
-// Returns the type of `Self`, with some slots of its own. Null with an error.
+// Returns the type of `Self`, with some slots of its own. The first may be how its objects end. Null with an error.
 template <typename Self>
 PyObject *new_type(const char *name, unsigned long flags, std::vector<PyType_Slot> slots) {
-    slots.push_back({Py_tp_dealloc, slot(dealloc<Self>)});
+    if (slots.empty() || slots.front().slot != Py_tp_dealloc) slots.push_back({Py_tp_dealloc, slot(dealloc<Self>)});
     if (flags & COLLECTED) {
         slots.push_back({Py_tp_traverse, slot(traverse<Self>)});
         slots.push_back({Py_tp_clear, slot(clear<Self>)});
