@@ -183,18 +183,22 @@ void Hazards::forget_dropped() {
 // ---- launches -----------------------------------------------------------------------------------
 
 // Makes the launch live, before any node knows it.
-inline void Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
+inline void Hazards::follow(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too) {
     begin(number);
     if (has_wide_)
         for (const Nodes &nodes : {reads, writes}) let_rest(nodes);
     fetch(reads);
     fetch(writes);
-    for (const Node *node : reads) find_near(*node, false);
+    for (const Node *node : reads) find_writers(*node, RAW);
     if (!recycled_.empty())
         for (const Nodes &nodes : {reads, writes})
             for (const Node *node : nodes) find_reuse(node->span().base);
     find(barrier_, ANY);
-    for (const Node *node : writes) find_near(*node, true);
+    for (std::size_t at = 0; at < writes.many; at++) {
+        // all writers first, so that kinds do not depend on the order of neighbours
+        if (at >= MOST_KNOWN || !(read_too >> at & 1)) find_writers(*writes.first[at], WAW);
+        find_readers(*writes.first[at]);
+    }
     settle();
     if (!met_.empty()) {
         resolve(&reads, writes);
@@ -203,8 +207,8 @@ inline void Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
     prune();
 }
 
-Edges Hazards::enter(std::int64_t number, Nodes reads, Nodes writes) {
-    follow(number, reads, writes);
+Edges Hazards::enter(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too) {
+    follow(number, reads, writes, read_too);
     if (has_wide_)
         for (const Nodes &nodes : {reads, writes}) wake(nodes);
     for (Node *node : reads) read(*node, number);
@@ -226,7 +230,7 @@ std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
     std::vector<std::vector<Edge>> found;
     std::int64_t number = first;
     for (const Band &band : bands) {
-        follow(number++, nodes(band.reads), nodes(band.writes));
+        follow(number++, nodes(band.reads), nodes(band.writes), 0);
         found.emplace_back(kept().begin(), kept().end());
     }
     if (has_wide_)
@@ -401,12 +405,6 @@ inline void Hazards::fetch(const Nodes &nodes) {
         for (auto near : node->near) prefetch(near.node());
 }
 
-// All writers first, so that kinds do not depend on the order of neighbours.
-inline void Hazards::find_near(const Node &node, bool written) {
-    find_writers(node, written ? WAW : RAW);
-    if (written) find_readers(node);
-}
-
 void Hazards::find_reuse(std::int64_t base) {
     auto recycled = recycled_.find(base);
     if (recycled == recycled_.end()) return;
@@ -450,7 +448,7 @@ ACS_CL_WIDE void Hazards::prune() {
     many_kept_ = std::size_t(kept - kept_.data());
     pruned += near_launches_ - many_kept_;
     std::uint64_t *to = live_.ancestors(number_);
-    for (int at = 0; at < words_; at++) to[at] = ancestors[at];
+    for (int at = 0; at < GROUP * ((words_ + GROUP - 1) / GROUP); at++) to[at] = ancestors[at];  // whole registers
     if (!far_.empty()) keep_far();
 }
 

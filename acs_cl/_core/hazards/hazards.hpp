@@ -22,6 +22,7 @@
 namespace acs_cl {
 
 constexpr int GROUP = 4;  // words that a wide register has
+constexpr std::size_t MOST_KNOWN = 32;  // bits of a word
 constexpr std::size_t SWEPT_AT = 16384;
 constexpr std::size_t MOST_NEAR = 8;  // of nodes that are kept for arrays only
 constexpr std::size_t WIDE = 32;  // neighbours from which on those without launches are asleep
@@ -142,8 +143,9 @@ public:
     bool has(const Node &node) const { return node.index == index_; }
     std::uint32_t index() const { return index_; }
 
-    // Returns the edges of launch `number`, which is live from now on. Valid until the next call.
-    Edges enter(std::int64_t number, Nodes reads, Nodes writes);
+    // Returns the edges of launch `number`, which is live from now on. Valid until the next call. `read_too`: which of
+    // the first `MOST_KNOWN` written nodes are surely among the read ones. Their writers are known by then.
+    Edges enter(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too = 0);
     // Does the same for the bands of one launch, numbered from `first` on, which do not see each other. No two of
     // them write the same node.
     std::vector<std::vector<Edge>> enter_many(std::int64_t first, const std::vector<Band> &bands);
@@ -184,8 +186,7 @@ private:
     void settle();
     ACS_CL_SELDOM void find_far(std::int64_t number, Kind kind);
     void find_reuse(std::int64_t base);
-    void find_near(const Node &node, bool written);
-    void follow(std::int64_t number, Nodes reads, Nodes writes);
+    void follow(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too);
     ACS_CL_SELDOM void let_rest(Nodes nodes);
     void let_rest(Node &node);
     void note_width(Node &node);

@@ -51,22 +51,27 @@ private:
     bool is_forgotten_ = false;
 };
 
-// Values by the sizes of launches. The sizes of the last request are found at once.
+constexpr int TURNS = 4;  // sizes of a kernel that a program may launch in turn
+
+// Values by the sizes of launches. The sizes of the latest requests are found at once.
 template <typename Value>
 class BySizes {
 public:
     Value *find(const Sizes &sizes) {
-        if (!last_ || last_->first != sizes) {
+        std::uint64_t mixed = 0;
+        for (int axis : {1, 2, 3, 5}) mixed = (mixed ^ sizes[std::size_t(axis)]) * 0x9E3779B97F4A7C15u;
+        std::pair<const Sizes, Value> *&latest = latest_[mixed >> 32 & (TURNS - 1)];
+        if (!latest || latest->first != sizes) {
             auto found = known_.find(sizes);
-            last_ = found == known_.end() ? nullptr : &*found;
+            latest = found == known_.end() ? nullptr : &*found;
         }
-        return last_ ? &last_->second : nullptr;
+        return latest ? &latest->second : nullptr;
     }
 
     // Returns the value of these sizes, and makes one if needed.
     Value &make(const Sizes &sizes) {
         if (known_.size() >= MOST_SIZES) {
-            last_ = nullptr;
+            latest_ = {};
             known_.clear();
         }
         return known_[sizes];
@@ -74,7 +79,7 @@ public:
 
 private:
     std::map<Sizes, Value> known_;
-    std::pair<const Sizes, Value> *last_ = nullptr;
+    std::array<std::pair<const Sizes, Value> *, TURNS> latest_ = {};
 };
 
 // The part that records of one size share in one scheduler, without arguments.
@@ -163,15 +168,15 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
 
     // Takes the sizes of a launch. A loop often gives the same tuples as before, which nobody can change.
     bool take_sizes(PyObject *global, PyObject *local, Sizes &to) {
-        if (global == given_[0].ptr() && local == given_[1].ptr()) return to = given_sizes_, true;
+        Given &before = given_[reinterpret_cast<std::uintptr_t>(global) / 64 & (TURNS - 1)];
+        if (global == before.global.ptr() && local == before.local.ptr()) return to = before.sizes, true;
         if (!acs_cl::take_sizes(global, local, to)) return false;
         if (required && local == Py_None) {
             to[4] = to[0];
             for (std::size_t axis = 0; axis < to[0]; axis++) to[axis + 5] = std::size_t((*required)[axis]);
         }
         if (PyList_CheckExact(global) || PyList_CheckExact(local)) return true;
-        given_ = {nb::borrow(global), nb::borrow(local)};
-        given_sizes_ = to;
+        before = {nb::borrow(global), nb::borrow(local), to};
         return true;
     }
 
@@ -337,8 +342,13 @@ private:
         return from[0] ? nb::object(nb::tuple(made)) : nb::object(nb::none());
     }
 
-    std::array<nb::object, 2> given_;
-    Sizes given_sizes_;
+    // Sizes as a program gave them.
+    struct Given {
+        nb::object global, local;
+        Sizes sizes;
+    };
+
+    std::array<Given, TURNS> given_;
 };
 
 }  // namespace acs_cl
