@@ -448,7 +448,7 @@ ACS_CL_WIDE void Hazards::prune() {
     many_kept_ = std::size_t(kept - kept_.data());
     pruned += near_launches_ - many_kept_;
     std::uint64_t *to = live_.ancestors(number_);
-    for (int at = 0; at < GROUP * ((words_ + GROUP - 1) / GROUP); at++) to[at] = ancestors[at];  // whole registers
+    for (int at = 0; at < words_; at++) to[at] = ancestors[at];
     if (!far_.empty()) keep_far();
 }
 

@@ -54,11 +54,11 @@ public:
         for (std::uint32_t at = 0; at < touched.many; at++) {
             Node *node = touched.nodes[at];
             if (!has(*node)) node = this->node(node->span()).get();
-            const std::uint32_t is_read = touched.reads >> at & 1, is_written = touched.writes >> at & 1;
-            read_too |= (is_read & is_written) << many_written;
-            reads[many_read] = writes[many_written] = node;  // without a branch on what is as good as random
-            many_read += is_read;
-            many_written += is_written;
+            const std::uint32_t is_read = touched.reads >> at & 1;
+            if (is_read) reads[many_read++] = node;
+            if (!(touched.writes >> at & 1)) continue;
+            read_too |= is_read << many_written;
+            writes[many_written++] = node;
         }
         return Hazards::enter(number, {reads, many_read}, {writes, many_written}, read_too);
     }
