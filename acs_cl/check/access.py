@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..errors import Finding
-from ..records import Access, Span
+from ..records import Access
 from .case import Case, Spot, Trial
 from .findings import READ, WRITE, Who, finding
-from .naming import where_of
+from .naming import listed, where_of
 
 CONTROLS = 3
 """Runs from the same memory that have to agree before a kernel is accused."""
@@ -101,7 +101,7 @@ def wrote(case: Case, spot: Spot, who: Who, access: Access) -> Finding:
     return finding(
         WRITE, who, byte,
         f"{who}: writes {byte.text}, and does not declare it; declared as written: "
-        f"{_list(access.writes)}",
+        f"{listed(access.writes)}",
     )  # fmt: skip
 
 
@@ -111,9 +111,6 @@ def read(case: Case, spot: Spot, who: Who, access: Access) -> Finding:
     return finding(
         READ, who, byte,
         f"{who}: its outcome depends on {byte.text}, and it does not declare that as read; "
-        f"declared as read: {_list(access.reads)}",
+        f"declared as read: {listed(access.reads)}",
     )  # fmt: skip
 
-
-def _list(spans: Sequence[Span]) -> str:
-    return "; ".join(map(str, spans[:4])) + ("; …" if len(spans) > 4 else "") or "nothing"

@@ -26,6 +26,7 @@ from .memory import (
     Memory,
     Part,
     Region,
+    Underway,
     begin_store_all,
     common,
     load_all,
@@ -56,6 +57,8 @@ class Argument(NamedTuple):
     region: Region
     offset: int
     kind: str
+    nbytes: int | None = None
+    """How much of the region was given, if the driver's object tells."""
 
 
 class Trial(NamedTuple):
@@ -152,13 +155,21 @@ class Case:
 
     def trial(self, values: Values) -> Trial:
         """Run the launch from these values. Stores, launch and loads share one wait."""
+        underway = self._begin(values, self._run)
+        return Trial(values, [one.copy() for one in load_all(self.windows, underway)])
+
+    def run(self, values: Values, start: Callable[[], cl.Event]) -> None:
+        """Run something else from these values."""
+        wait_for_all(self._begin(values, start))
+
+    def _begin(self, values: Values, start: Callable[[], cl.Event]) -> Underway:
         underway = begin_store_all(self._places(values))
         try:
-            underway.append((self._run(), None))
+            underway.append((start(), None))
         except BaseException:
             wait_for_all(underway)
             raise
-        return Trial(values, [one.copy() for one in load_all(self.windows, underway)])
+        return underway
 
     def _places(self, values: Values) -> list[tuple[Region, int, Bytes]]:
         return [(one.region, one.low, some) for one, some in zip(self.windows, values, strict=True)]

@@ -40,6 +40,7 @@ from ..records import EVERYTHING, Access, Command, DType, Modes, Report, Span
 from .access import Matters, judged, read, stray_read, stray_write, wrote
 from .bands import Part as BandPart
 from .bands import parts_of
+from .bounds import Bounds
 from .case import Argument, Case, Trial
 from .findings import FREED, READ, Findings, Who, finding
 from .foreign import Foreign
@@ -90,10 +91,10 @@ class Checker:
         self._quarantined = 0
         self._pending: list[Interval] = []
         """Bytes that transfers wrote since the mirror was last brought up to date."""
-        self._watch = None
-        if judges and not modes.every:
-            self._watch = Watch(engine.context, engine.device, self.memory)
+        watch = Watch(engine.context, engine.device, self.memory)
+        self._watch = watch if judges and not modes.every else None
         self._passes = Passes(self.memory, modes, self._watch)
+        self._bounds = Bounds(engine.context, self.memory, watch, self._run)
         self._passed: set[Span] = set()
         """Writes of launches that were let through, since the mirror was last up to date."""
         self._stale = False
@@ -301,6 +302,8 @@ class Checker:
         case = Case(
             memory, reads, writes, arguments, lambda: self._run(command), signature_of(kernel)
         )
+        if self.modes.access:
+            self.findings.fail_if(self.beyond(case, kernel, command, access, who))
         trials = self._trials(case, kernel)
         handle = self._plain(command, access, wait_for, result)
         self._settled(handle.number)
@@ -338,6 +341,18 @@ class Checker:
         elif type(command) is KernelCommand:
             self.right(kernel)
         return handle
+
+    def beyond(
+        self, case: Case, kernel: KernelCommand, command: Command, access: Access, who: Who
+    ) -> Finding | None:
+        """Return the error of a launch that leaves its arrays. It runs within bounds, so that
+        nothing else changes. Memory is put back if there is one, else left as it comes."""
+        if self._passes.stays_inside(kernel, access):
+            return None
+        found = self._bounds.wrong(case, command, access, who)
+        if found is not None:
+            case.put(case.before)
+        return found
 
     def _look_at_bands(
         self, whole: Case, command: KernelCommand, parts: Sequence[BandPart], who: Who

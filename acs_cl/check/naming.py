@@ -15,6 +15,7 @@ import pyopencl as cl
 from ..access.signature import Parameter, Signature
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
+from ..records import Span
 from .case import Argument, Case, Spot
 from .findings import Where
 from .memory import Memory, Region
@@ -66,7 +67,8 @@ def arguments_of(command: KernelCommand, memory: Memory) -> list[Argument]:
         part = region.part_at(offset)
         if part is not None and kind and part.kind != kind:
             region.retype(part, kind)
-        found.append(Argument(index, name, type_name, region, offset, kind or "i4"))
+        nbytes = given.size if region.foreign or isinstance(given, cl.SVMPointer) else None
+        found.append(Argument(index, name, type_name, region, offset, kind or "i4", nbytes))
     return found
 
 
@@ -109,13 +111,51 @@ def where(arguments: Sequence[Argument], region: Region, offset: int) -> Where:
         return Where(None, "", first, f"{text}, which is no argument of it")
     first = offset - nearest.offset
     step = word(nearest.kind)
-    what = f"argument {nearest.number}"
-    if nearest.parameter:
-        what += f" ({nearest.type_name} {nearest.parameter})"
+    what = f"argument {nearest.number}{_told(nearest.type_name, nearest.parameter)}"
     element = f", its element {first // step}," if first >= 0 else ""
+    if nearest.nbytes is not None and not 0 <= first < nearest.nbytes:
+        element += f" outside of its view of {nearest.nbytes:,} bytes,"
     return Where(
         nearest.number, nearest.parameter, first, f"byte {first} of {what}{element} or {text}"
     )
+
+
+def outside(place: Argument, byte: int) -> Where:
+    """Describe a byte, counted from an argument, that is not in its array."""
+    region, step = place.region, word(place.kind)
+    own = region.part_at(place.offset)
+    assert own is not None, "the argument begins in an array"
+    array = f"the array of {own.high - own.low:,} bytes made at {own.site}"
+    if region.foreign:
+        array = f"the foreign buffer of {region.size:,} bytes"
+    text = (
+        f"byte {byte} of argument {place.number}{_told(place.type_name, place.parameter)}, its "
+        f"element {byte // step}, which is outside of {array}"
+    )
+    offset = place.offset + byte
+    other = region.part_at(offset) if offset >= 0 else None
+    if other is not None and other is not own and other.live and offset < other.high:
+        text += f", in the one made at {other.site}"
+    return Where(place.number, place.parameter, byte, text)
+
+
+def nowhere(command: KernelCommand, index: int, byte: int) -> Where:
+    """Describe a byte, counted from an argument without memory."""
+    signature = signature_of(command)
+    name = type_name = ""
+    if signature is not None and index < len(signature.parameters):
+        name, type_name = signature.parameters[index].name, signature.parameters[index].type_name
+    text = f"byte {byte} of argument {index}{_told(type_name, name)}, which has no memory: it is "
+    return Where(index, name, byte, f"{text}None or an array without elements")
+
+
+def _told(type_name: str, parameter: str) -> str:
+    return f" ({type_name} {parameter})" if parameter else ""
+
+
+def listed(spans: Sequence[Span]) -> str:
+    """Name the first of some spans."""
+    return "; ".join(map(str, spans[:4])) + ("; …" if len(spans) > 4 else "") or "nothing"
 
 
 def where_of(case: Case, spot: Spot) -> Where:

@@ -334,6 +334,9 @@ class Batch:
                 arguments, signature = arguments_of(kernel, memory), signature_of(kernel)
                 run = partial(self._one, entry.command)
                 case = Case(memory, entry.reads, entry.writes, arguments, run, signature)
+                found = self._checker.beyond(case, kernel, entry.command, entry.access, entry.who)
+                if found is not None:
+                    return Looked(found, [], [])
                 found, unsteady, real = judged(case, entry.who, entry.access)
                 if found is not None:
                     return Looked(found, [], [])

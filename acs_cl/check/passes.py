@@ -52,6 +52,8 @@ class Passes:
         self._unwritten = modes.uninitialised
         self._seen: Counter[tuple[object, ...]] = Counter()
         self._proven: dict[tuple[object, ...], bool] = {}
+        self._inside: dict[tuple[object, ...], bool] = {}
+        """The same of launches that are checked."""
         self._own: set[Access] = set()
         self._binders: dict[int, tuple[Signature, core.native.Binder]] = {}
         self._batches = True
@@ -100,6 +102,19 @@ class Passes:
         """Note that a launch was checked without an error."""
         if self._every != 1:
             self._seen[_kind(kernel)] += 1
+
+    def stays_inside(self, kernel: KernelCommand, access: Access) -> bool:
+        """Tell whether it is proven that a launch touches only what it declares."""
+        try:
+            key = _key(kernel, access)
+            known = self._inside.get(key)
+        except TypeError:  # an argument that cannot be a key
+            return False
+        if known is None:
+            if len(self._inside) >= MOST_KEPT:
+                self._inside.clear()
+            known = self._inside[key] = self._proof(kernel, access)
+        return known
 
     def _is_own(self, access: Access) -> bool:
         """Tell whether a launch touches only arrays of the runtime, and no unwritten bytes if that

@@ -35,13 +35,19 @@ from .naming import arguments_of, place_of, signature_of, token_of
 KERNELS = 256
 """Most kernels that can be watched at a time."""
 
+INTS = 2
+"""Places of each in the notes: whether there was a stray, and a zero, the mode `WATCH`."""
+
 MOST_KEPT = 1 << 14
 """Launches whose limits are kept for the next equal launch."""
+
+Values = tuple[int | bytes, ...]
+"""Index and bytes in turn."""
 
 _new = tuple.__new__
 
 
-class _Variant(NamedTuple):
+class Variant(NamedTuple):
     """The watched variant of a kernel: its number of parameters, and the ones with limits."""
 
     kernel: OwnKernel
@@ -49,44 +55,21 @@ class _Variant(NamedTuple):
     watched: list[int]
     slot: int
 
-
-class Watch:
-    """The watched kernels of a runtime. Nothing is watched before `of` is called."""
-
-    def __init__(self, context: cl.Context, device: cl.Device, memory: Memory) -> None:
-        self._context, self._device, self._memory = context, device, memory
-        self._variants: dict[int, _Variant | None] = {}
-        self._limits: dict[tuple[object, ...], tuple[int | bytes, ...]] = {}
-        self._names: list[str] = []
-        self._strays: cl.Buffer | None = None
-
-    def of(self, command: KernelCommand, access: Access) -> KernelCommand | None:
-        """Return a watched launch in place of this one, which touches only arrays of the runtime.
-        None: it cannot be watched."""
+    def command(
+        self, command: KernelCommand, limits: Values, notes: cl.Buffer, slot: int
+    ) -> KernelCommand:
+        """Return a launch of it in place of one of its kernel. `limits`: values of its limits."""
         name, _, global_size, local_size, pointers, values, offset, *_ = command
-        token = token_of(command)
-        try:
-            variant = self._variants[token]
-        except KeyError:
-            variant = self._variants[token] = self._variant(command)
-        if variant is None:
-            return None
-        key = token, access, *map(place_of, pointers[1::2])
-        limits = self._limits.get(key)
-        if limits is None:
-            if len(self._limits) >= MOST_KEPT:
-                self._limits.clear()
-            limits = self._limits[key] = self._limited(variant, command, access)
-        pointers = *pointers, variant.parameters + 2 * len(variant.watched), self._strays
+        extra = self.parameters + 2 * len(self.watched)
         made: KernelCommand = _new(
             KernelCommand,
             (
                 name,
-                variant.kernel,
+                self.kernel,
                 global_size,
                 local_size,
-                pointers,
-                values + limits,
+                (*pointers, extra, notes),
+                (*values, *limits, extra + 1, struct.pack("i", slot)),
                 offset,
                 None,
                 command.spawn,
@@ -95,29 +78,69 @@ class Watch:
         )
         return made
 
+
+class Watch:
+    """The watched kernels of a runtime. Nothing is watched before `of` is called."""
+
+    def __init__(self, context: cl.Context, device: cl.Device, memory: Memory) -> None:
+        self._context, self._device, self._memory = context, device, memory
+        self._variants: dict[int, Variant | None] = {}
+        self._dropped: set[int] = set()
+        """Kernels that are watched no more."""
+        self._limits: dict[tuple[object, ...], Values] = {}
+        self._names: list[str] = []
+        self._strays: cl.Buffer | None = None
+
+    def of(self, command: KernelCommand, access: Access) -> KernelCommand | None:
+        """Return a watched launch in place of this one, which touches only arrays of the runtime.
+        None: it cannot be watched."""
+        token = token_of(command)
+        if token in self._dropped:
+            return None
+        variant = self.variant(command)
+        if variant is None:
+            return None
+        key = token, access, *map(place_of, command.pointers[1::2])
+        limits = self._limits.get(key)
+        if limits is None:
+            if len(self._limits) >= MOST_KEPT:
+                self._limits.clear()
+            limits = self._limits[key] = self._limited(variant, command, access)
+        assert self._strays is not None
+        return variant.command(command, limits, self._strays, INTS * variant.slot)
+
+    def variant(self, command: KernelCommand) -> Variant | None:
+        """Return the variant of a launch's kernel. None: not all of its accesses can be seen."""
+        token = token_of(command)
+        try:
+            return self._variants[token]
+        except KeyError:
+            made = self._variants[token] = self._made(command)
+            return made
+
     def strayed(self) -> list[str]:
         """Return the kernels that touched undeclared bytes since the last call, and stop watching
         them. Nothing is in flight."""
         if not self._names:
             return []
-        notes = np.empty(len(self._names), np.int32)
+        notes = np.empty((len(self._names), INTS), np.int32)
         used = Place(self._strays, 0, notes.nbytes)
         wait_for_event(read(self._memory.queue, notes, used, None))
         if not notes.any():
             return []
-        slots = set(np.flatnonzero(notes).tolist())
+        slots = set(np.flatnonzero(notes[:, 0]).tolist())
         for token, variant in self._variants.items():
             if variant is not None and variant.slot in slots:
-                self._variants[token] = None
+                self._dropped.add(token)
         self._clear()
         return [self._names[slot] for slot in sorted(slots)]
 
     def _clear(self) -> None:
-        nothing = np.zeros(KERNELS, np.int32)
+        nothing = np.zeros(INTS * KERNELS, np.int32)
         whole = Place(self._strays, 0, nothing.nbytes)
         wait_for_event(write(self._memory.queue, whole, nothing, None))
 
-    def _variant(self, command: KernelCommand) -> _Variant | None:
+    def _made(self, command: KernelCommand) -> Variant | None:
         """Build the variant, if all accesses of the kernel can be seen."""
         origin, signature = command.kernel.origin, signature_of(command)
         if origin is None or signature is None or len(self._names) >= KERNELS:
@@ -132,19 +155,19 @@ class Watch:
             return self._added(kernel, signature, watched)
         return None
 
-    def _added(self, kernel: OwnKernel, signature: Signature, watched: list[int]) -> _Variant:
+    def _added(self, kernel: OwnKernel, signature: Signature, watched: list[int]) -> Variant:
         if self._strays is None:
             flags = cl.mem_flags.READ_WRITE
-            self._strays = cl.Buffer(self._context, flags, 4 * KERNELS)
+            self._strays = cl.Buffer(self._context, flags, 4 * INTS * KERNELS)
             self._clear()
         slot = len(self._names)
         self._names.append(signature.kernel)
-        return _Variant(kernel, len(signature.parameters), watched, slot)
+        return Variant(kernel, len(signature.parameters), watched, slot)
 
     def _limited(
-        self, variant: _Variant, command: KernelCommand, access: Access
-    ) -> tuple[int | bytes, ...]:
-        """Return the variant's extra values: the limits of each pointer, and its slot."""
+        self, variant: Variant, command: KernelCommand, access: Access
+    ) -> Values:
+        """Return the limits of each pointer."""
         places = {one.number: one for one in arguments_of(command, self._memory)}
         values: list[int | bytes] = []
         extra = variant.parameters
@@ -152,7 +175,7 @@ class Watch:
             for spans in (access.reads, access.writes):
                 values += extra, _limit(places.get(index), spans)
                 extra += 1
-        return *values, extra + 1, struct.pack("i", variant.slot)
+        return tuple(values)
 
 
 def _limit(place: Argument | None, declared: Sequence[Span]) -> bytes:

@@ -77,6 +77,9 @@ class Pointer(NamedTuple):
     bytes: int
     written: str
     """Its type in a cast."""
+    least: int
+    """Bytes that any access touches: of a structure it may be one of a member, of three components
+    those of three."""
 
 
 def pointer_of(spelled: Type) -> Pointer | None:
@@ -93,4 +96,13 @@ def pointer_of(spelled: Type) -> Pointer | None:
     else:
         return None
     written = " ".join(_DROPPED.sub(" ", written).split())
-    return Pointer(target.get_address_space(), target.get_size(), written)
+    nbytes = target.get_size()
+    return Pointer(target.get_address_space(), nbytes, written, _least(target, nbytes))
+
+
+def _least(target: Type, nbytes: int) -> int:
+    """Return how many of the bytes of a pointer's target any access touches."""
+    shape = n.shape_of(target)
+    if shape == n.RECORD:
+        return 1
+    return nbytes // 4 * 3 if shape == n.VECTOR and target.get_canonical().element_count == 3 else nbytes

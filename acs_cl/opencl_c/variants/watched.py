@@ -5,8 +5,10 @@ it, and the parameters with limits: all pointers to global and constant memory. 
 stands behind the preprocessed text, with its own versions of the helpers that get such pointers.
 For each of the parameters it takes two more `long4`. These are rectangles of bytes from the pointer
 on (start, pitch, rows, width) that may be read and written. Then come an array of `int`, and the
-place in it that becomes one after any other access. Invariants:
-- Apart from that the variant does the same as the kernel, also to bytes outside of the limits.
+place in it where any other access is noted (`strays`). Invariants:
+- Apart from that the variant does the same as the kernel, also to bytes outside of the limits,
+  unless the notes ask for more.
+- A constant of the program is inside of the limits.
 - Every read and write of global memory by a pointer is checked, wherever the pointer comes from. If
   one cannot be seen in the text (generic pointers, built-in functions that copy), there is no
   variant.
@@ -25,7 +27,8 @@ from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.preprocess import unit_with
-from acs_cl.opencl_c.parse.tree import Cursor
+from acs_cl.opencl_c.parse.tree import Cursor, Type
+from acs_cl.opencl_c.variants import strays
 from acs_cl.opencl_c.variants.edits import (
     Edits,
     Pointer,
@@ -39,44 +42,8 @@ from acs_cl.opencl_c.variants.edits import (
 _SUFFIX = "__acs_watched"
 _ATOMIC = re.compile(r"atom(ic)?_")
 _VECTOR_MEMORY = re.compile(r"v(load|store)(_half)?(\d*)(_rt[ezpn])?$")
-_WAYS = {"r": 1, "w": 2, "rw": 3}
-
-_HELPERS = """
-int acs__inside(ulong at, long size, ulong base, long4 limit)
-{
-  long d = (long)(at - base) - limit.s0;
-  if (d < 0) return 0;
-  if (limit.s2 > 1) {
-    long row = d / limit.s1;
-    if (row >= limit.s2) return 0;
-    d -= row * limit.s1;
-  }
-  return d + size <= limit.s3;
-}
-int acs__in_row(ulong at, long size, ulong base, long4 limit)
-{
-  long d = (long)(at - base) - limit.s0;
-  return limit.s2 == 1 && d >= 0 && d + size <= limit.s3;
-}
-ulong acs__at(
-  ulong at, long size, int way, ulong base, long4 read, long4 written %(parameters)s)
-{
-  int reads = !(way & 1) || acs__in_row(at, size, base, read);
-  int writes = !(way & 2) || acs__in_row(at, size, base, written);
-  if (!(reads && writes)) {
-    %(search)s
-    if (!(reads && writes)) atomic_xchg(acs__stray, 1);
-  }
-  return at;
-}
-"""
-"""The limits of the parameter that a pointer probably comes from are compared first, then all."""
-
-_SEARCH = """
-    reads = reads || acs__inside(at, size, acs__base_%(n)d, acs__read_%(n)d);
-    writes = writes || acs__inside(at, size, acs__base_%(n)d, acs__written_%(n)d);
-"""
-
+_WAYS = {"r": strays.READ, "w": strays.WRITTEN, "rw": strays.READ | strays.WRITTEN}
+_SUMS = frozenset({6, 7})
 
 def watching(
     source: str, options: BuildOptions, device: cl.Device | None, kernel: str
@@ -104,6 +71,13 @@ class _Watch:
         """In the order of their adding. At one place, the outer edit comes first if both begin
         there, the inner one if both end there."""
         self._numbers: dict[str, int] = {}
+        self._sides: dict[int, int] = {}
+        """Of parameters that always point into their own array: their place among those with
+        limits."""
+        self._variables: dict[str, None] = {}
+        """Constants of the program that are used."""
+        self._inside: Cursor | None = None
+        """The function that is read."""
         self._likeliest = 0
         self._given = self._more = ""
         self._known: set[int] = set()
@@ -122,6 +96,11 @@ class _Watch:
             raise CannotParse("it has no pointer to global memory")
         self._numbers = {declared[index].spelling: index for index in watched}
         self._likeliest = watched[0]
+        moved = self._moved(n.body_of(kernel))
+        for side, index in enumerate(watched):
+            key = n.identity(declared[index])
+            if key not in moved:
+                self._sides[key] = side
         own, given, more = "", "", ""
         for one in watched:
             own += f", long4 acs__read_{one}, long4 acs__written_{one}"
@@ -138,23 +117,43 @@ class _Watch:
             f"{own}, volatile __global int *acs__strays, int acs__slot",
             f"{first} volatile __global int *acs__stray = acs__strays + acs__slot;",
         )
-        head = _HELPERS % {
-            "parameters": self._more,
-            "search": "".join(_SEARCH % {"n": one} for one in watched),
-        }
+        head = strays.helpers(watched, self._more, self._given, list(self._variables))
         return "\n".join([head, *self._helpers, text]), watched
 
     def _function(self, function: Cursor, extra: str, first: str) -> str:
         """Return the text of a function with its name, parameters and accesses changed."""
         before, self._edits = self._edits, []
+        outer, self._inside = self._inside, function
         self._edits.append(renamed(self._unit, function, function.spelling + _SUFFIX))
         last = n.parameters_of(function)[-1]
         self._insert(closing(self._data, last.extent.end.offset), extra)
         self._edits.append(at_top(function, first))
         self._below(n.body_of(function))
         text = edited(self._unit, function, self._edits)
-        self._edits = before
+        self._edits, self._inside = before, outer
         return text
+
+    def _moved(self, cursor: Cursor) -> set[int]:
+        """Return the variables that a body assigns, or whose address it takes."""
+        found: set[int] = set()
+        kind = cursor._kind_id
+        below = self._collect(cursor)
+        lib = self._lib
+        if (
+            kind == n.COMPOUND_ASSIGNMENT
+            or (kind == n.BINARY_OPERATOR
+                and lib.clang_getCursorBinaryOperatorKind(cursor) == n.ASSIGN)
+            or (kind == n.UNARY_OPERATOR
+                and lib.clang_getCursorUnaryOperatorKind(cursor) in {*n.INCREMENTS, n.ADDRESS_OF})
+        ):  # fmt: skip
+            target = below[0]
+            while target._kind_id == n.PAREN_EXPR:
+                target = self._collect(target)[0]
+            if target._kind_id == n.DECL_REF_EXPR and target.referenced is not None:
+                found.add(n.identity(target.referenced))
+        for child in below:
+            found |= self._moved(child)
+        return found
 
     # ---- the walk ----
 
@@ -187,6 +186,10 @@ class _Watch:
             self._call(cursor)
         elif kind in (n.BLOCK_EXPR, n.GCC_ASM_STMT, n.MS_ASM_STMT):
             raise CannotParse("a block of code as a value, or inline assembly")
+        elif kind == n.STRING_LITERAL:
+            raise CannotParse("a text, which has no name")
+        elif kind == n.DECL_REF_EXPR:
+            self._variable(cursor)
         elif kind != n.SIZEOF_EXPR:
             self._below(cursor)
 
@@ -209,7 +212,7 @@ class _Watch:
         self._look(base, "r")
         self._look(index, "r")
         if with_look:
-            self._insert(end, f"), {pointer.bytes}, {self._rest(base, how)}))")
+            self._insert(end, f"), {pointer.bytes}, {self._rest(base, how, pointer)}))")
 
     def _member(self, cursor: Cursor, how: str) -> None:
         children = self._collect(cursor)
@@ -232,7 +235,7 @@ class _Watch:
             raise CannotParse("a pointer is not where it is used")
         self._insert(begin, f"(({pointer.written})acs__at((ulong)(")
         self._look(child, "r")
-        self._insert(end, f"), {pointer.bytes}, {self._rest(child, how)}))")
+        self._insert(end, f"), {pointer.bytes}, {self._rest(child, how, pointer)}))")
 
     def _unary(self, cursor: Cursor, how: str) -> None:
         operator = self._lib.clang_getCursorUnaryOperatorKind(cursor)
@@ -244,6 +247,20 @@ class _Watch:
             self._look(child, "")
         else:
             self._look(child, "rw" if operator in n.INCREMENTS else "r")
+
+    def _variable(self, cursor: Cursor) -> None:
+        """Note a constant of the program, whose bytes are no argument's."""
+        target = cursor.referenced
+        if target is None or target._kind_id != n.VAR_DECL or not _is_constant(target.type):
+            return
+        function = self._inside
+        assert function is not None
+        begin, end = self._extent(function)
+        if begin <= target.location.offset < end:
+            raise CannotParse("a constant that only one function can name")
+        if _holds_pointers(target.type):
+            raise CannotParse("a constant that holds pointers")
+        self._variables[target.spelling] = None
 
     # ---- calls ----
 
@@ -318,18 +335,38 @@ class _Watch:
         text, size = self._data[at:to].decode("utf-8"), count * found.bytes
         self._insert(begin, "((long)(acs__at((ulong)(" + text + f") + {size} * (ulong)(")
         self._look(index, "r")
-        rest = self._rest(pointer, way)
+        rest = self._rest(pointer, way, found._replace(least=size))
         self._insert(end, f"), {size}, {rest}) - (ulong)({text})) / {size})")
         self._look(pointer, "r")
 
     # ---- the text ----
 
-    def _rest(self, pointer: Cursor, how: str) -> str:
+    def _rest(self, pointer: Cursor, how: str, target: Pointer) -> str:
         """Return the arguments of `acs__at` besides address and size."""
         one = self._likely(pointer)
         number = self._likeliest if one is None else one
         limits = f"acs__base_{number}, acs__read_{number}, acs__written_{number}"
-        return f"{_WAYS[how]}, {limits}{self._given}"
+        way = _WAYS[how] | (strays.CONSTANT if target.space == n.CONSTANT else 0)
+        return f"{target.least}, {way}, {self._side(pointer)}, {limits}{self._given}"
+
+    def _side(self, pointer: Cursor) -> int:
+        """Return the side of the parameter that a pointer surely comes from. -1: it is not known.
+        In a helper it is not: one call may pass one array, another call another."""
+        while True:
+            kind, below = pointer._kind_id, self._collect(pointer)
+            if kind == n.DECL_REF_EXPR:
+                target = pointer.referenced
+                return -1 if target is None else self._sides.get(n.identity(target), -1)
+            if kind == n.BINARY_OPERATOR:
+                if self._lib.clang_getCursorBinaryOperatorKind(pointer) not in _SUMS:
+                    return -1
+                below = [one for one in below if pointer_of(one.type) is not None]
+            elif kind not in (n.PAREN_EXPR, n.UNEXPOSED_EXPR, n.CAST_EXPR):
+                return -1
+            below = [one for one in below if n.is_expression(one._kind_id)]
+            if len(below) != 1 or pointer_of(below[0].type) is None:
+                return -1
+            pointer = below[0]
 
     def _likely(self, pointer: Cursor) -> int | None:
         """Return the first parameter that a pointer names."""
@@ -369,6 +406,27 @@ def _is_arrow(cursor: Cursor, below: list[Cursor]) -> bool:
         and n.shape_of(pointer.get_pointee()) == n.VECTOR
         and n.shape_of(cursor.type) in (n.NUMBER, n.VECTOR)
     )
+
+
+def _is_constant(spelled: Type) -> bool:
+    """Tell whether a variable is in constant memory."""
+    canonical = spelled.get_canonical()
+    while n.shape_of(canonical) == n.ARRAY:
+        if canonical.get_address_space() == n.CONSTANT:
+            return True
+        canonical = canonical.get_array_element_type().get_canonical()
+    return canonical.get_address_space() == n.CONSTANT
+
+
+def _holds_pointers(spelled: Type) -> bool:
+    """Tell whether a value of a type may have pointers in it."""
+    canonical = spelled.get_canonical()
+    shape = n.shape_of(canonical)
+    if shape == n.ARRAY:
+        return _holds_pointers(canonical.get_array_element_type())
+    if shape == n.RECORD:
+        return any(_holds_pointers(field.type) for field in canonical.get_fields())
+    return shape not in (n.NUMBER, n.BOOL, n.VECTOR)
 
 
 def _is_steady(cursor: Cursor) -> bool:

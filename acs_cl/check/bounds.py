@@ -1,0 +1,194 @@
+"""Bounds: whether a kernel stays within its arrays, asked of the device before the launch is made.
+
+Input: a launch of a kernel that can be watched (`watch`), and the memory before it. Output: the
+error, if it touches a byte outside. The watched variant of the kernel runs in its place, from the
+memory before the launch, and each access outside goes to spare bytes. So nothing else changes, even
+where the launch itself would end the process. Each access is compared as it is made, so a guard
+that holds it back is respected.
+
+Outside is a write that is not declared, and a read that is in none of the arrays given. A read
+inside an array that is not declared counts only if it matters, which comparing tells (`access`).
+Invariant: the caller of `wrong` puts back the memory.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from ..devices.driver import Place, read, wait_for_event, write
+from ..errors import Finding
+from ..launch.commands import KernelCommand
+from ..launch.decision import Cell, DecidedCommand
+from ..opencl_c.variants.strays import (
+    BYTE, FIND, ITEM, LOWEST, MODE, NONE, SIDE, WHO, ints_of,
+)  # fmt: skip
+from ..records import Access, Command
+from .case import Argument, Case
+from .findings import READ, WRITE, Who, finding
+from .memory import Memory
+from .naming import arguments_of, listed, nowhere, outside, where
+from .watch import Values, Variant, Watch
+
+NOTHING = struct.pack("4q", 0, 0, 1, 0)
+ANYTHING = struct.pack("4q", -(1 << 62), 0, 1, (1 << 63) - 1)
+"""Limits of foreign memory of unknown size."""
+
+
+class Stray(NamedTuple):
+    """A byte outside: the parameter, whether it is written, the byte from where the argument
+    begins, and the work-item, if it is known."""
+
+    index: int
+    written: bool
+    byte: int
+    item: tuple[int, ...] | None
+
+
+class Bounds:
+    """Runs launches within bounds. `watch`: makes the variants. `run`: starts a command."""
+
+    def __init__(
+        self, context: cl.Context, memory: Memory, watch: Watch, run: Callable[[Command], cl.Event]
+    ) -> None:
+        self._context, self._memory, self._watch, self._start = context, memory, watch, run
+        self._notes: cl.Buffer | None = None
+        self._ints = 0
+
+    def wrong(self, case: Case, command: Command, access: Access, who: Who) -> Finding | None:
+        """Run a launch within bounds, and return its error, if there is one. Memory is left as it
+        comes."""
+        plain = self._decided(command)
+        variant = None if plain is None else self._watch.variant(plain)
+        if plain is None or variant is None:
+            return None
+        arguments = {one.number: one for one in arguments_of(plain, self._memory)}
+        given = dict(zip(plain.pointers[::2], plain.pointers[1::2], strict=True))
+        limits: list[int | bytes] = []
+        extra = variant.parameters
+        for index in variant.watched:
+            known = index in arguments or given.get(index) is None
+            for one in self._limits(arguments.get(index), access) if known else (ANYTHING,) * 2:
+                limits += extra, one
+                extra += 1
+        try:
+            stray = self._stray(case, plain, variant, tuple(limits))
+        except cl.Error:  # too many parameters, or the launch itself will be refused
+            return None
+        if stray is None:
+            return None
+        return _named(stray, arguments.get(stray.index), access, who, plain)
+
+    def _decided(self, command: Command) -> KernelCommand | None:
+        """Return the launch that the device's values make of a command. None: there is none."""
+        if not isinstance(command, DecidedCommand):
+            assert isinstance(command, KernelCommand)
+            return command
+        plain, (when, count, upto, group) = command.plain, command.decision
+        if when is not None and not self._value(when):
+            return None
+        if count is None:
+            return plain
+        many = self._value(count)
+        if many is None or not 0 < many <= upto or many % group:
+            return None
+        return plain._replace(global_size=(many, *plain.global_size[1:]))
+
+    def _value(self, cell: Cell) -> int | None:
+        found = self._memory.place(cell.span)
+        if found is None:
+            return None
+        region, start = found
+        return int(region.mirror[start : start + 4].view(np.uint32)[0])
+
+    def _limits(self, place: Argument | None, access: Access) -> tuple[bytes, bytes]:
+        """Return what may be read and written from an argument on, without the many pieces that a
+        declaration may have."""
+        part = None if place is None else place.region.part_at(place.offset)
+        if place is None or part is None:
+            return NOTHING, NOTHING
+        by = part.low - place.offset
+        whole = struct.pack("4q", by, 0, 1, part.high - part.low)
+        if place.region.foreign:
+            return whole, whole
+        declared = [one for one in access.writes if one.base == part.number]
+        if len(declared) == 1:
+            _, start, pitch, rows, width = declared[0]
+            return whole, struct.pack("4q", start + by, pitch, rows, width)
+        if not declared:
+            return whole, NOTHING
+        low, high = min(one.start for one in declared), max(one.end for one in declared)
+        return whole, struct.pack("4q", low + by, 0, 1, high - low)
+
+    # ---- on the device -------------------------------------------------------------------------
+
+    def _stray(
+        self, case: Case, command: KernelCommand, variant: Variant, limits: Values
+    ) -> Stray | None:
+        notes = self._run(case, variant, command, limits, FIND, 0, 0)
+        lowest = notes[LOWEST : LOWEST + 2 * len(variant.watched)]
+        sides = np.flatnonzero(lowest != NONE).tolist()
+        if not sides:
+            return None
+        side = min(sides, key=lambda one: (one % 2 == 0, one))  # writes come first
+        byte = int(lowest[side])
+        item = int(self._run(case, variant, command, limits, WHO, side, byte)[ITEM])
+        index = variant.watched[side // 2]
+        return Stray(index, side % 2 == 1, byte, None if item == NONE else _item(command, item))
+
+    def _run(
+        self, case: Case, variant: Variant, command: KernelCommand, limits: Values,
+        mode: int, side: int, byte: int,
+    ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:  # fmt: skip
+        """Run the variant from the memory before the launch. Return its notes."""
+        queue, many = self._memory.queue, ints_of(len(variant.watched))
+        if self._notes is None or many > self._ints:
+            self._notes = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 4 * many)
+            self._ints = many
+        notes = np.zeros(many, np.int32)
+        notes[[MODE, SIDE, BYTE, ITEM]] = mode, side, byte, NONE
+        notes[LOWEST : LOWEST + 2 * len(variant.watched)] = NONE
+        place = Place(self._notes, 0, notes.nbytes)
+        wait_for_event(write(queue, place, notes, None))
+        watched = variant.command(command, limits, self._notes, 0)
+        case.run(case.before, lambda: self._start(watched))
+        wait_for_event(read(queue, notes, place, None))
+        return notes
+
+
+def _named(
+    stray: Stray, place: Argument | None, access: Access, who: Who, command: KernelCommand
+) -> Finding:
+    """Say which byte it is, of which argument, and who touches it."""
+    kind, verb = (WRITE, "writes") if stray.written else (READ, "reads")
+    item = "" if stray.item is None else f"work-item {stray.item} "
+    if place is None:
+        byte = nowhere(command, stray.index, stray.byte)
+    elif _is_inside(place, stray.byte):
+        byte = where([place], place.region, place.offset + stray.byte)
+        spans = listed(access.writes)
+        text = f"{who}: {item}{verb} {byte.text}, and does not declare it; declared as written: "
+        return finding(kind, who, byte, text + spans)
+    else:
+        byte = outside(place, stray.byte)
+    return finding(kind, who, byte, f"{who}: {item}{verb} {byte.text}")
+
+
+def _is_inside(place: Argument, byte: int) -> bool:
+    """Tell whether a byte is in the array that an argument begins in."""
+    part = place.region.part_at(place.offset)
+    return part is not None and part.low <= place.offset + byte < part.high
+
+
+def _item(command: KernelCommand, number: int) -> tuple[int, ...]:
+    """Return the global id of the work-item of this number."""
+    found = []
+    offset = command.offset or (0,) * len(command.global_size)
+    for size, first in zip(command.global_size, offset, strict=True):
+        found.append(first + number % size)
+        number //= size
+    return tuple(found)
