@@ -26,6 +26,7 @@ from .access import arguments, hints, scalars
 from .access.binder import MOST_RUNS, Bound, binder
 from .access.called import Arguments
 from .access.cuts import AUTO, asked
+from .access.outside import look
 from .access.signature import Signature, by_arguments
 from .access.usual import check_const, usual, where
 from .banded import POISONED, Bands, launched, left_whole, repeats
@@ -225,6 +226,9 @@ class Kernel(core.native.Caller):
         if self._is_new:
             self._look_at_types(args)
         is_declared = reads is not None or writes is not None
+        if bound.outside is not None and not is_declared and deciding is None:
+            if engine.checker is None:  # it looks closer
+                look(self, bound.outside, args)
         many = asked(engine.options.bands if bands is None else bands)
         cut = None
         if many:

@@ -35,6 +35,15 @@ _NUMBERS = frozenset("bBhHiIqQfd")
 """Codes of `struct` for the numbers that the core packs."""
 
 
+class Outside(NamedTuple):
+    """An access that some work-item surely makes, and that has no byte in its argument."""
+
+    index: int
+    byte: int
+    """Where it begins, counted from the argument."""
+    writes: bool
+
+
 class Bound(NamedTuple):
     """The arguments of a launch, bound. The core makes these."""
 
@@ -49,6 +58,8 @@ class Bound(NamedTuple):
     """Of each parameter in memory, if each is one piece, and ranges are known."""
     numbers: tuple[int, ...] | None
     """The numbers that ranges depend on. None if `views` is."""
+    outside: Outside | None = None
+    """An access that surely leaves its argument."""
 
 
 class Reached(NamedTuple):

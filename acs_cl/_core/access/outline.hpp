@@ -75,11 +75,23 @@ struct Launched {
     bool operator<(const Launched &other) const { return all() < other.all(); }
 };
 
+// The outermost accesses that a launch surely makes: where the last and the first one begin, and where that ends.
+struct Sure {
+    Wide last = -NOWHERE, first = NOWHERE, first_end = NOWHERE;
+
+    // Returns where an access begins that has no byte in an argument of so many bytes.
+    std::optional<Wide> outside(Wide nbytes) const {
+        if (last >= nbytes) return last;
+        return first_end <= 0 ? std::optional(first) : std::nullopt;
+    }
+};
+
 // What a launch may do to one argument. `is_whole`: all of it, for the reason given.
 struct Reached {
     bool is_whole = false;
     std::string why;
     Rectangles reads, writes;
+    Sure surely_read{}, surely_written{};
 };
 
 inline const Reached WHOLE{true, "the body is too long to run", {}, {}};

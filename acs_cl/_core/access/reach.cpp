@@ -9,6 +9,9 @@
 // its variables in their ranges. Arithmetic that may leave its type gives any value of the type. A
 // variable that a loop changes may be anything when a turn begins, unless it is a counter that is proven
 // not to leave its type. So no access is missed, and the rectangles are exact if the sums are.
+//
+// Some accesses are known to happen, too (`Sure`): every work-item comes to them, and their places are sums of
+// work-item numbers alone, each of which has all values of its range.
 
 // Long because: values, conditions and statements of one interpreter.
 
@@ -37,6 +40,7 @@ public:
         depths_.assign(outline.slots(), 0);
         returns_.emplace_back();
         number_work_items();
+        begin_ = *state_;
         block(outline.function(0).body);
     }
 
@@ -46,6 +50,10 @@ public:
         for (auto &[index, found] : found_)
             if (!whole_.count(index))
                 made[index] = {false, "", few(std::move(found.first)), few(std::move(found.second))};
+        for (auto &[index, sure] : sure_) {
+            made[index].surely_read = sure.first;
+            made[index].surely_written = sure.second;
+        }
         return made;
     }
 
@@ -61,6 +69,19 @@ private:
     struct Way {
         Maybe state;
         Value value;
+    };
+
+    // A part to which perhaps not every work-item comes, or to which it may come again.
+    class Some {
+    public:
+        explicit Some(Run &run, bool is_some = true) : run_(run), is_some_(is_some) { run_.some_ += is_some_; }
+        ~Some() { run_.some_ -= is_some_; }
+        Some(const Some &) = delete;
+        Some &operator=(const Some &) = delete;
+
+    private:
+        Run &run_;
+        bool is_some_;
     };
 
     // ---- values ----
@@ -143,7 +164,7 @@ private:
         case Rule::CASE: return enter(op);
         case Rule::MAYBE: return maybe(op);
         case Rule::RETURN: return leave_with(op);
-        case Rule::LEAVE: return state_.reset(), Value();
+        case Rule::LEAVE: return leave(), state_.reset(), Value();
         case Rule::CALL: return call(op);
         }
         throw TooMuch();
@@ -183,12 +204,44 @@ private:
             within(rectangle(first, last, width, std::move(steps)), ends.low, ends.high + width);
         auto &[reads, writes] = found_[index];
         for (char flag : flags) (flag == 'r' ? reads : writes).push_back(found);
+        if (some_ || have_left_ || !is_reached(pointer.sum)) return;
+        auto &[read, written] = sure_[index];
+        for (char flag : flags) {
+            Sure &sure = flag == 'r' ? read : written;
+            sure.last = std::max(sure.last, ends.high);
+            if (ends.low + width >= sure.first_end) continue;
+            sure.first = ends.low;
+            sure.first_end = ends.low + width;
+        }
+    }
+
+    // Whether the lowest and the highest value of a sum are those of some work-item. Of one axis it may have the
+    // number in the launch, or the ones in the group and of the group, which have all values together.
+    bool is_reached(const Sum &sum) const {
+        std::array<std::array<bool, 3>, 3> has{};
+        for (const Term &term : sum.terms) {
+            bool is_number = false;
+            for (std::size_t kind = 0; kind < 3; kind++)
+                for (std::size_t axis = 0; axis < launch_.axes; axis++) {
+                    const Terms &of = ids_[kind][axis].terms;
+                    if (of.size() != 1 || of[0].variable != term.variable) continue;
+                    has[kind][axis] = is_number = state_->range(term.variable) == begin_.range(term.variable);
+                }
+            if (!is_number) return false;
+        }
+        for (std::size_t axis = 0; axis < launch_.axes; axis++) {
+            const bool in_group = has[1][axis] || has[2][axis];
+            const bool is_even = launch_.local && launch_.sizes[axis] % (*launch_.local)[axis] == 0;
+            if (in_group && (has[0][axis] || !is_even)) return false;
+        }
+        return true;
     }
 
     Value touch_several(const Operation &op) {
         const Value pointer = value(op.parts[0]);
         const Sum count = number(op.parts[1]);
         if (!state_) return {};
+        const Some some(*this);  // the count may be less, or none
         const Wide most = interval(count).high;
         if (most > 0) touch(op.text, pointer, times(most, op.number));
         return {};
@@ -278,12 +331,14 @@ private:
         case Rule::AND: {
             auto [yes, no] = branch(op.parts[0]);
             state_ = std::move(yes);
+            const Some some(*this, no.has_value());
             auto [both, other] = branch(op.parts[1]);
             return {std::move(both), join(std::move(no), std::move(other))};
         }
         case Rule::OR: {
             auto [yes, no] = branch(op.parts[0]);
             state_ = std::move(no);
+            const Some some(*this, yes.has_value());
             auto [other, none] = branch(op.parts[1]);
             return {join(std::move(yes), std::move(other)), std::move(none)};
         }
@@ -497,6 +552,7 @@ private:
 
     Value choice(const Operation &op) {
         auto [yes, no] = branch(op.parts[0]);
+        const Some some(*this, yes && no);
         state_ = std::move(yes);
         Value first = value(op.parts[1]);
         yes = std::exchange(state_, std::move(no));
@@ -559,6 +615,7 @@ private:
 
     Value choose(const Operation &op) {
         auto [yes, no] = branch(op.parts[0]);
+        const Some some(*this, yes && no);
         state_ = std::move(yes);
         if (state_) value(op.parts[1]);
         yes = std::exchange(state_, std::move(no));
@@ -569,6 +626,7 @@ private:
 
     Value loop(const Operation &op) {
         const Operation &condition = op.parts[0], &body = op.parts[1], &step = op.parts[2];
+        const Some some(*this);
         const Induction *counter = op.induction ? &*op.induction : nullptr;
         const Value begin = counter ? known(counter->slot) : Value();
         depth_++;
@@ -642,6 +700,7 @@ private:
     Value pick(const Operation &op) {
         value(op.parts[0]);
         if (!state_) return {};
+        const Some some(*this);
         depth_++;
         forget(op.assigned, "a pointer that a switch changes");
         entries_.push_back(*state_);
@@ -664,6 +723,7 @@ private:
     }
 
     Value maybe(const Operation &op) {
+        const Some some(*this);
         depth_++;
         forget(op.assigned, "a pointer that is changed in an expression");
         entries_.push_back(*state_);
@@ -678,8 +738,11 @@ private:
         return {};
     }
 
+    void leave() { have_left_ = have_left_ || some_; }
+
     Value leave_with(const Operation &op) {
         Value found = value(op.parts[0]);
+        leave();
         if (state_)
             returns_.back().push_back({std::exchange(state_, std::nullopt), std::move(found)});
         return {};
@@ -764,7 +827,11 @@ private:
     const Outline &outline_;
     const Launched &launch_;
     Maybe state_;
+    State begin_;
+    int some_ = 0;            // parts around this one to which perhaps not every work-item comes
+    bool have_left_ = false;  // whether some may have left before
     std::map<std::size_t, std::pair<Rectangles, Rectangles>> found_;
+    std::map<std::size_t, std::pair<Sure, Sure>> sure_;  // read, written
     std::map<std::size_t, std::string> whole_;
     std::int32_t variables_ = 0;
     std::array<std::array<Sum, 3>, 3> ids_;  // of all, within the group, of the group

@@ -209,14 +209,35 @@ nb::object Binder::whole_of(const std::vector<nb::object> &spans) const {
     return new_access(reads, writes);
 }
 
+// Returns an `Outside`: an access that launches surely make and that has no byte in its argument. Arguments of fewer
+// than no bytes are left out. None: there is none.
+nb::object Binder::outside_of(const access::Outcome &outcome, const std::vector<Wide> &nbytes) const {
+    static const nb::handle type = class_of("acs_cl.access.binder", "Outside");
+    for (const bool is_write : {true, false})
+        for (const auto &[index, one] : outcome) {
+            const access::Sure &sure = is_write ? one.surely_written : one.surely_read;
+            if (nbytes.at(index) < 0) continue;
+            if (const auto at = sure.outside(nbytes[index]); at && access::is_short(*at))
+                return record(type, nb::make_tuple(index, long_of(*at), is_write));
+        }
+    return nb::none();
+}
+
 // Returns the narrowed access. Null: it is unknown. While spans are made for Python, other threads may forget what is
 // kept.
-nb::object Binder::narrowed(const access::Launched &launch, const Views &views) {
+Binder::Narrowed Binder::narrowed(const access::Launched &launch, const Views &views) {
     Known *found = reach(launch);
     if (!found) return {};
-    if (const nb::object kept = found->access(Views(views)); kept.is_valid()) return kept;
+    if (const Narrowed kept = found->access(Views(views)); kept.access.is_valid()) return kept;
     const access::Outcome reached = found->reached;
-    nb::object made = access_of(reached, views);
+    std::vector<Wide> nbytes(parameters.size(), -1);
+    std::size_t view = 0;
+    for (std::size_t index = 0; index < parameters.size(); index++) {
+        if (parameters[index].code != 'P') continue;
+        const Span &span = views[view++];
+        if (span.base > 0) nbytes[index] = span.end() - span.start;  // of the runtime's own
+    }
+    const Narrowed made{access_of(reached, views), outside_of(reached, nbytes)};
     if ((found = reach(launch))) found->access(Views(views)) = made;
     return made;
 }
@@ -230,7 +251,8 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
     std::vector<nb::object> spans(parameters.size());
     std::map<std::size_t, Wide> known_numbers;
     Views views;
-    bool is_known = has_ranges;
+    std::vector<Wide> lacking(parameters.size(), -1);  // no bytes, where an argument has no memory
+    bool is_known = has_ranges, lacks_memory = false;
     for (std::size_t index = 0; index < parameters.size(); index++) {
         const Parameter &one = parameters[index];
         Argument taken;
@@ -242,23 +264,33 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         if (taken.is_value && is_number(one.code) && PyBytes_GET_SIZE(taken.driven.ptr()) == Py_ssize_t(one.nbytes))
             known_numbers[index] = number_of(one.code, PyBytes_AS_STRING(taken.driven.ptr()));
         if (one.code != 'P') continue;
+        if (taken.driven.is_none()) lacking[index] = 0, lacks_memory = true;
         is_known = is_known && taken.is_placed && nb::len(taken.spans) == 1;
         if (is_known) views.push_back(span_of(nb::object(taken.spans[0]).ptr()));
     }
-    for (std::uint16_t index : numbers) is_known = is_known && known_numbers.count(index);
+    bool is_counted = has_ranges;
+    for (std::uint16_t index : numbers) is_counted = is_counted && known_numbers.count(index);
+    is_known = is_known && is_counted;
     const nb::object whole = whole_of(spans);
-    nb::object access = whole, placed = nb::none(), counted = nb::none();
-    if (is_known) {
-        nb::list all, needed;
-        for (const Span &view : views) all.append(object_of(view));
+    nb::object access = whole, placed = nb::none(), counted = nb::none(), outside = nb::none();
+    nb::list needed;
+    if (is_counted)
         for (std::uint16_t index : numbers) needed.append(long_of(known_numbers[index]));
+    if (is_known) {
+        nb::list all;
+        for (const Span &view : views) all.append(object_of(view));
         placed = nb::tuple(all);
         counted = nb::tuple(needed);
     }
-    if (is_known && narrows)
-        if (nb::object found = narrowed(launched(global, local, offset, counted, nb::none()), views); found.is_valid())
-            access = found;
-    return record(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, whole, placed, counted));
+    if (is_known && narrows) {
+        const access::Launched launch = launched(global, local, offset, counted, nb::none());
+        if (const Narrowed found = narrowed(launch, views); found.access.is_valid())
+            access = found.access, outside = found.outside;
+    } else if (is_counted && narrows && lacks_memory) {
+        if (const Known *found = reach(launched(global, local, offset, needed, nb::none())))
+            outside = outside_of(found->reached, lacking);
+    }
+    return record(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, whole, placed, counted, outside));
 }
 
 nb::object Binder::touched(nb::handle given, nb::handle values, nb::handle global, nb::handle local,
@@ -299,7 +331,7 @@ nb::list Binder::outcomes(nb::handle access) {
     for (const auto &[launch, one] : now) {
         std::optional<Views> of;
         for (const auto &[views, kept] : one.accesses)
-            if ((kept.is_valid() ? kept : access_of(one.reached, views)).equal(access)) of = views;
+            if ((kept.access.is_valid() ? kept.access : access_of(one.reached, views)).equal(access)) of = views;
         if (!of && whole && access_of(one.reached, *whole).equal(access)) of = whole;
         if (!of) continue;
         const bool starts = launch.offset != access::Launched::Three{};

@@ -32,12 +32,17 @@ class Binder {
 public:
     using Views = std::vector<Span>;  // of all arguments in memory
 
+    // What a launch touches of its views, and what surely leaves them (`outside_of`). Null: nobody has asked.
+    struct Narrowed {
+        nb::object access, outside;
+    };
+
     // What launches of the same sizes and numbers reach.
     struct Known {
         access::Outcome reached;
-        std::map<Views, nb::object> accesses;  // of some of them; null if nobody has asked
+        std::map<Views, Narrowed> accesses;  // of some of them
 
-        nb::object &access(Views &&views) {
+        Narrowed &access(Views &&views) {
             constexpr std::size_t MOST = 4096;
             if (accesses.size() >= MOST) accesses.clear();
             return accesses[std::move(views)];
@@ -87,7 +92,8 @@ public:
 
 private:
     access::Outcome run(access::Launched launch);
-    nb::object narrowed(const access::Launched &launch, const Views &views);
+    Narrowed narrowed(const access::Launched &launch, const Views &views);
+    nb::object outside_of(const access::Outcome &outcome, const std::vector<Wide> &nbytes) const;
     nb::object access_of(const access::Outcome &outcome, const Views &views) const;
     nb::object whole_of(const std::vector<nb::object> &spans) const;
     access::Launched launched(nb::handle global, nb::handle local, nb::handle offset, nb::handle numbers,
