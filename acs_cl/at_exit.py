@@ -24,7 +24,7 @@ from time import perf_counter
 from typing import Literal, TypeAlias
 
 from . import core, waiting
-from .errors import CheckError, StalledError
+from .errors import CheckError, PoisonedError, StalledError
 from .launch.engine import Engine
 from .launch.watchdog import under_way
 
@@ -42,8 +42,9 @@ INTERRUPTED = 130
 
 FAILED = 1
 """Exit status after a watchdog, if the program never heard of the stall and would report success,
-or if it is ended by force; and if a check finds an error while a runtime is closed at exit.
-Otherwise the program's own status stays."""
+or if it is ended by force; and if a runtime that is closed at exit has a failed launch that the
+program never asked for, or a check finds an error then. Otherwise the program's own status
+stays."""
 
 GIVEN_UP = KeyboardInterrupt, StalledError
 """Exceptions that end a program without further waiting."""
@@ -127,9 +128,10 @@ def _tell(error: Exception) -> None:
 
 
 def _tell_at_the_end(error: Exception) -> None:
-    """Print it, and let a program fail that a check has found wrong."""
+    """Print it, and let the program fail: a check has found it wrong, or a launch failed and it
+    never asked."""
     _tell(error)
-    if isinstance(error, CheckError):
+    if isinstance(error, (CheckError, PoisonedError)):
         core.native.fail_at_the_end(FAILED)
 
 

@@ -653,8 +653,28 @@ def test_a_failure_that_nobody_was_told_is_a_line_where_nobody_can_catch_it(
     )
     said = r"launch \d+ \(<lambda>, .*\) failed: ZeroDivisionError\(.*\); 1 more failed\n"
     assert re.fullmatch(f"acs_cl: PoisonedError: {said}", done.stderr), done.stderr
-    assert done.returncode == 0
+    assert done.returncode == 1  # the launch behind the gate keeps it until then
     assert done.stdout == "collected\n" * is_collected
+
+
+FAILING = "rt = acs.Runtime(); x = rt.zeros(4); rt.call(lambda a: 1 / 0, writes=[x])\n"
+LATER = "try: x.get()\nexcept acs.PoisonedError: pass\n"
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [("", 1), ("import sys; sys.exit(7)", 7), ("rt.close()", 1), (LATER, 0)],
+    ids=["nothing", "its own status", "closed", "caught"],
+)
+def test_a_program_fails_with_a_host_task_that_it_never_asked_for(
+    ending: str, code: int, device: cl.Device
+) -> None:
+    """Also without a `with` block or any wait. stderr names the line of the task."""
+    done = run_script(FAILING + ending)
+    assert done.returncode == code, done.stderr
+    assert ("ZeroDivisionError" in done.stderr) is (code != 0)
+    if code:
+        assert re.search(r"launch 2 \(<lambda>, launched at <string>:\d+\) failed", done.stderr)
 
 
 def test_forked_child_refuses_every_call(device: cl.Device) -> None:

@@ -26,13 +26,9 @@ def look(kernel: Called, found: Outside, args: Arguments) -> None:
     parameter = kernel.signature.parameters[found.index]
     verb = "writes" if found.writes else "reads"
     access = f"{where(kernel, found.index, parameter)}: the kernel {verb} "
-    if value is None or (not isinstance(value, Array) and not found.byte):
-        raise UsageError(f"{access}there, and it is {value!r}; expected an array")
-    if not isinstance(value, Array):
-        return
+    if not isinstance(value, Array) or value.base is None or not value.nbytes:
+        raise UsageError(f"{access}byte {found.byte} of it, and {value!r} has no memory")
     access += f"element {found.byte // value.dtype.itemsize} (byte {found.byte})"
-    if value.base is None:
-        raise UsageError(f"{access}, and {value!r} has no elements")
     whole = value.base.nbytes
     if 0 <= value.offset + found.byte < whole:
         warn_there(
