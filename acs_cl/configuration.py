@@ -60,7 +60,7 @@ def plan(device: cl.Device, options: Options, lanes_by: tuple[str, str]) -> Plan
     lanes = options.lanes or max(known.lanes, 1)
     if host == "lanes" and not options.lanes and lanes < 2:
         lanes = max(2, min(8, device.max_compute_units))
-    if options.backend == "auto" and _mixes(options.issue, known, memory):
+    if options.backend == "auto" and not without_scheduler(options.issue, known, memory):
         scheduler = "mix"
         why += " Small kernels that are launched often go to a scheduler on the device."
     placed = placing(*lanes_by, Placing(known.lane_after, known.lane_new))
@@ -72,10 +72,23 @@ def plan(device: cl.Device, options: Options, lanes_by: tuple[str, str]) -> Plan
     )  # fmt: skip
 
 
-def _mixes(issue: str, known: probe.Probe, memory: str) -> bool:
-    """Tell whether 'auto' has a scheduler beside its lanes: groups are ordered, and addresses last.
-    `ready_first` is an order in which launches go to queues, which epochs do not use."""
-    return known.memory_model in ORDERED and memory == "svm" and issue == "eager"
+def without_scheduler(issue: str, known: probe.Probe, memory: str) -> str:
+    """Say why 'auto' has no scheduler beside its queues. '': it has one. `ready_first` is an order
+    in which launches go to queues, which epochs do not use."""
+    if known.memory_model not in ORDERED:
+        return "the device orders nothing between the groups of a launch"
+    if memory != "svm":
+        return "arrays are buffers, whose addresses do not last"
+    return "" if issue == "eager" else f"issue={issue!r} is an order for queues"
+
+
+def about_scheduler(known: probe.Probe) -> str:
+    """Say whether 'auto' has a scheduler on a device, with all other options as they are by
+    default."""
+    why = without_scheduler("eager", known, known.memory)
+    if why:
+        return f"auto has no scheduler there: {why}."
+    return "auto has a scheduler there, too, for small kernels that are launched often."
 
 
 def create(

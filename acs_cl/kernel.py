@@ -80,6 +80,12 @@ class Kernel(core.native.Caller):
     [('x', 'r'), ('y', 'w'), ('a', '')] [3. 3. 3. 3.]
     """
 
+    __slots__ = (
+        "__weakref__", "_bands", "_binder", "_is_new", "_may_have_rests", "_native", "_ranges",
+        "_signature", "guards", "is_for_python", "name", "options", "program", "source", "standing",
+        "versions",
+    )  # fmt: skip
+
     engine: Engine
 
     if TYPE_CHECKING:  # the core has it, for any arguments

@@ -62,6 +62,12 @@ class Program:
         self._options = tuple(options)
         self._known: dict[str, Kernel] = {}
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse names of kernels: they come from the source."""
+        if not name.startswith("_"):
+            raise AttributeError(f"attributes of a program are its kernels; {name!r} cannot be set")
+        super().__setattr__(name, value)
+
     @property
     def native(self) -> cl.Program:
         """Return the `pyopencl.Program`."""

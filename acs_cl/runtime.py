@@ -44,7 +44,7 @@ from .launch.registry import register
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
 from .memory.blocks import store_for
-from .memory.values import values_of
+from .memory.values import new_values
 from .memory.views import normal_dtype, normal_shape
 from .observe import stats
 from .options import BACKLOG, options, prefetches, scheduler_settings, spawning
@@ -248,6 +248,19 @@ class Runtime:
     if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse options, which hold from the beginning, and names that mean nothing. A class that
+        inherits may have names of its own."""
+        kind = type(self)
+        if name in {"device", *(Runtime.__init__.__kwdefaults__ or ())}:
+            raise AttributeError(
+                f"the {name} of a runtime cannot be set: it is chosen when one is made, as "
+                f"acs.Runtime({name}=…)"
+            )
+        if kind is Runtime and name != "_engine" and not hasattr(kind, name):
+            raise AttributeError(f"a runtime has no attribute {name!r} that can be set")
+        super().__setattr__(name, value)
+
     @property
     def engine(self) -> Engine:
         """Return the machinery, for the library's own modules and for tests."""
@@ -313,13 +326,11 @@ class Runtime:
     def array(self, values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
         """Make an array with the values of a NumPy array, or of anything `numpy.asarray` takes.
 
-        Without `dtype`, an array of NumPy keeps its own. Floats of Python become float32, and
-        integers of Python int64: write `rt.array([1, 2, 3], "i4")` for a kernel that takes `int *`.
+        Without `dtype`, numbers of NumPy keep their own, in lists, too. Floats of Python become
+        float32, and integers of Python int64: write `rt.array([1, 2, 3], "i4")` for a kernel that
+        takes `int *`. Raises `UsageError` for values that the dtype cannot hold, as `set` does.
         """
-        wanted = None if dtype is None else normal_dtype(dtype)
-        host = values_of(values, wanted)
-        if host.dtype == np.float64 and dtype is None and not hasattr(values, "dtype"):
-            host = host.astype(np.float32)  # Python floats: OpenCL's own default precision
+        host = new_values(values, None if dtype is None else normal_dtype(dtype))
         array = self.empty(host.shape, host.dtype)
         array.set(host)
         return array

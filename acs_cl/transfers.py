@@ -24,7 +24,7 @@ from .launch.commands import HostCommand, KernelCommand, TransferCommand, check_
 from .launch.strided import element_kernel
 from .launch.uploads import beside, is_next
 from .memory.array import Array
-from .memory.values import check, converted, element_of, values_of
+from .memory.values import check, converted, element_of, values_for
 from .records import Access, DType
 from .records import HostArray as HostArray
 
@@ -97,7 +97,7 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
     """Overwrite an array with host values."""
     if isinstance(source, Array):
         raise UsageError("set() takes host values; copy_from() takes an array of this runtime")
-    host = values_of(source)
+    host = values_for(source, array.dtype)
     try:
         fitting = host if host.shape == array.shape else np.broadcast_to(host, array.shape)
     except ValueError:

@@ -309,8 +309,31 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     ),
     "values out of range": (
         lambda rt, p, x, y: rt.array([300], "u1"),
-        r"no values for an array: list \[300\]: .*uint8",
+        r"value 300 does not fit uint8, which holds 0 to 255",
     ),
+    "a fraction in a new array": (
+        lambda rt, p, x, y: rt.array([1.5], "i4"),
+        r"values of dtype float64 cannot become int32 safely; convert them first",
+    ),
+    "a fraction to set": (
+        lambda rt, p, x, y: x[:1].set([1.5]),
+        r"values of dtype float64 cannot become int32 safely; convert them first",
+    ),
+    "a number too large in a new array": (
+        lambda rt, p, x, y: rt.array([1e300], "f4"),
+        r"a value of dtype float64 is too large for float32",
+    ),
+    "more digits than 64 bits": (
+        lambda rt, p, x, y: rt.array([1 << 80], "i8"),
+        r"no values for an array: list \[1208925819614629174706176\]: Python int too large",
+    ),
+    "two arrays that are compared": (
+        lambda rt, p, x, y: x == y,
+        r"its values are on the device; compare those that get\(\) returns",
+    ),
+    "two arrays that have to differ": (lambda rt, p, x, y: x != y, r"as x.get\(\) == y.get\(\)"),
+    "an array compared with a list": (lambda rt, p, x, y: x == [0] * 16, r"compare those that get"),
+    "an array for a condition": (lambda rt, p, x, y: bool(x), r"its values are on the device"),
     "a value out of range to set": (
         lambda rt, p, x, y: x.set(np.arange(16) * 2**40),
         r"value 16492674416640 does not fit int32, which holds -2147483648 to 2147483647",
@@ -760,6 +783,85 @@ def test_members_of_other_libraries_say_what_to_write(setting: Any) -> None:
     ):  # fmt: skip
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; write .*"):
             getattr(of, name)
+
+
+def test_values_that_array_takes_are_those_that_set_takes(device: cl.Device) -> None:
+    """Each pair of a value and a dtype: both refuse it, or both arrays hold the same."""
+    values: list[Any] = [
+        [1.5], [1.0], [True], [1], [300], [-1], [1 << 40], [1 << 70], [1e300], [1j], [],
+        np.float32([0.5]), np.arange(2, dtype="u1"), [(1, 2)], np.ones(3, "?"),
+    ]  # fmt: skip
+    accepted = 0
+    with acs.Runtime(device, backend="serial") as rt:
+        for value in values:
+            for dtype in ("?", "i1", "u4", "i8", "f2", "f4", "f8", "c8"):
+                target = rt.empty(np.shape(value), dtype)
+                results = []
+                for take in (lambda v, t=target: t.set(v), lambda v, d=dtype: rt.array(v, d)):
+                    try:
+                        got = take(value)
+                    except acs.UsageError as error:
+                        results.append(str(error))
+                    else:
+                        results.append((got if isinstance(got, acs.Array) else target).get())
+                        assert results[-1].dtype == np.dtype(dtype)
+                np.testing.assert_array_equal(*results)
+                accepted += not isinstance(results[0], str)
+    assert accepted > 60
+
+
+def test_numbers_of_numpy_keep_their_type_wherever_they_are(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="serial") as rt:
+        for values, dtype in (
+            ([1.5, 2], "f4"), ((0.1,), "f4"), ([[0.1], [2.0]], "f4"), (0.1, "f4"), ([], "f4"),
+            ([np.float64(0.1)], "f8"), ([0.1, np.float64(2)], "f8"), (np.float64(0.1), "f8"),
+            ([[0.1], [np.float64(2)]], "f8"), ([np.zeros(2), np.ones(2)], "f8"),
+            ([np.float32(0.1)], "f4"), (np.zeros(2), "f8"), ([1, 2], "i8"), ([np.int32(3)], "i4"),
+            ([True], "?"),
+        ):  # fmt: skip
+            array = rt.array(values)
+            assert array.dtype == np.dtype(dtype), values
+            np.testing.assert_array_equal(array.get(), np.asarray(values, dtype))
+
+
+def test_arrays_are_keys_and_are_found_in_lists(setting: Any) -> None:
+    _, _, x, y = setting
+    assert {x: 1, y: 2}[y] == 2
+    assert len({x, y, x}) == 2
+    assert y in {x, y}
+    assert x in [x, y]
+    assert x == x  # noqa: PLR0124
+    assert x != None  # noqa: E711
+    assert x != "x"
+
+
+def test_what_holds_from_the_beginning_or_means_nothing_cannot_be_set(setting: Any) -> None:
+    rt, program, x, _ = setting
+    graph = recorded(rt, x)
+    for of, name, says in (
+        (rt, "backend", r"chosen when one is made, as acs\.Runtime\(backend=…\)"),
+        (rt, "window", r"as acs\.Runtime\(window=…\)"), (rt, "trace", r"Runtime\(trace=…\)"),
+        (rt, "device", r"Runtime\(device=…\)"), (rt, "widow", "no attribute 'widow'"),
+        (rt, "plan", "plan"), (graph, "order", "order"), (graph, "repeat", "repeat"),
+        (program, "add", "attributes of a program are its kernels; 'add' cannot be set"),
+        (program, "options", "'options' cannot be set"), (program.add, "local_size", "local_size"),
+        (x, "dtype", r"make a view of it, by view\(dtype\)"), (x, "name", "name"),
+        (graph.replay(), "result", "result"),
+    ):  # fmt: skip
+        with pytest.raises(AttributeError, match=says):
+            setattr(of, name, 3)
+
+
+def test_a_class_that_inherits_has_attributes_of_its_own(device: cl.Device) -> None:
+    class Mine(acs.Runtime):
+        def __init__(self) -> None:
+            super().__init__(device)
+            self.steps = 3
+
+    with Mine() as rt:
+        assert rt.steps == 3
+        with pytest.raises(AttributeError, match="chosen when one is made"):
+            rt.backend = "lanes"  # type: ignore[attr-defined]
 
 
 def test_source_of_cuda_is_told_what_opencl_calls_it(device: cl.Device) -> None:

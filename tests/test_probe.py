@@ -429,6 +429,30 @@ def test_doctor_prints_every_device_and_the_sentence(
     assert f"core: {core.ABOUT}" in printed
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, "auto has a scheduler there, too"),
+        ({"memory_model": "none"}, "auto has no scheduler there: the device orders nothing"),
+        ({"memory": "buffers"}, "auto has no scheduler there: arrays are buffers"),
+    ],
+    ids=["scheduler", "no order", "buffers"],
+)
+def test_doctor_says_whether_auto_has_a_scheduler(
+    changes: dict[str, str], says: str, measured: Probe, device: cl.Device,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    if not device.svm_capabilities:
+        pytest.skip("no shared virtual memory, so no scheduler")
+    known = measured._replace(**{"memory_model": "c11", "memory": "svm", "svm": "fine", **changes})
+    for there in devices.devices():
+        store.save(devices.key(there), known)
+    assert cli.main(["doctor"]) == 0
+    assert says in capsys.readouterr().out
+    with acs.Runtime(device) as rt:
+        assert (rt.plan.scheduler == "mix") is (not changes)
+
+
 def test_doctor_json_is_one_document(
     probed: None, measured: Probe, capsys: pytest.CaptureFixture[str]
 ) -> None:

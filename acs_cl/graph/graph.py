@@ -82,6 +82,12 @@ class Graph:
     1 [11. 22. 33.]
     """
 
+    __slots__ = (
+        "__weakref__", "_lock", "_order", "_outer", "_own", "_owned", "_pieces", "_profile",
+        "_recording", "_state", "_taking", "_thread", "_tunes", "arrays", "engine",
+        "is_capturing",
+    )  # fmt: skip
+
     if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute
 

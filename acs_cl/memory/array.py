@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from .blocks import Base, Store
 
 
+VALUES = int, float, complex, list, tuple
+"""Types of Python whose values an array might be compared with."""
+
+
 class Transfers(Protocol):
     """Functions of higher modules that move the contents of arrays, by the engine of a runtime."""
 
@@ -182,11 +186,16 @@ class Array(core.native.View):
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether it is the same array object. `if x[0] == 1` would never hold, so values are
-        refused."""
-        if isinstance(other, (int, float, complex, np.generic, np.ndarray)):
-            self._compute()
-        return self is other
+        """Tell whether it is the same array object, as `in` and keys of dicts need it. Nobody can
+        compare values here, so another array, and whatever has values, are refused."""
+        if self is other:
+            return True
+        if isinstance(other, VALUES) or hasattr(other, "__array__") or hasattr(other, "dtype"):
+            raise UsageError(
+                f"{self!r}: its values are on the device; compare those that get() returns, as "
+                "x.get() == y.get(), or ask whether `x is y`"
+            )
+        return False
 
     if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute

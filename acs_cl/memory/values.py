@@ -1,7 +1,8 @@
 """Values for arrays: from what a program gives to elements of a dtype, without a silent loss.
 
 Input: numbers, lists, NumPy arrays. Output: NumPy arrays. Integers become integers of another kind
-if all of them fit. Floats become floats of fewer digits, but not infinite. Pure.
+if all of them fit. Floats become floats of fewer digits, but not infinite, and no integers. A new
+array and one that is set take the same values. Pure.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from ..errors import UsageError, describe
 from ..records import DType, HostArray
 
 
+NUMBERS = "biufc"
+"""Kinds of dtypes that are numbers."""
+PLAIN = frozenset({bool, int, float})
+"""Numbers of Python."""
+
+
 def values_of(source: Any, dtype: DType | None = None) -> HostArray:
     """Return what a program gave as an array of NumPy."""
     try:
@@ -24,12 +31,45 @@ def values_of(source: Any, dtype: DType | None = None) -> HostArray:
         raise UsageError(f"no values for an array: {describe(source)}: {error}") from None
 
 
+def new_values(source: Any, dtype: DType | None) -> HostArray:
+    """Return the values of a new array. Without a dtype, NumPy's numbers keep their own, and floats
+    of Python become float32, which is OpenCL's default."""
+    if dtype is None:
+        host = values_of(source)
+        is_plain = host.dtype == np.float64 and _is_plain(source)
+        return host.astype(np.float32) if is_plain else host
+    host = values_for(source, dtype)
+    check(host, dtype)
+    return converted(host, dtype)
+
+
+def values_for(source: Any, dtype: DType) -> HostArray:
+    """Return values for an array of some dtype, before they are converted."""
+    if dtype.kind not in NUMBERS and not hasattr(source, "dtype"):
+        return values_of(source, dtype)  # such as records, which tuples are for
+    host = values_of(source)
+    if host.dtype == object:  # such as integers of more than 64 bits
+        large = values_of(source, np.dtype(np.float64) if dtype.kind in "fc" else dtype)
+        host = large if dtype.kind in "fc" else host
+    return host
+
+
+def _is_plain(source: Any) -> bool:
+    """Tell whether no number in a list, or in lists of lists, is NumPy's."""
+    if not isinstance(source, (list, tuple)):
+        return not hasattr(source, "dtype")
+    kinds = set(map(type, source))
+    if any(issubclass(kind, (np.generic, np.ndarray)) for kind in kinds):
+        return False
+    return kinds <= PLAIN or all(_is_plain(one) for one in source if type(one) not in PLAIN)
+
+
 def check(values: HostArray, dtype: DType) -> None:
     """Refuse values that another dtype cannot hold."""
-    if values.dtype == dtype:
+    if values.dtype == dtype or not values.size:
         return
     if {values.dtype.kind, dtype.kind} <= set("iu"):
-        if np.can_cast(values.dtype, dtype, "safe") or not values.size:
+        if np.can_cast(values.dtype, dtype, "safe"):
             return
         least, most, holds = int(values.min()), int(values.max()), np.iinfo(dtype)
         if least < holds.min or most > holds.max:
@@ -46,11 +86,9 @@ def check(values: HostArray, dtype: DType) -> None:
 
 def converted(values: HostArray, dtype: DType) -> HostArray:
     """Convert values that were checked. A number that would become infinite is an error."""
-    if values.dtype == dtype:
-        return np.ascontiguousarray(values)
     try:
         with np.errstate(over="raise"):
-            return np.ascontiguousarray(values, dtype=dtype)
+            return np.asarray(values, dtype=dtype, order="C")
     except FloatingPointError:
         raise UsageError(
             f"a value of dtype {values.dtype} is too large for {dtype}; use an array of "

@@ -19,6 +19,7 @@ import pyopencl as cl
 
 from acs_cl import core, devices
 from acs_cl._version import __version__
+from acs_cl.configuration import about_scheduler
 from acs_cl.devices import probe
 from acs_cl.errors import DeviceError, UsageError
 from acs_cl.host.progress import Progress
@@ -81,6 +82,7 @@ def examine(
             entry["error"] = str(error)
         else:
             entry["probe"] = known[key].to_json()
+            entry["scheduler"] = about_scheduler(known[key])
     if spec is None:
         report["links"] = _links(there, fresh, say)
     return report
@@ -135,7 +137,7 @@ def text(report: Report) -> str:
         rows += _rows(found) if found else [("not measured", entry["error"])]
         parts.append(tabulate(rows, tablefmt="plain", disable_numparse=True))
         if found:
-            parts.append(found.sentence)
+            parts += found.sentence, entry["scheduler"]
     if report.get("links"):
         parts.append("\ncopies between devices")
         parts.append(tabulate([_link(one) for one in report["links"]], tablefmt="plain"))
