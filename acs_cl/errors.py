@@ -57,6 +57,8 @@ class Finding(NamedTuple):
     first_byte: int | None
     site: str
     text: str
+    work_item: tuple[int, ...] | None = None
+    """The first one that touches the byte, by global number, if it is known."""
 
     def __str__(self) -> str:
         return self.text
@@ -65,7 +67,8 @@ class Finding(NamedTuple):
 class CheckError(UsageError):
     """Says that a check (`Runtime(check=…)`) found an access that the program did not declare.
 
-    `finding` has the fields kind, launch, kernel, argument, parameter, first_byte, site, text.
+    `finding` has the fields kind, launch, kernel, argument, parameter, first_byte, site, text and
+    work_item.
     """
 
     def __init__(self, message: str, finding: Finding) -> None:

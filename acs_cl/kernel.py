@@ -23,7 +23,7 @@ import pyopencl as cl
 
 from . import core
 from .access import arguments, hints, scalars
-from .access.binder import MOST_RUNS, Bound, binder
+from .access.binder import MOST_RUNS, Bound, Outside, binder
 from .access.called import Arguments
 from .access.cuts import AUTO, asked
 from .access.outside import look
@@ -82,8 +82,8 @@ class Kernel(core.native.Caller):
 
     __slots__ = (
         "__weakref__", "_bands", "_binder", "_is_new", "_may_have_rests", "_native", "_ranges",
-        "_signature", "guards", "is_for_python", "name", "options", "program", "source", "standing",
-        "versions",
+        "_signature", "_told", "guards", "is_for_python", "name", "options", "program", "source",
+        "standing", "versions",
     )  # fmt: skip
 
     engine: Engine
@@ -133,6 +133,8 @@ class Kernel(core.native.Caller):
         self._may_have_rests = may_have_rests(options)
         self._signature: Signature | None = None
         self._is_new = True
+        self._told: set[int] = set()
+        """Parameters whose arrays a launch was told to leave."""
         self.standing: Any = None
         self.versions = Versions()
         """Its OpenCL kernels: `native`, and others for unusual memory."""
@@ -233,8 +235,7 @@ class Kernel(core.native.Caller):
             self._look_at_types(args)
         is_declared = reads is not None or writes is not None
         if bound.outside is not None and not is_declared and deciding is None:
-            if engine.checker is None:  # it looks closer
-                look(self, bound.outside, args)
+            self._look_outside(bound.outside, args)
         many = asked(engine.options.bands if bands is None else bands)
         cut = None
         if many:
@@ -391,6 +392,11 @@ class Kernel(core.native.Caller):
         self.standing = Standing(self, function, modes)
         self._forget()
         return self
+
+    def _look_outside(self, found: Outside, args: Arguments) -> None:
+        """Refuse an access that leaves its array, or warn of it. A check looks closer."""
+        if self.engine.checker is None:
+            look(self, found, args, self._told)
 
     def _look_at_types(self, args: Arguments) -> None:
         """Warn of arrays of other elements than the parameter's, at the first call."""

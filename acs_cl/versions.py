@@ -59,6 +59,8 @@ class Versions:
             else:
                 made = OwnKernel(kernel.program, kernel.name)
             made.signature = kernel.signature
+            source, name = self.source(kernel, offsets)
+            made.text = source, tuple(kernel.options), name
             self._natives[offsets, kinds] = made
         return made
 

@@ -830,7 +830,7 @@ def test_arrays_are_keys_and_are_found_in_lists(setting: Any) -> None:
     assert len({x, y, x}) == 2
     assert y in {x, y}
     assert x in [x, y]
-    assert x == x  # noqa: PLR0124
+    assert x == x
     assert x != None  # noqa: E711
     assert x != "x"
 

@@ -157,7 +157,7 @@ def recorded(program: acs.Program, steps: list[Any], lane: acs.Array) -> dict[st
     stop = cl.UserEvent(rt.context)
     for queue in rt.engine.backend.lanes.queues:
         cl.enqueue_barrier(queue, wait_for=[stop])
-    program.say((ROW,), None, lane)  # on a lane, which is held: some wait for it
+    program.say((lane.size,), None, lane)  # on a lane, which is held: some wait for it
     handles = [step(program) for step in steps]
     epoch: Any = rt.engine.backend.sender.open
     made = {

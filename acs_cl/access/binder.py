@@ -36,12 +36,14 @@ _NUMBERS = frozenset("bBhHiIqQfd")
 
 
 class Outside(NamedTuple):
-    """An access that some work-item surely makes, and that has no byte in its argument."""
+    """An access of some work-item that has no byte in its argument."""
 
-    index: int
+    parameter: int
     byte: int
     """Where it begins, counted from the argument."""
     writes: bool
+    is_sure: bool
+    """Whether it is surely made. If not, the argument has no memory, and `byte` means nothing."""
 
 
 class Bound(NamedTuple):
@@ -59,7 +61,7 @@ class Bound(NamedTuple):
     numbers: tuple[int, ...] | None
     """The numbers that ranges depend on. None if `views` is."""
     outside: Outside | None = None
-    """An access that surely leaves its argument."""
+    """An access that leaves its argument, if one is known."""
 
 
 class Reached(NamedTuple):

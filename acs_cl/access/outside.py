@@ -7,6 +7,9 @@ That is known for the simplest bodies only: every work-item comes to the access,
 sum of work-item numbers. A write beyond the array changes another one's memory, so it is refused. A
 value that is read there may be thrown away afterwards. A write beyond the view, but in the array,
 is right as long as nothing else runs. So both are told of. Checks find all others.
+
+An array without elements is a null pointer. What surely follows it is refused, and what may do so
+is told of, since it may end the process. None is one that the program asked for.
 """
 
 from __future__ import annotations
@@ -19,27 +22,32 @@ from .called import Arguments, Called
 from .usual import where
 
 
-def look(kernel: Called, found: Outside, args: Arguments) -> None:
+def look(kernel: Called, found: Outside, args: Arguments, told: set[int]) -> None:
     """Refuse a launch that surely writes outside of an array, or uses one without memory. Warn of
-    any other that leaves what it was given."""
-    value = args[found.index]
-    parameter = kernel.signature.parameters[found.index]
-    verb = "writes" if found.writes else "reads"
-    access = f"{where(kernel, found.index, parameter)}: the kernel {verb} "
-    if not isinstance(value, Array) or value.base is None or not value.nbytes:
+    any other that leaves what it was given, once for each parameter: `told` has these."""
+    index, value = found.parameter, args[found.parameter]
+    named = where(kernel, index, kernel.signature.parameters[index])
+    access = f"{named}: the kernel {'writes' if found.writes else 'reads'} "
+    if not found.is_sure:
+        why = f"{named}: {value!r} has no memory, and the kernel may use some; then it may crash"
+        if value is None:
+            return
+    elif not isinstance(value, Array) or value.base is None or not value.nbytes:
         raise UsageError(f"{access}byte {found.byte} of it, and {value!r} has no memory")
-    access += f"element {found.byte // value.dtype.itemsize} (byte {found.byte})"
-    whole = value.base.nbytes
-    if 0 <= value.offset + found.byte < whole:
-        warn_there(
-            f"{access}, outside of the view of {value.nbytes:,} bytes that it is given; other "
-            "launches on these bytes do not wait for it: pass a larger view, or declare them",
-            CheckWarning,
-        )
-    elif found.writes:
-        raise UsageError(f"{access}, and the array has {_size(value, whole)}")
     else:
-        warn_there(f"{access}, and the array has {_size(value, whole)}", CheckWarning)
+        access += f"element {found.byte // value.dtype.itemsize} (byte {found.byte})"
+        whole = value.base.nbytes
+        why = f"{access}, and the array has {_size(value, whole)}"
+        if 0 <= value.offset + found.byte < whole:
+            why = (
+                f"{access}, outside of the view of {value.nbytes:,} bytes that it is given; other "
+                "launches on these bytes do not wait for it: pass a larger view, or declare them"
+            )
+        elif found.writes:
+            raise UsageError(why)
+    if index not in told:
+        told.add(index)
+        warn_there(why, CheckWarning)
 
 
 def _size(array: Array, nbytes: int) -> str:

@@ -25,7 +25,15 @@ from ..errors import Finding
 from ..launch.commands import KernelCommand
 from ..launch.decision import Cell, DecidedCommand
 from ..opencl_c.variants.strays import (
-    BYTE, FIND, ITEM, LOWEST, MODE, NONE, SIDE, WHO, ints_of,
+    BYTE,
+    FIND,
+    ITEM,
+    LOWEST,
+    MODE,
+    NONE,
+    SIDE,
+    WHO,
+    ints_of,
 )  # fmt: skip
 from ..records import Access, Command
 from .case import Argument, Case
@@ -43,7 +51,7 @@ class Stray(NamedTuple):
     """A byte outside: the parameter, whether it is written, the byte from where the argument
     begins, and the work-item, if it is known."""
 
-    index: int
+    parameter: int
     written: bool
     byte: int
     item: tuple[int, ...] | None
@@ -81,7 +89,9 @@ class Bounds:
             return None
         if stray is None:
             return None
-        return _named(stray, arguments.get(stray.index), access, who, plain)
+        if stray.parameter in arguments:
+            stray = stray._replace(byte=stray.byte - arguments[stray.parameter].lead)
+        return _named(stray, arguments.get(stray.parameter), access, who, plain)
 
     def _decided(self, command: Command) -> KernelCommand | None:
         """Return the launch that the device's values make of a command. None: there is none."""
@@ -106,12 +116,12 @@ class Bounds:
         return int(region.mirror[start : start + 4].view(np.uint32)[0])
 
     def _limits(self, place: Argument | None, access: Access) -> tuple[bytes, bytes]:
-        """Return what may be read and written from an argument on, without the many pieces that a
+        """Return what may be read and written from a pointer on, without the many pieces that a
         declaration may have."""
         part = None if place is None else place.region.part_at(place.offset)
         if place is None or part is None:
             return NOTHING, NOTHING
-        by = part.low - place.offset
+        by = part.low - place.offset + place.lead
         whole = struct.pack("4q", by, 0, 1, part.high - part.low)
         if place.region.foreign:
             return whole, whole
@@ -165,17 +175,16 @@ def _named(
 ) -> Finding:
     """Say which byte it is, of which argument, and who touches it."""
     kind, verb = (WRITE, "writes") if stray.written else (READ, "reads")
-    item = "" if stray.item is None else f"work-item {stray.item} "
+    said = f"{who}: work-item {stray.item} {verb}" if stray.item else f"{who}: {verb}"
+    rest = ""
     if place is None:
-        byte = nowhere(command, stray.index, stray.byte)
+        byte = nowhere(command, stray.parameter, stray.byte)
     elif _is_inside(place, stray.byte):
         byte = where([place], place.region, place.offset + stray.byte)
-        spans = listed(access.writes)
-        text = f"{who}: {item}{verb} {byte.text}, and does not declare it; declared as written: "
-        return finding(kind, who, byte, text + spans)
+        rest = f", and does not declare it; declared as written: {listed(access.writes)}"
     else:
         byte = outside(place, stray.byte)
-    return finding(kind, who, byte, f"{who}: {item}{verb} {byte.text}")
+    return finding(kind, who, byte, f"{said} {byte.text}{rest}", stray.item)
 
 
 def _is_inside(place: Argument, byte: int) -> bool:

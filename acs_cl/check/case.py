@@ -59,6 +59,8 @@ class Argument(NamedTuple):
     kind: str
     nbytes: int | None = None
     """How much of the region was given, if the driver's object tells."""
+    lead: int = 0
+    """How far behind its pointer it begins: the bytes that the kernel adds."""
 
 
 class Trial(NamedTuple):

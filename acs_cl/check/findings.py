@@ -55,10 +55,12 @@ class Where(NamedTuple):
     text: str
 
 
-def finding(kind: str, who: Who, where: Where | None, text: str) -> Finding:
-    """Make a finding about one launch."""
+def finding(
+    kind: str, who: Who, where: Where | None, text: str, item: tuple[int, ...] | None = None
+) -> Finding:
+    """Make a finding about one launch. `item`: its work-item, if it is known."""
     argument, parameter, first = (None, "", None) if where is None else where[:3]
-    return Finding(kind, who.launch, who.name, argument, parameter, first, who.site, text)
+    return Finding(kind, who.launch, who.name, argument, parameter, first, who.site, text, item)
 
 
 class Findings:

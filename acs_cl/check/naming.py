@@ -63,12 +63,13 @@ def arguments_of(command: KernelCommand, memory: Memory) -> list[Argument]:
         if place is None:
             continue
         region, offset = place
-        offset += starts.get(index, 0)
+        lead = starts.get(index, 0)
+        offset += lead
         part = region.part_at(offset)
         if part is not None and kind and part.kind != kind:
             region.retype(part, kind)
         nbytes = given.size if region.foreign or isinstance(given, cl.SVMPointer) else None
-        found.append(Argument(index, name, type_name, region, offset, kind or "i4", nbytes))
+        found.append(Argument(index, name, type_name, region, offset, kind or "i4", nbytes, lead))
     return found
 
 

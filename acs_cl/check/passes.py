@@ -200,8 +200,11 @@ def _key(kernel: KernelCommand, access: Access) -> tuple[object, ...]:
 
 
 def _inside(place: Argument, span: Span, declared: Sequence[Interval]) -> bool:
-    """Tell whether bytes counted from an argument are declared."""
+    """Tell whether bytes counted from an argument are declared, and in its array."""
     region, start = place.region, place.offset
+    part = region.part_at(start)
+    if part is None or start + span.start < part.low or start + span.end > part.high:
+        return False
     if not without([Interval(region, start + span.start, start + span.end)], declared):
         return True
     if span.rows > MOST_ROWS:

@@ -26,7 +26,7 @@ from ..devices.facts import CannotParse
 from ..errors import BuildError
 from ..launch.commands import KernelCommand
 from ..opencl_c.parse.nodes import TOO_DEEP
-from ..opencl_c.variants.watched import watching
+from ..opencl_c.variants.watched import Watched, watching
 from ..records import Access, Span
 from .case import Argument
 from .memory import Memory
@@ -142,27 +142,29 @@ class Watch:
 
     def _made(self, command: KernelCommand) -> Variant | None:
         """Build the variant, if all accesses of the kernel can be seen."""
-        origin, signature = command.kernel.origin, signature_of(command)
+        kernel = command.kernel
+        origin, signature = kernel.text or kernel.origin, signature_of(command)
         if origin is None or signature is None or len(self._names) >= KERNELS:
             return None
         if signature.anywhere or signature.program_globals:
             return None
         source, options, name = origin
         with contextlib.suppress(CannotParse, BuildError, *TOO_DEEP):
-            text, called, watched = watching(source, options, self._device, name)
-            kernel = OwnKernel(build(self._context, self._device, text, [*options, "-w"]), called)
-            kernel.signature = signature
-            return self._added(kernel, signature, watched)
+            form = watching(source, options, self._device, name)
+            words = [*options, "-w"]
+            made = OwnKernel(build(self._context, self._device, form.source, words), form.kernel)
+            made.signature = signature
+            return self._added(made, signature, form)
         return None
 
-    def _added(self, kernel: OwnKernel, signature: Signature, watched: list[int]) -> Variant:
+    def _added(self, kernel: OwnKernel, signature: Signature, form: Watched) -> Variant:
         if self._strays is None:
             flags = cl.mem_flags.READ_WRITE
             self._strays = cl.Buffer(self._context, flags, 4 * INTS * KERNELS)
             self._clear()
         slot = len(self._names)
         self._names.append(signature.kernel)
-        return Variant(kernel, len(signature.parameters), watched, slot)
+        return Variant(kernel, form.parameters, form.limited, slot)
 
     def _limited(
         self, variant: Variant, command: KernelCommand, access: Access
@@ -179,8 +181,8 @@ class Watch:
 
 
 def _limit(place: Argument | None, declared: Sequence[Span]) -> bytes:
-    """Return the declared bytes of an argument's array, counted from the argument: the span that it
-    begins in, or else the largest. Other declared spans may be another argument's."""
+    """Return the declared bytes of an argument's array, counted from the pointer: the span that the
+    argument begins in, or else the largest. Other declared spans may be another argument's."""
     part = place.region.part_at(place.offset) if place is not None else None
     if place is None or part is None:
         return bytes(4 * struct.calcsize("q"))
@@ -189,4 +191,4 @@ def _limit(place: Argument | None, declared: Sequence[Span]) -> bytes:
     if not own:
         return bytes(4 * struct.calcsize("q"))
     found = max(own, key=lambda one: (one.start <= 0 < one.end, one.nbytes))
-    return struct.pack("4q", found.start, found.pitch, found.rows, found.width)
+    return struct.pack("4q", found.start + place.lead, found.pitch, found.rows, found.width)

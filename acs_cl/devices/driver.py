@@ -55,14 +55,15 @@ class OwnKernel(cl.Kernel):
 
     OpenCL does not retain a kernel's arguments. NVIDIA's driver (seen with 580) may confuse a new
     sub-buffer with a released one that had the same handle, and run on the old memory. `origin`:
-    source, options and name, if known. `offers`: by sizes, the scheduler that runs it and its body
-    there. `queued`: the core's own kernel for it, once it was launched there. `signature`: its
-    signature, once known. `token`: its key in the books of checks, which must not keep it alive.
+    source, options and name, if known. `text`: those of another text, if that is built. `offers`:
+    by sizes, the scheduler that runs it and its body there. `queued`: the core's own kernel for it,
+    once it was launched there. `signature`: its signature, once known. `token`: its key in the
+    books of checks, which must not keep it alive.
     """
 
     __slots__ = (
         "current", "launched", "offers", "origin", "queued", "reason", "signature", "stays",
-        "token",
+        "text", "token",
     )  # fmt: skip
 
     # the originals: `interception` replaces them for kernels of the program
@@ -83,6 +84,7 @@ class OwnKernel(cl.Kernel):
         """For how many launches that answer is used next time."""
         self.offers: dict[tuple[object, ...], Any] = {}
         self.origin: Origin | None = None
+        self.text: Origin | None = None
         self.queued: object = None
         self.signature: object = None
         self.token: int | None = None

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from .. import core

@@ -14,7 +14,6 @@ import numpy as np
 from ..errors import UsageError, describe
 from ..records import DType, HostArray
 
-
 NUMBERS = "biufc"
 """Kinds of dtypes that are numbers."""
 PLAIN = frozenset({bool, int, float})

@@ -209,17 +209,23 @@ nb::object Binder::whole_of(const std::vector<nb::object> &spans) const {
     return new_access(reads, writes);
 }
 
-// Returns an `Outside`: an access that launches surely make and that has no byte in its argument. Arguments of fewer
-// than no bytes are left out. None: there is none.
+// Returns an `Outside`: an access that launches surely make and that has no byte in its argument, or one that they may
+// make to an argument of no bytes. Arguments of fewer are left out. None: there is none.
 nb::object Binder::outside_of(const access::Outcome &outcome, const std::vector<Wide> &nbytes) const {
     static const nb::handle type = class_of("acs_cl.access.binder", "Outside");
+    const auto made = [&](std::size_t index, Wide byte, bool is_write, bool is_sure) {
+        return record(type, nb::make_tuple(index, long_of(byte), is_write, is_sure));
+    };
     for (const bool is_write : {true, false})
         for (const auto &[index, one] : outcome) {
             const access::Sure &sure = is_write ? one.surely_written : one.surely_read;
             if (nbytes.at(index) < 0) continue;
             if (const auto at = sure.outside(nbytes[index]); at && access::is_short(*at))
-                return record(type, nb::make_tuple(index, long_of(*at), is_write));
+                return made(index, *at, is_write, true);
         }
+    for (const auto &[index, one] : outcome)
+        if (nbytes.at(index) == 0 && (one.is_whole || !one.reads.empty() || !one.writes.empty()))
+            return made(index, 0, parameters[index].written, false);
     return nb::none();
 }
 

@@ -103,6 +103,6 @@ def pointer_of(spelled: Type) -> Pointer | None:
 def _least(target: Type, nbytes: int) -> int:
     """Return how many of the bytes of a pointer's target any access touches."""
     shape = n.shape_of(target)
-    if shape == n.RECORD:
-        return 1
-    return nbytes // 4 * 3 if shape == n.VECTOR and target.get_canonical().element_count == 3 else nbytes
+    if shape == n.VECTOR and target.get_canonical().element_count == 3:
+        return nbytes // 4 * 3
+    return 1 if shape == n.RECORD else nbytes

@@ -111,7 +111,8 @@ _INSIDE = """
     writes = writes || acs__inside(at, {size}, acs__base_{n}, acs__written_{n});
 """
 _NEAREST = """
-    far = min(acs__far(at, acs__base_{n}, acs__read_{n}), acs__far(at, acs__base_{n}, acs__written_{n}));
+    far = acs__far(at, acs__base_{n}, acs__read_{n});
+    far = min(far, acs__far(at, acs__base_{n}, acs__written_{n}));
     if (far < nearest) {{ nearest = far; side = {side}; base = acs__base_{n}; }}
 """
 _OWN = "if (own == {side}) {{ base = acs__base_{n}; {inside} }}"

@@ -19,6 +19,7 @@ place in it where any other access is noted (`strays`). Invariants:
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -45,17 +46,26 @@ _VECTOR_MEMORY = re.compile(r"v(load|store)(_half)?(\d*)(_rt[ezpn])?$")
 _WAYS = {"r": strays.READ, "w": strays.WRITTEN, "rw": strays.READ | strays.WRITTEN}
 _SUMS = frozenset({6, 7})
 
+class Watched(NamedTuple):
+    """The variant. `parameters`: how many its kernel has. `limited`: those with limits."""
+
+    source: str
+    kernel: str
+    parameters: int
+    limited: list[int]
+
+
 def watching(
     source: str, options: BuildOptions, device: cl.Device | None, kernel: str
-) -> tuple[str, str, list[int]]:
-    """Return source, kernel name and parameters of the variant. Raises `CannotParse` if there is
-    none."""
+) -> Watched:
+    """Return the variant. Raises `CannotParse` if there is none."""
     with clang.LOCK:
         unit = unit_with(source, options, device, kernel)
-        variant, parameters = _Watch(unit).kernel(unit.kernels[kernel])
+        cursor = unit.kernels[kernel]
+        variant, limited = _Watch(unit).kernel(cursor)
         result = f"{unit.source}\n{variant}\n"
         clang.parse(result, options, device)
-        return result, kernel + _SUFFIX, parameters
+        return Watched(result, kernel + _SUFFIX, len(n.parameters_of(cursor)), limited)
 
 
 class _Watch:
