@@ -257,8 +257,8 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
     std::vector<nb::object> spans(parameters.size());
     std::map<std::size_t, Wide> known_numbers;
     Views views;
-    std::vector<Wide> lacking(parameters.size(), -1);  // no bytes, where an argument has no memory
-    bool is_known = has_ranges, lacks_memory = false;
+    std::vector<Wide> lacking;  // of each argument: none, if it has no memory, else fewer; empty: all have some
+    bool is_known = has_ranges;
     for (std::size_t index = 0; index < parameters.size(); index++) {
         const Parameter &one = parameters[index];
         Argument taken;
@@ -270,7 +270,10 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         if (taken.is_value && is_number(one.code) && PyBytes_GET_SIZE(taken.driven.ptr()) == Py_ssize_t(one.nbytes))
             known_numbers[index] = number_of(one.code, PyBytes_AS_STRING(taken.driven.ptr()));
         if (one.code != 'P') continue;
-        if (taken.driven.is_none()) lacking[index] = 0, lacks_memory = true;
+        if (taken.driven.is_none()) {
+            lacking.resize(parameters.size(), -1);
+            lacking[index] = 0;
+        }
         is_known = is_known && taken.is_placed && nb::len(taken.spans) == 1;
         if (is_known) views.push_back(span_of(nb::object(taken.spans[0]).ptr()));
     }
@@ -292,7 +295,7 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         const access::Launched launch = launched(global, local, offset, counted, nb::none());
         if (const Narrowed found = narrowed(launch, views); found.access.is_valid())
             access = found.access, outside = found.outside;
-    } else if (is_counted && narrows && lacks_memory) {
+    } else if (is_counted && narrows && !lacking.empty()) {
         if (const Known *found = reach(launched(global, local, offset, needed, nb::none())))
             outside = outside_of(found->reached, lacking);
     }

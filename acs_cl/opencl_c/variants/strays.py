@@ -54,6 +54,7 @@ long acs__far(ulong at, ulong base, long4 limit)
   long d = (long)(at - base) - limit.s0, last = (limit.s2 - 1) * limit.s1 + limit.s3;
   return d < 0 ? -d : d < last ? 0 : d - last + 1;
 }
+__attribute__((noinline))
 ulong acs__search(ulong at, long least, int way, int own $parameters)
 {
   int reads = !(way & $READ), writes = !(way & $WRITTEN), side = own;
@@ -74,16 +75,13 @@ ulong acs__search(ulong at, long least, int way, int own $parameters)
     if (!writes) atomic_min(acs__stray + $LOWEST + written, byte);
   } else if (byte == acs__stray[$BYTE]) {
     int asked = acs__stray[$SIDE];
-    if ((!reads && asked == read) || (!writes && asked == written)) {
-      ulong item = get_global_id(2) - get_global_offset(2);
-      item = item * get_global_size(1) + get_global_id(1) - get_global_offset(1);
-      item = item * get_global_size(0) + get_global_id(0) - get_global_offset(0);
-      atomic_min(acs__stray + $ITEM, item < $NONE ? (int)item : $NONE);
-    }
+    if ((!reads && asked == read) || (!writes && asked == written))
+      atomic_min(acs__stray + $ITEM, acs__item);
   }
   if (way & $CONSTANT || least > $SPARE) return at;
   return ((ulong)(acs__stray + $spare) & ~(ulong)127) + $SPARE;
 }
+__attribute__((noinline))
 ulong acs__elsewhere(ulong at, long size, long least, int way, int own $parameters)
 {
   int reads = !(way & $READ), writes = !(way & $WRITTEN);
@@ -104,7 +102,20 @@ ulong acs__at(
   return reads && writes ? at : acs__elsewhere(at, size, least, way, own $given);
 }
 """)
-"""The limits of the parameter that a pointer probably comes from are compared first, then all."""
+"""The limits of the parameter that a pointer probably comes from are compared first, then all. What
+is rarely needed is called, since compilers take minutes for a large kernel that has it everywhere.
+Nothing there asks for a work-item's number: PoCL would then put it everywhere all the same."""
+
+_NUMBER = Template("""
+int acs__number()
+{
+  ulong item = get_global_id(2) - get_global_offset(2);
+  item = item * get_global_size(1) + get_global_id(1) - get_global_offset(1);
+  item = item * get_global_size(0) + get_global_id(0) - get_global_offset(0);
+  return item < $NONE ? (int)item : $NONE;
+}
+""").substitute(globals())
+"""Numbers a work-item."""
 
 _INSIDE = """
     reads = reads || acs__inside(at, {size}, acs__base_{n}, acs__read_{n});
@@ -131,7 +142,7 @@ def helpers(limited: Sequence[int], parameters: str, given: str, variables: Sequ
     own = [_OWN.format(n=n, side=side, inside=search[side]) for side, n in sides]
     also = [_INSIDE.format(n=n, size="size") for n in limited]
     known = [_KNOWN.format(name=name, size="size") for name in variables]
-    return _HELPERS.substitute(
+    return _NUMBER + _HELPERS.substitute(
         globals(),
         parameters=parameters,
         given=given,

@@ -116,8 +116,8 @@ class _Watch:
             own += f", long4 acs__read_{one}, long4 acs__written_{one}"
             given += f", acs__base_{one}, acs__read_{one}, acs__written_{one}"
             more += f", ulong acs__base_{one}, long4 acs__read_{one}, long4 acs__written_{one}"
-        self._given = f"{given}, acs__stray"
-        self._more = f"{more}, volatile __global int *acs__stray"
+        self._given = f"{given}, acs__stray, acs__item"
+        self._more = f"{more}, volatile __global int *acs__stray, int acs__item"
         first = "".join(
             f" const ulong acs__base_{one} = (ulong){declared[one].spelling or 0};"
             for one in watched
@@ -125,7 +125,8 @@ class _Watch:
         text = self._function(
             kernel,
             f"{own}, volatile __global int *acs__strays, int acs__slot",
-            f"{first} volatile __global int *acs__stray = acs__strays + acs__slot;",
+            f"{first} volatile __global int *acs__stray = acs__strays + acs__slot;"
+            " const int acs__item = acs__number();",
         )
         head = strays.helpers(watched, self._more, self._given, list(self._variables))
         return "\n".join([head, *self._helpers, text]), watched
