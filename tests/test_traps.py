@@ -59,7 +59,7 @@ def fixed_and_of_today(groups: list[list[Trap]], every: int) -> list[list[Trap]]
 
 def _forms(place: int, together: int) -> list[str]:
     """Replays cost nothing; another form is built for some, the scheduler's for few."""
-    rewritten = ("when", "size", "view")[place // FORM_EVERY % 3]
+    rewritten = ("when", "size", "view", "checked")[place // FORM_EVERY % 4]
     more = [rewritten] if place % FORM_EVERY == 0 or together == 1 else []
     return ["replay", *more, *(["device"] if place % DEVICE_EVERY == 1 else [])]
 

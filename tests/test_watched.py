@@ -15,6 +15,8 @@ from random_launches import ARRAYS, PROGRAMS, Launch, Pool
 from sampling import DAY
 
 import acs_cl as acs
+from acs_cl.check.bounds import Bounds
+from acs_cl.check.findings import Who
 from acs_cl.devices.build import build
 from acs_cl.devices.facts import CannotParse
 from acs_cl.launch.commands import KernelCommand
@@ -193,6 +195,78 @@ def test_random_kernels_do_the_same_and_what_they_touch_is_noted(
     print(f"{seen} launches watched, of which {noted} touched more; {others} not watched")
     assert seen > 20 * POOLS
     assert seen // 10 < noted < seen
+
+
+class Memory:
+    """What `Bounds` asks of a case: runs follow each other, from whatever the one before left."""
+
+    before: Any = None
+
+    def run(self, values: Any, start: Any) -> None:
+        start().wait()
+
+
+def test_of_random_kernels_the_lowest_byte_outside_is_found(
+    bench: Bench, device: cl.Device
+) -> None:
+    """Writes that are not declared, beside the oracle. What is outside stays as it was."""
+    found = others = 0
+    queue = bench.checker.memory.queue
+    bounds = Bounds(
+        bench.runtime.context, bench.checker.memory, bench.watch,
+        lambda command: command.enqueue(queue, None),
+    )  # fmt: skip
+    arrays = [bench.runtime.zeros(count, DTYPES[name]) for name, count in ARRAYS]
+    for seed in SEEDS:
+        pool, chance = Pool(seed), random.Random(seed)
+        native = build(bench.runtime.context, device, pool.source, ["-w"])
+        program = Program(bench.runtime.engine, native, pool.source, ())
+        for number in range(PROGRAMS):
+            drawn = pool.program(number)
+            if not drawn.launches:
+                continue
+            launch, begin = drawn.launches[0], drawn.begin
+            for array, values in zip(arrays, begin, strict=True):
+                array.set(values)
+            bench.runtime.finish()
+            kernel = getattr(program, pool.kernels[launch.kernel].text.name)
+            access = _declared(chance, arrays, launch)
+            command = _command(bench, pool, kernel, arrays, launch)
+            if bench.watch.variant(command) is None:
+                continue
+            stray: dict[int, set[int]] = {}
+            for array, elements in launch.touched.writes.items():
+                low, high = _limits(arrays[array], access)
+                stray[array] = {one for one in elements if not low <= one < high}
+            wrong = bounds.wrong(Memory(), command, access, Who(1, command.name, "here"))  # type: ignore[arg-type]
+            if wrong is None:
+                assert not any(stray.values()), (seed, number)
+                others += 1
+                continue
+            assert wrong.kind == "write", (seed, number)
+            assert wrong.argument is not None
+            assert wrong.first_byte is not None
+            array, first, _ = launch.views[wrong.argument]
+            element = first + wrong.first_byte // arrays[array].dtype.itemsize
+            assert element in stray[array], (seed, number, wrong)
+            if [one[0] for one in launch.views].count(array) == 1:  # else another view has it
+                assert element == min(stray[array]), (seed, number, wrong)
+            for index, (some, values) in enumerate(zip(arrays, begin, strict=True)):
+                now, outside = some.get(), sorted(stray.get(index, ()))
+                np.testing.assert_array_equal(now[outside], values[outside])
+            found += 1
+    print(f"{found} launches outside, {others} inside")
+    assert found > POOLS
+    assert others > POOLS
+
+
+def _limits(array: acs.Array, access: Access) -> tuple[int, int]:
+    """The elements of an array that may be written, from the first to the last."""
+    size = array.dtype.itemsize
+    own = [one for one in access.writes if one.base == span_of(array).base]
+    return min([one.start // size for one in own], default=0), max(
+        [one.end // size for one in own], default=0
+    )
 
 
 def _command(

@@ -30,8 +30,13 @@ class Bench:
         self.queue = cl.CommandQueue(self.context)
         self.serial = self.runtime("serial")
         self.views = self.runtime("serial", memory="buffers")
+        self.checked = self.runtime("serial", check="access,every=1")
         self.scheduled = self.serial
         self.natives: dict[Any, Any] = {}
+
+    def runtimes(self) -> tuple[acs.Runtime, ...]:
+        """All of them; the scheduled one may be closed."""
+        return self.serial, self.views, self.checked, self.scheduled
 
     def build(self, runtime: acs.Runtime, source: str, options: Sequence[str]) -> acs.Program:
         """Build a program once in a job, whatever runtimes use it."""

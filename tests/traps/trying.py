@@ -15,6 +15,7 @@ import numpy as np
 import pyopencl as cl
 
 import acs_cl as acs
+from acs_cl.errors import CheckError
 from acs_cl.records import EVERYTHING, Span
 from acs_cl.testing import span_of
 from traps.case import Buffer, Image, Trap
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 SHIFT = 64
 """Bytes before a view in the middle: enough for every type, too few for a sub-buffer."""
-FORMS = ("replay", "when", "size", "view", "device")
+FORMS = ("replay", "when", "size", "view", "checked", "device")
 Result = dict[str, Any]
 Say = Callable[[str], None]
 
@@ -140,7 +141,7 @@ class Try:
     def content_of(self, array: Any) -> Any:
         if not isinstance(array, cl.Image):
             return array.get()
-        for runtime in (self.bench.serial, self.bench.views, self.bench.scheduled):
+        for runtime in self.bench.runtimes():
             if repr(runtime):
                 runtime.finish()
         values = np.empty(array.width * array.height * 4, np.uint8)
@@ -205,6 +206,16 @@ class Try:
         for left, whole in zip(self.left, around, strict=True):
             whole[SHIFT:-SHIFT] = left
         return self.compared(self.contents_of(arrays), around)
+
+    def checked(self) -> str:
+        """Under a check, which compares each access where it can. No trap leaves its buffers."""
+        runtime = self.bench.checked
+        arrays, kernel = self.arrays(runtime), self.program(runtime)
+        try:
+            self.launch(runtime, kernel, arrays)
+        except CheckError as error:
+            return f"failed: accused: {short(error)}"
+        return self.compared(self.contents_of(arrays))
 
     def device(self) -> str:
         """By the scheduler on the device, into which it was built before."""
