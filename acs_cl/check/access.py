@@ -113,4 +113,3 @@ def read(case: Case, spot: Spot, who: Who, access: Access) -> Finding:
         f"{who}: its outcome depends on {byte.text}, and it does not declare that as read; "
         f"declared as read: {listed(access.reads)}",
     )  # fmt: skip
-

@@ -166,9 +166,7 @@ class Watch:
         self._names.append(signature.kernel)
         return Variant(kernel, form.parameters, form.limited, slot)
 
-    def _limited(
-        self, variant: Variant, command: KernelCommand, access: Access
-    ) -> Values:
+    def _limited(self, variant: Variant, command: KernelCommand, access: Access) -> Values:
         """Return the limits of each pointer."""
         places = {one.number: one for one in arguments_of(command, self._memory)}
         values: list[int | bytes] = []

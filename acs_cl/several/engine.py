@@ -32,7 +32,7 @@ from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..memory.array import Array
 from ..records import EVERYTHING, Access, Command, interval
 from . import binding, placement
-from .coherence import Piece
+from .coherence import Parcel, Piece
 from .copies import PREFETCH, Copies
 from .holding import Holding, Team
 from .known import Assigned, Group, Known, KnownLaunches, bases_of
@@ -109,6 +109,8 @@ class SeveralEngine(Holding):
         """A graph is placed for good after this many replays, at least and at most."""
         self.stepped: Callable[[Step], None] | None = None
         """Receives each launch of a replay. For tests."""
+        self.made: Callable[[Group, Sequence[Parcel]], None] | None = None
+        """Receives launches that the core made together, and the copies before them. For tests."""
         self.forgets += [self.known.forget, self.planning.forget, self.copies.forget]
         self.backend.timed, self.backend.asked = self.times.took, self.times.asked
         self.backend.staying = self._staying
@@ -298,6 +300,8 @@ class SeveralEngine(Holding):
             self.go_on(made, goes_on=len(numbers) > 1, many=len(numbers) - at)
         for device in group.devices:
             self.placed_on[device] += 1
+        if self.made is not None:
+            self.made(group, copies)
         if group.is_home:
             self._take_up(group.launches[0])
         return numbers

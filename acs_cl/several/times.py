@@ -51,6 +51,8 @@ class Times:
     """Holds the times of a runtime."""
 
     def __init__(self, devices: int) -> None:
+        self.first = FIRST
+        """Number of first launches of a kind that are measured."""
         self.asked: dict[int, tuple[Key, int]] = {}
         """{launch in flight whose time is wanted: its key and device}."""
         self._busy = [0] * devices
@@ -85,7 +87,7 @@ class Times:
         kind.since += 1
         if is_live(kind.asked if not kind.samples else self._busy[device]):
             return
-        if kind.samples < FIRST or kind.since >= RARELY:
+        if kind.samples < self.first or kind.since >= RARELY:
             self.asked.pop(kind.asked, None)  # it failed before it ran
             kind.since = 0
             kind.asked = self._busy[device] = number
@@ -99,7 +101,7 @@ class Times:
     def is_due(self, key: Key | None, device: int) -> bool:
         """Tell whether the next launch of a kind is to be measured."""
         kind = self._kinds.get((key, device)) if key is not None else None
-        return kind is not None and (kind.samples < FIRST or kind.since >= RARELY)
+        return kind is not None and (kind.samples < self.first or kind.since >= RARELY)
 
     def took(self, number: int, took_us: float | None) -> None:
         """Note how long launch `number` took; None: not known."""

@@ -20,7 +20,7 @@ from acs_cl.emu.reference.coherence import Bytes
 from acs_cl.records import Span, interval
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
-from acs_cl.several.known import Known
+from acs_cl.several.known import Group, Known
 from acs_cl.several.model import Model
 from acs_cl.several.placed import Step
 from acs_cl.several.placement import Links
@@ -44,7 +44,7 @@ CONFIGURATIONS: list[tuple[int, dict[str, Any]]] = [
 ]
 """Devices, and options of the runtime. Where `spread` is None, a plan is drawn for each launch."""
 
-STEPS = 25
+STEPS, REPEATS = 25, 5
 GRAPHS = [*NAMES, *["graph", "replay", "replay", "replay", "replay", "update", "swap"] * 9]
 """Steps of programs with many replays."""
 
@@ -65,6 +65,8 @@ class Looked(Coherence):
         self.devices = devices
         self.noted: list[Parcel] = []
         """Copies that are noted already when they are made."""
+        self.together = 0
+        """Launches that the core made together."""
         self.twice = 0
         """Bytes that were copied to a device that had them, since nobody had written them."""
 
@@ -80,7 +82,7 @@ class Looked(Coherence):
         for piece in found:
             for at in (piece.start, piece.end - 1):
                 mask = sum(1 << one for one in self.model.valid[span.base][at])
-                assert mask == piece.devices
+                assert mask == piece.devices, (piece, at)
         return found
 
     def bring(
@@ -131,18 +133,38 @@ class Looked(Coherence):
                 self._grow(span.base, span.end)
                 self.model.written(span, step.chosen.device)
 
+    def made(self, group: Group, copies: Sequence[Parcel]) -> None:
+        """The core made launches together, behind copies."""
+        self.together += len(group.launches)
+        for base, start, end, source, target in copies:
+            self.model.moved(base, start, end, source, target)
+        for one in group.launches:
+            for span in one.spans:
+                if span.base > 0 and span.rows <= MOST_ROWS:
+                    self._grow(span.base, span.end)
+                    assert not self.model.missing(span, one.device), (span, one.device)
+        for one in group.launches:
+            for span in one.access.writes:
+                self._grow(span.base, span.end)
+                self.model.written(span, one.device)
+        if group.is_on_each:
+            self._is_everywhere(group.launches[0].access.writes)
+
     def put(self, piece: Piece) -> None:
         super().put(piece)
         for one in self.model.valid[piece.base][piece.start : piece.end]:
-            assert sum(1 << device for device in one) == piece.devices
+            assert sum(1 << device for device in one) == piece.devices, piece
 
     def written_by_each(self, model: Model, spans: Sequence[Span]) -> None:
         """Each device has written these bytes."""
+        self._is_everywhere(spans)
+        Model.written_by_each(model, spans)
+
+    def _is_everywhere(self, spans: Sequence[Span]) -> None:
         for span in spans:
             self._grow(span.base, span.end)
             valid = [set(range(self.devices)) for _ in range(span.nbytes)]
             self.model.valid[span.base][span.start : span.end] = valid
-        Model.written_by_each(model, spans)
 
     def settle(self, base: int, nbytes: int) -> bool:
         is_settled = super().settle(base, nbytes)
@@ -198,15 +220,19 @@ class Ways:
         engine = engine_of(runtime)
         looked = engine.model.coherence = Looked(many)
         engine.copies.told, engine.stepped = looked.copied, looked.stepped
+        engine.made = looked.made
         engine.model.written_by_each = partial(looked.written_by_each, engine.model)  # type: ignore[method-assign]
         if "spread" in options and options["spread"] is None:
             engine.planning.may_cut = lambda known: known.parts is None  # type: ignore[method-assign]
             engine.planning.device_of = drawn(seed, many)  # type: ignore[method-assign]
         engine.placing.policy = at_random(seed)
         engine.places_after = 0, 0
+        engine.times.first = 1
         before, chance = counted(engine), random.Random(f"several {seed}")
         names = GRAPHS if seed // len(CONFIGURATIONS) % 2 else NAMES
         steps = [(chance.choice(names), chance.randbytes(11)) for _ in range(STEPS)]
+        if chance.randrange(2):  # the core makes launches together that come again
+            steps = steps[: STEPS // REPEATS] * REPEATS
         failing = seed // len(CONFIGURATIONS) % 3 == 2
         expected = NumpyMachine(failing)
         run(steps, expected)
@@ -221,6 +247,7 @@ class Ways:
         found = counted(engine)
         found.subtract(before)
         found["bytes copied twice"] = looked.twice
+        found["made together"] = looked.together
         assert not looked.twice
         return found
 

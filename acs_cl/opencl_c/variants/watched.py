@@ -46,6 +46,7 @@ _VECTOR_MEMORY = re.compile(r"v(load|store)(_half)?(\d*)(_rt[ezpn])?$")
 _WAYS = {"r": strays.READ, "w": strays.WRITTEN, "rw": strays.READ | strays.WRITTEN}
 _SUMS = frozenset({6, 7})
 
+
 class Watched(NamedTuple):
     """The variant. `parameters`: how many its kernel has. `limited`: those with limits."""
 
@@ -55,9 +56,7 @@ class Watched(NamedTuple):
     limited: list[int]
 
 
-def watching(
-    source: str, options: BuildOptions, device: cl.Device | None, kernel: str
-) -> Watched:
+def watching(source: str, options: BuildOptions, device: cl.Device | None, kernel: str) -> Watched:
     """Return the variant. Raises `CannotParse` if there is none."""
     with clang.LOCK:
         unit = unit_with(source, options, device, kernel)
