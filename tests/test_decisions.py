@@ -135,7 +135,7 @@ def test_kernels_decide_about_the_next_without_the_host(setting: Setting) -> Non
     rt, prog = setting
     starts = range(1, 30)
     x = rt.array(list(starts), "u4")
-    go = rt.array(np.ones(len(starts)), "u4")
+    go = rt.array(np.ones(len(starts), "u4"))
     steps = 40
     for i in range(len(starts)):
         for _ in range(steps):
@@ -471,7 +471,7 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
 @pytest.mark.parametrize("what", BAD_CALLS)
 def test_bad_decision_is_a_usage_error_and_loses_nothing(what: str, plain: Setting) -> None:
     rt, prog = plain
-    y, flags = rt.zeros(8, "u4"), rt.array(np.ones(8), "u4")
+    y, flags = rt.zeros(8, "u4"), rt.array(np.ones(8, "u4"))
     call, message = BAD_CALLS[what]
     with pytest.raises(acs.UsageError, match=message):
         call(prog, y, flags)
