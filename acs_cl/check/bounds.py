@@ -24,17 +24,7 @@ from ..devices.driver import Place, read, wait_for_event, write
 from ..errors import Finding
 from ..launch.commands import KernelCommand
 from ..launch.decision import Cell, DecidedCommand
-from ..opencl_c.variants.strays import (
-    BYTE,
-    FIND,
-    ITEM,
-    LOWEST,
-    MODE,
-    NONE,
-    SIDE,
-    WHO,
-    ints_of,
-)  # fmt: skip
+from ..opencl_c.variants import strays
 from ..records import Access, Command
 from .case import Argument, Case
 from .findings import READ, WRITE, Who, finding
@@ -139,29 +129,29 @@ class Bounds:
     def _stray(
         self, case: Case, command: KernelCommand, variant: Variant, limits: Values
     ) -> Stray | None:
-        notes = self._run(case, variant, command, limits, FIND, 0, 0)
-        lowest = notes[LOWEST : LOWEST + 2 * len(variant.watched)]
-        sides = np.flatnonzero(lowest != NONE).tolist()
+        notes = self._run(case, variant, command, limits, strays.FIND, 0, 0)
+        lowest = notes[strays.LOWEST : strays.LOWEST + 2 * len(variant.watched)]
+        sides = np.flatnonzero(lowest != strays.NONE).tolist()
         if not sides:
             return None
         side = min(sides, key=lambda one: (one % 2 == 0, one))  # writes come first
         byte = int(lowest[side])
-        item = int(self._run(case, variant, command, limits, WHO, side, byte)[ITEM])
-        index = variant.watched[side // 2]
-        return Stray(index, side % 2 == 1, byte, None if item == NONE else _item(command, item))
+        item = int(self._run(case, variant, command, limits, strays.WHO, side, byte)[strays.ITEM])
+        who = None if item == strays.NONE else _item(command, item)
+        return Stray(variant.watched[side // 2], side % 2 == 1, byte, who)
 
     def _run(
         self, case: Case, variant: Variant, command: KernelCommand, limits: Values,
         mode: int, side: int, byte: int,
     ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:  # fmt: skip
         """Run the variant from the memory before the launch. Return its notes."""
-        queue, many = self._memory.queue, ints_of(len(variant.watched))
+        queue, many = self._memory.queue, strays.ints_of(len(variant.watched))
         if self._notes is None or many > self._ints:
             self._notes = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 4 * many)
             self._ints = many
         notes = np.zeros(many, np.int32)
-        notes[[MODE, SIDE, BYTE, ITEM]] = mode, side, byte, NONE
-        notes[LOWEST : LOWEST + 2 * len(variant.watched)] = NONE
+        notes[[strays.MODE, strays.SIDE, strays.BYTE, strays.ITEM]] = mode, side, byte, strays.NONE
+        notes[strays.LOWEST : strays.LOWEST + 2 * len(variant.watched)] = strays.NONE
         place = Place(self._notes, 0, notes.nbytes)
         wait_for_event(write(queue, place, notes, None))
         watched = variant.command(command, limits, self._notes, 0)

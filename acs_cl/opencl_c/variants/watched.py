@@ -45,6 +45,8 @@ _ATOMIC = re.compile(r"atom(ic)?_")
 _VECTOR_MEMORY = re.compile(r"v(load|store)(_half)?(\d*)(_rt[ezpn])?$")
 _WAYS = {"r": strays.READ, "w": strays.WRITTEN, "rw": strays.READ | strays.WRITTEN}
 _SUMS = frozenset({6, 7})
+"""Plus and minus."""
+
 
 
 class Watched(NamedTuple):
