@@ -96,7 +96,7 @@ def test_what_was_traced_is_read_back(ending: str, tmp_path: Path) -> None:
         rt.trace.clear()
         first = prog.put((64,), (16,), x)
         second = prog.add((64,), (16,), x, y)
-        third = prog.put((64,), (16,), x[:16])
+        third = prog.put((16,), (16,), x[:16])
         rt.finish()
         rt.dag(path)
         base = first.access.writes[0].base

@@ -78,7 +78,7 @@ def test_explain_names_the_bytes_and_the_argument() -> None:
         with rt.measure() as m:
             prog.spin((ITEMS,), None, x, 3)
             prog.spin((ITEMS,), None, y, 3)
-            handle = prog.add((ITEMS,), None, x[:16], y[:16])
+            handle = prog.add((16,), None, x[:16], y[:16])
         said = m.explain("add")
         assert said == m.explain("add#1") == m.explain(handle.number)
         assert "behind spin#1" in said

@@ -30,7 +30,7 @@ def values_of(source: Any, dtype: DType | None = None) -> HostArray:
         raise UsageError(f"no values for an array: {describe(source)}: {error}") from None
 
 
-def new_values(source: Any, dtype: DType | None) -> HostArray:
+def new_values(source: object, dtype: DType | None) -> HostArray:
     """Return the values of a new array. Without a dtype, NumPy's numbers keep their own, and floats
     of Python become float32, which is OpenCL's default."""
     if dtype is None:
@@ -42,7 +42,7 @@ def new_values(source: Any, dtype: DType | None) -> HostArray:
     return converted(host, dtype)
 
 
-def values_for(source: Any, dtype: DType) -> HostArray:
+def values_for(source: object, dtype: DType) -> HostArray:
     """Return values for an array of some dtype, before they are converted."""
     if dtype.kind not in NUMBERS and not hasattr(source, "dtype"):
         return values_of(source, dtype)  # such as records, which tuples are for
@@ -53,7 +53,7 @@ def values_for(source: Any, dtype: DType) -> HostArray:
     return host
 
 
-def _is_plain(source: Any) -> bool:
+def _is_plain(source: object) -> bool:
     """Tell whether no number in a list, or in lists of lists, is NumPy's."""
     if not isinstance(source, (list, tuple)):
         return not hasattr(source, "dtype")
