@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -128,6 +129,29 @@ def test_launches_behind_a_failure_do_not_run(rt: acs.Runtime, prog: acs.Program
     z.fill(0)
     graph.replay().wait()
     assert z.get().tolist() == [6]
+
+
+def test_a_copy_heals_what_a_task_under_way_fails_to_write(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    """A copy of a view with gaps is a kernel, and overwrites all of its target."""
+    may_end = threading.Event()
+
+    def fails(y: np.ndarray) -> None:
+        may_end.wait(20)
+        raise ValueError("planted")
+
+    x, y = rt.array(np.arange(16), "u4"), rt.zeros(8, "u4")
+    with rt.record() as graph:
+        y.copy_from(x[::2])
+        prog.count((8,), None, y)
+    graph.replay().wait()
+    task = rt.call(fails, writes=y)
+    graph.replay()
+    may_end.set()
+    with pytest.raises(acs.PoisonedError):
+        task.wait()
+    assert y.get().tolist() == [1, 3, 5, 7, 9, 11, 13, 15]
 
 
 def test_a_timeline_and_checks_see_each_launch(device: cl.Device) -> None:

@@ -34,7 +34,7 @@ from acs_cl.observe.record import load
 from acs_cl.observe.report.page import page
 from acs_cl.observe.shares import shares
 from acs_cl.observe.slices import AT_ONCE
-from acs_cl.records import Access, Span, interval
+from acs_cl.records import Access, HostArray, Span, interval
 from acs_cl.several import placement, spreading
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
@@ -1434,3 +1434,24 @@ def test_an_array_on_several_devices_has_no_address(two: acs.Runtime) -> None:
     x = two.zeros(10)
     with pytest.raises(acs.UsageError, match="several devices"):
         _ = x.data
+
+
+def test_a_copy_that_the_core_makes_heals_its_target(device: cl.Device) -> None:
+    """A copy of a view with gaps is a kernel, and overwrites all of its target."""
+
+    def fails(y: HostArray) -> None:
+        raise ValueError("planted")
+
+    with acs.Runtime(devices=[device, device]) as rt:
+        x, y = rt.array(np.arange(16), "u4"), rt.zeros(8, "u4")
+        for _ in range(
+            4 * RARELY
+        ):  # most of these launches are not timed, so that the core makes them
+            y.copy_from(x[::2])
+        rt.finish()
+        for _ in range(8):
+            task = rt.call(fails, writes=y)
+            with pytest.raises(acs.PoisonedError):
+                task.wait()
+            y.copy_from(x[::2])
+            assert y.get().tolist() == list(range(0, 16, 2))

@@ -52,9 +52,13 @@ inline std::int64_t made(Queues &queues, bool is_on_lane) {
 class Prepared {
 public:
     Prepared(PythonHazards &hazards, nb::object command, nb::handle access)
-        : held_(hazards), command_(std::move(command)), fields_(command_),
-          is_plain_(fields_.plain && held_.add(PyTuple_GET_ITEM(access.ptr(), 0), false) &&
-                    held_.add(PyTuple_GET_ITEM(access.ptr(), 1), true)) {}
+        : held_(hazards), command_(std::move(command)), fields_(command_) {
+        const nb::handle reads = PyTuple_GET_ITEM(access.ptr(), 0), writes = PyTuple_GET_ITEM(access.ptr(), 1),
+                         overwrites = PyTuple_GET_ITEM(access.ptr(), 2);
+        held_.touched.overwrites = nb::len(overwrites);
+        const bool is_told_so = !held_.touched.overwrites || overwrites.equal(writes);  // all of it, or nothing
+        is_plain_ = fields_.plain && is_told_so && held_.add(reads, false) && held_.add(writes, true);
+    }
 
     // Whether it may be made here.
     bool is_plain() const { return is_plain_; }
@@ -71,7 +75,7 @@ private:
     Held held_;
     nb::object command_;
     KernelFields fields_;
-    bool is_plain_;
+    bool is_plain_ = false;
 };
 
 // Launches that are made one after another on the lanes of one device.
