@@ -163,6 +163,11 @@ def test_indices_of_any_type_are_compared_as_they_are_used(bench: Bench, kind: s
 # ---- random kernels ------------------------------------------------------------------------------
 
 
+def _built(bench: Bench, device: cl.Device, pool: Pool) -> Program:
+    native = build(bench.runtime.context, device, pool.source, ["-w"])
+    return Program(bench.runtime.engine, native, pool.source, ())
+
+
 def test_random_kernels_do_the_same_and_what_they_touch_is_noted(
     bench: Bench, device: cl.Device
 ) -> None:
@@ -171,8 +176,7 @@ def test_random_kernels_do_the_same_and_what_they_touch_is_noted(
     arrays = [bench.runtime.zeros(count, DTYPES[name]) for name, count in ARRAYS]
     for seed in SEEDS:
         pool, chance = Pool(seed), random.Random(seed)
-        native = build(bench.runtime.context, device, pool.source, ["-w"])
-        program = Program(bench.runtime.engine, native, pool.source, ())
+        program = _built(bench, device, pool)
         for number in range(PROGRAMS):
             drawn = pool.program(number)
             for array, values in zip(arrays, drawn.begin, strict=True):
@@ -219,8 +223,7 @@ def test_of_random_kernels_the_lowest_byte_outside_is_found(
     arrays = [bench.runtime.zeros(count, DTYPES[name]) for name, count in ARRAYS]
     for seed in SEEDS:
         pool, chance = Pool(seed), random.Random(seed)
-        native = build(bench.runtime.context, device, pool.source, ["-w"])
-        program = Program(bench.runtime.engine, native, pool.source, ())
+        program = _built(bench, device, pool)
         for number in range(PROGRAMS):
             drawn = pool.program(number)
             if not drawn.launches:

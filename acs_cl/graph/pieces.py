@@ -148,16 +148,16 @@ class Pieces:
     def series(self, number: int) -> Series | None:
         """Return the series of launches that begins with a piece."""
         if self._series is None:
-            engine = self._engine
-            with engine.lock:
-                self._series = (
-                    {}
-                    if engine.is_several
-                    else series_of(
-                        engine.hazards, self.all, self._launch_of, self._recording.borders()
-                    )
-                )
+            self._series = self._find_series()
         return self._series.get(number)
+
+    def _find_series(self) -> dict[int, Series]:
+        engine = self._engine
+        if engine.is_several:  # placed runs make launches together there
+            return {}
+        with engine.lock:
+            borders = self._recording.borders()
+            return series_of(engine.hazards, self.all, self._launch_of, borders)
 
     def _launch_of(self, piece: Single) -> Pair:
         found = self._recording.launches[self.turns[piece.place]]
