@@ -278,6 +278,9 @@ def call_to_the_end(call: Callable[[bool], None]) -> None:
 
     It is told whether it was interrupted before."""
 
+def need_stack(frames: int) -> None:
+    """Raise a `RecursionError` now, if there is no stack for so many frames of Python."""
+
 def mark_host_task(runs: bool) -> None:
     """Note whether this thread runs host tasks."""
 
@@ -1019,11 +1022,17 @@ class Placed:
         """Count the words of a block."""
 
 class Resident:
-    """An epoch that came often and stays on the device, in two blocks that take turns."""
+    """An epoch that stays on the device, in two blocks that take turns: a segment of a graph, or
+    one that came often."""
 
+    region: Any
+    next: int
+    """The block that its next run uses."""
     broken: bool
     """Whether a run of it ended in an unexpected way. Then the state of its blocks is unknown."""
 
+    def __init__(self, region: Any, placed: Placed) -> None:
+        """Keep an image that is in `region`."""
     def __len__(self) -> int:
         """Count the tasks."""
 
@@ -1039,7 +1048,9 @@ class Epoch:
     opened: float
     """When its first task was seen; 0: none was."""
     resident: Resident | None
-    """The resident that it runs as, if any."""
+    """The epoch that came often, as which it runs, if any."""
+    segment: Any
+    """The segment that it replays, if any."""
 
     def __init__(self, scheduler: Any, number: int, recorder: Recorder) -> None:
         """Take launches for a scheduler."""
@@ -1081,6 +1092,9 @@ class Epoch:
     @property
     def foreseen(self) -> int:
         """Count its launches that came as foreseen and were not collected."""
+    @property
+    def is_replay(self) -> bool:
+        """Tell whether it is a replay of a segment that the core made."""
     @property
     def region(self) -> Any:
         """Return the memory of its words."""
@@ -1189,21 +1203,28 @@ class Sender:
         """Send the open epoch; `opens`: the next one is open at once."""
     def push(self, epoch: Any) -> None:
         """Append an epoch that Python made to those that were sent."""
-    def enqueue(
+    def replay(
+        self,
+        scheduler: Any,
+        command: Any,
+        access: Access,
+        footprint: Footprint,
+        resident: Resident,
+        writes: Sequence[tuple[int, Any]] | None,
+    ) -> int:
+        """Make a launch of a `SegmentCommand` and send it, behind the open epoch. Return its
+        number. 0: something is unusual, so that Python has to, and nothing has changed. `writes`:
+        words to write before it, each with its place in bytes."""
+    def send_resident(
         self,
         epoch: Any,
-        region: Any,
-        image: Placed,
-        writes: Sequence[tuple[int, Any]],
-        launches: list[tuple[int, tuple[int | bytes, ...]]] | None,
-        groups: int,
+        resident: Resident,
+        writes: Sequence[tuple[int, Any]] | None,
         status_words: int,
-        which: int = 0,
-        cleans: int = 0,
-        rounds: int = 0,
+        rounds: int,
     ) -> None:
-        """Send an epoch of Python's image. `launches`: groups and arguments of each, for tests.
-        None: as many launches as are needed."""
+        """Send an epoch of Python that is on the device already. `rounds`: about how many a loop
+        will have, or 0."""
     def has_ended_well(self, epoch: Any) -> bool:
         """Tell whether a plain epoch has ended well. If so, nothing else is to be done for it."""
     def let_go(self, epoch: Any, tasks: int, well: bool) -> None:

@@ -130,7 +130,7 @@ class Pieces:
     @property
     def is_broken(self) -> bool:
         """Tell whether a segment has to be made again."""
-        return any(segment.broken for segment in self._segments)
+        return any(segment.resident.broken for segment in self._segments)
 
     def place(self) -> None:
         """Choose devices for launches that have none, if that is possible by now."""

@@ -84,10 +84,9 @@ def start(work: Callable[[], object], name: str, worker: Worker | None = None) -
     return thread
 
 
-def need_stack(frames: int = FRAMES) -> None:
-    """Raise a `RecursionError` now, if there is no stack for so many frames."""
-    if frames:
-        need_stack(frames - 1)
+def need_stack() -> None:
+    """Raise a `RecursionError` now, if there is no stack for `FRAMES` frames."""
+    core.native.need_stack(FRAMES)
 
 
 @atexit.register
@@ -105,9 +104,8 @@ def _end_threads() -> None:
         core.native.end_process(LAST_S, FAILED, "any", threads)
 
 
-def on_host_task() -> bool:
-    """Tell whether the calling thread runs a host task: it must not wait for launches."""
-    return core.native.on_host_task()
+on_host_task = core.native.on_host_task
+"""Tells whether the calling thread runs a host task: it must not wait for launches."""
 
 
 class Progress:

@@ -18,7 +18,7 @@ from .. import core
 from ..access.bands import Groups
 from ..devices.driver import Origin, OwnKernel
 from ..errors import DeviceError
-from ..records import Found, Launch, Report, Sizes
+from ..records import Access, Command, Found, Launch, Report, Sizes
 from .commands import KernelCommand
 
 End = core.native.End
@@ -125,6 +125,10 @@ class Backend:
 
     def prepare(self, kernels: list[tuple[Origin, int]]) -> None:
         """Prepare kernels, given by their origins and group sizes."""
+
+    def replay(self, command: Command, access: Access, footprint: core.native.Footprint) -> int:
+        """Have the core replay a segment. Return its launch. 0: it goes the way of others."""
+        return 0
 
     def cutter(self) -> Any:
         """Return the cutter of graphs into segments. None: this backend runs no segments."""

@@ -306,6 +306,16 @@ class Engine(Books):
                 self.go_on(made, many=abs(made) + 1 - first)
         return numbers
 
+    def replay_segment(
+        self, command: Command, access: Access, footprint: core.native.Footprint
+    ) -> int:
+        """Have the core replay a segment of a graph, if nothing is unusual. Return its launch, or
+        0. `access`: the bytes that it touches. `footprint`: the same, prepared."""
+        with self.lock:
+            self.make_room()
+            made = self.backend.replay(command, access, footprint)
+            return self.go_on(made) if made else 0
+
     def go_on(self, made: int, goes_on: bool = False, many: int = 1) -> int:
         """Go on with a launch that the core has made, the last of `many`, and return its number. It
         made `-number`: no lane took it, and it is in the table. `goes_on`: it continues earlier

@@ -39,7 +39,7 @@ from ..launch.backend import DECIDED, Backend, BandHeads, End, Ended, Snapshot
 from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of
 from ..memory.blocks import Store
-from ..records import Command, Found, Launch, Report
+from ..records import Access, Command, Found, Launch, Report
 from .builds import Schedulers
 from .homes import Head, Homes, key_of, look_away, offer_of
 from .notes import NOTED, Book, Noted
@@ -366,6 +366,24 @@ class Device(Backend):
         except Exception as error:  # it was pushed, so it has to end
             epoch.error = error
 
+    def replay(self, command: Command, access: Access, footprint: core.native.Footprint) -> int:
+        """Have the core send a recorded segment, behind the open epoch. Return its launch. 0:
+        something is unusual, so that it has to be launched like others."""
+        assert isinstance(command, SegmentCommand)
+        segment = command.segment
+        if segment.counted:
+            return 0
+        if self.choice is not None:  # it decides about the open epoch, too
+            self._cut()
+            self._choose_queue()
+        number = self.sender.replay(
+            segment.scheduler, command, access, footprint, segment.resident,
+            segment.changes(command.version),
+        )  # fmt: skip
+        if number:
+            segment.has_written(command.version)
+        return number
+
     # ---- sending -------------------------------------------------------------------------------
 
     def _choose_queue(self) -> None:
@@ -495,7 +513,7 @@ class Device(Backend):
         while epoch is not None:
             one_by_one = self._end(epoch)
             ended += one_by_one
-            if len(one_by_one) < epoch.recorder.tasks + epoch.foreseen:
+            if len(one_by_one) < epoch.recorder.tasks + epoch.foreseen + epoch.is_replay:
                 ended.append(End(0, 0, epoch, -1, epoch.number))
             epoch = self.sender.take_ended()
         self._from_lanes(poll())

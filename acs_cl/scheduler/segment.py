@@ -131,16 +131,14 @@ class Segment:
         if is_loop:
             image, self._loop = rounds.looped(image)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        self.region = cl.Buffer(context, flags, hostbuf=image.words)
+        region = cl.Buffer(context, flags, hostbuf=image.words)
         rows = -(-image.tasks // 32)
         self.status_words = layout.STATE_WORD + 32 * rows if self.counted else layout.STATUS_WORDS
         self._words = image.words[: image.block].copy()
         self.image = image._replace(words=image.words[:0].copy())
-        self.placed = core.native.Placed(image.tasks, image.width, image.block, image.block_words)
-        """Where the parts of the image are."""
-        self.broken = False
-        """Whether a run failed, so that the state of its blocks is unknown."""
-        self._block = 0
+        placed = core.native.Placed(image.tasks, image.width, image.block, image.block_words)
+        self.resident = core.native.Resident(region, placed)
+        """What is on the device."""
         self._shared = False
         """Whether replays keep `accesses`."""
         self._changed: dict[int, int] = {}
@@ -168,6 +166,11 @@ class Segment:
             place = self.places[launch] + 1
             found.append(Part(self._names[launch], place, band, reads, writes, tuple(upstream)))
         return found
+
+    @property
+    def broken(self) -> bool:
+        """Tell whether a run failed, so that the state of its blocks is unknown."""
+        return self.resident.broken
 
     # ---- changes -------------------------------------------------------------------------------
 
@@ -244,20 +247,28 @@ class Segment:
         self._change(self._loop, rounds.asked(flag, at_most))
         return self.command()._replace(accesses=(access,), run=LoopRun(self.expected))
 
-    def take_changes(self, version: int) -> list[tuple[int, layout.Words]]:
-        """Return the words to write before a replay of that version, with their places."""
-        found = []
+    def changes(self, version: int) -> list[tuple[int, layout.Words]] | None:
+        """Return the words to write before a replay of that version, each with its place in bytes.
+        They stay changes until they are written. None: there are none."""
+        if not self._changes:
+            return None
+        return [
+            (4 * at, new) for due, batch in self._changes if due <= version for at, new in batch
+        ]
+
+    def has_written(self, version: int) -> None:
+        """Forget these changes."""
         while self._changes and self._changes[0][0] <= version:
-            found += self._changes.popleft()[1]
-        return found
+            self._changes.popleft()
 
     # ---- proofs --------------------------------------------------------------------------------
 
     def prove(self, queue: cl.CommandQueue) -> proof.Proof:
         """Prove the words on the device, with what the next run writes there before it starts. No
         run of the segment may be in flight."""
-        words = np.empty(self.region.size // 4, np.uint32)
-        whole = driver.Place(self.region, 0, words.nbytes)
+        region = self.resident.region
+        words = np.empty(region.size // 4, np.uint32)
+        whole = driver.Place(region, 0, words.nbytes)
         driver.wait_for_event(driver.read(queue, words, whole, None))
         for _, batch in self._changes:
             for at, new in batch:
@@ -266,16 +277,11 @@ class Segment:
             words[at : at + many] = self._words[at : at + many]
         sent = proof.Sent(
             min(self.scheduler.limits.groups, self.image.width), MOST_LAUNCHES,
-            len(self.scheduler.bodies), self._block,
+            len(self.scheduler.bodies), self.resident.next,
         )  # fmt: skip
         return proof.prove(words, self.laid.accesses, sent, self.laid.launches)
 
     # ---- runs ----------------------------------------------------------------------------------
-
-    def turn(self) -> int:
-        """Return the block that the next run uses."""
-        block, self._block = self._block, 1 - self._block
-        return block
 
     def refused(self, status: layout.Words) -> SegmentError:
         """Return an error that names the counts refused in a run. `status`: what the run left."""

@@ -32,7 +32,7 @@ from . import layout
 from .children import ROOM, Room
 from .orders import ORDERS
 from .rounds import LoopRun
-from .segment import Segment, SegmentCommand
+from .segment import SegmentCommand
 
 Writes: TypeAlias = "Sequence[tuple[int, layout.Words | bytes]]"
 """Words to write, each with its place in bytes."""
@@ -62,9 +62,6 @@ them."""
 LOOP_POLLS = 1 << 10
 """`POLLS` in loops on a CPU, where groups otherwise leave an epoch at once. Groups that leave in a
 narrow part of a round are missing in the wide parts of all later rounds."""
-
-CLEANS, COMPANY_AT = 1, 8
-"""Bits of a launch's mode. Above the last one is how many groups run at one time."""
 
 
 class Children(NamedTuple):
@@ -143,8 +140,6 @@ class Epoch(core.native.Epoch):
     """Holds launches that go to the scheduler by one command. The table has their numbers. The core
     makes epochs. The attributes here are for the few that need them."""
 
-    segment: Segment | None = None
-    """The segment that it replays, if it was not collected."""
     run: LoopRun | None = None
     """For a loop: tells how many rounds it had."""
     children = Children()
@@ -269,12 +264,10 @@ class Sender(core.native.Sender):
     def send_segment(self, epoch: Epoch, command: SegmentCommand) -> None:
         """Launch a recorded segment again. Only changed words are uploaded."""
         segment, epoch.run = command.segment, command.run
-        writes: Writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
         rounds = epoch.run.expected if epoch.run is not None else 0
-        self.enqueue(
-            epoch, segment.region, segment.placed, writes, None, segment.scheduler.limits.groups,
-            segment.status_words, segment.turn(), CLEANS, rounds,
-        )  # fmt: skip
+        writes = segment.changes(command.version)
+        self.send_resident(epoch, segment.resident, writes, segment.status_words, rounds)
+        segment.has_written(command.version)
 
     def outcome(self, epoch: Epoch, numbers: Callable[[], list[int]]) -> Outcome:
         """Return the outcome of an epoch whose event has ended, or that has none. `numbers`: its
@@ -309,7 +302,7 @@ class Sender(core.native.Sender):
                 failures = self._refused(epoch, numbers())
         tasks = epoch.counts.tasks if segment is None else len(segment)
         tasks *= 1 if epoch.run is None else epoch.run.rounds
-        kept = segment or epoch.resident
+        kept = epoch.resident if segment is None else segment.resident
         if broken is not None and kept is not None:
             kept.broken = True
         self.let_go(epoch, tasks, broken is None)

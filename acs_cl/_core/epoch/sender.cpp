@@ -14,17 +14,6 @@ namespace {
 
 nb::object or_none(const nb::object &one) { return one.is_valid() ? one : nb::none(); }
 
-// Enqueues an epoch, collected or replayed, with Python's image, launches and writes.
-void enqueue(Sender &self, nb::object one, nb::object region, const Placed &image, nb::object writes,
-             nb::object launches, std::uint32_t groups, std::size_t status_words, std::uint32_t which, std::uint32_t cleans,
-             std::uint32_t rounds) {
-    Epoch &epoch = Sender::of(one);
-    epoch.region = std::move(region);
-    epoch.counts = image;
-    epoch.keeps = std::move(writes);
-    self.enqueue(epoch, {address(epoch.region.attr("int_ptr")), groups, which, cleans, status_words, rounds, epoch.keeps, launches});
-}
-
 void add_epochs(nb::module_ &module) {
     nb::class_<Launcher>(module, "Launcher")
         .def(nb::init<nb::object, std::size_t, bool>(), "kernel"_a, "group"_a, "has_pool"_a)
@@ -44,6 +33,11 @@ void add_epochs(nb::module_ &module) {
         .def_ro("block_words", &Placed::block_words);
 
     nb::class_<Resident>(module, "Resident")
+        .def("__init__", [](Resident *self, nb::object region, const Placed &placed) {
+            new (self) Resident(std::move(region), placed, 0);
+        }, "region"_a, "placed"_a)
+        .def_ro("region", &Resident::region)
+        .def_ro("next", &Resident::next)
         .def("__len__", [](const Resident &self) { return self.placed.tasks; })
         .def_rw("broken", &Resident::broken);
 
@@ -67,9 +61,12 @@ void add_epochs(nb::module_ &module) {
         .def_ro("block", &Epoch::block)
         .def_ro("groups", &Epoch::groups)
         .def_ro("foreseen", &Epoch::foreseen)
+        .def_ro("is_replay", &Epoch::is_replay)
         .def_prop_ro("region", [](const Epoch &self) { return or_none(self.region); })
         .def_prop_rw("resident", [](const Epoch &self) { return or_none(self.resident); },
                      [](Epoch &self, nb::object resident) { self.resident = std::move(resident); })
+        .def_prop_rw("segment", [](const Epoch &self) { return or_none(self.segment); },
+                     [](Epoch &self, nb::object segment) { self.segment = std::move(segment); })
         .def_prop_ro("_event", [](const Epoch &self) { return std::uintptr_t(self.event); })
         .def_prop_ro("_first", [](const Epoch &self) { return std::uintptr_t(self.first); })
         .def_prop_ro("_last", [](const Epoch &self) { return std::uintptr_t(self.last ? self.last : self.first); })
@@ -128,8 +125,12 @@ void add_sender(nb::module_ &module) {
              "epoch"_a, "number"_a)
         .def("send_open", &Sender::send_open, "opens"_a)
         .def("push", &Sender::push, "epoch"_a)
-        .def("enqueue", enqueue, "epoch"_a, "region"_a, "image"_a, "writes"_a, "launches"_a.none(), "groups"_a, "status_words"_a,
-             "which"_a = 0, "cleans"_a = 0, "rounds"_a = 0)
+        .def("replay", &Sender::replay, "scheduler"_a, "command"_a, "access"_a, "footprint"_a, "resident"_a,
+             "writes"_a.none())
+        .def("send_resident", [](Sender &self, nb::object epoch, nb::object resident, nb::object writes,
+                                 std::size_t status_words, std::uint32_t rounds) {
+            self.send_resident(Sender::of(epoch), resident, std::move(writes), status_words, rounds);
+        }, "epoch"_a, "resident"_a, "writes"_a.none(), "status_words"_a, "rounds"_a)
         .def("has_ended_well", [](Sender &self, nb::object epoch) { return self.has_ended_well(Sender::of(epoch)); }, "epoch"_a)
         .def("let_go", [](Sender &self, nb::object epoch, std::size_t tasks, bool well) {
             self.let_go(Sender::of(epoch), tasks, well);

@@ -59,17 +59,19 @@ struct Placed {
     std::uint32_t tasks = 0, width = 0, block = 0, block_words = 0;
 };
 
-// An epoch that came often and stays on the device, with two blocks that take turns.
+// An epoch that stays on the device, with two blocks that take turns: a segment of a graph, or one that came often.
+// `first`: the block of its next run.
 struct Resident {
-    Resident(nb::object in, const Placed &what) : region(std::move(in)), memory(address(region.attr("int_ptr"))), placed(what) {}
+    Resident(nb::object in, const Placed &what, std::uint32_t first)
+        : region(std::move(in)), memory(address(region.attr("int_ptr"))), placed(what), next(first) {}
 
     std::uint32_t turn() { return std::exchange(next, 1 - next); }
 
     nb::object region;
     void *memory;
     Placed placed;
-    std::uint32_t next = 1;  // the first run used block 0, as a collected epoch
-    bool broken = false;     // a run of it failed, so the state of its blocks is unknown
+    std::uint32_t next;
+    bool broken = false;  // a run of it failed, so the state of its blocks is unknown
 };
 
 // Launches that go to the scheduler by one command. The table has their numbers. Python's class adds the unusual
@@ -102,6 +104,7 @@ struct Epoch {
     bool trusted = true;     // it is sent however small it is
     bool is_clocked = true;  // its queue keeps times
     bool is_plain = true;    // only its outcome has to be handled
+    bool is_replay = false;  // of a segment, made by the core
     double opened = 0;       // when its first task was seen; 0: none was
     double attended = 0;     // since when it is polled; 0: it is not
     double sent = 0;
@@ -120,7 +123,7 @@ struct Epoch {
     Placed counts;
     std::uint32_t launches = 0, block = 0, groups = 0;
     std::uint32_t foreseen = 0;  // number of its launches, if these came as foreseen and were not collected
-    nb::object resident;
+    nb::object resident, segment;  // what stays on the device, if it is one of these
 };
 
 // Sends the epochs of one queue, and keeps them in order.
@@ -319,7 +322,7 @@ public:
             epoch.changes = foreseen->take_changes();
         }
         tasks_sent += foreseen ? epoch.foreseen : epoch.recorder->tasks();
-        if (foreseen) send_again(epoch);
+        if (foreseen) send_resident(epoch, epoch.resident);
         else send_collected(epoch);
         if (opens && !open_) {
             open_for(epoch.scheduler, true);
@@ -364,7 +367,7 @@ public:
         std::uint32_t groups, which = 0, cleans = 0;
         std::size_t status_words = STATUS_WORDS;
         std::uint32_t rounds = 0;  // about how many rounds a loop will have
-        nb::handle writes, launches;  // Python's, besides those of the epoch
+        nb::handle writes;         // Python's, besides those of the epoch
     };
 
     // Returns slots of the ring beyond the entries, for an epoch that stays or not.
@@ -377,37 +380,37 @@ public:
         return std::min(epoch.launcher->groups, epoch.recorder->width);
     }
 
-    void enqueue(Epoch &epoch, const Commands &what) {
-        waiting_.clear();
-        for (void *event : epoch.wait_for)
-            if (event_status(event) > 0) waiting_.push_back(event);
-        if (!waiting_.empty()) lanes_->flush();
-        land(epoch, what.status_words);
-        std::size_t taken = 0;
-        epoch.refused = declare(epoch);
-        if (!epoch.refused) epoch.refused = commands(epoch, what, taken);
-        epoch.wait_no_more();
-        epoch.sent = now_s();
-        if (taken) driver.flush(queue_);
-        if (!epoch.refused || !taken) return;
-        const WithoutGil others;
-        driver.finish(queue_);  // otherwise it would write memory that the program has back
+    // Replays a segment as an epoch of its own, behind the open one. Returns its launch. 0: something is unusual, so
+    // Python has to, and nothing has changed. `command`: a `SegmentCommand`. `writes`: words that have changed, with
+    // their places; or none.
+    std::int64_t replay(nb::handle scheduler, const nb::object &command, const nb::object &access,
+                        Footprint &footprint, nb::object resident, nb::object writes) {
+        if (!table_->may_replay() || (unsent() && !by_itself)) return 0;
+        cut();
+        const nb::object made = new_epoch(scheduler, true);
+        Epoch &epoch = of(made);
+        epoch.segment = nb::borrow(PyTuple_GET_ITEM(command.ptr(), 0));
+        epoch.is_replay = true;
+        const std::vector<std::int64_t> upstream = table_->enter_replay(epoch.number, command, access, footprint);
+        sent_.push_back(made);
+        try {
+            for (std::int64_t other : upstream) follow(epoch, other);
+            tasks_sent += nb::len(PyTuple_GET_ITEM(command.ptr(), 2));  // the accesses of its launches
+            send_resident(epoch, resident, std::move(writes));
+        } catch (nb::python_error &error) {
+            fail(epoch, error);
+        }
+        return table_->number;
     }
 
-    // Takes a region for an epoch of that many bytes. It serves others afterwards.
-    void take_region(Epoch &epoch, std::size_t nbytes) {
-        for (auto one = regions_.begin(); one != regions_.end(); ++one)
-            if (nbytes <= one->second && one->second <= 4 * nbytes + (1 << 20)) {
-                epoch.region = std::move(one->first);
-                epoch.spare_bytes = one->second;
-                spare_bytes_ -= one->second;
-                regions_.erase(one);
-                return;
-            }
-        std::size_t size = 1 << 16;
-        while (size < nbytes) size *= 2;
-        epoch.region = classes_[2](size);
-        epoch.spare_bytes = size;
+    // Sends an epoch that is on the device already. Uploads only changed words.
+    void send_resident(Epoch &epoch, const nb::object &as, nb::object writes = nb::object(),
+                       std::size_t status_words = STATUS_WORDS, std::uint32_t rounds = 0) {
+        Resident &resident = *nb::inst_ptr<Resident>(as);
+        epoch.counts = resident.placed;
+        epoch.region = resident.region;
+        epoch.keeps = std::move(writes);
+        enqueue(epoch, {resident.memory, epoch.launcher->groups, resident.turn(), CLEANS, status_words, rounds, epoch.keeps});
     }
 
     // ---- ends ----------------------------------------------------------------------------------
@@ -450,14 +453,53 @@ public:
     static Epoch &of(const nb::object &one) { return *nb::inst_ptr<Epoch>(one); }
 
 private:
+    void enqueue(Epoch &epoch, const Commands &what) {
+        waiting_.clear();
+        for (void *event : epoch.wait_for)
+            if (event_status(event) > 0) waiting_.push_back(event);
+        if (!waiting_.empty()) lanes_->flush();
+        land(epoch, what.status_words);
+        std::size_t taken = 0;
+        epoch.refused = declare(epoch);
+        if (!epoch.refused) epoch.refused = commands(epoch, what, taken);
+        epoch.wait_no_more();
+        epoch.sent = now_s();
+        if (taken) driver.flush(queue_);
+        if (!epoch.refused || !taken) return;
+        const WithoutGil others;
+        driver.finish(queue_);  // otherwise it would write memory that the program has back
+    }
+
+    // Notes an error that kept an epoch from the driver.
+    static void fail(Epoch &epoch, nb::python_error &error) {
+        if (!error.matches(PyExc_Exception)) throw;
+        epoch.error = nb::borrow(error.value());
+    }
+
+    // Takes a region for an epoch of that many bytes. It serves others afterwards.
+    void take_region(Epoch &epoch, std::size_t nbytes) {
+        for (auto one = regions_.begin(); one != regions_.end(); ++one)
+            if (nbytes <= one->second && one->second <= 4 * nbytes + (1 << 20)) {
+                epoch.region = std::move(one->first);
+                epoch.spare_bytes = one->second;
+                spare_bytes_ -= one->second;
+                regions_.erase(one);
+                return;
+            }
+        std::size_t size = 1 << 16;
+        while (size < nbytes) size *= 2;
+        epoch.region = classes_[2](size);
+        epoch.spare_bytes = size;
+    }
+
     void leave_table() {
         if (table_ && table_->sender == this) table_->sender = nullptr;
         table_ = nullptr;
     }
     // Whether an ended epoch is over: all its launches are the core's, their turn has come, and all went well.
     bool is_over(Epoch &epoch) {
-        if (!by_itself || !table_->comes_next(epoch.number) || epoch.launcher->takes_notes || !has_ended_well(epoch))
-            return false;
+        if (!by_itself && !epoch.is_replay) return false;
+        if (!table_->comes_next(epoch.number) || epoch.launcher->takes_notes || !has_ended_well(epoch)) return false;
         table_->leave(epoch.number, false);
         table_->end_epoch(epoch.number);
         return true;
@@ -519,21 +561,12 @@ private:
             if (stays_) epoch.region = classes_[2](nbytes);
             else take_region(epoch, nbytes);
         } catch (nb::python_error &error) {
-            if (!error.matches(PyExc_Exception)) throw;
-            epoch.error = nb::borrow(error.value());
+            fail(epoch, error);
             return;
         }
-        if (stays_) epoch.resident = nb::cast(new Resident(epoch.region, epoch.counts), nb::rv_policy::take_ownership);
+        if (stays_) epoch.resident = nb::cast(new Resident(epoch.region, epoch.counts, 1), nb::rv_policy::take_ownership);
         enqueue(epoch, {address(epoch.region.attr("int_ptr")), groups_of(epoch), 0, stays_ ? CLEANS : 0});
         if (stays_ && !epoch.refused) table_->keep_on_device(epoch.resident, epoch.words.data(), at.blocks);
-    }
-
-    // Uploads only changed words.
-    void send_again(Epoch &epoch) {
-        Resident &resident = *nb::inst_ptr<Resident>(epoch.resident);
-        epoch.counts = resident.placed;
-        epoch.region = resident.region;
-        enqueue(epoch, {resident.memory, epoch.launcher->groups, resident.turn(), CLEANS});
     }
 
     // Tells the driver which memory arguments in records may point to. Returns its status.
@@ -571,7 +604,7 @@ private:
             if (std::int32_t failed = write(0, epoch.words.data(), 4 * epoch.words.size())) return failed;
         for (const Write &one : epoch.changes)
             if (std::int32_t failed = write(one.place, one.bytes.data(), one.bytes.size())) return failed;
-        if (what.writes.is_valid())
+        if (what.writes.is_valid() && !what.writes.is_none())
             for (nb::handle one : what.writes) {
                 const HostBytes from(one[1], false);
                 const auto place = nb::cast<std::size_t>(one[0]);
@@ -588,32 +621,11 @@ private:
             return count(kernel.enqueue(queue_, sizes, waiting_, event));
         };
         epoch.block = what.which;
-        const std::int32_t failed = what.launches.is_valid() && !what.launches.is_none()
-                                        ? each_given(kernel, what.launches, launch)
-                                        : each_launch(epoch, kernel, what, launch);
-        if (failed) return failed;
+        if (std::int32_t failed = each_launch(epoch, kernel, what, launch)) return failed;
         const std::size_t from = 4 * (std::size_t(epoch.counts.block) + what.which * epoch.counts.block_words);
         return count(driver.read_buffer(queue_, what.region, 0, from, 4 * epoch.status_words, epoch.landing.bytes,
                                         std::uint32_t(waiting_.size()), waiting_.empty() ? nullptr : waiting_.data(),
                                         &epoch.event));
-    }
-
-    // Returns groups, and index and bytes of arguments in turn.
-    template <typename Enqueue>
-    static std::int32_t each_given(QueueKernel &kernel, nb::handle given, Enqueue &&launch) {
-        std::size_t left = nb::len(given);
-        for (nb::handle one : given) {
-            left--;
-            PyObject *turns = nb::handle(one[1]).ptr();
-            for (Py_ssize_t at = 0; at + 1 < PyTuple_GET_SIZE(turns); at += 2) {
-                const nb::bytes value = nb::borrow<nb::bytes>(PyTuple_GET_ITEM(turns, at + 1));
-                if (std::int32_t failed = kernel.put_value(PyLong_AsSize_t(PyTuple_GET_ITEM(turns, at)),
-                                                           {value.c_str(), value.size()}))
-                    return failed;
-            }
-            if (std::int32_t failed = launch(nb::cast<std::uint32_t>(one[0]), !left)) return failed;
-        }
-        return 0;
     }
 
     // Launches those that may leave work, if needed, and one that leaves none. The first one cleans.

@@ -77,6 +77,18 @@ void end_once_idle(double seconds, int status) {
     }).detach();
 }
 
+// Returns how many more frames Python allows in the calling thread.
+int frames_left() {
+    const PyThreadState *thread = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030C0000
+    return thread->py_recursion_remaining;
+#elif PY_VERSION_HEX >= 0x030B0000
+    return thread->recursion_remaining;
+#else
+    return Py_GetRecursionLimit() - thread->recursion_depth;
+#endif
+}
+
 // The status of a process that would report success. 0: that stays.
 int fails = 0;
 
@@ -146,7 +158,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 85;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 86;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -222,6 +234,11 @@ NB_MODULE(_core, module) {
             PyErr_Clear();
         }
     }, "call"_a);
+    module.def("need_stack", [](int frames) {
+        if (frames_left() >= frames) return;
+        PyErr_Format(PyExc_RecursionError, "no stack is left for %d more calls", frames);
+        throw PythonError();
+    }, "frames"_a);
     module.def("wait_for_event", [](std::uintptr_t event, double seconds) {
         Wait found = wait_for_event(reinterpret_cast<void *>(event), seconds);
         if (found == Wait::RAISED) throw PythonError();

@@ -86,7 +86,7 @@ nb::dict Table::names(std::uint32_t epoch) const {
             const Row *row = rows_.find(launch);
             if (row && row->is_foreseen)
                 for (const Expected &task : foreseen_.at(launch).like->tasks) many[task.name]++;
-            else if (row && row->by_core)
+            else if (row && !row->has_record())
                 many[row->object]++;
         }
     nb::dict names;
@@ -108,7 +108,7 @@ bool Table::comes_next(std::uint32_t epoch) {
 }
 
 nb::object Table::record(std::int64_t launch, const Row &row) {
-    if (!row.by_core) return nb::borrow(row.object);
+    if (row.has_record()) return nb::borrow(row.object);
     static nb::handle made_by_core = nb::object(nb::module_::import_("acs_cl.launch.commands")
                                                     .attr("CoreCommand")).release();
     const nb::object name = nb::borrow(row.object);

@@ -29,15 +29,34 @@ void Table::end_epoch(std::uint32_t epoch) {
     auto found = batches_.find(epoch);
     if (found == batches_.end()) return;
     Batch &batch = found->second;
+    nb::object record;  // of a replay, which has its epoch alone; it goes last, since any code may run then
     for (std::int64_t launch : batch.numbers) {
         Row *row = rows_.find(launch);
         if (!row || !row->by_core || row->epoch != epoch) continue;
+        const bool is_replay = row->is_replay;
         go(launch, *row, row->is_lost ? State::FAILED : State::ENDED);
-        give_up(launch, *row, true);  // its object is a name, so its release runs no code
+        nb::object object = give_up(launch, *row, true);
+        if (is_replay) record = std::move(object);
         batch.many--;
     }
     end_batch(found);
     let_others_in();
+}
+
+std::vector<std::int64_t> Table::enter_replay(std::uint32_t epoch, const nb::object &command, const nb::object &access,
+                                              Footprint &footprint) {
+    const nb::object record = new_record(number + 1, command, access, nb::tuple());
+    number++;
+    std::vector<std::int64_t> upstream;
+    for (const Edge &edge : hazards->Hazards::enter_footprint(number, footprint)) upstream.push_back(edge.upstream);
+    Row &row = make(number, record.ptr(), Touched());
+    row.is_replay = true;
+    row.epoch = epoch;
+    Batch &in = batch(epoch);
+    in.numbers.push_back(number);
+    in.many++;
+    in_epochs_++;
+    return upstream;
 }
 
 void Table::record_counted() {

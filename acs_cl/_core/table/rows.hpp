@@ -17,13 +17,14 @@ namespace acs_cl {
 
 // A launch in flight. If the core made it, the nodes are those that it touches.
 struct Row {
-    PyObject *object = nullptr;  // owned: the record of Python, or the name of a launch that the core made
+    PyObject *object = nullptr;  // owned: its record, or the name of a launch that the core made
     std::uint32_t epoch = 0, task = 0;  // epoch 0: none
     std::uint32_t first = 0;  // its first node in its epoch, or its place if it `has_place`
     State state = State::NONE;
     std::uint8_t many = 0;  // nodes
     std::uint32_t owner = 0;  // its queue of the program; 0: none
-    bool by_core : 1, is_left : 1, holds : 1, is_counted : 1, is_lost : 1, is_watched : 1,
+    bool by_core : 1, is_replay : 1,  // of a segment, made by the core; its object is a record, too
+        is_left : 1, holds : 1, is_counted : 1, is_lost : 1, is_watched : 1,
         has_place : 1,    // among launches that lanes have, or had
         is_foreseen : 1,  // it is the last of a foreseen epoch, and stands for all of it
         overwrites : 1,   // surely everything that it writes
@@ -31,10 +32,11 @@ struct Row {
     std::uint32_t reads = 0, writes = 0;  // which nodes, by bits
 
     Row()
-        : by_core(false), is_left(false), holds(false), is_counted(false), is_lost(false),
-          is_watched(false), has_place(false), is_foreseen(false), overwrites(false),
-          is_shown(false) {}
+        : by_core(false), is_replay(false), is_left(false), holds(false), is_counted(false),
+          is_lost(false), is_watched(false), has_place(false), is_foreseen(false),
+          overwrites(false), is_shown(false) {}
 
+    bool has_record() const { return !by_core || is_replay; }
     bool is_in_epoch() const { return epoch && !is_left; }
     bool is_on_lane_by_core() const { return by_core && !epoch; }
     bool is_handed_out() const { return state >= State::READY; }

@@ -69,6 +69,16 @@ nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes
     return records.attr("Launch")(number, command, access, upstream);
 }
 
+nb::object new_record(std::int64_t number, const nb::object &command, const nb::object &access,
+                      const nb::tuple &upstream) {
+    static const nb::handle type = nb::object(nb::module_::import_("acs_cl.records").attr("Launch")).release();
+    const nb::tuple fields = nb::make_tuple(nb::make_tuple(number, command, access, upstream));
+    nb::object record = nb::steal(
+        PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(type.ptr()), fields.ptr(), nullptr));
+    if (!record.is_valid()) throw PythonError();
+    return record;
+}
+
 void refuse_step(std::int64_t number, State from, State to) {
     throw std::logic_error("launch " + std::to_string(number) + " cannot be " + name_of(to) +
                            ": it is " + name_of(from));
@@ -77,7 +87,6 @@ void refuse_step(std::int64_t number, State from, State to) {
 std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::object &access, Footprint *footprint,
                                           const std::vector<std::int64_t> &after, bool holds, bool gated,
                                           bool patient, bool counted) {
-    static const nb::handle type = nb::object(nb::module_::import_("acs_cl.records").attr("Launch")).release();
     const std::int64_t launch = ++number;
     const Edges edges = footprint ? hazards->Hazards::enter_footprint(launch, *footprint)
                                                : hazards->check(launch, PyTuple_GET_ITEM(access.ptr(), 0),
@@ -94,10 +103,7 @@ std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::o
         }
         nb::list follows;
         for (std::int64_t other : expand(upstream)) follows.append(other);
-        const nb::tuple fields = nb::make_tuple(nb::make_tuple(launch, command, access, nb::tuple(follows)));
-        const nb::object record = nb::steal(
-            PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(type.ptr()), fields.ptr(), nullptr));
-        if (!record.is_valid()) throw PythonError();
+        const nb::object record = new_record(launch, command, access, nb::tuple(follows));
         return {launch, insert(record, holds, gated, patient, counted)};
     } catch (...) {
         if (!has(launch)) hazards->retire(launch);

@@ -48,6 +48,9 @@ nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes
                      std::uint32_t reads, std::uint32_t writes, bool overwrites,
                      const nb::tuple &upstream);
 
+// Makes a `records.Launch`.
+nb::object new_record(std::int64_t number, const nb::object &command, const nb::object &access, const nb::tuple &upstream);
+
 // A launch in flight on a lane.
 struct Flying {
     std::int64_t number = 0;  // 0: it is not in flight
@@ -100,7 +103,7 @@ public:
     void clear_objects() {
         forecast.forget_all();
         rows_.each(-1, [](std::int64_t, Row &row) {
-            if (row.by_core) return true;  // a string
+            if (!row.has_record()) return true;  // it is a string
             Py_XSETREF(row.object, Py_NewRef(Py_None));
             return true;
         });
@@ -291,6 +294,10 @@ public:
     // Ends the launches that the core made in an epoch that was left.
     void end_epoch(std::uint32_t epoch);
 
+    // Adds a replay of a segment as the only launch of an epoch, which is about to be sent. Returns its upstream.
+    std::vector<std::int64_t> enter_replay(std::uint32_t epoch, const nb::object &command, const nb::object &access,
+                                           Footprint &footprint);
+
     std::size_t in_epochs() const { return in_epochs_; }
 
     // ---- launches of the core -------------------------------------------------------------------
@@ -456,6 +463,9 @@ public:
     bool may_go_on() const { return usable && may_make(); }
     // The same for launches that Python asks for.
     bool may_make() const { return has_room() && is_simple(); }
+
+    // The same for a replay of a segment, for which a driver has to wait for whatever is in flight.
+    bool may_replay() const { return may_go_on() && !ready_first && watched_.empty(); }
 
     bool is_simple() const {
         return !(recording || bypassing || poisoned || counted_) && returned_.empty() &&
