@@ -143,11 +143,11 @@ def test_wrong_word_on_the_device_is_found(device: cl.Device) -> None:
         graph, _, _ = recorded(rt)
         segment = next(one for one in graph.pieces if isinstance(one, Segment))
         queue = rt.engine.backend.queues[0]
-        words = np.empty(segment.region.size // 4, np.uint32)
-        cl.enqueue_copy(queue, words, segment.region)
+        words = np.empty(segment.resident.region.size // 4, np.uint32)
+        cl.enqueue_copy(queue, words, segment.resident.region)
         task, counts = 5, int(words[10])
         words[counts + task] += 1
-        cl.enqueue_copy(queue, segment.region, words)
+        cl.enqueue_copy(queue, segment.resident.region, words)
         with pytest.raises(InternalError, match=rf"task {task} is launch {task + 1} .*\(push\)"):
             graph.verify()
 
