@@ -39,7 +39,6 @@ from acs_cl.launch.backend import End
 from acs_cl.scheduler import backend as device_module
 from acs_cl.scheduler.policy import (
     CALM,
-    FEW,
     LONG_REST,
     LONG_US,
     REST,
@@ -871,7 +870,8 @@ def test_small_epochs_of_the_time_before_a_build_are_forgotten() -> None:
     assert choice.resting_until == 40 + STREAK + REST  # as in the beginning
 
 
-def test_epochs_that_are_small_in_the_mean_are_left_alone() -> None:
+@pytest.mark.parametrize("on_cpu", [False, True])
+def test_epochs_that_are_small_in_the_mean_are_left_alone(on_cpu: bool) -> None:
     """Each second one is large enough, so that the one after it is sent however small it is."""
 
     def rests(large: int, small: int, choice: Choice, start: int = 0) -> int:
@@ -882,26 +882,28 @@ def test_epochs_that_are_small_in_the_mean_are_left_alone() -> None:
                 return number + 1
         return 0
 
-    assert not rests(FEW + 6, FEW - 6, Choice(on_cpu=False)), "they even out"
-    choice = Choice(on_cpu=False)
-    first = rests(FEW + 1, FEW - 6, choice)
+    choice = Choice(on_cpu)
+    few = choice.few
+    assert not rests(few + 5, few - 5, choice), "they even out"
+    choice = Choice(on_cpu)
+    first = rests(few + 1, few - 5, choice)
     assert choice.resting_until == first + REST
-    again = rests(FEW + 1, FEW - 6, choice, 1000)
+    again = rests(few + 1, few - 5, choice, 1000)
     assert again < 1010, "no better afterwards"
     assert choice.resting_until == again + 2 * REST
-    choice.epoch(20 * FEW, 2000, choice.trusts)
-    assert rests(FEW + 1, FEW - 6, choice, 3000) > 3010, "what was lost is made up for"
+    choice.epoch(20 * few, 2000, choice.trusts)
+    assert rests(few + 1, few - 5, choice, 3000) > 3010, "what was lost is made up for"
     assert choice.resting_until < 3100 + REST
 
 
 def test_the_epoch_after_a_large_one_is_sent_however_small() -> None:
     choice = Choice(on_cpu=False)
     assert not choice.trusts
-    assert choice.epoch(FEW, 20, False)
+    assert choice.epoch(choice.few, 20, False)
     assert choice.trusts
     assert choice.epoch(1, 21, True)
     assert not choice.trusts
-    assert not choice.epoch(FEW - 1, 40, False)
+    assert not choice.epoch(choice.few - 1, 40, False)
     assert not choice.trusts
 
 
@@ -927,7 +929,7 @@ def test_kernels_whose_tasks_take_longer_than_launches_are_left_alone() -> None:
     assert took(60.0, 2000)  # the first after the rest
     assert choice.left_alone(2001, "relu")[0] == 2000 + 2 * LONG_REST
     assert not took(2.0, 8000)
-    assert not took(60.0, 8100, FEW - 1)  # too few to say anything
+    assert not took(60.0, 8100, choice.few - 1)  # too few to say anything
     assert not took(60.0, 8200)
     assert took(60.0, 8300)
     assert choice.left_alone(8301, "conv")[0] == 8300 + LONG_REST
@@ -940,7 +942,7 @@ def test_on_a_cpu_what_epochs_lose_against_lanes_counts() -> None:
     def took(us: float, number: int, width: int = 50) -> bool:
         return choice.took(us, 100, width, number, lambda: names)
 
-    saved = SAVED_US * (100 - FEW)
+    saved = SAVED_US * (100 - choice.few)
     assert not any(took(1e6, number) for number in range(5)), "nothing is known of lanes"
     for key, us in (("near", 4.0), ("near", 6.0), ("far", 10.0), ("far", 900.0)):
         choice.timed((key, (64,), None), us)  # at 900 it would not be in the scheduler
@@ -1015,7 +1017,7 @@ def test_the_device_is_asked_for_times_only_of_what_seems_long() -> None:
         return choice.took(each_us * 100, 100, 9, 50, lambda: {"conv": 1})
 
     choice.saw(LONG_US * 100, 100)
-    choice.saw(1e9, FEW - 1)  # too few to say anything
+    choice.saw(1e9, choice.few - 1)  # too few to say anything
     assert not choice.doubts
     choice.saw(LONG_US * 100 + 1, 100)
     assert choice.doubts

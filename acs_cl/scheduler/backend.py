@@ -43,7 +43,7 @@ from ..records import Access, Command, Found, Launch, Report
 from .builds import Schedulers
 from .homes import Head, Homes, key_of, look_away, offer_of
 from .notes import NOTED, Book, Noted
-from .policy import FEW, HOT, Choice, Key
+from .policy import HOT, Choice, Key
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
@@ -62,7 +62,7 @@ UNSURE_S = 0.004
 """`OPEN_S` for an epoch that goes to lanes if it stays small. Python needs that long for so many
 launches on a slow host."""
 
-DISSOLVED = f"its epoch had fewer than {FEW} tasks"
+DISSOLVED = "its epoch had too few tasks to be worth sending"
 
 REMEMBERED = 8192
 """How many launches on lanes have their reason kept for `explain`."""
@@ -98,7 +98,9 @@ class Device(Backend):
         )
         self._book = Book()
         on_cpu = bool(device.type & cl.device_type.CPU)
-        self.sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings, table, FEW)
+        self._few = 1 if choice is None else choice.few
+        """Tasks from which on an epoch is sent, even though it may go to lanes."""
+        self.sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings, table, self._few)
         self._table = table
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []
@@ -301,7 +303,7 @@ class Device(Backend):
         if epoch.names is None:
             epoch.names = Counter()
         epoch.names[command.name] += 1
-        if not epoch.trusted and at < FEW:
+        if not epoch.trusted and at < self._few:
             self._commands.append(launch)
         self.send_if_due()
 
@@ -635,7 +637,7 @@ class Device(Backend):
         settings, choice = self.settings, self.choice
         how = SegmentSettings(
             settings.window, settings.stale,
-            settings.gang and self.sender.polls > 0, 1 if choice is None else FEW,
+            settings.gang and self.sender.polls > 0, self._few,
         )  # fmt: skip
 
         def refusal(command: Command, task: Task, groups: int) -> str | None:

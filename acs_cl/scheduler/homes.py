@@ -22,10 +22,10 @@ from .builds import Schedulers
 from .built import Scheduler
 from .kernel_sets import CutCount, Step
 from .laying import heads_of
-from .policy import FEW, HOT, LONGEST_REST, Choice, Key
+from .policy import HOT, LONGEST_REST, Choice, Key
 from .task import MOST_HEADS, NO_ADDRESS, Body, NeedsArena, Task, Unfit, sizes_of
 
-FEW_COME = f"fewer than {FEW} launches were under way at a time so far"
+FEW_COME = "too few launches were under way at a time so far"
 
 Head: TypeAlias = tuple[Scheduler, int, bytes, bytes | None]
 """A scheduler, its local memory, the start of a record for some sizes, and the record's shape."""
@@ -168,7 +168,7 @@ class Homes:
     def come_together(self) -> bool:
         """Tell whether enough launches were in flight at one time to make an epoch worth sending.
         Until then nothing is built, because launches would wait for the driver's compiler."""
-        if not self._together and (self._choice is None or len(self._table) >= FEW):
+        if not self._together and (self._choice is None or len(self._table) >= self._choice.few):
             self._together = True
             self._table.generation += 1
         return self._together

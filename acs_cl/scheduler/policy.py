@@ -7,8 +7,8 @@ The rule compares the cost for the host of a launch on a lane with that of a rec
 `SAVED_US`. It may cost time on the device, where a scheduler runs a kernel in fewer or narrower
 groups than a queue does.
 
-An epoch costs the host about as much as `FEW` launches on lanes, so smaller epochs go to lanes. If
-the epochs of a program are smaller than that on average, it uses lanes only for a while.
+An epoch takes about as long as a few launches on lanes, so smaller epochs go to lanes. If the
+epochs of a program are smaller than that on average, it uses lanes only for a while.
 
 On a GPU a kernel goes to lanes if its tasks take the device longer than its launches would take the
 host. There the scheduler saves nothing, and a queue gives a kernel the registers and groups that
@@ -43,8 +43,9 @@ SLOWDOWN = 0.3
 REMEMBERED = 4096
 """Kernels at one size whose times are kept."""
 
-FEW = 12
-"""Tasks of an epoch that cost the host as much on lanes as the epoch does."""
+FEW_ON_CPU, FEW_ON_GPU = 12, 6
+"""Tasks of an epoch that take as long on lanes as the epoch does. On an H200 (driver 580) a small
+epoch took 32 to 40 us, and each launch on lanes 7 to 10 us."""
 
 STREAK = 4
 """Epochs collected for nothing, or an equal loss by more epochs, before all launches use lanes."""
@@ -84,13 +85,15 @@ class Choice:
     def __init__(self, on_cpu: bool, units: int = 1) -> None:
         self.on_cpu = on_cpu
         self.units = units
+        self.few = FEW_ON_CPU if on_cpu else FEW_ON_GPU
+        """Tasks from which on an epoch is worth sending."""
         self._times: dict[Key | None, list[float]] = {}
         self._means: dict[str, tuple[float, int]] = {}
         """{kernel: its mean time on a lane, number of launches timed}, for launches that may go to
         the scheduler."""
         self._lost = 0
-        """Tasks that epochs had too few to reach `FEW`, less the tasks that others had beyond it.
-        An epoch that was collected for nothing counts with all of `FEW`."""
+        """Tasks that epochs had too few to reach `few`, less the tasks that others had beyond it.
+        An epoch that was collected for nothing counts with all of `few`."""
         self._rest = REST
         self._builds = 0
         self._long = 0
@@ -148,13 +151,13 @@ class Choice:
     def epoch(self, tasks: int, number: int, trusted: bool) -> bool:
         """Tell whether the scheduler gets an epoch of `tasks` whose last launch is `number`.
         `trusted`: it has to, because its launches were not kept for lanes."""
-        self.trusts = tasks >= FEW
+        self.trusts = tasks >= self.few
         is_sent = self.trusts or trusted
-        self._lost = max(0, self._lost + FEW - (tasks if is_sent else 0))
+        self._lost = max(0, self._lost + self.few - (tasks if is_sent else 0))
         if not self._lost:
             self._rest = REST
-        elif self._lost >= STREAK * FEW and not self.trusts:
-            self._lost -= FEW  # as soon as it falls short again
+        elif self._lost >= STREAK * self.few and not self.trusts:
+            self._lost -= self.few  # as soon as it falls short again
             self.resting_until = number + self._rest
             self._rest = min(2 * self._rest, LONGEST_REST)
         return is_sent
@@ -162,7 +165,7 @@ class Choice:
     def took(self, us: float, tasks: int, width: int, number: int, names: Names) -> bool:
         """Take the device's time for an epoch, and tell whether its kernels go to lanes from now
         on. `width`: how many of its tasks may run at one time. `number`: the newest launch."""
-        if tasks < FEW:  # so few say little
+        if tasks < self.few:  # so few say little
             return False
         why = (self._lost_on_cpu if self.on_cpu else self._lost_on_gpu)(us, tasks, width, names)
         if not why:
@@ -182,7 +185,7 @@ class Choice:
     def saw(self, us: float, tasks: int) -> None:
         """Take the time from sending an epoch of `tasks` to finding its end, as the program saw
         it."""
-        if tasks < FEW:
+        if tasks < self.few:
             return
         if us <= LONG_US * tasks:
             self._was_short()
@@ -207,11 +210,11 @@ class Choice:
                 return ""
             on_lanes += self._means[name][0] * many
         on_lanes /= max(1, min(self.units, width))
-        if us - on_lanes <= SAVED_US * (tasks - FEW):
+        if us - on_lanes <= SAVED_US * (tasks - self.few):
             return ""
         return (
             f"in the scheduler {tasks} tasks took {us:.0f} us, on lanes {on_lanes:.0f} us: it "
-            f"saves the host {SAVED_US * (tasks - FEW):.0f} us"
+            f"saves the host {SAVED_US * (tasks - self.few):.0f} us"
         )
 
     def left_alone(self, number: int, name: str) -> tuple[int, str]:
