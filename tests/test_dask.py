@@ -363,7 +363,7 @@ def test_what_is_no_message_ends_its_connection_alone(client: Client) -> None:
     ):
         with socket.create_connection(("127.0.0.1", asked[there.worker]), 30) as one:
             one.settimeout(60)
-            with contextlib.suppress(ConnectionError):  # it may close before all was sent
+            with contextlib.suppress(OSError):  # it may close before all was sent, or right after
                 one.sendall(data)
                 one.shutdown(socket.SHUT_WR)
                 assert one.recv(1) == b""
