@@ -1045,6 +1045,8 @@ class Epoch:
     """Whether its queue keeps times."""
     is_plain: bool
     """Whether only its outcome says how it went."""
+    is_judged: bool
+    """Whether a scheduler beside lanes looks at the time that it took."""
     opened: float
     """When its first task was seen; 0: none was."""
     resident: Resident | None

@@ -44,6 +44,8 @@ from acs_cl.scheduler.policy import (
     REST,
     SAVED_US,
     STREAK,
+    SURE,
+    UNSEEN,
     Choice,
 )
 from acs_cl.testing import runtime_of
@@ -933,6 +935,25 @@ def test_kernels_whose_tasks_take_longer_than_launches_are_left_alone() -> None:
     assert not took(60.0, 8200)
     assert took(60.0, 8300)
     assert choice.left_alone(8301, "conv")[0] == 8300 + LONG_REST
+
+
+def test_of_good_epochs_only_some_are_looked_at() -> None:
+    choice = Choice(on_cpu=False)
+
+    def took(each_us: float) -> bool:
+        return choice.took(each_us * 100, 100, 9, 1, lambda: {"conv": 100})
+
+    for _ in range(SURE):
+        assert choice.looks()
+        assert not took(1.0)
+    for _ in range(3):
+        assert [choice.looks() for _ in range(UNSEEN + 1)] == [False] * UNSEEN + [True]
+        choice.saw(1.0, 100)
+    assert [choice.looks() for _ in range(UNSEEN + 1)] == [False] * UNSEEN + [True]
+    assert not took(60.0)
+    assert choice.looks(), "one of them was long"
+    assert took(60.0)
+    assert choice.looks()
 
 
 def test_on_a_cpu_what_epochs_lose_against_lanes_counts() -> None:

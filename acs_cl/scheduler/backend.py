@@ -205,8 +205,8 @@ class Device(Backend):
     def stays(self, number: int, kernel: OwnKernel, key: Key) -> tuple[int, int, str | None]:
         """Return the lease of a kernel: launches left, the launch where it ends, and the reason.
         It is for a kernel whose last launch took a lane. It is short, because the reason may
-        change."""
-        reason, choice, left, until = self._reasons.of(number), self.choice, HOT, 0
+        change, unless it is known until when it holds."""
+        reason, choice, left = self._reasons.of(number), self.choice, HOT
         if kernel.origin is None:  # no scheduler can have it
             return -1, 0, reason
         if reason is None or (choice is not None and choice.wants_time(key)):
@@ -214,12 +214,12 @@ class Device(Backend):
         if choice is not None:
             rests_until, _ = choice.left_alone(number, key[0])
             if rests_until:
-                until = rests_until - 1
-            elif reason is DISSOLVED:  # the next one need not be
+                return -1, rests_until - 1, reason
+            if reason is DISSOLVED:  # the next one need not be
                 return 0, 0, None
-            elif kernel.launched < HOT:
+            if kernel.launched < HOT:
                 left, kernel.launched = HOT - kernel.launched, HOT
-        return left, until, reason
+        return left, 0, reason
 
     def from_queues(self, ended: Ended) -> Ended:
         """Take launches that ended on lanes. Some need their time noted, and the epochs that they
@@ -354,7 +354,7 @@ class Device(Backend):
         self._cut()
         sender = self.sender
         epoch = sender.new_epoch(command.segment.scheduler, True)
-        epoch.segment = command.segment
+        epoch.segment, epoch.is_judged = command.segment, False
         epoch.is_plain = command.run is None and not command.is_counted
         for other in upstream:
             sender.follow(epoch, other)
@@ -434,6 +434,7 @@ class Device(Backend):
                     return
             self._choose_queue()
             epoch.is_clocked = self.queues is self._clocked
+            epoch.is_judged = choice.looks()
         sender.send_open(choice is None or choice.trusts)
 
     def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
@@ -550,7 +551,7 @@ class Device(Backend):
             self._note(epoch)
         status, broken, failures = self.sender.outcome(epoch, partial(table.of_epoch, which))
         is_bad = broken is not None or bool(failures)
-        if not is_bad and self.choice is not None and epoch.segment is None:
+        if not is_bad and self.choice is not None and epoch.is_judged:
             self._look_at(epoch, self.choice)
         if broken is not None and epoch.resident is not None:
             table.drop(epoch.resident)

@@ -70,6 +70,11 @@ CALM, LONGEST_CALM = 16, 4096
 not long. It doubles each time. A program that polls late sees long epochs only."""
 
 
+SURE, UNSEEN = 8, 15
+"""After so many good epochs in a row, so many are not looked at. To look at one takes the host as
+long as several launches."""
+
+
 Names = Callable[[], Mapping[str, int]]
 """Returns the kernels of an epoch, and how many launches of each it has."""
 
@@ -100,6 +105,8 @@ class Choice:
         self._long_rest = LONG_REST
         self._long_names: dict[str, tuple[int, str]] = {}
         """{kernel: the launch until which it goes to lanes, reason}."""
+        self._good = self._unseen = 0
+        """Good epochs in a row; how many are not looked at now."""
         self.doubts = False
         """Whether the device has to keep times of epochs, because the program saw a long one."""
         self._calm = 0
@@ -162,6 +169,14 @@ class Choice:
             self._rest = min(2 * self._rest, LONGEST_REST)
         return is_sent
 
+    def looks(self) -> bool:
+        """Tell whether the time of the next epoch is looked at. It is unless the last ones were
+        all good."""
+        if not self._unseen:
+            return True
+        self._unseen -= 1
+        return False
+
     def took(self, us: float, tasks: int, width: int, number: int, names: Names) -> bool:
         """Take the device's time for an epoch, and tell whether its kernels go to lanes from now
         on. `width`: how many of its tasks may run at one time. `number`: the newest launch."""
@@ -175,6 +190,7 @@ class Choice:
                 self._next_calm = min(2 * self._next_calm, LONGEST_CALM)
             return False
         self._long += 1
+        self._good = 0
         if self._long < LONG_STREAK:
             return False
         for name in names():
@@ -192,10 +208,13 @@ class Choice:
         elif self._calm:
             self._calm -= 1
         else:
-            self.doubts = True
+            self.doubts, self._good = True, 0
 
     def _was_short(self) -> None:
         self._long, self._long_rest = 0, LONG_REST
+        self._good += 1
+        if self._good >= SURE:
+            self._unseen = UNSEEN
 
     def _lost_on_gpu(self, us: float, tasks: int, width: int, names: Names) -> str:
         if us <= LONG_US * tasks:

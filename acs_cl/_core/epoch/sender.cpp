@@ -49,6 +49,7 @@ void add_epochs(nb::module_ &module) {
         .def_rw("trusted", &Epoch::trusted)
         .def_rw("is_clocked", &Epoch::is_clocked)
         .def_rw("is_plain", &Epoch::is_plain)
+        .def_rw("is_judged", &Epoch::is_judged)
         .def_rw("opened", &Epoch::opened)
         .def_ro("attended", &Epoch::attended)
         .def_ro("sent", &Epoch::sent)

@@ -104,6 +104,7 @@ struct Epoch {
     bool trusted = true;     // it is sent however small it is
     bool is_clocked = true;  // its queue keeps times
     bool is_plain = true;    // only its outcome has to be handled
+    bool is_judged = true;   // beside lanes: Python looks at how long it took
     bool is_replay = false;  // of a segment, made by the core
     double opened = 0;       // when its first task was seen; 0: none was
     double attended = 0;     // since when it is polled; 0: it is not
@@ -391,6 +392,7 @@ public:
         Epoch &epoch = of(made);
         epoch.segment = nb::borrow(PyTuple_GET_ITEM(command.ptr(), 0));
         epoch.is_replay = true;
+        epoch.is_judged = false;
         const std::vector<std::int64_t> upstream = table_->enter_replay(epoch.number, command, access, footprint);
         sent_.push_back(made);
         try {
@@ -498,7 +500,7 @@ private:
     }
     // Whether an ended epoch is over: all its launches are the core's, their turn has come, and all went well.
     bool is_over(Epoch &epoch) {
-        if (!by_itself && !epoch.is_replay) return false;
+        if (!by_itself && epoch.is_judged) return false;
         if (!table_->comes_next(epoch.number) || epoch.launcher->takes_notes || !has_ended_well(epoch)) return false;
         table_->leave(epoch.number, false);
         table_->end_epoch(epoch.number);
