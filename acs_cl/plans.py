@@ -16,6 +16,7 @@ import pyopencl as cl
 from . import core
 from .access.binder import parameter_of
 from .access.called import Called
+from .access.cuts import asked
 from .memory.array import Array
 from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
 
@@ -99,7 +100,12 @@ def plan_launches(
         if not _plan(kernel, _parameters(kernel), function):
             kernel.is_for_python = True
             return
-    native.learn(kernel, command.global_size, command.local_size, heads, lease)
+    if lease is None:
+        native.learn(kernel, command.global_size, command.local_size, heads, None)
+    else:  # several devices and bands decide by sizes, and so does a scheduler beside lanes
+        any_size = lease[0] < 0 and not (engine.is_several or asked(engine.options.bands))
+        full = (*lease, any_size)
+        native.learn(kernel, command.global_size, command.local_size, heads, full)
     if variant is not None:
         native.learn_gate(kernel, variant)
 
@@ -155,7 +161,7 @@ def plan_commands(
         return
     if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel, given), None):
         return
-    native.learn(kernel, global_size, local_size, (), lease)
+    native.learn(kernel, global_size, local_size, (), (*lease, False))
     native.set_arguments(joining, of_program, kernel, queued, given.pointers, given.values)
 
 

@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -33,9 +33,6 @@ from .children import ROOM, Room
 from .orders import ORDERS
 from .rounds import LoopRun
 from .segment import SegmentCommand
-
-Writes: TypeAlias = "Sequence[tuple[int, layout.Words | bytes]]"
-"""Words to write, each with its place in bytes."""
 
 MOST_TASKS = 4096
 """Tasks at which an epoch is sent."""

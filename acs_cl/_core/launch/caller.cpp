@@ -48,6 +48,7 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
 PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObject *keywords) {
     auto *self = reinterpret_cast<Caller *>(object);
     std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
+    if (keywords && !PyTuple_GET_SIZE(keywords)) keywords = nullptr;
     PyObject *keyword = keywords && PyTuple_GET_SIZE(keywords) == 1 ? PyTuple_GET_ITEM(keywords, 0) : nullptr;
     if (self->plan && (!keywords || keyword == when_name || keyword == bands_name)) {
         PyObject *given = keyword && args[many] != Py_None ? args[many] : nullptr;

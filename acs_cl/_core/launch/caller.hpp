@@ -61,7 +61,7 @@ public:
     bool may_enqueue() const {
         return plan.is_current() && kernel_ && plan.lanes.lease.lasts(table);
     }
-    bool is_on_lanes() const { return size_->on_lanes && may_enqueue(); }
+    bool is_on_lanes() const { return (size_->on_lanes || is_new_) && may_enqueue(); }
 
     // Starts a launch, before its arguments. False: its sizes are no longer known.
     bool start(bool in_epoch) {
@@ -113,6 +113,10 @@ public:
     // Ends the arguments. `when` is there if it decides.
     bool finish(PyObject *when) {
         if (is_narrow_) plan.narrow(*size_, sizes_, bytes_, touched);
+        if (is_new_) {
+            if (is_narrow_ && plan.leaves(sizes_, bytes_, args)) return false;  // Python says how
+            size_->on_lanes = true;
+        }
         if (!decides_) return true;
         return in_epoch_ ? take_flag(when, home, bytes_, touched)
                          : flag_.take(when, home, plan.lanes.by_address, touched);
@@ -178,7 +182,13 @@ public:
 
 private:
     bool begin(PyObject *global, PyObject *local) {
-        return plan.is_current() && plan.take_sizes(global, local, sizes_) && look_up();
+        if (!plan.is_current() || !plan.take_sizes(global, local, sizes_)) return false;
+        look_up();
+        if (are_views_ && (!size_ || size_->is_new()) && plan.takes_new(sizes_)) {
+            size_ = &plan.sizes.make(sizes_);
+            is_new_ = true;
+        }
+        return size_;
     }
     // Has an array's argument for the driver made. False with an error.
     static bool has_driven(const Parameter &parameter, PyObject *value) {
@@ -196,6 +206,7 @@ private:
     Arena arena_{};
     Flag flag_;
     bool decides_ = false, in_epoch_ = false, are_views_ = true, is_narrow_ = true;
+    bool is_new_ = false;  // nobody has seen launches of these sizes, and lanes take them
     char *bytes_ = nullptr, own_[HEAD_BYTES + MOST_BLOB];
 };
 

@@ -109,8 +109,9 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle he
     }
     if (lease.is_none()) return;
     size.on_lanes = true;
+    plan->note_group(sizes);
     plan->lanes.lease = {nb::cast<std::int64_t>(lease[0]), nb::cast<std::int64_t>(lease[1]),
-                         nb::object(lease[2])};
+                         nb::object(lease[2]), nb::cast<bool>(lease[3])};
 }
 
 // Learns how launches of a size are cut for `asked`, the value of `bands=`. None: the default. `bands`: of each, boxes

@@ -95,6 +95,7 @@ struct Lease {
     std::int64_t launches = -1;  // how many more; below 0: no limit
     std::int64_t last = 0;       // the last launch of the lease; 0: no limit
     nb::object reason;
+    bool any_size = false;  // it is for launches of sizes that nobody has seen, too
 
     bool lasts(const Table &table) const { return launches && !(last && table.number >= last); }
     void use() { launches -= launches > 0; }
@@ -106,6 +107,9 @@ struct Sized {
     bool on_lanes = false;  // lanes take them
     CutPlans cuts;
     Reaches reaches;
+
+    // Whether Python has not decided about it.
+    bool is_new() const { return !on_lanes && heads.empty(); }
 
     const Head *in(PyObject *scheduler) const {
         for (const Head &one : heads)
@@ -159,6 +163,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     bool is_cut = false;  // some launches go in bands
     std::optional<access::Launched::Three> required;  // the local size of launches that give none
     BySizes<Sized> sizes;
+    std::vector<Sizes> groups;  // local sizes that fit the device and the kernel, without global ones
 
     LaunchPlan(nb::handle with, nb::object called)
         : name(std::move(called)), table(nb::cast<Table *>(with)), generation(table->generation) {}
@@ -178,6 +183,39 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         if (PyList_CheckExact(global) || PyList_CheckExact(local)) return true;
         before = {nb::borrow(global), nb::borrow(local), to};
         return true;
+    }
+
+    // Whether lanes take launches of new sizes, which a driver can have.
+    bool takes_new(const Sizes &size) const {
+        if (!lanes.lease.any_size || is_cut) return false;
+        if (!size[4]) return true;
+        for (std::size_t axis = 1; axis <= size[0]; axis++)
+            if (size[axis] % size[axis + 4]) return false;
+        return std::find(groups.begin(), groups.end(), group_of(size)) != groups.end();
+    }
+    // Notes that a local size fits.
+    void note_group(const Sizes &size) {
+        constexpr std::size_t MOST = 64;
+        if (!size[4] || groups.size() == MOST) return;
+        if (std::find(groups.begin(), groups.end(), group_of(size)) == groups.end()) groups.push_back(group_of(size));
+    }
+
+    // Whether a launch surely leaves one of its arrays.
+    bool leaves(const Sizes &sizes_, const char *bytes, PyObject *const *args) const {
+        if (!binder) return false;
+        access::Launched launch = launched_of(sizes_);
+        put_numbers(launch, bytes);
+        const Binder::Known *known = binder->reach(launch);
+        if (!known) return false;
+        for (std::size_t index = 0; index < parameters.size(); index++) {
+            if (parameters[index].code != 'P') continue;
+            const Span &span = reinterpret_cast<View *>(args[index])->span;
+            if (span.base <= 0) continue;  // memory that the program allocated
+            const access::Reached &reached = binder->reached_of(known->reached, index);
+            const Wide nbytes = span.end() - span.start;
+            if (reached.surely_written.outside(nbytes) || reached.surely_read.outside(nbytes)) return true;
+        }
+        return false;
     }
 
     // Ends the lease if a launch that no lane took went to a scheduler. The next one then goes through Python, too,
@@ -335,6 +373,8 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     }
 
 private:
+    static Sizes group_of(const Sizes &size) { return {0, 0, 0, 0, size[4], size[5], size[6], size[7]}; }
+
     // Python's numbers of a size; None where there are none.
     static nb::object numbers_at(const std::size_t *from) {
         nb::list made;

@@ -1,0 +1,180 @@
+"""Launches of sizes that a kernel never had: the core makes them on lanes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl.errors import CheckWarning
+from acs_cl.kernel import Kernel
+
+SOURCE = """
+kernel void put(global uint *x, uint a) { x[get_global_id(0)] = a; }
+kernel void add(global const uint *x, global uint *y, uint n)
+{ size_t i = get_global_id(0); if (i < n) y[i] += x[i]; }
+kernel void ahead(global const uint *x, global uint *y) { y[0] = x[get_global_size(0)]; }
+kernel void square(global uint *x)
+{ x[get_global_id(1) * get_global_size(0) + get_global_id(0)] += 1; }
+kernel void groups(global uint *x) { x[get_global_id(0)] = get_local_size(0); }
+kernel __attribute__((reqd_work_group_size(4, 1, 1))) void fours(global uint *x)
+{ x[get_global_id(0)] = get_local_size(0); }
+"""
+BACKENDS = "serial", "out_of_order", "lanes"
+
+
+@pytest.fixture(params=BACKENDS)
+def rt(request: pytest.FixtureRequest, device: cl.Device) -> Iterator[acs.Runtime]:
+    with acs.Runtime(device, backend=request.param) as made:
+        yield made
+
+
+@pytest.fixture
+def prog(rt: acs.Runtime) -> acs.Program:
+    return rt.build(SOURCE)
+
+
+@contextmanager
+def asked(kernel: Kernel) -> Iterator[list[Any]]:
+    """Collect the global sizes for which the core asked Python."""
+    found, kind = list[Any](), type(kernel)
+    call = kind._call
+
+    def noted(self: Kernel, *args: Any, **keywords: Any) -> Any:
+        found.append(tuple(args[0]))
+        return call(self, *args, **keywords)
+
+    kind._call = noted  # type: ignore[method-assign,assignment]
+    try:
+        yield found
+    finally:
+        kind._call = call  # type: ignore[method-assign]
+
+
+def test_the_core_makes_launches_of_new_sizes(rt: acs.Runtime, prog: acs.Program) -> None:
+    x, y = rt.array(np.arange(500), "u4"), rt.zeros(500, "u4")
+    want = np.zeros(500, "u4")
+    with asked(prog.add) as found:
+        for n in range(400, 500):
+            prog.add((n,), None, x, y, n - 3)
+            want[: n - 3] += np.arange(n - 3, dtype="u4")
+    assert found == [(400,)]
+    assert (y.get() == want).all()
+
+
+def test_what_they_touch_goes_by_their_size(device: cl.Device) -> None:
+    """Launches whose arrays overlap, and whose bytes do not, are independent."""
+    with acs.Runtime(device, backend="lanes", trace=False) as rt:
+        prog, x = rt.build(SOURCE), rt.zeros(1000, "u4")
+        prog.put((1,), None, x, 1)
+        rt.finish()
+        before = rt.stats()["edges"]["WAW"]
+        with asked(prog.put) as found:
+            for n in range(2, 30):
+                prog.put((n,), None, x[n * 30 :], n)  # of each view, its first n elements
+        assert not found
+        assert rt.stats()["edges"]["WAW"] == before
+        assert x.get()[30 * 20 : 30 * 21].tolist() == [20] * 20 + [0] * 10
+
+
+def test_a_size_that_leaves_its_array_is_refused_each_time(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x = rt.zeros(64, "u4")
+    prog.put((32,), None, x, 1)
+    for _ in range(2):
+        with pytest.raises(acs.UsageError, match="byte 256"):
+            prog.put((65,), None, x, 2)
+    for n in (64, 63):
+        prog.put((n,), None, x, n)
+    assert x.get().tolist() == [63] * 63 + [64]
+
+
+def test_a_size_that_reads_behind_its_array_is_warned_of(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x, y = rt.zeros(64, "u4"), rt.zeros(1, "u4")
+    prog.ahead((10,), None, x, y)
+    prog.ahead((63,), None, x, y)
+    with pytest.warns(CheckWarning, match="byte 256"):
+        prog.ahead((64,), None, x, y)
+
+
+def test_sizes_that_no_device_takes_are_refused_as_before(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x = rt.zeros(64, "u4")
+    prog.groups((32,), (8,), x)
+    with asked(prog.groups) as found:
+        prog.groups((48,), (8,), x)
+        prog.groups((8,), (8,), x)
+    assert found == []
+    assert x.get().tolist() == [8] * 48 + [0] * 16
+    with asked(prog.groups) as found:
+        with pytest.raises(acs.UsageError, match="not a multiple"):
+            prog.groups((36,), (8,), x)
+        with pytest.raises(acs.UsageError, match="takes"):
+            prog.groups((1 << 20,), (1 << 20,), x)
+        prog.groups((64,), (16,), x)  # a local size that is new
+        with pytest.raises(acs.UsageError, match="lengths"):
+            prog.groups((8, 8), (8,), x)
+        with pytest.raises(acs.UsageError):
+            prog.groups((0,), None, x)
+        with pytest.raises(acs.UsageError):
+            prog.groups((-8,), (8,), x)
+    assert found == [(36,), (1 << 20,), (64,), (8, 8), (0,), (-8,)]
+    assert x.get().tolist() == [16] * 64
+
+
+def test_a_kernel_that_requires_a_local_size_keeps_it(rt: acs.Runtime, prog: acs.Program) -> None:
+    x = rt.zeros(64, "u4")
+    prog.fours((8,), None, x)
+    with asked(prog.fours) as found:
+        prog.fours((12,), None, x)
+        prog.fours((16,), (4,), x)
+        with pytest.raises(acs.UsageError, match="not a multiple"):
+            prog.fours((18,), None, x)
+        with pytest.raises(acs.UsageError, match="requires"):
+            prog.fours((18,), (2,), x)
+    assert found == [(18,), (18,)]
+    assert x.get().tolist() == [4] * 16 + [0] * 48
+
+
+def test_other_numbers_of_axes_are_new_sizes_too(rt: acs.Runtime, prog: acs.Program) -> None:
+    x = rt.zeros(64, "u4")
+    prog.square((4, 2), None, x)
+    with asked(prog.square) as found:
+        prog.square((8, 8), None, x)
+        prog.square((8, 8, 1), None, x)
+        prog.square((64,), None, x)
+    assert found == []
+    assert x.get().tolist() == [4] * 8 + [3] * 56
+
+
+def test_many_launches_of_new_sizes_are_one_loop_of_the_core(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x = rt.zeros((100, 100), "u4")
+    rows = [x[row] for row in range(100)]
+    prog.put((1,), None, rows[0], 1)
+    with asked(prog.put) as found:
+        prog.put.launch_many([(1 + row,) for row in range(100)], None, rows, list(range(100)))
+    assert found == []
+    want = np.arange(100)[:, None] * (np.arange(100)[None, :] <= np.arange(100)[:, None])
+    assert (x.get() == want).all()
+
+
+def test_bands_are_decided_by_size(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes", bands=4) as rt:
+        prog, x = rt.build(SOURCE), rt.zeros(64, "u4")
+        prog.groups((8,), (8,), x)
+        with asked(prog.groups) as found:
+            handle = prog.groups((64,), (8,), x)
+        assert found == [(64,)]
+        assert "4" in str(rt.explain(handle))
+        assert x.get().tolist() == [8] * 64
