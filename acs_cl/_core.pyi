@@ -879,13 +879,13 @@ def learn(
     kernel: Caller,
     global_size: Sizes,
     local_size: Sizes | None,
-    heads: Iterable[tuple[Any, int, bytes, bytes | None]],
+    heads: Iterable[tuple[Any, int, bytes, bytes | None, tuple[int, int, int, int] | None]],
     lease: tuple[int, int, str | None, bool] | None,
 ) -> None:
     """Add sizes to that plan. `heads`: for each scheduler that takes them, beginning with the home
-    of the sizes: its local memory, the start of their records there, and their shape. `lease`: the
-    lease as its number of launches, its last launch, its reason, and whether it is for launches of
-    other sizes, too."""
+    of the sizes: its local memory, the start of their records there, their shape, and a `Tiling`,
+    if other sizes follow from these. `lease`: the lease as its number of launches, its last launch,
+    its reason, and whether it is for launches of other sizes, too."""
 
 def learn_bands(
     kernel: Caller,

@@ -22,13 +22,15 @@ from .builds import Schedulers
 from .built import Scheduler
 from .kernel_sets import CutCount, Step
 from .laying import heads_of
+from .layout import MOST_TILES
 from .policy import HOT, LONGEST_REST, Choice, Key
-from .task import MOST_HEADS, NO_ADDRESS, Body, NeedsArena, Task, Unfit, sizes_of
+from .task import MOST_HEADS, NO_ADDRESS, Body, NeedsArena, Task, Tiling, Unfit, sizes_of
 
 FEW_COME = "too few launches were under way at a time so far"
 
-Head: TypeAlias = tuple[Scheduler, int, bytes, bytes | None]
-"""A scheduler, its local memory, the start of a record for some sizes, and the record's shape."""
+Head: TypeAlias = tuple[Scheduler, int, bytes, bytes | None, Tiling | None]
+"""A scheduler, its local memory, the start of a record for some sizes, the record's shape, and how
+launches of other sizes are cut, if that follows."""
 
 
 class Homes:
@@ -129,11 +131,19 @@ class Homes:
         found = body.heads.get(sizes_of(command))
         if found is None or self.refusal(key_of(command), found[2], scheduler) is not None:
             return []
-        heads = [(scheduler, body.limits.arena_bytes, *found[:2])]
+        tiling = None
+        if self._choice is None:
+            tiling = body.tiling(command, MOST_TILES)
+        elif not self._choice.on_cpu:  # there the time of each size counts
+            tiling = body.tiling(command, max(1, scheduler.limits.groups // 2))
+        heads = [(scheduler, body.limits.arena_bytes, *found[:2], tiling)]
         for other in self._schedulers.built():
             task = None if other is scheduler else self._guest(command, scheduler, other)
             if task is not None:
-                heads.append((other, other.limits.arena_bytes, task.head, task.shape))
+                is_alike = other.limits.group == scheduler.limits.group
+                most = MOST_TILES if is_alike else other.limits.groups // 2
+                tiling = other.bodies[command.kernel.origin].tiling(command, most)
+                heads.append((other, other.limits.arena_bytes, task.head, task.shape, tiling))
         return heads
 
     def bands(self, command: KernelCommand) -> BandHeads | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyopencl as cl
 
@@ -65,6 +65,10 @@ class Limits(NamedTuple):
     """How it treats items that tasks spawn. 0: they run in loops."""
     child_slots: int = 0
     """Slots of a ring for children."""
+
+
+Tiling: TypeAlias = tuple[int, int, int, int]
+"""Work-items of a tile at least, and of a group; the most tiles, and so many that it is asked."""
 
 
 class Task(NamedTuple):
@@ -217,6 +221,14 @@ class Body:
         if not (self.limits.spawn and self.function.children):
             return 0
         return self.limits.spawn if command.spawn is None else command.spawn.word
+
+    def tiling(self, command: KernelCommand, limit: int) -> Tiling | None:
+        """Return how launches like this one are cut into tiles, whatever their length. None: they
+        have several axes or an offset. `limit`: with more tiles it has to be decided again."""
+        if len(command.global_size) != 1 or command.offset is not None:
+            return None
+        least = self._tile(1) if self.function.tiled else self.limits.group
+        return least, self.limits.group, self.limits.most_tiles, limit
 
     def _tile(self, items: int) -> int:
         """Return the items of a tile, for a kernel that may be cut anywhere."""

@@ -61,7 +61,9 @@ public:
     bool may_enqueue() const {
         return plan.is_current() && kernel_ && plan.lanes.lease.lasts(table);
     }
-    bool is_on_lanes() const { return (size_->on_lanes || is_new_) && may_enqueue(); }
+    bool is_on_lanes() const {
+        return (size_->is_tried ? size_->on_lanes : plan.lanes.lease.any_size) && may_enqueue();
+    }
 
     // Starts a launch, before its arguments. False: its sizes are no longer known.
     bool start(bool in_epoch) {
@@ -113,9 +115,10 @@ public:
     // Ends the arguments. `when` is there if it decides.
     bool finish(PyObject *when) {
         if (is_narrow_) plan.narrow(*size_, sizes_, bytes_, touched);
-        if (is_new_) {
+        if (!size_->is_tried) {
             if (is_narrow_ && plan.leaves(sizes_, bytes_, args)) return false;  // Python says how
-            size_->on_lanes = true;
+            size_->is_tried = true;
+            size_->on_lanes = plan.lanes.lease.any_size;
         }
         if (!decides_) return true;
         return in_epoch_ ? take_flag(when, home, bytes_, touched)
@@ -184,11 +187,8 @@ private:
     bool begin(PyObject *global, PyObject *local) {
         if (!plan.is_current() || !plan.take_sizes(global, local, sizes_)) return false;
         look_up();
-        if (are_views_ && (!size_ || size_->is_new()) && plan.takes_new(sizes_)) {
-            size_ = &plan.sizes.make(sizes_);
-            is_new_ = true;
-        }
-        return size_;
+        if (size_ && size_->is_tried) return true;
+        return are_views_ && (size_ = plan.make_new(sizes_));
     }
     // Has an array's argument for the driver made. False with an error.
     static bool has_driven(const Parameter &parameter, PyObject *value) {
@@ -206,7 +206,6 @@ private:
     Arena arena_{};
     Flag flag_;
     bool decides_ = false, in_epoch_ = false, are_views_ = true, is_narrow_ = true;
-    bool is_new_ = false;  // nobody has seen launches of these sizes, and lanes take them
     char *bytes_ = nullptr, own_[HEAD_BYTES + MOST_BLOB];
 };
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "launch/caller.hpp"
@@ -106,10 +107,15 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle he
         head.arena_bytes = nb::cast<std::uint64_t>(one[1]);
         head.words = words;
         if (auto shape = shape_of(nb::object(one[3]))) head.shape = std::move(shape);
+        if (nb::object(one[4]).is_none()) continue;
+        const auto [least, group, most_tiles, limit] =
+            nb::cast<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>>(nb::object(one[4]));
+        head.tiling = {least, group, most_tiles, limit};
     }
+    size.is_tried = true;
+    plan->learn_from(sizes, size);
     if (lease.is_none()) return;
     size.on_lanes = true;
-    plan->note_group(sizes);
     plan->lanes.lease = {nb::cast<std::int64_t>(lease[0]), nb::cast<std::int64_t>(lease[1]),
                          nb::object(lease[2]), nb::cast<bool>(lease[3])};
 }

@@ -82,12 +82,32 @@ private:
     std::array<std::pair<const Sizes, Value> *, TURNS> latest_ = {};
 };
 
+// How launches of one axis are cut into tiles: into as few groups more as there would be too many tiles otherwise.
+struct Tiling {
+    std::uint32_t least = 0;  // work-items of a tile at least; 0: it is not known
+    std::uint32_t group = 0, most_tiles = 0;
+    std::uint32_t limit = 0;  // with more tiles, Python decides
+};
+
 // The part that records of one size share in one scheduler, without arguments.
 struct Head {
     nb::object scheduler;
     std::uint64_t arena_bytes = 0;  // all local memory
     RecordWords words{};
     std::optional<std::string> shape;
+    Tiling tiling;
+
+    // Becomes the head of a launch of so many work-items on one axis. False: Python has to make that.
+    bool resize(std::uint64_t items) {
+        if (!tiling.least || shape || items >= std::uint64_t(1) << 31) return false;
+        const std::uint64_t most = std::uint64_t(tiling.most_tiles) * tiling.group;
+        const std::uint64_t tile = std::max<std::uint64_t>(tiling.least, (items + most - 1) / most * tiling.group);
+        const std::uint64_t tiles = (items + tile - 1) / tile;
+        words[TILES] = std::uint32_t(tiles);
+        words[ITEMS] = std::uint32_t(items);
+        words[TILE_ITEMS] = std::uint32_t(tile);
+        return tiles <= tiling.limit;
+    }
 };
 
 // How long launches go to lanes before Python decides again.
@@ -105,11 +125,9 @@ struct Lease {
 struct Sized {
     std::list<Head> heads;  // one for each scheduler that takes them; their own scheduler comes first
     bool on_lanes = false;  // lanes take them
+    bool is_tried = false;  // there was such a launch, so that heads and lanes are known
     CutPlans cuts;
     Reaches reaches;
-
-    // Whether Python has not decided about it.
-    bool is_new() const { return !on_lanes && heads.empty(); }
 
     const Head *in(PyObject *scheduler) const {
         for (const Head &one : heads)
@@ -164,6 +182,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     std::optional<access::Launched::Three> required;  // the local size of launches that give none
     BySizes<Sized> sizes;
     std::vector<Sizes> groups;  // local sizes that fit the device and the kernel, without global ones
+    std::vector<std::pair<Sizes, std::list<Head>>> like;  // by local size: heads of launches of one axis
 
     LaunchPlan(nb::handle with, nb::object called)
         : name(std::move(called)), table(nb::cast<Table *>(with)), generation(table->generation) {}
@@ -185,19 +204,25 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return true;
     }
 
-    // Whether lanes take launches of new sizes, which a driver can have.
-    bool takes_new(const Sizes &size) const {
-        if (!lanes.lease.any_size || is_cut) return false;
-        if (!size[4]) return true;
-        for (std::size_t axis = 1; axis <= size[0]; axis++)
-            if (size[axis] % size[axis + 4]) return false;
-        return std::find(groups.begin(), groups.end(), group_of(size)) != groups.end();
+    // Makes what is known of launches of new sizes, if a driver can have these and Python need not decide about them.
+    // Null: it has to.
+    Sized *make_new(const Sizes &size) {
+        std::list<Head> heads = heads_of_new(size);
+        if (is_cut || (heads.empty() && !lanes.lease.any_size) || !fits(size)) return nullptr;
+        Sized &made = sizes.make(size);
+        made.heads = std::move(heads);
+        return &made;
     }
-    // Notes that a local size fits.
-    void note_group(const Sizes &size) {
+    // Keeps what holds for launches of other global sizes, too.
+    void learn_from(const Sizes &size, const Sized &known) {
         constexpr std::size_t MOST = 64;
-        if (!size[4] || groups.size() == MOST) return;
-        if (std::find(groups.begin(), groups.end(), group_of(size)) == groups.end()) groups.push_back(group_of(size));
+        if (groups.size() == MOST) return;
+        const Sizes own = group_of(size);
+        if (std::find(groups.begin(), groups.end(), own) == groups.end()) groups.push_back(own);
+        if (size[0] != 1 || known.heads.empty() || !known.heads.front().tiling.least) return;
+        auto found = std::find_if(like.begin(), like.end(), [&](const auto &one) { return one.first == own; });
+        if (found == like.end()) found = like.insert(like.end(), {own, {}});
+        found->second = known.heads;
     }
 
     // Whether a launch surely leaves one of its arrays.
@@ -374,6 +399,27 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
 
 private:
     static Sizes group_of(const Sizes &size) { return {0, 0, 0, 0, size[4], size[5], size[6], size[7]}; }
+
+    // Whether the local size is known to fit, and divides the global one.
+    bool fits(const Sizes &size) const {
+        if (!size[4]) return true;
+        for (std::size_t axis = 1; axis <= size[0]; axis++)
+            if (size[axis] % size[axis + 4]) return false;
+        return std::find(groups.begin(), groups.end(), group_of(size)) != groups.end();
+    }
+
+    // Returns the heads of launches of a new size. Empty: they are not known.
+    std::list<Head> heads_of_new(const Sizes &size) const {
+        for (const auto &[group, heads] : like) {
+            if (size[0] != 1 || group != group_of(size)) continue;
+            std::list<Head> made = heads;
+            if (!made.front().resize(size[1])) return {};
+            for (auto guest = std::next(made.begin()); guest != made.end();)
+                guest = guest->resize(size[1]) ? std::next(guest) : made.erase(guest);
+            return made;
+        }
+        return {};
+    }
 
     // Python's numbers of a size; None where there are none.
     static nb::object numbers_at(const std::size_t *from) {
