@@ -480,6 +480,12 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, 1, count=2**70),
         r"kernel 'add': count= takes a number, got int",
     ),
+    "nothing as values": (
+        lambda rt, p, x, y: rt.zeros(4).set(None),
+        r"None is no value of dtype float32; write a number, such as nan$",
+    ),
+    "nothing among values": (lambda rt, p, x, y: rt.array([1, None], "f4"), r"None is no value of"),
+    "nothing to fill with": (lambda rt, p, x, y: x.fill(None), r"fill.*: None is no value of"),
     "an index that is a type": (lambda rt, p, x, y: x[int], r"index <class 'int'>: views take"),
     "a shape that is a buffer": (
         lambda rt, p, x, y: rt.empty(cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 4)),

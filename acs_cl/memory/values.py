@@ -48,6 +48,9 @@ def values_for(source: object, dtype: DType) -> HostArray:
         return values_of(source, dtype)  # such as records, which tuples are for
     host = values_of(source)
     if host.dtype == object:  # such as integers of more than 64 bits
+        if any(one is None for one in host.flat):  # NumPy makes NaN of it
+            gap = ", such as nan" if dtype.kind in "fc" else ""
+            raise UsageError(f"None is no value of dtype {dtype}; write a number{gap}")
         large = values_of(source, np.dtype(np.float64) if dtype.kind in "fc" else dtype)
         host = large if dtype.kind in "fc" else host
     return host
@@ -98,8 +101,8 @@ def converted(values: HostArray, dtype: DType) -> HostArray:
 def element_of(value: Any, dtype: DType) -> HostArray:
     """Return one element for `fill`."""
     try:
-        found = np.asarray(value)
         if dtype.kind in "iufc":
+            found = values_for(value, dtype)
             check(found, dtype)
             return converted(found, dtype).reshape(1)
         return np.array([value], dtype=dtype).reshape(1)
