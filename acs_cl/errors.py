@@ -16,7 +16,7 @@ A message says which launch, kernel and argument, what came, what was expected a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from operator import index
 from typing import NamedTuple, NoReturn, SupportsIndex
@@ -191,9 +191,28 @@ def refuse_unknown(name: str, value: object, names: Collection[str], where: str 
     in the call."""
     if isinstance(value, str) and value in names:
         return
-    near = get_close_matches(value.lower(), names, 1) if isinstance(value, str) else ()
-    meant = f"; did you mean {near[0]!r}?" if near else ""
-    raise UsageError(f"unknown {name} {value!r}{where}; there are: {', '.join(names)}{meant}")
+    hint = meant(value, names)
+    raise UsageError(f"unknown {name} {value!r}{where}; there are: {', '.join(names)}{hint}")
+
+
+def refuse_options(options: Iterable[str], there: Collection[str]) -> None:
+    """Raise `UsageError` for the first option that there is not, and say which one may be meant."""
+    for name in sorted(set(options).difference(there)):
+        raise UsageError(f"there is no option {name!r}{meant(name, there)}")
+
+
+def meant(name: object, names: Iterable[str]) -> str:
+    """Say which of some names may be meant, as the end of a message."""
+    near = nearest(name, names) if isinstance(name, str) else ""
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def nearest(name: str, names: Iterable[str], alike: float = 0.6) -> str:
+    """Return the most similar of some names, in capitals or not. `alike`: least similarity, up to
+    1. Empty: none is similar enough."""
+    small = {one.lower(): one for one in names}
+    found = get_close_matches(name.lower(), small, 1, alike)
+    return small[found[0]] if found else ""
 
 
 def whole(value: object) -> int | None:

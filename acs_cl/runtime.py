@@ -31,10 +31,9 @@ from .configuration import create, create_emulated, plan
 from .devices import Spec, kind
 from .devices.build import build, driver_options, macro_options, words_of
 from .devices.contexts import context_for
-from .errors import UsageError, no_attribute, truth
+from .errors import UsageError, no_attribute, refuse_options, truth
 from .handle import Handle
 from .host.call_sites import caller
-from .host.environment import nearest
 from .kernel import Kernel, origin_of
 from .launch.books import Parts
 from .launch.engine import Engine
@@ -108,13 +107,8 @@ class Runtime:
 
     def __new__(cls, *words: object, **options: object) -> Runtime:
         """Refuse options that there are not, and say which one may be meant."""
-        own = Runtime.__init__
-        there = {"device", *(own.__kwdefaults__ or ())}
-        unknown = options.keys() - there
-        if unknown and cls.__init__ is own:
-            meant = nearest(name := min(unknown), there)
-            hint = f"; did you mean {meant!r}?" if meant else ""
-            raise UsageError(f"there is no option {name!r}{hint}")
+        if cls.__init__ is Runtime.__init__:
+            refuse_options(options, option_names())
         return super().__new__(cls)
 
     def __init__(
@@ -252,7 +246,7 @@ class Runtime:
         """Refuse options, which hold from the beginning, and names that mean nothing. A class that
         inherits may have names of its own."""
         kind = type(self)
-        if name in {"device", *(Runtime.__init__.__kwdefaults__ or ())}:
+        if name in option_names():
             raise AttributeError(
                 f"the {name} of a runtime cannot be set: it is chosen when one is made, as "
                 f"acs.Runtime({name}=…)"
@@ -573,6 +567,11 @@ class Runtime:
             yield
         finally:
             tracer.enter(before)
+
+
+def option_names() -> set[str]:
+    """Return the names of all options of a runtime."""
+    return {"device", *(Runtime.__init__.__kwdefaults__ or ())}
 
 
 class _Owner:

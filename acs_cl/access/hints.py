@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..host.environment import nearest
+from ..errors import meant
 
 KEYWORDS = ("reads", "writes", "wait_for", "offset", "when", "bands", "spawn")
 """Keywords of a launch."""
@@ -19,19 +19,13 @@ BUILT_IN = "_cl_"
 """Prefix that PoCL gives a kernel with the name of a built-in function."""
 
 
-def closest(name: str, names: Iterable[str]) -> str:
-    """Say which of some names was meant."""
-    found = nearest(name, names)
-    return f"; did you mean {found!r}?" if found else ""
-
-
 def of_kernels(name: str, names: Sequence[str]) -> str:
     """Hint for a program that has no kernel of that name."""
     if not names:
         return "; mark a function with `kernel` in the source"
     if BUILT_IN + name in names:
         return f"; {name!r} is a built-in function of OpenCL C: give the kernel another name"
-    return closest(name, names)
+    return meant(name, names)
 
 
 def of_sizes(value: object, what: str) -> str:
@@ -60,4 +54,4 @@ def of_keywords(
     first = next(iter(unknown))
     if first in parameters:
         return f"; arguments come in order, without names: {', '.join(parameters)}"
-    return closest(first.lower(), there) or f"; there are {', '.join(there)}"
+    return meant(first, there) or f"; there are {', '.join(there)}"

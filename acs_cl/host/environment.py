@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
+
+from ..errors import nearest
 
 
 class Variable(NamedTuple):
@@ -83,11 +84,6 @@ def variable(name: str) -> str:
     if name not in _NAMES:
         raise KeyError(f"{name} is not in the table of variables")
     return os.environ.get(name, "").strip()
-
-
-def nearest(name: str, names: Iterable[str], alike: float = 0.6) -> str:
-    """Return the most similar of some names. Empty: none is similar enough."""
-    return next(iter(get_close_matches(name, list(names), 1, alike)), "")
 
 
 def misspelt() -> list[str]:
