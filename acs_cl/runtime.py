@@ -142,6 +142,8 @@ class Runtime:
         spread: bool | None = None,
     ) -> None:
         profiling = truth("profiling", profiling)
+        if spread is not None:
+            spread = truth("spread", spread, "True, False, or None: where that pays")
         given = Options(
             backend, issue, window, lanes, backlog, memory, trace, order=order,
             watchdog_s=watchdog_s, predict=predict, bands=bands, prefetch=prefetch,

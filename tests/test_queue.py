@@ -1335,6 +1335,31 @@ def test_threads(queue: acs.Queue) -> None:
         assert np.array_equal(found, values_of(plain, b)), index
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bypas": True}, "no option 'bypas'; did you mean 'bypass'"),
+        ({"devices": "all"}, "no option 'devices'; did you mean 'device'"),
+        ({"runtime": 3}, "runtime= takes an acs_cl.Runtime, got int 3"),
+    ],
+)
+def test_wrong_options_of_a_queue_are_refused(
+    options: dict[str, Any], message: str, device: cl.Device
+) -> None:
+    with pytest.raises(acs.UsageError, match=message):
+        acs.Queue(cl.Context([device]), **options)
+
+
+def test_a_queue_takes_an_open_runtime_of_its_context_as_it_is(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        with pytest.raises(acs.UsageError, match=r"another context or device; .*runtime\.context"):
+            acs.Queue(cl.Context([device]), runtime=rt)
+        with pytest.raises(acs.UsageError, match="runtime= has its own options; leave out lanes"):
+            acs.Queue(rt.context, runtime=rt, lanes=2)
+    with pytest.raises(acs.UsageError, match="the runtime is closed"):
+        acs.Queue(rt.context, runtime=rt)
+
+
 def test_a_recording_refuses_queues(queue: acs.Queue, kernels: Kernels) -> None:
     a = buffer(queue, np.zeros(N))
     with pytest.raises(acs.UsageError, match="recording"), queue.runtime.record():

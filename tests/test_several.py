@@ -1421,6 +1421,7 @@ def test_the_document_of_the_benchmark_has_the_programs_that_were_asked_for(
         ({"devices": [0, 0], "placement": "best"}, "unknown placement 'best'"),
         ({"placement": "round_robin"}, "placement= is for several devices; name them in devices="),
         ({"spread": True}, "spread= is for several devices"),
+        ({"devices": [0, 0], "spread": "no"}, "spread='no': expected True, False, or None"),
         ({"devices": [0, 0], "device": 0}, "device= takes one device"),
         ({"devices": [0, 0], "backend": "device"}, "backend='device' takes one device"),
     ],

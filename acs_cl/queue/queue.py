@@ -33,14 +33,14 @@ from pyopencl import _cl
 from .. import core
 from ..access.called import Arguments
 from ..devices.driver import Events, status
-from ..errors import AcsError, OutOfMemory, UsageError, describe, truth
+from ..errors import AcsError, OutOfMemory, UsageError, describe, refuse_options, truth
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
 from ..launch.gates import all_held
 from ..launch.registry import promised
 from ..launch.waits import TICK_S, refuse_on_host_task, wait
 from ..records import Access, Command, HostArray, Span, interval
-from ..runtime import Runtime
+from ..runtime import Runtime, option_names
 from . import patch
 from .bypass import arguments_of
 from .calls import Call, Given, Original, Watched
@@ -138,6 +138,12 @@ class Queue(cl.CommandQueue):
                 "after it, and a runtime goes by runtime="
             )
         bypass = truth("bypass", bypass)
+        if runtime is not None and not isinstance(runtime, Runtime):
+            raise UsageError(f"runtime= takes an acs_cl.Runtime, got {describe(runtime)}")
+        own = {"properties", "runtime", "bypass"}
+        refuse_options(options, option_names() - {"devices"} | own)
+        if options and runtime is not None:
+            raise UsageError(f"runtime= has its own options; leave out {', '.join(options)}")
         super().__init__(context, device, wanted)
         given: Any = self.get_info(cl.command_queue_info.PROPERTIES)
         modes = cl.command_queue_properties
@@ -146,10 +152,11 @@ class Queue(cl.CommandQueue):
         self._pointer: int = _POINTER.__get__(self)
         where: Any = self.get_info(cl.command_queue_info.DEVICE)
         if runtime is not None:
-            if not isinstance(runtime, Runtime):
-                raise UsageError(f"runtime= takes an acs_cl.Runtime, got {describe(runtime)}")
-            if options or runtime.context != context or runtime.device != where:
-                raise UsageError("runtime= has to be one of this context and device, by itself")
+            runtime.engine.check_open()
+            if runtime.context != context or runtime.device != where:
+                raise UsageError(
+                    "runtime= is of another context or device; give the queue runtime.context"
+                )
             self._runtime = runtime
         elif options:
             self._runtime = Runtime(where, context=context, profiling=self._profiles, **options)
@@ -176,15 +183,15 @@ class Queue(cl.CommandQueue):
         """Whether launches may be held later, even if none is now."""
         self.not_understood: Counter[str] = Counter()
         """Commands that waited for everything, because their access is unknown."""
-        own = runtime is None
+        is_own = runtime is None
         with _lock:
             _users.setdefault(id(self._runtime), set()).add(hash(self))
         try:
-            self._begin(bypass and own)
+            self._begin(bypass and is_own)
         except BaseException:
-            _gone(hash(self), self._runtime, self.section, own)
+            _gone(hash(self), self._runtime, self.section, is_own)
             raise
-        last = weakref.finalize(self, _gone, hash(self), self._runtime, self.section, own)
+        last = weakref.finalize(self, _gone, hash(self), self._runtime, self.section, is_own)
         last.atexit = False
         for told in watchers:
             told(self)
