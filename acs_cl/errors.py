@@ -152,7 +152,8 @@ INSTEAD = {
         "copy": "rt.empty(x.shape, x.dtype) and copy_from(x)", "astype": "rt.array(x.get(), dtype)",
         "sum": "a kernel, or get().sum()", "max": "a kernel, or get().max()",
         "min": "a kernel, or get().min()", "mean": "a kernel, or get().mean()",
-        "dot": "a kernel, or get().dot(…)",
+        "dot": "a kernel, or get().dot(…)", "transpose": "T", "flatten": "reshape(-1)",
+        "ravel": "reshape(-1)",
     },
     "Kernel": {
         "launch": "the kernel's call: kernel(global_size, local_size, …)",
@@ -170,6 +171,7 @@ INSTEAD = {
             ("array", "zeros", "empty", "build", "record", "measure", "finish", "call", "load"),
             "rt = acs_cl.Runtime(), and its method of that name",
         ),
+        **{name: f"import acs_cl.{name}" for name in ("dask", "testing")},
         **dict.fromkeys(("Buffer", "to_device"), "rt.array(values), of a Runtime"),
         **dict.fromkeys(("Stream", "CommandQueue"), "acs_cl.Runtime(), which has no streams"),
         **{name: f"acs_cl.errors.{name}" for name in (

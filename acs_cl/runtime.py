@@ -31,7 +31,7 @@ from .configuration import create, create_emulated, plan
 from .devices import Spec, kind
 from .devices.build import build, driver_options, macro_options, words_of
 from .devices.contexts import context_for
-from .errors import UsageError, no_attribute, refuse_options, truth
+from .errors import UsageError, describe, no_attribute, refuse_options, truth
 from .handle import Handle
 from .host.call_sites import caller
 from .kernel import Kernel, origin_of
@@ -504,9 +504,11 @@ class Runtime:
             return first.explain()
         for one in (first,) if second is None else (first, second):
             if not isinstance(one, Handle):
-                raise UsageError(f"explain takes what launches gave, got {type(one).__name__}")
+                raise UsageError(f"explain takes handles of launches, got {describe(one)}")
             if one.engine is not self._engine:
                 raise UsageError(f"explain: launch {one.number} ({one.name}) is of another runtime")
+        if first is second:
+            raise UsageError("explain: both are the same launch; explain(a) tells about one")
         with self._engine.lock:
             self._note_ends()
         if second is None:

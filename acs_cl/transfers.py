@@ -151,7 +151,8 @@ def fill(engine: Engine, array: Array, value: object) -> Handle:
 def copy(engine: Engine, target: Array, source: object) -> Handle:
     """Overwrite an array with another of this runtime."""
     if not isinstance(source, Array):
-        raise UsageError(f"copy_from takes an array of this runtime, got {describe(source)}")
+        hint = "; set() takes values of the host" if isinstance(source, np.ndarray) else ""
+        raise UsageError(f"copy_from takes an array of this runtime, got {describe(source)}{hint}")
     if source.engine is not engine:
         raise UsageError("copy_from: the source belongs to another runtime; use set(source.get())")
     source.live()

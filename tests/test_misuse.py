@@ -129,10 +129,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: p.add((16,), None, x, y, 1, offset=(-1,)),
         r"launch \d+ of kernel 'add': offset \(-1,\): every one is at least 0",
     ),
-    "explaining a number": (lambda rt, p, x, y: rt.explain(3), r"explain takes .* got int$"),
+    "explaining a number": (lambda rt, p, x, y: rt.explain(3), r"explain takes .* got int 3$"),
     "explaining two, one a number": (
         lambda rt, p, x, y: rt.explain(p.add((16,), None, x, y, 0), 3),
-        r"explain takes .* got int$",
+        r"explain takes .* got int \d+$",
     ),
     "a global size of text": (lambda rt, p, x, y: p.add("16", None, x, y, 1), r"global_size"),
     "a global size of 0": (
@@ -209,7 +209,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: x.get(out=np.zeros(3, "i4")),
         r"expected \(16,\)",
     ),
-    "copy from NumPy": (lambda rt, p, x, y: x.copy_from(np.zeros(16)), r"copy_from takes"),
+    "copy from NumPy": (
+        lambda rt, p, x, y: x.copy_from(np.zeros(16)),
+        r"copy_from takes an array of this runtime, got numpy.*; set\(\) takes values of the host$",
+    ),
     "copy of another shape": (lambda rt, p, x, y: x.copy_from(y[:4]), r"got \(4,\)"),
     "a host task that is none": (lambda rt, p, x, y: rt.call(3), r"callable"),
     "a host task that yields": (lambda rt, p, x, y: rt.call(yields, writes=y), r"plain function"),
@@ -486,6 +489,14 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     ),
     "nothing among values": (lambda rt, p, x, y: rt.array([1, None], "f4"), r"None is no value of"),
     "nothing to fill with": (lambda rt, p, x, y: x.fill(None), r"fill.*: None is no value of"),
+    "an order of a launch and itself": (
+        lambda rt, p, x, y: rt.explain(handle := x[:0].fill(1), handle),
+        r"explain: both are the same launch; explain\(a\) tells about one$",
+    ),
+    "a declaration without a name": (
+        lambda rt, p, x, y: p.add.access("r"),
+        r"access\(\) got str 'r', expected declarations by parameter, such as x='r', or one",
+    ),
     "an index that is a type": (lambda rt, p, x, y: x[int], r"index <class 'int'>: views take"),
     "a shape that is a buffer": (
         lambda rt, p, x, y: rt.empty(cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 4)),
@@ -780,12 +791,19 @@ def test_names_of_other_libraries_say_what_to_write(name: str) -> None:
         getattr(acs, name)
 
 
+def test_modules_that_are_not_imported_say_so() -> None:
+    code = "import acs_cl as acs\nacs.dask"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("has no attribute 'dask'; write import acs_cl.dask\n")
+
+
 def test_members_of_other_libraries_say_what_to_write(setting: Any) -> None:
     rt, program, x, _ = setting
     graph = recorded(rt, x)
     for of, name in (
         (program.add, "launch"), (program.add, "set_args"), (graph, "run"), (graph, "launches"),
         (graph.replay(), "get"), (rt, "arange"), (x, "mean"),
+        (x, "transpose"),
     ):  # fmt: skip
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; write .*"):
             getattr(of, name)

@@ -65,7 +65,10 @@ def test_a_program_may_close_its_output(tmp_path: Path) -> None:
         text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "said\n")
-    assert done.stderr == "acs-cl run: the program made no queue\n"
+    assert done.stderr == (
+        "acs-cl run: the program made no queue of PyOpenCL's; one that makes an acs_cl.Runtime has "
+        "its measure()\n"
+    )
 
 
 def test_another_broken_pipe_is_an_error() -> None:

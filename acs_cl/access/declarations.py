@@ -30,7 +30,10 @@ class Standing:
                 f"kernel {kernel.name!r}: access() takes declarations by parameter, or one function"
             )
         if function is not None and not callable(function):
-            raise UsageError(f"kernel {kernel.name!r}: access() got {arguments.describe(function)}")
+            raise UsageError(
+                f"kernel {kernel.name!r}: access() got {arguments.describe(function)}, expected "
+                "declarations by parameter, such as x='r', or one function"
+            )
         self._kernel = kernel
         self._function = function
         parameters = {parameter.name: parameter for parameter in kernel.signature.parameters}

@@ -79,7 +79,9 @@ class Measure:
         engine.drain()
         with engine.lock:
             if engine.measuring is not None:
-                raise UsageError("measure inside measure")
+                raise UsageError(
+                    "measure inside measure: end the first block, or name a part by phase()"
+                )
             engine.come_to_rest()
             engine.gather_runs()
             engine.backend.time_tasks(True)
@@ -214,8 +216,8 @@ class Measure:
             if not found and same:
                 raise UsageError(f"{what!r}: {name} was launched {len(same)} times in this block")
         if not found:
-            names = ", ".join(sorted({one.name for one in slices})) or "nothing"
-            raise UsageError(f"{what!r} was not launched in this block; there is {names}")
+            names = ", ".join(sorted({one.name for one in slices})) or "none"
+            raise UsageError(f"{what!r} was not launched in this block; its launches: {names}")
         return found[0]
 
     def _called(self, one: Slice) -> str:

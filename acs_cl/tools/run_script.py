@@ -235,7 +235,10 @@ def report(account: Account) -> str:
     """Say what the queues gained."""
     stats = account.stats()
     if not stats:
-        return "acs-cl run: the program made no queue\n"
+        return (
+            "acs-cl run: the program made no queue of PyOpenCL's; one that makes an acs_cl.Runtime "
+            "has its measure()\n"
+        )
     launches = sum(one["launches"] for one in stats)
     edges: Counter[str] = Counter()
     where: Counter[str] = Counter()
