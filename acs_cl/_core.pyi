@@ -1328,7 +1328,7 @@ class Queues:
 
 # ---- acs.Queue --------------------------------------------------------------------------------
 
-class Look:
+class Sample:
     """Sample how far launches in a row overlap."""
 
     def note(self, number: int, upstream: Sequence[int], live: Any) -> None:
@@ -1343,7 +1343,7 @@ class Look:
     def overlap(self) -> float:
         """Return launches per step of that chain."""
 
-class Passing:
+class Bypass:
     """Holds the bypass of a queue: commands go unchanged to the driver's own queue."""
 
     passing: bool
@@ -1354,7 +1354,7 @@ class Passing:
     began: float
     waits_first: bool
     """Whether a blocking transfer is faster when nothing is in flight. This is so on a GPU."""
-    look: Look
+    sample: Sample
     @property
     def lock(self) -> Lock: ...
     @property
@@ -1374,7 +1374,7 @@ class Passing:
     def spoil_stretch(self) -> None:
         """Make the current stretch one that cannot be judged."""
 
-class Given:
+class KernelArguments:
     """Remembers how a kernel's arguments were set, until a launch needs them."""
 
     @property
@@ -1420,7 +1420,7 @@ class Joining:
         queues: Queues,
         store: Reserved,
         number: int,
-        section: Passing | None,
+        bypass: Bypass | None,
         empty: tuple[Any, ...],
         in_order: bool,
         chains: bool,

@@ -8,7 +8,7 @@ does not cover comes to Python.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -45,16 +45,18 @@ _NUMBERS = (
 """Types of numbers that convert without any Python code, besides Python's own."""
 
 
-class Given(Protocol):
-    """The arguments of a PyOpenCL kernel."""
+class ArgumentValues(NamedTuple):
+    """The arguments of a PyOpenCL kernel at one moment. Setters called later do not change it."""
+
+    pointers: dict[int, object]
+    """Memory and the like, by index."""
+    values: dict[int, bytes]
+    """All others."""
 
     @property
-    def pointers(self) -> dict[int, object]:
-        """Return memory and the like, by index."""
-
-    @property
-    def values(self) -> dict[int, bytes]:
-        """Return all other arguments."""
+    def many(self) -> int:
+        """Return how many arguments are known."""
+        return len(self.pointers) + len(self.values)
 
 
 class Planned(Called, Protocol):
@@ -147,7 +149,7 @@ def plan_commands(
     of_program: cl.Kernel,
     kernel: Planned,
     command: KernelCommand,
-    given: Given,
+    given: ArgumentValues,
     number: int,
 ) -> None:
     """Let the core make commands like launch `number`, a command of an `acs.Queue`. `of_program`:
@@ -221,7 +223,7 @@ def _places(
     return places, (function.blob_bytes, function.local_bytes)
 
 
-def _parameters(kernel: Planned, given: Given | None = None) -> list[_Parameter] | None:
+def _parameters(kernel: Planned, given: ArgumentValues | None = None) -> list[_Parameter] | None:
     """Return the code, mode and bytes of each parameter. None: one is left to Python. `given`:
     arguments of a PyOpenCL kernel, which tell what the signature does not."""
     found = [
@@ -231,7 +233,7 @@ def _parameters(kernel: Planned, given: Given | None = None) -> list[_Parameter]
     return [one for one in found if one[0]] if all(code for code, *_ in found) else None
 
 
-def _parameter(parameter: Parameter, index: int, given: Given | None) -> _Parameter:
+def _parameter(parameter: Parameter, index: int, given: ArgumentValues | None) -> _Parameter:
     """Return the code, mode and bytes of a parameter. Without a code it is left to Python."""
     code, mode, nbytes = parameter_of(parameter)
     if given is None or code in "PL":

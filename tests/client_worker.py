@@ -124,10 +124,10 @@ def _distance(one: Any, other: Any) -> float:
 
 def _count_bypasses(counts: Counter[str]) -> None:
     """Have each begin and end of a bypass, and each sample of overlap, counted."""
-    from acs_cl.queue import sampling
+    from acs_cl.queue import bypass
 
-    section: Any = sampling.Section
-    begin, end, decides = section.begin, section.end, section.decides
+    counted: Any = bypass.Bypass
+    begin, end, decides = counted.begin, counted.end, counted.decides
 
     def counted_begin(self: Any, *how: Any) -> None:
         counts["bypasses begun"] += 1
@@ -139,10 +139,10 @@ def _count_bypasses(counts: Counter[str]) -> None:
 
     def counted_decides(self: Any) -> bool:
         counts["samples"] += 1
-        counts["launches sampled"] += self.look.many
+        counts["launches sampled"] += self.sample.many
         return bool(decides(self))
 
-    section.begin, section.end, section.decides = counted_begin, counted_end, counted_decides
+    counted.begin, counted.end, counted.decides = counted_begin, counted_end, counted_decides
 
 
 @contextlib.contextmanager

@@ -193,7 +193,7 @@ def own_cache(tmp_path: Path, environment: Environment) -> Iterator[Path]:
 
 
 @pytest.fixture
-def without_sections() -> Iterator[None]:
+def without_bypass() -> Iterator[None]:
     """Nothing on an `acs.Queue` bypasses the runtime: every command is a launch."""
     with testing.bypass(always=False):
         yield

@@ -39,7 +39,7 @@ from tests.test_queue import (
     values_of,
 )
 
-pytestmark = pytest.mark.usefixtures("without_sections")
+pytestmark = pytest.mark.usefixtures("without_bypass")
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def by_python(context: cl.Context, **options: Any) -> acs.Queue:
 # ---- what overlaps -------------------------------------------------------------------------------
 
 
-class ModelLook:
+class ModelSample:
     """The longest chain among launches, of what was in flight when they came."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class ModelLook:
 @pytest.mark.parametrize("seed", range(20))
 def test_steps_of_launches_are_those_of_the_model(seed: int) -> None:
     choose = random.Random(seed)
-    model, found = ModelLook(), core.native.Look()
+    model, found = ModelSample(), core.native.Sample()
     live: set[int] = set()
     for number in range(1, 200):
         upstream = choose.sample(
@@ -88,8 +88,8 @@ def test_steps_of_launches_are_those_of_the_model(seed: int) -> None:
         )
         live.add(number)
         live -= {one for one in live if choose.random() < 0.1}
-        for look in (model, found):
-            look.note(number, upstream, live)
+        for sample in (model, found):
+            sample.note(number, upstream, live)
         assert (found.many, found.steps) == (model.many, model.steps)
     assert found.overlap == model.many / model.steps
 

@@ -20,12 +20,12 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import core, testing
-from acs_cl.queue.bypass import JOINS
+from acs_cl.queue.calls import JOINS
 from acs_cl.queue.events import QueueEvent
 from tests.test_joining import by_python
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, values_of
 
-pytestmark = pytest.mark.usefixtures("without_sections")
+pytestmark = pytest.mark.usefixtures("without_bypass")
 
 LONG = 20 * ROUNDS
 """Of one work-item: most of a second."""

@@ -205,9 +205,9 @@ def test_a_traced_queue_passes_commands_on_and_says_how_many(
     passed = rt.stats()["straight"]
     assert passed > 20
     assert rt.stats()["timed"]["straight"] == passed
-    sections = [one for one in rt.trace.slices if one.passed]
-    assert sum(one.passed for one in sections) == passed
-    for one in sections:
+    bypasses = [one for one in rt.trace.slices if one.passed]
+    assert sum(one.passed for one in bypasses) == passed
+    for one in bypasses:
         assert (one.name, one.clock, one.lane) == ("straight", "host", STRAIGHT)
         assert one.end_ns > one.start_ns
         assert one.program_ns == 0

@@ -1,211 +1,238 @@
-"""Replacements of PyOpenCL's functions and setters, and the arguments that kernels were given.
+"""Bypass: commands go unchanged to the driver's queue where their launches do not overlap.
 
-Input: functions of PyOpenCL, and calls that set a kernel's arguments. Output: their replacements,
-and a kernel's arguments when a launch needs them. Both happen at every command of a program, so the
-core does the usual cases itself (`_core/queue/commands.cpp`). Only the core lets commands bypass
-the runtime. An unusual command is tracked, and ends the bypass.
+A launch costs the host several times as much as the driver's own enqueue. That cost is lost if each
+command needs the one before it. It is also lost if the device keeps up with the host, so that
+nothing waits. So the queue samples its launches. It samples again later, so seldom that samples
+take at most one part in `REST` of the time, and less as long as nothing overlaps.
 
-Invariant: the arguments that are remembered are those that the kernel was given. A tuple is kept
-and read later only if nothing in it can change.
+Input: the upstream of a queue's launches (the core's `Sample`), and how far the device is behind
+(`Bypass`). Output: whether the next commands are tracked, or bypass the runtime in the driver's
+in-order queue.
+
+Invariant: commands in bypass run behind everything that the runtime had before them. To the runtime
+they are one launch that touches all memory, entered before any that comes later.
 """
 
 from __future__ import annotations
 
-import struct
-import sys
-import threading
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from time import perf_counter, perf_counter_ns
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyopencl as cl
 from pyopencl import _cl
 
 from .. import core
-from .calls import Original, Parameters, call_of
-from .events import QueueEvent, native_error
+from ..devices.driver import Events
+from .calls import Call, Original
+from .commands import EVERYTHING, NOTHING
+from .trials import Trials
 
-MULTI, BYTES, PACKED = range(3)
-"""PyOpenCL's setters that take a tuple: of objects, of bytes, or of numbers to be packed."""
+if TYPE_CHECKING:
+    from ..launch.engine import Engine
 
-STEPS = (2, 2, 3)
-"""Items for each argument in their tuples. A setter that takes an index and an argument has
-none."""
+SAMPLED = 32
+"""Launches of a sample."""
 
-_OBJECTS = (cl.MemoryObjectHolder, cl.SVMPointer, cl.LocalMemory, cl.Sampler, cl.CommandQueue)
+STRETCH = 64
+"""Commands of a stretch at least: to measure one costs the host about as much as a kernel."""
 
-_STEADY = (
-    type(None), bool, int, float, bytes, cl.Buffer, _cl.PooledBuffer, cl.Image, cl.LocalMemory,
-    cl.Sampler, cl.SVM, cl.SVMAllocation, _cl.PooledSVM,
-    *(np.dtype(code).type for code in "?bBhHiIlLqQefdFD"),
-)  # fmt: skip
-"""Types whose objects never change."""
+AGAIN = 8
+"""Launches after which a bypass goes on that other code ended."""
 
-JOINS = {
-    name: number
-    for number, name in enumerate(
-        (
-            "enqueue_nd_range_kernel", "_enqueue_read_buffer", "_enqueue_write_buffer",
-            "_enqueue_copy_buffer", "_enqueue_fill_buffer", "_enqueue_svm_memcpy",
-            "_enqueue_svm_memfill",
-        ), 1
+ENOUGH = 1.25
+"""Parallelism from which on commands stay tracked: launches divided by the length of their longest
+chain."""
+
+SATISFIED = 2048
+"""Launches until the next sample if they overlap."""
+
+FOR_GOOD = 1 << 30
+"""The same where overlap does not show the gain, because the scheduler on the device makes launches
+cheaper than the driver does."""
+
+REST, LONGEST_S = 100, 1.0
+"""A sample is not repeated for this many times the time that it took, and twice that after each one
+in vain, up to `LONGEST_S`. A sample costs more than its own clock shows: on PoCL a program lost 0.7
+ms by one of 0.4 ms. Launches on another queue wake threads, and the bypass has to end and begin
+again."""
+
+LONGEST_REST = 1 << 20
+"""The factor doubles up to here. A sample of a microsecond then rests for the longest time already,
+and a program that never overlaps may run for weeks."""
+
+GAINS = 32
+"""Commands that make up for the begin and the end of a bypass. After fewer, the launches until the
+next bypass double. If another queue's command ended it, the two queues could have overlapped. Then
+it takes `SATISFIED` commands to make up for that."""
+
+MOST_DOUBLED = 8
+
+BEHIND = 16
+"""Kernels in flight from which on the device does not keep up."""
+
+_MARK = _cl._enqueue_marker_with_wait_list
+_BARRIER = _cl._enqueue_barrier_with_wait_list
+
+
+class BypassedCommands(Call):
+    """Is the one launch that the runtime sees of commands in bypass. `began_ns`: when it began, on
+    the host's clock. `passed`: its commands."""
+
+    __slots__ = ("began_ns", "passed")
+
+    def __init__(self, function: Original, began_ns: int, passed: int) -> None:
+        super().__init__("straight", function, {}, True)
+        self.began_ns, self.passed = began_ns, passed
+
+
+class Bypass(core.native.Bypass):
+    """Lets the commands of one queue bypass the runtime. Open: there may be some that the runtime
+    has not seen. Passing: the next ones may join them."""
+
+    def __init__(
+        self,
+        queue: cl.CommandQueue,
+        engine: Engine,
+        pointer: int,
+        number: int,
+        by_overlap: bool,
+    ) -> None:
+        super().__init__(queue, engine, pointer, BEHIND)
+        self.trials = Trials(both=not by_overlap)
+        self.least_commands = STRETCH
+        self._by_overlap = by_overlap
+        self.native = _cl.CommandQueue.from_int_ptr(pointer, True)
+        self._number = number
+        self.open = False
+        self.sample = core.native.Sample()
+        self.wanted = SAMPLED
+        self.satisfied = 0 if by_overlap else FOR_GOOD
+        self._goes_on = False
+        """Whether the last sample, not long ago, found no overlap."""
+        self._in_vain = 0
+        """How often in a row a bypass gained less than it cost."""
+        self._rest = REST
+
+    def wants(self, number: int, engine: Engine) -> bool:
+        """Tell whether the commands after this launch should bypass the runtime."""
+        sample = self.sample
+        if self.satisfied:  # they overlap, so the next sample is later
+            self.satisfied -= 1
+            return False
+        if not sample.many:
+            self.began = perf_counter()
+        with engine.lock:
+            engine.pump()  # otherwise launches that have ended would sample like overlap
+            launch = engine.table.launch(number)
+            sample.note(number, launch.upstream if launch is not None else (), engine.table)
+        return sample.many >= self.wanted and self.decides()
+
+    def sample_anew(self) -> None:
+        """Start the sample and the stretch again, because the launches so far do not count."""
+        self.sample = core.native.Sample()
+        self.spoil_stretch()
+
+    def prefers_bypass(self) -> bool | None:
+        """Tell whether the next commands should bypass the runtime, by the times so far. None: no
+        change. Called when the host has waited for results."""
+        stretch = self.take_stretch()
+        return None if stretch is None else self.trials.stretch(self.passing, *stretch)
+
+    def stay_in_bypass(self) -> None:
+        """Let the next commands bypass the runtime, however far the device is behind."""
+        self.rest(LONGEST_S if self._by_overlap else FOR_GOOD)
+
+    def stay_tracked(self) -> None:
+        """Track the next commands."""
+        self.rest(0)
+        self.satisfied = SATISFIED if self._by_overlap else FOR_GOOD
+        self.passing = False
+
+    def decides(self) -> bool:
+        """Tell whether the next commands should bypass the runtime, after a complete sample."""
+        sample, self.sample = self.sample, core.native.Sample()
+        if self._goes_on:
+            return True
+        if sample.overlap >= ENOUGH:
+            self.satisfied, self.wanted = SATISFIED, SAMPLED
+            self._rest = REST
+            self._in_vain = 0
+            self.trials.overlaps(sample.overlap)
+            return False
+        self.rest(min(LONGEST_S, self._rest * (perf_counter() - self.began)))
+        self._rest = min(2 * self._rest, LONGEST_REST)
+        return True
+
+    # ---- begin and end ---------------------------------------------------------------------------
+
+    def begin(self, engine: Engine) -> None:
+        """Start the bypass. Called under the runtime's lock, and with nothing held."""
+        live = tuple(engine.table.live())
+        if live:
+            mark = engine.launch(Call("marker", _MARK, {}, True), NOTHING, after=live)
+            engine.table.assign(mark.number, self._number, True)
+            _BARRIER(self.native, [engine.event(mark.number)])
+        engine.sections.append(self)
+        engine.table.bypassing(1)
+        if engine.tracer is not None:
+            engine.tracer.forget_times()  # nobody can tell the program's times in bypass
+        self._began_ns = perf_counter_ns()
+        self.passed = 0
+        self.open = self.passing = True
+
+    def refuse(self) -> None:
+        """Note that a bypass was wanted and is not possible. The obstacle may last."""
+        self._in_vain += 1
+        self.trials.refused()
+        self.satisfied = self._patience(SAMPLED) if self._by_overlap else FOR_GOOD
+
+    def _patience(self, launches: int) -> int:
+        return min(SATISFIED, launches << min(self._in_vain, MOST_DOUBLED))
+
+    def end(self, engine: Engine, by_own: bool) -> None:
+        """End the bypass, with the lock held. `by_own`: a command of this queue ends it."""
+        engine.sections.remove(self)
+        engine.table.bypassing(-1)
+        with self.lock:
+            self.open = self.passing = False
+            gains = self.passed >= (GAINS if by_own else SATISFIED)
+            self._in_vain = 0 if gains else self._in_vain + 1
+            self._goes_on = self.rests
+            self.wanted = self._patience(AGAIN if self._goes_on else SAMPLED)
+            if not self.passed:
+                return
+            last = _MARK(self.native, None)
+            self.native.flush()
+        engine.counts.straight += self.passed
+
+        def behind(queue: cl.CommandQueue, wait_for: Events) -> cl.Event:
+            return _MARK(queue, [*(wait_for or ()), last])
+
+        last_call = BypassedCommands(behind, self._began_ns, self.passed)
+        handle = engine.launch(last_call, EVERYTHING)
+        engine.table.assign(handle.number, self._number, True)
+
+
+def may_begin(engine: Engine) -> bool:
+    """Tell whether a bypass may start: nothing needs to see each launch. Called under the runtime's
+    lock."""
+    return not (
+        engine.state
+        or engine.sections
+        or engine.recorders
+        or engine.gates
+        or engine.table.has_stand_ins
+        or engine.failures.any
+        or engine.table.held
+        or engine.host_tasks.busy
+        or engine.measuring is not None
+        or engine.checker is not None
     )
-}  # fmt: skip
-"""Commands that the core makes launches of when they are tracked, by the core's own numbers."""
-
-_noting = threading.RLock()
-"""Held while arguments are read, so that older ones of one thread do not replace newer ones of
-another."""
-
-_generation = 0
-"""Counts how often the remembering of arguments began. Arguments from before may be out of date."""
 
 
-def begin_noting() -> None:
-    """Forget the arguments that kernels were given so far."""
-    global _generation
-    _generation += 1
-    core.native.begin_noting(Arguments, _STEADY)
-    core.native.use_events((cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr))
-    kinds = cl.command_type
-    core.native.use_kinds(
-        (
-            kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER, kinds.COPY_BUFFER,
-            kinds.FILL_BUFFER, kinds.SVM_MEMCPY, kinds.SVM_MEMFILL,
-        ),
-        native_error, call_of,
-    )  # fmt: skip
-
-
-# ---- replacements --------------------------------------------------------------------------------
-
-
-def command(original: Original, otherwise: Original, parameters: Parameters) -> Original:
-    """Replace a function of PyOpenCL by one of the core, which bypasses the runtime or waits for
-    events. An unusual call goes to `otherwise`."""
-    queue, waits, blocks = (
-        parameters.index(name) if name in parameters else -1
-        for name in ("queue", "wait_for", "is_blocking")
+def is_free(engine: Engine) -> bool:
+    """Tell whether the program leaves it to the runtime when its launches run."""
+    asked = engine.options
+    return (
+        asked.issue == "eager" and asked.window is None and asked.lanes is None and not asked.check
     )
-    names = tuple(map(sys.intern, parameters))
-    joins = JOINS.get(original.__name__, 0)
-    return core.native.Command(original, otherwise, names, queue, waits, blocks, joins)
-
-
-# ---- arguments of kernels ------------------------------------------------------------------------
-
-
-class Arguments(core.native.Given):
-    """Holds the arguments that a kernel was given, by index: memory and the like as objects, values
-    as bytes."""
-
-    def __init__(self, kernel: cl.Kernel) -> None:
-        super().__init__(kernel)
-        self.pointers: dict[int, object] = {}
-        self.values: dict[int, bytes] = {}
-
-    def settle(self) -> None:
-        """Read the tuples that were kept."""
-        for which, items in self.take():
-            _READ[which](self, items)
-
-    def put(self, index: int, value: object) -> None:
-        """Note one argument, as `Kernel.set_arg` takes it."""
-        if value is None or isinstance(value, _OBJECTS):
-            self.pointers[index] = value
-            self.values.pop(index, None)
-        else:
-            self.put_bytes(index, value)
-
-    def put_bytes(self, index: int, value: Any) -> None:
-        """Note one argument by value, as it is now: the object may change later."""
-        self.values[index] = value if type(value) is bytes else memoryview(value).tobytes()
-        self.pointers.pop(index, None)
-
-    def _objects(self, pairs: tuple[Any, ...]) -> None:
-        for at in range(0, len(pairs), 2):
-            self.put(pairs[at], pairs[at + 1])
-
-    def _bytes(self, pairs: tuple[Any, ...]) -> None:
-        for at in range(0, len(pairs), 2):
-            self.put_bytes(pairs[at], pairs[at + 1])
-
-    def _packed(self, triples: tuple[Any, ...]) -> None:
-        values, pointers = self.values, self.pointers
-        for at in range(0, len(triples), 3):
-            code = triples[at + 1]
-            if code == b"c":  # to PyOpenCL, this is a character's number
-                code = b"b"
-            index = triples[at]
-            values[index] = struct.pack(code, triples[at + 2])
-            if pointers:
-                pointers.pop(index, None)
-
-
-_READ: tuple[Callable[[Arguments, tuple[Any, ...]], None], ...] = (
-    Arguments._objects,
-    Arguments._bytes,
-    Arguments._packed,
-)
-
-SETTERS: dict[str, Callable[..., None]] = {
-    "_set_arg_multi": Arguments._objects,
-    "_set_arg_buf_multi": Arguments._bytes,
-    "_set_arg_buf_pack_multi": Arguments._packed,
-    "_set_arg_buf": Arguments.put_bytes,
-    "_set_arg_null": lambda known, index: known.put(index, None),
-    "_set_arg_svm": Arguments.put,
-    "set_arg": Arguments.put,
-}
-"""Methods of PyOpenCL's kernels that set arguments, and the functions that note these."""
-
-
-class Noted(NamedTuple):
-    """The arguments of a kernel at one moment. Later calls of setters do not change them."""
-
-    pointers: dict[int, object]
-    values: dict[int, bytes]
-
-    @property
-    def many(self) -> int:
-        """Return how many arguments are known."""
-        return len(self.pointers) + len(self.values)
-
-
-def arguments_of(kernel: object) -> Noted | None:
-    """Return the known arguments of a kernel. None: none are known. Threads may share a kernel, as
-    arrays of PyOpenCL do, so a command asks before it waits for anything."""
-    known: Arguments | None = getattr(kernel, "acs_arguments", None)
-    if known is None or known.generation != _generation:
-        return None
-    with _noting:
-        known.settle()
-        return Noted(known.pointers.copy(), known.values.copy())
-
-
-def setter(name: str, original: Original) -> Original:
-    """Return the replacement of a method that sets arguments of a kernel."""
-    read = SETTERS[name]
-
-    def note(known: Arguments, *args: object) -> None:
-        with _noting:
-            known.settle()
-            read(known, *args)
-
-    def setter(self: Any, *args: Any) -> None:
-        try:
-            original(self, *args)
-        except BaseException:
-            self.acs_arguments = None  # some may have been set
-            raise
-        known = getattr(self, "acs_arguments", None)
-        if known is None or known.generation != _generation:
-            known = self.acs_arguments = Arguments(self)
-        note(known, *args)
-
-    if read in _READ:
-        which = _READ.index(read)
-        return core.native.Setter(original, setter, note, which, STEPS[which])
-    if name == "set_arg":
-        return core.native.Setter(original, setter, note, MULTI, 0)
-    return setter

@@ -68,6 +68,19 @@ COMMANDS: dict[str, Parameters] = {
 """PyOpenCL's functions that take a queue, with the names of their parameters."""
 
 
+JOINS = {
+    name: number
+    for number, name in enumerate(
+        (
+            "enqueue_nd_range_kernel", "_enqueue_read_buffer", "_enqueue_write_buffer",
+            "_enqueue_copy_buffer", "_enqueue_fill_buffer", "_enqueue_svm_memcpy",
+            "_enqueue_svm_memfill",
+        ), 1
+    )
+}  # fmt: skip
+"""Commands that the core makes launches of when they are tracked, by the core's own numbers."""
+
+
 class Call:
     """A call of one of PyOpenCL's functions that is made later. `returned`: its result. `event`:
     the event in that."""

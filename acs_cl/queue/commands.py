@@ -26,11 +26,10 @@ from ..devices.driver import Events, is_svm
 from ..errors import DeviceError
 from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
-from ..plans import plan_commands
+from ..plans import ArgumentValues, plan_commands
 from ..program import adopted_kernel, key_of
 from ..records import Access, Command, HostArray, Sizes, Span, interval
-from .bypass import JOINS, Noted
-from .calls import COMMANDS, Call, Given, KernelAsItIs, Original
+from .calls import COMMANDS, JOINS, Call, Given, KernelAsItIs, Original
 from .events import Ordered, QueueEvent
 from .refusals import LAUNCH, refuse, refuse_wrong
 
@@ -84,7 +83,7 @@ class Tracked(Ordered, Protocol):
     def may_be_held(self, wait_for: Events) -> bool:
         """Say whether a command may have to wait on the host for its turn."""
 
-    def look_anew(self) -> None:
+    def sample_anew(self) -> None:
         """Begin another sample, because the last commands do not show how fast the program is."""
 
     def settle_host(self) -> None:
@@ -96,7 +95,7 @@ class Tracked(Ordered, Protocol):
     def wait_until_submitted(self, number: int) -> None:
         """Wait until a launch is on the device, or has ended."""
 
-    def stop_passing(self) -> None:
+    def stop_bypass(self) -> None:
         """End the bypass, so that the next command is tracked."""
 
 
@@ -114,7 +113,7 @@ def kernel(
     g_times_l: bool = False,
     allow_empty_ndrange: bool = False,
     *,
-    given: Noted | None,
+    given: ArgumentValues | None,
 ) -> QueueEvent:
     """Launch `enqueue_nd_range_kernel`, with the arguments that the kernel had at the call."""
     if not isinstance(kernel, cl.Kernel):
@@ -175,7 +174,7 @@ def _are_sizes(global_size: Sizes, local_size: Sizes | None, offset: Sizes | Non
 def described(
     queue: Tracked,
     kernel: OurKernel,
-    given: Noted,
+    given: ArgumentValues,
     global_size: Sizes,
     local_size: Sizes | None,
     offset: Sizes | None,
@@ -216,7 +215,7 @@ def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
     except DeviceError:
         return None
     if is_new and own.signature:
-        queue.look_anew()
+        queue.sample_anew()
     return own
 
 
@@ -322,7 +321,7 @@ class Mapped(cl.MemoryMap):
         array = self._array
         if array is not None:
             self._queue.unmaps.append((array, self._span))
-            self._queue.stop_passing()
+            self._queue.stop_bypass()
 
 
 def unmap(ours: Tracked, array: HostArray, span: Span, queue: Any, wait_for: Events) -> Any:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 import weakref
 from collections import Counter
@@ -32,9 +33,9 @@ from pyopencl import _cl
 from .. import core
 from ..devices import built
 from ..devices.driver import Events
-from .bypass import SETTERS, begin_noting, command, setter
-from .calls import COMMANDS, Original, Parameters
-from .events import QueueEvent, native_events
+from .calls import COMMANDS, JOINS, Original, Parameters, call_of
+from .events import QueueEvent, native_error, native_events
+from .kernel_arguments import SETTERS, begin_noting, setter
 
 _LAUNCHES = {"enqueue_map_buffer", "enqueue_map_image"}
 """Commands that are always tracked: in bypass their end would not be seen."""
@@ -105,6 +106,15 @@ def ours(queue: object) -> Any:
 
 def _replace_all() -> None:
     begin_noting()
+    core.native.use_events((cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr))
+    kinds = cl.command_type
+    core.native.use_kinds(
+        (
+            kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER, kinds.COPY_BUFFER,
+            kinds.FILL_BUFFER, kinds.SVM_MEMCPY, kinds.SVM_MEMFILL,
+        ),
+        native_error, call_of,
+    )  # fmt: skip
     core.native.use_queues(cl.CommandQueue, seen_elsewhere)
     names = {name for name in dir(_cl) if "enqueue" in name} | {"wait_for_events"}
     for name in sorted(names):
@@ -181,7 +191,19 @@ def _command(name: str, original: Original, parameters: Parameters | None) -> Or
 
     if parameters is None or name in _LAUNCHES:
         return _named(otherwise, original, name)
-    return _named(command(original, otherwise, parameters), original, name)
+    return _named(_of_core(original, otherwise, parameters), original, name)
+
+
+def _of_core(original: Original, otherwise: Original, parameters: Parameters) -> Original:
+    """Return a replacement by the core, which lets a command bypass the runtime, makes a launch of
+    it, or waits for events. An unusual call goes to `otherwise`."""
+    queue, waits, blocks = (
+        parameters.index(name) if name in parameters else -1
+        for name in ("queue", "wait_for", "is_blocking")
+    )
+    names = tuple(map(sys.intern, parameters))
+    joins = JOINS.get(original.__name__, 0)
+    return core.native.Command(original, otherwise, names, queue, waits, blocks, joins)
 
 
 def _building(original: Original) -> Original:
@@ -238,5 +260,5 @@ def _waiting(original: Original) -> Original:
         if others or not events:
             original(others)
 
-    replacement = command(original, wait_for_events, ("wait_for",))
+    replacement = _of_core(original, wait_for_events, ("wait_for",))
     return _named(replacement, original, "wait_for_events")

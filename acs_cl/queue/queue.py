@@ -42,7 +42,7 @@ from ..launch.waits import TICK_S, refuse_on_host_task, wait
 from ..records import Access, Command, HostArray, Span, interval
 from ..runtime import Runtime, option_names
 from . import patch
-from .bypass import arguments_of
+from .bypass import Bypass, is_free, may_begin
 from .calls import Call, Given, Original, Watched
 from .commands import (
     EVERYTHING,
@@ -55,8 +55,8 @@ from .commands import (
     unmap,
 )
 from .events import QueueEvent, Timed, event_of, native_error
+from .kernel_arguments import arguments_of
 from .refusals import refuse_wrong
-from .sampling import Section, is_free, may_begin
 
 HELD_S = 2.0
 """Longest time that user events may hold a map, which has to give an address at once."""
@@ -108,7 +108,7 @@ class Queue(cl.CommandQueue):
     [1. 2. 3. 4.] True
     """
 
-    section: Section | None = None
+    bypass: Bypass | None = None
     """Runs its commands in bypass, where that is possible."""
 
     def __init__(
@@ -189,9 +189,9 @@ class Queue(cl.CommandQueue):
         try:
             self._begin(bypass and is_own)
         except BaseException:
-            _gone(hash(self), self._runtime, self.section, is_own)
+            _gone(hash(self), self._runtime, self.bypass, is_own)
             raise
-        last = weakref.finalize(self, _gone, hash(self), self._runtime, self.section, is_own)
+        last = weakref.finalize(self, _gone, hash(self), self._runtime, self.bypass, is_own)
         last.atexit = False
         for told in watchers:
             told(self)
@@ -203,7 +203,7 @@ class Queue(cl.CommandQueue):
                 self._engine.end_sections()
         if may_bypass and self._in_order and not self._holds and is_free(self._engine):
             by_overlap = self._engine.options.backend != "device"
-            self.section = Section(self, self._engine, self._pointer, self._number, by_overlap)
+            self.bypass = Bypass(self, self._engine, self._pointer, self._number, by_overlap)
         self.joining = self._join()
         patch.enter(self)
 
@@ -215,7 +215,7 @@ class Queue(cl.CommandQueue):
             return None
         empty = self._behind, self._foreign, self.unmaps, self.deferred, self._odd
         return core.native.Joining(
-            self, engine, engine.table, queues, engine.store.reserved, self._number, self.section,
+            self, engine, engine.table, queues, engine.store.reserved, self._number, self.bypass,
             empty, self._in_order, engine.backend.in_order,
         )  # fmt: skip
 
@@ -223,11 +223,11 @@ class Queue(cl.CommandQueue):
 
     def finish(self) -> None:
         """Wait for everything enqueued so far."""
-        section = self.section
-        if section is not None and section.open:
-            section.wait_until_idle()
+        bypass = self.bypass
+        if bypass is not None and bypass.open:
+            bypass.wait_until_idle()
             _FINISH(self)
-            if section.passing and not self._engine.failures.any:
+            if bypass.passing and not self._engine.failures.any:
                 self._waited()
                 return
         self._warn_if_left()
@@ -238,7 +238,7 @@ class Queue(cl.CommandQueue):
     def flush(self) -> None:
         """Let the device start on everything enqueued so far."""
         self._warn_if_left()
-        if self.section is not None and self.section.open:
+        if self.bypass is not None and self.bypass.open:
             super().flush()
         self._collect()
         try:
@@ -257,7 +257,7 @@ class Queue(cl.CommandQueue):
     ) -> None:
         self.finish()
         self._odd.add("left")
-        self.stop_passing()
+        self.stop_bypass()
 
     @property
     def int_ptr(self) -> int:
@@ -326,9 +326,9 @@ class Queue(cl.CommandQueue):
             given.pop("queue", None)
             if handler is kernel:  # before the lock: a thread may set them meanwhile
                 handler = partial(kernel, given=arguments_of(given.get("kernel")))
-        if self.section is not None and self.section.open:
+        if self.bypass is not None and self.bypass.open:
             with self._engine.lock:
-                self._engine.end_sections(self.section)
+                self._engine.end_sections(self.bypass)
         if given is None:
             return self._serially(name, original, args, keywords)
         if isinstance(given.get("wait_for"), Iterator):  # it can be read once only
@@ -392,27 +392,27 @@ class Queue(cl.CommandQueue):
         event = event_of(self, number, kind, keeps, timed)
         if blocks:
             self.settle(number)
-        section = self.section
-        if section is None:
+        bypass = self.bypass
+        if bypass is None:
             return event
-        if section.wants(number, engine):
-            self._pass_on(section)
+        if bypass.wants(number, engine):
+            self._begin_bypass(bypass)
         elif blocks:
             self._waited()
         return event
 
     def _waited(self) -> None:
         """End a stretch of commands, because the host has waited for results."""
-        section = self.section
-        wanted = None if section is None else section.prefers_bypass()
-        if section is None or wanted is None:
+        bypass = self.bypass
+        wanted = None if bypass is None else bypass.prefers_bypass()
+        if bypass is None or wanted is None:
             return
         if wanted:
-            self._pass_on(section)
-            if section.passing:
-                section.stay_in_bypass()
+            self._begin_bypass(bypass)
+            if bypass.passing:
+                bypass.stay_in_bypass()
         else:
-            section.stay_tracked()
+            bypass.stay_tracked()
 
     def _note(self, number: int, seen: bool) -> None:
         """Assign a launch to the queue."""
@@ -420,8 +420,8 @@ class Queue(cl.CommandQueue):
             self._engine.table.assign(number, self._number, seen)
             if self._engine.failures.any:  # it may have failed by now
                 self._engine.failures.note_queue(self._number, number)
-            if self.section is not None:
-                self.section.commands += 1
+            if self.bypass is not None:
+                self.bypass.commands += 1
 
     # ---- the way of a kernel that the core launches ----------------------------------------------
 
@@ -430,12 +430,12 @@ class Queue(cl.CommandQueue):
         stretch."""
         if due.settles:
             self.settle(due.settles)
-        if due.is_sampled and self.section is not None and self.section.decides():
-            self._pass_on(self.section)
+        if due.is_sampled and self.bypass is not None and self.bypass.decides():
+            self._begin_bypass(self.bypass)
         if due.has_waited:
             self._waited()
 
-    def _pass_on(self, section: Section) -> None:
+    def _begin_bypass(self, bypass: Bypass) -> None:
         """Let the next commands bypass the runtime, if no other queue has work in flight that they
         may overlap with. A command of another queue, or of the runtime, ends the bypass."""
         engine = self._engine
@@ -444,14 +444,14 @@ class Queue(cl.CommandQueue):
             waits = self._still_behind() or self._foreign
             busy = waits or self.unmaps or self.deferred or self._odd
             if busy or not may_begin(engine) or engine.table.live() != self._live_up_to(self._last):
-                section.refuse()
+                bypass.refuse()
             else:
-                section.begin(engine)
+                bypass.begin(engine)
 
-    def stop_passing(self) -> None:
+    def stop_bypass(self) -> None:
         """End the bypass, because something has to be done before the next command."""
-        if self.section is not None:
-            self.section.passing = False
+        if self.bypass is not None:
+            self.bypass.passing = False
 
     def _warn_if_left(self) -> None:
         if "left" in self._odd:
@@ -630,10 +630,10 @@ class Queue(cl.CommandQueue):
             self._odd.discard("exposed")
             super().finish()
 
-    def look_anew(self) -> None:
+    def sample_anew(self) -> None:
         """Begin another sample, because the last commands do not show how fast the program is."""
-        if self.section is not None:
-            self.section.look_anew()
+        if self.bypass is not None:
+            self.bypass.sample_anew()
 
 
 _MARK = _cl._enqueue_marker_with_wait_list
@@ -659,11 +659,11 @@ def with_queues() -> list[int]:
     return list(_users)
 
 
-def _gone(key: int, runtime: Runtime, section: Section | None, own: bool) -> None:
+def _gone(key: int, runtime: Runtime, bypass: Bypass | None, own: bool) -> None:
     """Clean up after a queue was collected; with the last one its own runtime goes. This may be
     called anywhere. If this thread is inside the runtime, another thread does the rest."""
-    if section is not None:
-        section.passing = False
+    if bypass is not None:
+        bypass.passing = False
     patch.leave(key)
     with _lock:
         users = _users.get(id(runtime), set())

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from ..launch import ends, gates, waits
 from ..launch.engine import Engine
-from ..queue import sampling
+from ..queue.bypass import Bypass
 from .changing import changed
 
 MOMENTS: dict[str, tuple[object, str, bool]] = {
@@ -20,7 +20,7 @@ MOMENTS: dict[str, tuple[object, str, bool]] = {
     "before foreign events are looked at": (ends, "look_at_gates", False),
     "before a wait for one of several": (waits, "_wait_for_any", False),
     "before a wait for room goes on": (gates.Patience, "spend", False),
-    "before a bypass": (sampling.Section, "begin", False),
+    "before a bypass": (Bypass, "begin", False),
 }
 """Where each is: what has the function, its name, and whether the moment is behind it."""
 

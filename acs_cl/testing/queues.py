@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from ..queue import sampling, trials
+from ..queue import bypass as bypassing
+from ..queue import trials
 from ..queue.queue import Queue
 from ..runtime import Runtime
 from .changing import changed
@@ -25,24 +26,24 @@ def bypass(always: bool, short: bool = True, again: bool = False) -> Iterator[No
     """
     values: dict[str, float] = {"ENOUGH": ALWAYS * always}
     if always and short:
-        values |= {"LOOKED": 3, "AGAIN": 2, "BEHIND": 2 if again else 10_000, "REST": 0}
+        values |= {"SAMPLED": 3, "AGAIN": 2, "BEHIND": 2 if again else 10_000, "REST": 0}
     with ExitStack() as put_back:
         for name, value in values.items():
-            put_back.enter_context(changed(sampling, name, value))
+            put_back.enter_context(changed(bypassing, name, value))
         put_back.enter_context(changed(trials, "STRETCHES", 1 << 30))
         yield
 
 
 def is_bypassing(queue: Queue) -> bool:
     """Return whether commands of a queue go to the driver as they are at the moment."""
-    return queue.section is not None and bool(queue.section.passing)
+    return queue.bypass is not None and bool(queue.bypass.passing)
 
 
 def bypassed(queue: Queue) -> int:
     """Return how many commands of a queue went to the driver as they are."""
-    return queue.section.passed if queue.section is not None else 0
+    return queue.bypass.passed if queue.bypass is not None else 0
 
 
 def has_open_bypass(runtime: Runtime) -> bool:
     """Return whether commands of any queue are one launch to the runtime at the moment."""
-    return any(section.passing for section in runtime.engine.sections)
+    return any(one.passing for one in runtime.engine.sections)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from acs_cl.kernel import Kernel
-from acs_cl.queue import commands, patch, sampling, trials
+from acs_cl.queue import bypass, commands, patch, trials
 from acs_cl.queue import queue as queue_module
 from acs_cl.queue.calls import Original
 from acs_cl.queue.queue import Queue
@@ -28,14 +28,14 @@ def trials_say(verdict: Callable[[bool], bool | None]) -> Iterator[None]:
     def stretch(_: object, bypassed: bool, __: int, ___: float) -> bool | None:
         return verdict(bypassed)
 
-    with changed(trials.Trials, "stretch", stretch), changed(sampling, "STRETCH", 16):
+    with changed(trials.Trials, "stretch", stretch), changed(bypass, "STRETCH", 16):
         yield
 
 
 @contextmanager
 def endless_sample() -> Iterator[None]:
     """Make queues sample the overlap of their launches all the time, without a verdict."""
-    with changed(sampling, "LOOKED", 1 << 30):
+    with changed(bypass, "SAMPLED", 1 << 30):
         yield
 
 

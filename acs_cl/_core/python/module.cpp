@@ -30,6 +30,7 @@
 #include "python/lock.hpp"
 #include "python/waiting.hpp"
 #include "queue/bypass.hpp"
+#include "queue/kernel_arguments.hpp"
 #include "queue/tracking.hpp"
 #include "several/several.hpp"
 #include "table/ends.hpp"
@@ -278,8 +279,8 @@ NB_MODULE(_core, module) {
     add_indexing(module);
     add_many(module);
     add_prepared(module);
-    add_way(module);
-    add_given(module);
+    add_bypass(module);
+    add_kernel_arguments(module);
     add_commands(module);
     add_joining(module);
     add_coherence(module);

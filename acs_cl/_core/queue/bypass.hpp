@@ -1,9 +1,9 @@
-// Replacements of PyOpenCL's often called functions and setters, while there is an `acs.Queue`: commands
-// that bypass the runtime, and the arguments that a kernel was given. They are types of Python's own kind,
-// as for launches.
+// The bypass of an `acs.Queue`: its commands go unchanged to the driver's own queue, and the runtime sees them
+// as one launch. Commands are replacements of PyOpenCL's functions (commands.cpp). They are types of Python's
+// own kind, as for launches.
 //
-// A call that is unusual, for any reason, goes on to Python (acs_cl/queue/bypass.py and
-// acs_cl/queue/patch.py), which knows every case and every error. Nothing has changed by then.
+// A call that is unusual, for any reason, goes on to Python (acs_cl/queue/patch.py), which knows every case and
+// every error. Nothing has changed by then.
 
 #pragma once
 
@@ -68,15 +68,15 @@ private:
 
 // The state of a queue's bypass. It is found by the queue object, which lives as long as commands may bypass the
 // runtime.
-struct Passing {
+struct Bypass {
     PyObject_HEAD
     PyObject *queue, *engine;  // borrowed: the queue has both
     PyObject *lock;
     PyObject *in_flight;  // an event of some commands ago, or null
-    PyObject *look_object;  // samples launches outside of the bypass
+    PyObject *sample_object;  // samples launches outside of the bypass
     PyObject *last;  // the event of the last command, or null
     RecentEvents recent;
-    Look *look;
+    Sample *sample;
     void *native, *in_flight_handle;
     long long passed;
     int left, behind;
@@ -91,7 +91,7 @@ struct Passing {
     bool waits_first;  // a blocking transfer is quicker if nothing is in flight
     bool is_mixed;  // some of it was tracked, and some was in bypass
 
-    auto objects() { return std::array{&lock, &in_flight, &look_object, &last}; }
+    auto objects() { return std::array{&lock, &in_flight, &sample_object, &last}; }
     void end();
 
     // Whether a stretch is long enough to be compared, after the host has waited for results.
@@ -117,45 +117,16 @@ struct Passing {
 };
 
 // Tells Python of a stretch, after the host has waited for a read. Returns false with an error.
-bool waited(Passing *way);
+bool waited(Bypass *bypass);
 
 // Waits until nothing is in flight on the driver's queue. Signals can end the wait. Returns false if an error is
 // set, or the driver refuses.
-bool wait_until_idle(Passing *way);
+bool wait_until_idle(Bypass *bypass);
 
 // Returns the open bypass of a queue, or null.
-Passing *way_of(PyObject *queue);
+Bypass *bypass_of(PyObject *queue);
 
-// Setters of several arguments, followed by a place for each of the first single arguments.
-constexpr int MULTI = 0, PACKED = 2, SETTERS = 3, PLACES = SETTERS + 16;
-
-struct SetArguments;  // tracking.hpp
-void forget(SetArguments *set);
-
-// The latest values that set a kernel's arguments, in each place, until they are read: tuples, and the objects of
-// single arguments.
-struct Given {
-    PyObject_HEAD
-    PyObject *kernel;  // borrowed: it holds this
-    PyObject *last[PLACES];
-    unsigned long long turns[PLACES];
-    void *handle;
-    long long generation;
-    SetArguments *set;  // the arguments in the form of the plan of its launches, or null
-
-    std::array<PyObject **, PLACES> objects() {
-        std::array<PyObject **, PLACES> all;
-        for (int place = 0; place < PLACES; place++) all[place] = &last[place];
-        return all;
-    }
-    void end();
-};
-
-// Returns the arguments that a kernel was given since functions were replaced, or null without an error.
-Given *given_of(PyObject *kernel);
-
-void add_way(nb::module_ &module);
-void add_given(nb::module_ &module);
+void add_bypass(nb::module_ &module);
 void add_commands(nb::module_ &module);
 
 }  // namespace acs_cl

@@ -99,22 +99,22 @@ enum class Waits { FOR_NOTHING, AS_GIVEN, FOR_SOME, UNCLEAR };
 
 // Whether an event is of a command that comes before the next one anyway: a tracked command of this queue, or one in
 // bypass not long ago.
-bool is_before(const Passing *way, PyObject *event) {
-    if (reinterpret_cast<PyObject *>(Py_TYPE(event)) == events.own) return *events.slot(event, QUEUE) == way->queue;
-    return way->recent.has(event);
+bool is_before(const Bypass *bypass, PyObject *event) {
+    if (reinterpret_cast<PyObject *>(Py_TYPE(event)) == events.own) return *events.slot(event, QUEUE) == bypass->queue;
+    return bypass->recent.has(event);
 }
 
 // Returns what remains of a wait list without events that come before anyway. `pyopencl.array` lists a dozen events
 // of each array, nearly all of them such. FOR_SOME: others are left.
-Waits look_at(Passing *way, PyObject *wait_for) {
+Waits look_at(Bypass *bypass, PyObject *wait_for) {
     if (is_empty(wait_for)) return Waits::FOR_NOTHING;
-    way->recent.note_use();
+    bypass->recent.note_use();
     if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return Waits::UNCLEAR;
     Waits found = Waits::FOR_NOTHING;
     bool some_are_before = false;
     for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
         PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
-        if (is_before(way, event)) {
+        if (is_before(bypass, event)) {
             some_are_before = true;
             continue;
         }
@@ -144,14 +144,14 @@ bool have_come(PyObject *wait_for) {
 }
 
 // Replaces the argument at `at` by what remains of it. Returns false without memory.
-bool take_wait_list(const Passing *way, Waits what, Arguments &args, Py_ssize_t at) {
+bool take_wait_list(const Bypass *bypass, Waits what, Arguments &args, Py_ssize_t at) {
     if (what == Waits::AS_GIVEN) return true;
     if (what == Waits::FOR_NOTHING) return args.change(at, nullptr, Py_None);
     PyObject *wait_for = args.args[at];
     args.list = PyList_New(0);
     for (Py_ssize_t index = 0; args.list && index < PySequence_Fast_GET_SIZE(wait_for); index++) {
         PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
-        if (!is_before(way, event) && PyList_Append(args.list, event)) Py_CLEAR(args.list);
+        if (!is_before(bypass, event) && PyList_Append(args.list, event)) Py_CLEAR(args.list);
     }
     if (!args.list) return PyErr_Clear(), false;
     return args.change(at, nullptr, args.list);
@@ -160,21 +160,21 @@ bool take_wait_list(const Passing *way, Waits what, Arguments &args, Py_ssize_t 
 // Enqueues a kernel whose arguments were noted, as PyOpenCL would. Null, without an error: it is unusual, or the
 // driver refuses it. PyOpenCL then says why, or finds memory. The GIL is held from the check of the bypass to the
 // driver's call, so nobody comes between.
-PyObject *pass_kernel(Passing *way, PyObject *const *args) {
+PyObject *pass_kernel(Bypass *bypass, PyObject *const *args) {
     if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False) return nullptr;
-    const Given *given = given_of(args[1]);
+    const KernelArguments *given = arguments_of(args[1]);
     if (!given || !given->handle) return nullptr;
     Sizes sizes;
     if (!take_sizes(args[2], args[3], sizes)) return nullptr;
     void *handle = nullptr;
-    if (driver.enqueue(way->native, given->handle, std::uint32_t(sizes[0]), nullptr, &sizes[1],
+    if (driver.enqueue(bypass->native, given->handle, std::uint32_t(sizes[0]), nullptr, &sizes[1],
                        sizes[4] ? &sizes[5] : nullptr, 0, nullptr, &handle))
         return nullptr;
     PyObject *number = PyLong_FromVoidPtr(handle);
     PyObject *turns[] = {number, Py_False};  // its reference goes to the event
     PyObject *event = number ? PyObject_Vectorcall(events.of_handle, turns, 2, nullptr) : nullptr;
     Py_XDECREF(number);
-    if (event) way->count(event, handle);
+    if (event) bypass->count(event, handle);
     return event;
 }
 
@@ -200,20 +200,20 @@ bool wait_here(PyObject *event, PyObject *memory = Py_None) {
 
 }  // namespace
 
-bool waited(Passing *way) {
-    if (!way->ends_stretch()) return true;
-    const Due due{nb::borrow(way->queue), 0, false, true};
-    return completed(way->engine, nullptr, 0, &due);
+bool waited(Bypass *bypass) {
+    if (!bypass->ends_stretch()) return true;
+    const Due due{nb::borrow(bypass->queue), 0, false, true};
+    return completed(bypass->engine, nullptr, 0, &due);
 }
 
 namespace {
 
 // Takes the lock of a bypass, while it is open. Returns false if it is not open, or with an error.
-bool take_open(Passing *way) {
-    auto *lock = reinterpret_cast<Lock *>(way->lock);
+bool take_open(Bypass *bypass) {
+    auto *lock = reinterpret_cast<Lock *>(bypass->lock);
     // the first one makes no system call
-    if (way_of(way->queue) != way || !(lock->try_take() || lock->take())) return false;
-    if (way_of(way->queue) == way) return true;
+    if (bypass_of(bypass->queue) != bypass || !(lock->try_take() || lock->take())) return false;
+    if (bypass_of(bypass->queue) == bypass) return true;
     lock->give_back();
     return false;
 }
@@ -246,8 +246,8 @@ struct ShortRead {
     ShortRead &operator=(const ShortRead &) = delete;
 
     // Returns false if it is not short, or there is no such memory. Nothing has changed then.
-    bool begin(const Command *self, const Passing *way, Arguments &args) {
-        Joining *joining = way->waits_first && self->joins == READ ? joining_of(way->queue) : nullptr;
+    bool begin(const Command *self, const Bypass *bypass, Arguments &args) {
+        Joining *joining = bypass->waits_first && self->joins == READ ? joining_of(bypass->queue) : nullptr;
         const Py_ssize_t at = joining ? args.find(HOST_AT, PyTuple_GET_ITEM(self->parameters, HOST_AT)) : -1;
         if (at < 0) return false;
         keeper = nb::borrow(joining->queues_object);
@@ -283,55 +283,55 @@ struct ShortRead {
 // Returns PyOpenCL's result of a blocking command. Null with an error, also if a signal's handler raised. The
 // driver's own blocking call is quickest, but no signal ends it. So it is made when nothing is in flight, after a
 // wait for that if needed. On a CPU a wait costs more than it saves. `wait_for`: events of the driver, or null.
-PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t blocks_at,
+PyObject *pass_blocking(Command *self, Bypass *bypass, Arguments &args, Py_ssize_t blocks_at,
                         PyObject *wait_for) {
     ShortRead read;
     const bool has_come = !wait_for || have_come(wait_for);
-    const bool lands = !way->is_idle() && has_come && read.begin(self, way, args);
-    const bool stays = !lands && (way->is_idle() || (way->waits_first && wait_until_idle(way))) && has_come;
+    const bool lands = !bypass->is_idle() && has_come && read.begin(self, bypass, args);
+    const bool stays = !lands && (bypass->is_idle() || (bypass->waits_first && wait_until_idle(bypass))) && has_come;
     if (PyErr_Occurred()) return nullptr;
     if (!stays && !args.change(blocks_at, self->blocks_name, Py_False)) return nullptr;
-    if (!take_open(way)) return nullptr;  // other commands came meanwhile
+    if (!take_open(bypass)) return nullptr;  // other commands came meanwhile
     PyObject *event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
                                           args.keywords);
-    if (event) way->count(event, nullptr);
-    const long long turn = way->all;
-    reinterpret_cast<Lock *>(way->lock)->give_back();
+    if (event) bypass->count(event, nullptr);
+    const long long turn = bypass->all;
+    reinterpret_cast<Lock *>(bypass->lock)->give_back();
     if (event && !stays) {
-        driver.flush(way->native);
+        driver.flush(bypass->native);
         if (!(lands ? read.wait(event) : wait_here(event))) Py_CLEAR(event);
     }
-    if (event) way->idle_since(turn);
-    if (event && self->joins == READ && !waited(way)) Py_CLEAR(event);
+    if (event) bypass->idle_since(turn);
+    if (event && self->joins == READ && !waited(bypass)) Py_CLEAR(event);
     return event;
 }
 
 // Lets PyOpenCL make any command in bypass. Returns false if that is not possible here.
-bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
+bool pass(Command *self, Bypass *bypass, Arguments &args, PyObject *&event) {
     Py_ssize_t at = self->waits_at < 0 ? -1 : args.find(self->waits_at, self->waits_name);
     Waits what = Waits::FOR_NOTHING;
     PyObject *wait_for = nullptr;
     if (at >= 0) {
-        what = look_at(way, args.args[at]);
-        if (what == Waits::UNCLEAR || !take_wait_list(way, what, args, at)) return false;
+        what = look_at(bypass, args.args[at]);
+        if (what == Waits::UNCLEAR || !take_wait_list(bypass, what, args, at)) return false;
         if (what != Waits::FOR_NOTHING) wait_for = args.args[at];
     }
-    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(way));
+    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(bypass));
     if (self->blocks_at >= 0) {
         at = args.find(self->blocks_at, self->blocks_name);
         PyObject *given = at < 0 ? Py_True : args.args[at];
         const int blocks = PyObject_IsTrue(given);
         if (blocks < 0) return event = nullptr, true;
         if (blocks) {
-            event = pass_blocking(self, way, args, at, wait_for);
+            event = pass_blocking(self, bypass, args, at, wait_for);
             return event || PyErr_Occurred();
         }
     }
-    if (!take_open(way)) return PyErr_Occurred();
+    if (!take_open(bypass)) return PyErr_Occurred();
     event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
                                 args.keywords);
-    if (event) way->count(event, nullptr);
-    reinterpret_cast<Lock *>(way->lock)->give_back();
+    if (event) bypass->count(event, nullptr);
+    reinterpret_cast<Lock *>(bypass->lock)->give_back();
     return true;
 }
 
@@ -413,21 +413,21 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
         return PyObject_Vectorcall(is_plain ? self->original : self->otherwise, args,
                                    std::size_t(many), keywords);
     }
-    Passing *way = many > self->queue_at ? way_of(args[self->queue_at]) : nullptr;
-    Joining *joining = !way && self->joins && many ? joining_of(args[0]) : nullptr;
+    Bypass *bypass = many > self->queue_at ? bypass_of(args[self->queue_at]) : nullptr;
+    Joining *joining = !bypass && self->joins && many ? joining_of(args[0]) : nullptr;
     Placed placed;
-    if ((joining || (way && self->joins == KERNEL)) && placed.place(self, args, many, keywords)) {
+    if ((joining || (bypass && self->joins == KERNEL)) && placed.place(self, args, many, keywords)) {
         PyObject *event = nullptr;
         if (joining) event = joined(joining, self->joins, self->original, placed.args);
-        else if (look_at(way, placed.args[5]) == Waits::FOR_NOTHING)
-            event = pass_kernel(way, placed.args);
+        else if (look_at(bypass, placed.args[5]) == Waits::FOR_NOTHING)
+            event = pass_kernel(bypass, placed.args);
         if (event || PyErr_Occurred()) return event;
     }
-    if (way) {
+    if (bypass) {
         PyObject *event = nullptr;
         Arguments given(args, many, keywords);
         const bool is_left = self->joins == KERNEL && is_empty(self, given);
-        if (!is_left && pass(self, way, given, event)) return event;
+        if (!is_left && pass(self, bypass, given, event)) return event;
     } else if (is_elsewhere(self, args, many, keywords)) {
         return PyObject_Vectorcall(self->original, args, std::size_t(many), keywords);
     }

@@ -4,7 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "queue/bypass.hpp"
+#include "queue/kernel_arguments.hpp"
 
 namespace acs_cl {
 
@@ -14,13 +14,13 @@ long long generation = 0;
 unsigned long long turn = 0;
 PyTypeObject *given_type;
 PyObject *arguments_class, *arguments_name;
-std::array<Given *, 64> recent{};
+std::array<KernelArguments *, 64> recent{};
 
-Given *&recent_of(PyObject *kernel) {
+KernelArguments *&recent_of(PyObject *kernel) {
     return recent[(reinterpret_cast<std::uintptr_t>(kernel) >> 5) % recent.size()];
 }
 
-int given_init(Given *self, PyObject *args, PyObject *keywords) {
+int arguments_init(KernelArguments *self, PyObject *args, PyObject *keywords) {
     static const char *names[] = {"kernel", nullptr};
     PyObject *kernel;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O", const_cast<char **>(names), &kernel))
@@ -32,7 +32,7 @@ int given_init(Given *self, PyObject *args, PyObject *keywords) {
 }
 
 // Returns [(which setter, its tuple)] in the order of the calls, and forgets them.
-PyObject *given_take(Given *self, PyObject *) {
+PyObject *arguments_take(KernelArguments *self, PyObject *) {
     forget(std::exchange(self->set, nullptr));
     PyObject *found = PyList_New(0);
     while (found) {
@@ -51,22 +51,22 @@ PyObject *given_take(Given *self, PyObject *) {
     return found;
 }
 
-PyObject *given_generation(Given *self, void *) { return PyLong_FromLongLong(self->generation); }
+PyObject *arguments_generation(KernelArguments *self, void *) { return PyLong_FromLongLong(self->generation); }
 
-PyMethodDef given_methods[] = {{"take", method(given_take), METH_NOARGS, nullptr},
+PyMethodDef arguments_methods[] = {{"take", method(arguments_take), METH_NOARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef given_properties[] = {
-    {"generation", getter(given_generation), nullptr, nullptr, nullptr},
+PyGetSetDef arguments_properties[] = {
+    {"generation", getter(arguments_generation), nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // Returns the same, and makes one if there is none. Null with an error.
-Given *new_given_of(PyObject *kernel) {
-    if (Given *known = given_of(kernel)) return known;
+KernelArguments *new_arguments_of(PyObject *kernel) {
+    if (KernelArguments *known = arguments_of(kernel)) return known;
     PyObject *made = PyObject_CallOneArg(arguments_class, kernel);
     if (!made) return nullptr;
     int failed = PyObject_SetAttr(kernel, arguments_name, made);
     Py_DECREF(made);
-    return failed ? nullptr : given_of(kernel);
+    return failed ? nullptr : arguments_of(kernel);
 }
 
 std::unordered_set<PyTypeObject *> steady;  // types whose objects never change
@@ -99,14 +99,14 @@ struct Setter {
     void end() {}
 };
 
-void keep(Given *given, int place, PyObject *object) {
+void keep(KernelArguments *given, int place, PyObject *object) {
     given->turns[place] = ++turn;
     Py_INCREF(object);
     Py_XSETREF(given->last[place], object);
 }
 
 // Returns the place where the arguments can be kept to be read later. -1: none.
-int place_of(const Setter *self, const Given *given, PyObject *const *args) {
+int place_of(const Setter *self, const KernelArguments *given, PyObject *const *args) {
     if (self->step)
         return can_be_kept(args[1], given->last[self->kind], self->step) ? self->kind : -1;
     if (!PyLong_CheckExact(args[1]) || !steady.count(Py_TYPE(args[2]))) return -1;
@@ -130,7 +130,7 @@ PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags
         PyErr_Restore(type, value, trace);
         return nullptr;
     }
-    Given *given = new_given_of(args[0]);
+    KernelArguments *given = new_arguments_of(args[0]);
     if (!given) {
         Py_DECREF(done);
         return nullptr;
@@ -192,15 +192,15 @@ void begin_noting(nb::handle arguments, nb::tuple types) {
 
 }  // namespace
 
-Given *given_of(PyObject *kernel) {
-    Given *&known = recent_of(kernel);
+KernelArguments *arguments_of(PyObject *kernel) {
+    KernelArguments *&known = recent_of(kernel);
     if (known && known->kernel == kernel && known->generation == generation) return known;
     PyObject *found = PyObject_GetAttr(kernel, arguments_name);
     if (!found) {
         PyErr_Clear();
         return nullptr;
     }
-    auto *given = reinterpret_cast<Given *>(found);
+    auto *given = reinterpret_cast<KernelArguments *>(found);
     bool is_ours = PyObject_TypeCheck(found, given_type) && given->generation == generation &&
                    given->kernel == kernel;
     Py_DECREF(found);  // the kernel holds it
@@ -208,20 +208,20 @@ Given *given_of(PyObject *kernel) {
     return known = given;
 }
 
-void Given::end() {
+void KernelArguments::end() {
     forget(std::exchange(set, nullptr));
     if (kernel && recent_of(kernel) == this) recent_of(kernel) = nullptr;
 }
 
-void add_given(nb::module_ &module) {
+void add_kernel_arguments(nb::module_ &module) {
     arguments_name = PyUnicode_InternFromString("acs_arguments");
-    nb::object given = nb::steal(new_type<Given>("acs_cl._core.Given", BASE | COLLECTED,
-                                                 {{Py_tp_init, slot(given_init)},
+    nb::object given = nb::steal(new_type<KernelArguments>("acs_cl._core.KernelArguments", BASE | COLLECTED,
+                                                 {{Py_tp_init, slot(arguments_init)},
                                                   {Py_tp_new, slot(PyType_GenericNew)},
-                                                  {Py_tp_methods, given_methods},
-                                                  {Py_tp_getset, given_properties}}));
+                                                  {Py_tp_methods, arguments_methods},
+                                                  {Py_tp_getset, arguments_properties}}));
     given_type = reinterpret_cast<PyTypeObject *>(given.inc_ref().ptr());
-    module.attr("Given") = given;
+    module.attr("KernelArguments") = given;
     module.attr("Setter") = nb::steal(
         new_type<Setter>("acs_cl._core.Setter", CALLED | Py_TPFLAGS_METHOD_DESCRIPTOR,
                          {{Py_tp_new, slot(setter_new)},

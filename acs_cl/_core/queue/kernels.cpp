@@ -54,7 +54,7 @@ public:
     }
 
     // Reads what setters were given since the last read.
-    bool read(Given *given) {
+    bool read(KernelArguments *given) {
         int places[PLACES], many = 0;
         for (int place = 0; place < PLACES; place++)
             if (given->last[place] && given->turns[place] > to.read) places[many++] = place;
@@ -135,7 +135,7 @@ bool bind(Joining *self, const SetArguments &set, Bound &bound, bool &is_seen) {
 }
 
 // Returns false if nothing has changed, or with an error.
-bool launch(Joining *self, Given *given, SetArguments &set, LaunchPlan &plan, PyObject *const *args,
+bool launch(Joining *self, KernelArguments *given, SetArguments &set, LaunchPlan &plan, PyObject *const *args,
             Launched &launched) {
     const SetArguments::Use use(set);
     Table &table = *self->table;
@@ -160,7 +160,7 @@ bool launch(Joining *self, Given *given, SetArguments &set, LaunchPlan &plan, Py
 void set_arguments(nb::handle joining, nb::handle kernel, nb::handle own, nb::object object, nb::dict pointers,
                    nb::dict values) {
     auto *self = reinterpret_cast<Joining *>(joining.ptr());
-    Given *given = given_of(kernel.ptr());
+    KernelArguments *given = arguments_of(kernel.ptr());
     LaunchPlan *plan = caller(own)->plan;
     QueueKernel *queued = QueueKernel::of(object);
     if (!given || !plan || !queued || (given->set && given->set->is_used())) return;
@@ -190,7 +190,7 @@ PyObject *join_kernel(Joining *self, PyObject *const *args) {
     if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False ||
         !self->table->is_plain() || !is_plain(self) || !waits_for_nothing(self, args[5]))
         return nullptr;
-    Given *given = given_of(args[1]);
+    KernelArguments *given = arguments_of(args[1]);
     if (!given || !given->set) return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     const nb::object known = nb::borrow(reinterpret_cast<PyObject *>(given));

@@ -1,6 +1,6 @@
 // A sample: what consecutive launches follow, among those in flight when they came. The level of a launch is the
 // length of the longest chain up to it. Launches that had ended by then count as a step before.
-// acs_cl/queue/sampling.py says why.
+// acs_cl/queue/bypass.py says why.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace acs_cl {
 
-class Look {
+class Sample {
 public:
     std::int64_t many = 0, steps = 0;
 

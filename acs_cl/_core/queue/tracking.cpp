@@ -63,18 +63,18 @@ nb::object new_event(Joining *self, int joins, PyObject *keeps) {
 
 namespace {
 
-// Samples whether the program's launches overlap, for `Section.wants`. Launches that have ended are told.
-void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &upstream,
+// Samples whether the program's launches overlap, for `Bypass.wants`. Launches that have ended are told.
+void sample(Joining *self, std::int64_t number, const std::vector<std::int64_t> &upstream,
           Launched &launched) {
-    Passing *section = self->section;
-    if (section->satisfied > 0) {
-        section->satisfied--;
+    Bypass *bypass = self->bypass;
+    if (bypass->satisfied > 0) {
+        bypass->satisfied--;
         return;
     }
     Table &table = *self->table;
-    const nb::object kept = nb::borrow(section->look_object);  // another thread may begin a new one
-    Look &look = *section->look;
-    if (!look.many) section->began = now_s();
+    const nb::object kept = nb::borrow(bypass->sample_object);  // another thread may begin a new one
+    Sample &sample = *bypass->sample;
+    if (!sample.many) bypass->began = now_s();
     bool is_well = true;
     if (table.in_epochs() || table.has_watched()) {
         is_well = completed(self->engine, nullptr);
@@ -83,8 +83,8 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
         if (nb::len(ended) || table.has_ready()) is_well = self->queues->tell(self->engine, ended);
     }
     if (!is_well) throw PythonError();
-    look.note(number, upstream, [&](std::int64_t one) { return table.has(one); });
-    launched.looked = look.many >= section->wanted;
+    sample.note(number, upstream, [&](std::int64_t one) { return table.has(one); });
+    launched.sampled = sample.many >= bypass->wanted;
 }
 
 // Takes a launch on from the table if no lane took it. Returns false with an error.
@@ -105,20 +105,20 @@ bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched) {
     const std::int64_t number = launched.number = self->table->number;
     launched.number_object = nb::steal(PyLong_FromLongLong(number));
     std::vector<std::int64_t> upstream;
-    if (self->section && self->section->satisfied <= 0)
+    if (self->bypass && self->bypass->satisfied <= 0)
         for (const Edge &edge : self->queues->edges()) upstream.push_back(edge.upstream);
     if (self->chains) upstream.assign(1, number - 1);
     self->table->assign(number, self->number, is_seen);
-    if (self->section) self->section->commands++;
+    if (self->bypass) self->bypass->commands++;
     if (!is_on_lane) return go_on(self, number);
-    if (self->section) look(self, number, upstream, launched);
+    if (self->bypass) sample(self, number, upstream, launched);
     return true;
 }
 
 bool after(Joining *self, const Launched &launched) {
     if (self->table->should_look() && !completed(self->engine, nullptr)) return false;
-    if (!launched.settles && !launched.looked && !launched.waited) return true;
-    const Due due{nb::borrow(self->queue), launched.settles ? launched.number : 0, launched.looked, launched.waited};
+    if (!launched.settles && !launched.sampled && !launched.waited) return true;
+    const Due due{nb::borrow(self->queue), launched.settles ? launched.number : 0, launched.sampled, launched.waited};
     return completed(self->engine, nullptr, 0, &due);
 }
 
@@ -131,12 +131,12 @@ namespace {
 
 int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
     static const char *names[] = {"queue", "engine", "table", "queues", "store", "number",
-                                  "section", "empty", "in_order", "chains", nullptr};
+                                  "bypass", "empty", "in_order", "chains", nullptr};
     PyObject *queue;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOIOO!pp", const_cast<char **>(names),
                                      &queue, &self->engine, &self->table_object,
                                      &self->queues_object, &self->store, &self->number,
-                                     &self->section_object, &PyTuple_Type, &self->empty,
+                                     &self->bypass_object, &PyTuple_Type, &self->empty,
                                      &self->in_order, &self->chains)) {
         for (PyObject **one : self->objects()) *one = nullptr;
         return -1;
@@ -153,9 +153,9 @@ int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
         PyErr_SetString(PyExc_TypeError, "expected a table that has a lock");
         return -1;
     }
-    self->section = self->section_object == Py_None
+    self->bypass = self->bypass_object == Py_None
                         ? nullptr
-                        : reinterpret_cast<Passing *>(self->section_object);
+                        : reinterpret_cast<Bypass *>(self->bypass_object);
     self->waits_first = self->queues->on_own_processor();
     self->queue = queue;
     joinings[queue] = self;

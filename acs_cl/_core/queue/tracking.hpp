@@ -15,6 +15,7 @@
 #include "driver/memory.hpp"
 #include "launch/caller.hpp"
 #include "queue/bypass.hpp"
+#include "queue/kernel_arguments.hpp"
 #include "queue/sample.hpp"
 
 namespace acs_cl {
@@ -39,17 +40,17 @@ struct SetArguments : Forgettable<SetArguments> {
 struct Joining {
     PyObject_HEAD
     PyObject *queue;  // borrowed
-    PyObject *engine, *table_object, *queues_object, *store, *section_object, *empty;
+    PyObject *engine, *table_object, *queues_object, *store, *bypass_object, *empty;
     unsigned number;  // of the queue, in the table
     int in_order;  // as the program made it
     int chains;  // commands form a chain whatever they touch, because the runtime has one queue
     bool waits_first;  // a blocking transfer is quickest if nothing is ahead of it
     Table *table;
     Queues *queues;
-    Passing *section;  // null if it has none
+    Bypass *bypass;  // null if it has none
 
     auto objects() {
-        return std::array{&engine, &table_object, &queues_object, &store, &section_object, &empty};
+        return std::array{&engine, &table_object, &queues_object, &store, &bypass_object, &empty};
     }
     void end();
 };
@@ -57,7 +58,7 @@ struct Joining {
 // Returns the state of a queue, or null.
 Joining *joining_of(PyObject *queue);
 
-// PyOpenCL's functions that can become launches here, as in JOINS of acs_cl/queue/bypass.py.
+// PyOpenCL's functions that can become launches here, as in JOINS of acs_cl/queue/calls.py.
 enum Joins { NEVER, KERNEL, READ, WRITE, COPY, FILL, SVM_COPY, SVM_FILL };
 
 // How many parameters one of these functions has, how many it needs, and where `wait_for` and `is_blocking` are.
@@ -79,7 +80,7 @@ PyObject *join_transfer(Joining *joining, int joins, PyObject *original, PyObjec
 struct Launched {
     std::int64_t number = 0;
     nb::object number_object;
-    bool looked = false;
+    bool sampled = false;
     bool settles = false;  // the program waits in Python for it, and for launches that the host can look behind
     bool waited = false;   // a stretch of commands has ended with a wait
 };

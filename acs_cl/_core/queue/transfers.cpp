@@ -320,7 +320,7 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
     if (ranges.waits) {
         const bool is_well = settle(self, launched, under_way, kept.ptr());
         launched.settles = !is_well || has_others;
-        launched.waited = self->section && self->section->ends_stretch();
+        launched.waited = self->bypass && self->bypass->ends_stretch();
     }
     if (!after(self, launched) || (is_told && !pretend(self, launched.number_object))) return nullptr;
     return told(std::move(event), launched);

@@ -1,6 +1,6 @@
-"""Sections: commands of an `acs.Queue` that go to the driver's own queue, and come back.
+"""Bypass: commands of an `acs.Queue` that go to the driver's own queue, and come back.
 
-Looks are made short and their verdict fixed, so that programs pass in and out of sections all the
+Samples are made short and their verdict fixed, so that programs begin and end a bypass all the
 time; a plain queue is the oracle.
 """
 
@@ -20,7 +20,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import core, testing
-from acs_cl.queue import sampling
+from acs_cl.queue import bypass
 from acs_cl.queue.trials import STRETCHES, Trials
 from tests.test_queue import (
     COMPLETE,
@@ -61,33 +61,33 @@ def passed(queue: acs.Queue) -> int:
 
 
 def test_levels_are_those_of_the_longest_chain() -> None:
-    chain, apart, late = (core.native.Look() for _ in range(3))
+    chain, apart, late = (core.native.Sample() for _ in range(3))
     for number in range(8):
         chain.note(number, (number - 1,), range(8))
         apart.note(number, (), range(8))
         late.note(number, (), (number,))  # the one before had ended when it came
     assert (chain.overlap, apart.overlap, late.overlap) == (1, 8, 1)
-    two = core.native.Look()
+    two = core.native.Sample()
     for number in range(8):
         two.note(number, (number - 2,), range(8))
     assert two.overlap == 2
 
 
-def test_the_rest_between_looks_is_bounded_however_long_a_program_runs(
+def test_the_rest_between_samples_is_bounded_however_long_a_program_runs(
     context: cl.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rests: list[float] = []
-    monkeypatch.setattr(sampling.Section, "rest", lambda self, seconds: rests.append(seconds))
+    monkeypatch.setattr(bypass.Bypass, "rest", lambda self, seconds: rests.append(seconds))
     queue = acs.Queue(context)
-    policy = queue.section
+    policy = queue.bypass
     assert policy is not None
-    for look in range(2000):  # all of them in vain, and each of a millisecond
-        clock = iter([look, look + 0.001])
-        monkeypatch.setattr(sampling, "perf_counter", lambda clock=clock: next(clock))
-        policy.wanted, policy.began = sampling.LOOKED, sampling.perf_counter()
+    for sample in range(2000):  # all of them in vain, and each of a millisecond
+        clock = iter([sample, sample + 0.001])
+        monkeypatch.setattr(bypass, "perf_counter", lambda clock=clock: next(clock))
+        policy.wanted, policy.began = bypass.SAMPLED, bypass.perf_counter()
         assert policy.decides()
     assert rests[:3] == pytest.approx([0.1, 0.2, 0.4])
-    assert rests[10:] == [sampling.LONGEST_S] * (len(rests) - 10)
+    assert rests[10:] == [bypass.LONGEST_S] * (len(rests) - 10)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -103,24 +103,24 @@ def test_random_programs_that_pass_in_and_out(context: cl.Context, often: None, 
 def test_a_chain_goes_straight(context: cl.Context) -> None:
     queue = acs.Queue(context)
     x = cl.array.zeros(queue, N, np.int32)
-    for _ in range(4 * sampling.LOOKED):
+    for _ in range(4 * bypass.SAMPLED):
         x += 1
-    assert passed(queue) > sampling.LOOKED
-    assert (x.get() == 4 * sampling.LOOKED).all()
+    assert passed(queue) > bypass.SAMPLED
+    assert (x.get() == 4 * bypass.SAMPLED).all()
 
 
 def test_other_queues_that_idle_are_no_hindrance(context: cl.Context) -> None:
     queues = [acs.Queue(context) for _ in range(3)]
     for turn, queue in enumerate(queues, 1):
         x = cl.array.zeros(queue, N, np.int32)
-        for _ in range(4 * sampling.LOOKED):
+        for _ in range(4 * bypass.SAMPLED):
             x += turn
-        assert passed(queue) > turn * sampling.LOOKED
-        assert (x.get() == 4 * sampling.LOOKED * turn).all()
+        assert passed(queue) > turn * bypass.SAMPLED
+        assert (x.get() == 4 * bypass.SAMPLED * turn).all()
 
 
 def test_queues_in_turns_soon_stay_launches(context: cl.Context, whole_samples: None) -> None:
-    """Commands of two queues may overlap, and each ends the section of the other."""
+    """Commands of two queues may overlap, and each ends the bypass of the other."""
     begun: list[None] = []
     queues = [acs.Queue(context) for _ in range(2)]
     arrays = [cl.array.zeros(queue, N, np.int32) for queue in queues]
@@ -128,9 +128,9 @@ def test_queues_in_turns_soon_stay_launches(context: cl.Context, whole_samples: 
     with testing.at("before a bypass", lambda: begun.append(None)):
         for _ in range(turns):
             for x in arrays:
-                for _ in range(2 * sampling.LOOKED):
+                for _ in range(2 * bypass.SAMPLED):
                     x += 1
-    assert all((x.get() == turns * 2 * sampling.LOOKED).all() for x in arrays)
+    assert all((x.get() == turns * 2 * bypass.SAMPLED).all() for x in arrays)
     assert 0 < len(begun) < turns / 2
 
 
@@ -138,12 +138,12 @@ def test_queues_in_turns_soon_stay_launches(context: cl.Context, whole_samples: 
 def test_a_queue_that_may_not_bypass_tracks_every_command(
     context: cl.Context, often: None, backend: str
 ) -> None:
-    for bypass in (False, True):
-        queue = acs.Queue(context, backend=backend, bypass=bypass)
+    for may_bypass in (False, True):
+        queue = acs.Queue(context, backend=backend, bypass=may_bypass)
         x = cl.array.zeros(queue, N, np.int32)
         for _ in range(100):
             x += 1
-        assert (passed(queue) > 0) == bypass
+        assert (passed(queue) > 0) == may_bypass
         assert (x.get() == 100).all()
 
 
@@ -243,7 +243,7 @@ def test_a_bypass_that_paid_goes_on_while_much_is_in_flight(context: cl.Context)
                 kernels["add"](queue, (N,), None, a, np.int32(1))
             assert values_of(queue, a)[0] == 20 * turn
         assert testing.is_bypassing(queue)
-        for step in range(3 * sampling.BEHIND):
+        for step in range(3 * bypass.BEHIND):
             kernels["slow"](queue, (1,), None, a, np.int32(step), np.int32(ROUNDS // 10))
         assert testing.is_bypassing(queue)
         queue.finish()
@@ -261,7 +261,7 @@ def test_a_trial_that_pays_is_kept(context: cl.Context) -> None:
         assert testing.is_bypassing(queue)
 
 
-def test_another_queue_and_the_runtime_come_behind_a_section(
+def test_another_queue_and_the_runtime_come_behind_a_bypass(
     context: cl.Context, stays: None
 ) -> None:
     first = acs.Queue(context)
@@ -284,7 +284,7 @@ def test_another_queue_and_the_runtime_come_behind_a_section(
     assert values_of(cl.CommandQueue(context), a)[0] == 12
 
 
-def test_user_events_and_recordings_end_a_section(context: cl.Context, stays: None) -> None:
+def test_user_events_and_recordings_end_a_bypass(context: cl.Context, stays: None) -> None:
     queue = acs.Queue(context)
     kernels = kernels_of(context)
     a = buffer(queue, np.zeros(N))
@@ -315,7 +315,7 @@ def test_user_events_and_recordings_end_a_section(context: cl.Context, stays: No
 def test_an_exception_while_looking_leaves_no_read_under_way(
     context: cl.Context, whole_samples: None
 ) -> None:
-    """Ctrl-C may come in the Python of a look, when the core has enqueued a blocking read: the
+    """Ctrl-C may come in the Python of a sample, when the core has enqueued a blocking read: the
     program gets its memory back when that is over, not before."""
     with inside.endless_sample():
         _read_while_a_sample_is_interrupted(context)

@@ -18,7 +18,7 @@ import acs_cl as acs
 from acs_cl import testing
 from acs_cl.backends import queues
 from acs_cl.devices.driver import pinned_pieces
-from acs_cl.queue import bypass
+from acs_cl.queue import kernel_arguments
 from tests.test_queue import ROUNDS, N, buffer, kernels_of, values_of
 
 
@@ -77,19 +77,19 @@ def test_noted_arguments_are_those_read_at_once(context: cl.Context, seed: int) 
     program = cl.Program(context, SOURCE).build()
     buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, 64) for _ in range(3)]
     kernels = [cl.Kernel(program, "f") for _ in range(3)]
-    twins: dict[int, bypass.Arguments] = {}
+    twins: dict[int, kernel_arguments.KernelArguments] = {}
     for step in range(400):
         which = rng.randrange(len(kernels))
         kernel: Any = kernels[which]
         name, args = some_call(rng, kernel, buffers)
         getattr(kernel, name)(*args)
-        twin = twins.setdefault(which, bypass.Arguments(kernel))
-        bypass.SETTERS[name](twin, *args)  # at once, as Python does it
+        twin = twins.setdefault(which, kernel_arguments.KernelArguments(kernel))
+        kernel_arguments.SETTERS[name](twin, *args)  # at once, as Python does it
         for one in args[0] if isinstance(args[0], tuple) else args:
             if isinstance(one, np.ndarray):
                 one += 1  # the driver has what it was
         if step % 7 == 0:
-            assert bypass.arguments_of(kernel) == (twin.pointers, twin.values)
+            assert kernel_arguments.arguments_of(kernel) == (twin.pointers, twin.values)
     del queue
 
 
@@ -98,15 +98,15 @@ def test_a_setter_that_fails_leaves_nothing_known(context: cl.Context) -> None:
     kernel: Any = kernels_of(context)["add"]
     a = buffer(queue, np.zeros(N))
     kernel.set_args(a, np.int32(1))
-    assert bypass.arguments_of(kernel) is not None
+    assert kernel_arguments.arguments_of(kernel) is not None
     with pytest.raises(cl.Error):
         kernel._set_arg_multi((0, a, 7, a))
-    assert bypass.arguments_of(kernel) is None
+    assert kernel_arguments.arguments_of(kernel) is None
     kernel.set_args(a, np.int32(1))
-    assert bypass.arguments_of(kernel) is not None
+    assert kernel_arguments.arguments_of(kernel) is not None
     with pytest.raises(TypeError):
         kernel._set_arg_multi()
-    assert bypass.arguments_of(kernel) is None
+    assert kernel_arguments.arguments_of(kernel) is None
     del queue
 
 
@@ -116,9 +116,9 @@ def test_arguments_go_with_their_kernel(context: cl.Context) -> None:
     program = cl.Program(context, SOURCE).build()
     for step in range(300):
         kernel: Any = cl.Kernel(program, "f")
-        assert bypass.arguments_of(kernel) is None
+        assert kernel_arguments.arguments_of(kernel) is None
         kernel._set_arg_buf_pack_multi((2 + step % 2, b"i", step))
-        known = bypass.arguments_of(kernel)
+        known = kernel_arguments.arguments_of(kernel)
         assert known is not None
         assert known.many == 1
         assert list(known.values) == [2 + step % 2]
@@ -204,10 +204,10 @@ def test_events_of_others_are_waited_for_whatever_events_were_there_before(
 
 def test_transfers_pass_and_block(context: cl.Context, stays: None) -> None:
     queue, a, kernels = opened(context)
-    assert queue.section is not None
+    assert queue.bypass is not None
     host = np.empty(N, np.int32)
     for step in range(10):
-        queue.section.waits_first = step % 2 == 1
+        queue.bypass.waits_first = step % 2 == 1
         cl.enqueue_copy(queue, a, np.full(N, step, np.int32))
         kernels["slow"](queue, (1,), None, a, np.int32(step), np.int32(ROUNDS // 10))
         cl.enqueue_copy(queue, host, a)
@@ -225,8 +225,8 @@ def test_short_reads_land_in_pinned_memory_where_kernels_are_in_flight(
     context: cl.Context, stays: None
 ) -> None:
     queue, a, kernels = opened(context)
-    assert queue.section is not None
-    queue.section.waits_first = True
+    assert queue.bypass is not None
+    queue.bypass.waits_first = True
     lanes: Any = queue.runtime.engine.backend.core_queues
     pieces = partial(pinned_pieces, cl.CommandQueue(context), queues.PLACES, queues.LONGEST)
     lanes.land_in(pieces)
@@ -249,8 +249,8 @@ def test_short_reads_land_in_pinned_memory_where_kernels_are_in_flight(
     assert lanes.places == (0, queues.PLACES)
 
 
-def test_a_section_dies_with_its_queue(context: cl.Context, stays: None) -> None:
-    """Queues take each other's place in memory, and not each other's sections."""
+def test_a_bypass_dies_with_its_queue(context: cl.Context, stays: None) -> None:
+    """Queues take each other's place in memory, and not each other's bypass."""
     for step in range(12):
         queue, a, _ = opened(context)
         runtime = queue.runtime
@@ -265,7 +265,7 @@ def test_a_section_dies_with_its_queue(context: cl.Context, stays: None) -> None
         del other, plain
 
 
-def test_threads_pass_while_sections_end(context: cl.Context, stays: None) -> None:
+def test_threads_pass_while_a_bypass_ends(context: cl.Context, stays: None) -> None:
     queue, a, kernels = opened(context)
     many, errors = 300, []
 
