@@ -23,7 +23,7 @@ import threading
 from time import perf_counter
 from typing import Literal, TypeAlias
 
-from . import core, waiting
+from . import closing, core
 from .errors import CheckError, PoisonedError, StalledError
 from .launch.engine import Engine
 from .launch.watchdog import under_way
@@ -68,7 +68,7 @@ def leave(engine: Engine, kind: type[BaseException] | None) -> None:
         _close_soon(engine, issubclass(kind, KeyboardInterrupt))
         return
     try:
-        waiting.close(engine, quiet=kind is not None)
+        closing.close(engine, quiet=kind is not None)
     except StalledError:
         _close_soon(engine, False)
         raise
@@ -82,7 +82,7 @@ def collected(engine: Engine) -> None:
             _close_soon(engine, True)
         return
     try:
-        waiting.close(engine, quiet=True, tells=_tell)
+        closing.close(engine, quiet=True, tells=_tell)
     except StalledError:
         _left.append(engine)  # it has said what runs
     except KeyboardInterrupt:
@@ -98,10 +98,10 @@ def _close_soon(engine: Engine, is_interrupted: bool) -> None:
     global _again
     closed, why = False, "interrupted" if is_interrupted else "given up"
     try:
-        closed = waiting.close(engine, quiet=True, until=perf_counter() + SHORT_S)
+        closed = closing.close(engine, quiet=True, until=perf_counter() + SHORT_S)
         if not closed:
             _say(why, f"waiting {GRACE_S:g} s, until another Ctrl-C, for", engine)
-            closed = waiting.close(engine, quiet=True, until=perf_counter() + GRACE_S)
+            closed = closing.close(engine, quiet=True, until=perf_counter() + GRACE_S)
     except StalledError:
         pass
     except KeyboardInterrupt:
@@ -143,14 +143,14 @@ def _at_exit(again: bool = False) -> None:
     is_news = False
     try:
         if not ends:
-            for engine in waiting.engines():
+            for engine in closing.engines():
                 if engine not in _left:
-                    waiting.close(engine, quiet=True, tells=_tell_at_the_end)
+                    closing.close(engine, quiet=True, tells=_tell_at_the_end)
     except GIVEN_UP as error:
         ends, is_news, is_interrupted = True, True, isinstance(error, KeyboardInterrupt)
     if ends:
         with contextlib.suppress(KeyboardInterrupt):  # the interrupt is noted
-            for engine in waiting.engines():
+            for engine in closing.engines():
                 _close_soon(engine, is_interrupted)
     if _left:
         _end(0 if _again else LAST_S, is_interrupted, is_news)

@@ -25,7 +25,7 @@ import pyopencl as cl
 
 # modules that a program may never need (recording, tracing, explaining) are imported later, because
 # imports here make every start slower
-from . import at_exit, core, plans, transfers, waiting
+from . import at_exit, closing, core, plans, transfers
 from .calls import Calls
 from .configuration import create, create_emulated, plan
 from .devices import Spec, kind
@@ -463,7 +463,7 @@ class Runtime:
         """Finish, then release queues and memory. Launches that still wait for foreign events are
         given up. It may be called twice."""
         self._engine.refuse_in_recording("close")
-        waiting.close(self._engine, quiet=False)
+        closing.close(self._engine, quiet=False)
 
     def __enter__(self) -> Runtime:
         self._engine.check_open()

@@ -20,7 +20,7 @@ TOP = {
     **dict.fromkeys(BASE, "base"),
     **dict.fromkeys(("kernel", "program", "conditions", "plans", "transfers", "banded"), "kernel"),
     **dict.fromkeys(("call_sizes", "versions"), "kernel"),
-    **dict.fromkeys(("waiting", "at_exit"), "waiting"),
+    **dict.fromkeys(("closing", "at_exit"), "closing"),
     **dict.fromkeys(("options", "configuration"), "options"),
     **dict.fromkeys(("runtime", "calls"), "runtime"),
     "dask": "dask",
@@ -38,20 +38,20 @@ ROOMS = {
     "launch": "base host devices memory access",
     "backends": "base devices launch",
     "scheduler": "base host devices opencl_c memory access launch backends",
-    "waiting": "base host devices access launch",
+    "closing": "base host devices access launch",
     "kernel": "base host devices opencl_c memory access launch scheduler",
-    "observe": "base host access launch waiting kernel emu",
-    "graph": "base host devices opencl_c memory access launch scheduler waiting kernel observe",
-    "check": "base host devices opencl_c memory access launch scheduler waiting",
+    "observe": "base host access launch closing kernel emu",
+    "graph": "base host devices opencl_c memory access launch scheduler closing kernel observe",
+    "check": "base host devices opencl_c memory access launch scheduler closing",
     "several": "base host devices memory access launch backends",
     "options": "base host devices access launch backends scheduler check emu",
-    "runtime": "base host devices memory launch scheduler waiting kernel observe graph check"
+    "runtime": "base host devices memory launch scheduler closing kernel observe graph check"
     " options several",
-    "queue": "base host devices access launch waiting kernel runtime",
+    "queue": "base host devices access launch closing kernel runtime",
     "dask": "base host memory access graph runtime",
-    "testing": "base host devices opencl_c memory access launch scheduler waiting kernel observe"
+    "testing": "base host devices opencl_c memory access launch scheduler closing kernel observe"
     " graph check options runtime queue",
-    "tools": "base host devices opencl_c memory waiting observe several options runtime queue"
+    "tools": "base host devices opencl_c memory closing observe several options runtime queue"
     " benchmarks",
 }
 

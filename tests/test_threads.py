@@ -18,7 +18,7 @@ import pytest
 from fuzz.threads import THREADS, in_threads
 
 import acs_cl as acs
-from acs_cl import waiting
+from acs_cl import closing
 from acs_cl.host import threads
 
 SOURCE = """
@@ -296,10 +296,10 @@ def test_closing_goes_on_where_an_earlier_call_had_no_time_left(device: cl.Devic
 
     engine.drain = cut_off  # type: ignore[method-assign]
     engine.backend.close = release  # type: ignore[method-assign]
-    assert not waiting.close(engine, quiet=True)
+    assert not closing.close(engine, quiet=True)
     with pytest.raises(acs.UsageError, match="closed"):
         rt.finish()
     assert not released
-    assert waiting.close(engine, quiet=True)
-    assert waiting.close(engine, quiet=True)
+    assert closing.close(engine, quiet=True)
+    assert closing.close(engine, quiet=True)
     assert released == [True]
