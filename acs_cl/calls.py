@@ -7,6 +7,7 @@ launch like any other (`transfers.read`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,13 @@ from .launch.engine import Engine
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
 from .records import Access, Command, HostArray
+
+
+def made(function: Callable[..., Handle], engine: Engine, *args: object) -> Handle:
+    """Make a call of the program now. A graph that records this thread keeps it instead."""
+    engine.called()
+    graph = engine.recorder()
+    return function(engine, *args) if graph is None else graph.capture(function, engine, *args)
 
 
 class Calls:
@@ -56,26 +64,17 @@ class Calls:
 
     def write(self, engine: Engine, array: Array, source: object, copy: bool) -> Handle:
         """Overwrite an array with host values."""
-        engine.called()
-        if (graph := engine.recorder()) is None:
-            return transfers.write(engine, array, source, copy)
-        if copy:  # the graph copies once
-            return graph.capture(transfers.write, engine, array, source, False)
-        return graph.capture(partial(transfers.write, source=source, copied=False), engine, array)
+        if not copy:  # no argument of the call, since a graph copies these
+            return made(partial(transfers.write, source=source, copied=False), engine, array)
+        return made(transfers.write, engine, array, source, engine.recorder() is None)
 
     def fill(self, engine: Engine, array: Array, value: object) -> Handle:
         """Overwrite every element of an array."""
-        engine.called()
-        if (graph := engine.recorder()) is not None:
-            return graph.capture(transfers.fill, engine, array, value)
-        return transfers.fill(engine, array, value)
+        return made(transfers.fill, engine, array, value)
 
     def copy(self, engine: Engine, target: Array, source: Array) -> Handle:
         """Overwrite an array with another one."""
-        engine.called()
-        if (graph := engine.recorder()) is not None:
-            return graph.capture(transfers.copy, engine, target, source)
-        return transfers.copy(engine, target, source)
+        return made(transfers.copy, engine, target, source)
 
     def launch_many(self, kernel: Kernel, *how: Any) -> Any:
         """Launch a kernel many times."""

@@ -26,7 +26,7 @@ import pyopencl as cl
 # modules that a program may never need (recording, tracing, explaining) are imported later, because
 # imports here make every start slower
 from . import at_exit, closing, core, plans, transfers
-from .calls import Calls
+from .calls import Calls, made
 from .configuration import create, create_emulated, plan
 from .devices import Spec, kind
 from .devices.build import build, driver_options, macro_options, words_of
@@ -403,12 +403,8 @@ class Runtime:
                 f"host task {function.__name__!r}: a call of it runs nothing, since it is async or "
                 "yields; give a plain function"
             )
-        engine, task = self._engine, transfers.host_task
-        wait_for = events_of(wait_for)
-        engine.called()
-        if (graph := engine.recorder()) is not None:
-            return graph.capture(task, engine, function, reads, writes, wait_for, caller())
-        return task(engine, function, reads, writes, wait_for, caller())
+        events = events_of(wait_for)
+        return made(transfers.host_task, self._engine, function, reads, writes, events, caller())
 
     def record(self) -> Graph:
         """Capture the launches of this thread in `with rt.record() as graph:`, without running
