@@ -875,7 +875,7 @@ def plan(
     address. `record`: bytes of arguments in records, and of local memory of the kernel's own;
     empty where the arguments do not go there, None where no scheduler has the kernel."""
 
-def learn(
+def plan_sizes(
     kernel: Caller,
     global_size: Sizes,
     local_size: Sizes | None,
@@ -887,7 +887,7 @@ def learn(
     if other sizes follow from these. `lease`: the lease as its number of launches, its last launch,
     its reason, and whether it is for launches of other sizes, too."""
 
-def learn_bands(
+def plan_bands(
     kernel: Caller,
     global_size: Sizes,
     local_size: Sizes | None,
@@ -903,7 +903,7 @@ def learn_bands(
     a lane, or how its record begins. `lanes`: the kernel of those with an offset, and why they are
     there. `record`: the scheduler, its local memory, and the shape of records."""
 
-def learn_gate(kernel: Caller, variant: Any) -> None:
+def plan_condition(kernel: Caller, variant: Any) -> None:
     """Give a launch plan the kernel that first reads the flag of `when=`."""
 
 def is_planned(kernel: Caller, for_epochs: bool) -> bool:

@@ -102,14 +102,13 @@ def plan_launches(
         if not _plan(kernel, _parameters(kernel), function):
             kernel.is_for_python = True
             return
-    if lease is None:
-        native.learn(kernel, command.global_size, command.local_size, heads, None)
-    else:  # several devices and bands decide by sizes, and so does a scheduler beside lanes
+    whole = None
+    if lease is not None:  # several devices decide by sizes, and so do bands
         any_size = lease[0] < 0 and not (engine.is_several or asked(engine.options.bands))
-        full = (*lease, any_size)
-        native.learn(kernel, command.global_size, command.local_size, heads, full)
+        whole = (*lease, any_size)
+    native.plan_sizes(kernel, command.global_size, command.local_size, heads, whole)
     if variant is not None:
-        native.learn_gate(kernel, variant)
+        native.plan_condition(kernel, variant)
 
 
 def plan_bands(
@@ -137,11 +136,11 @@ def plan_bands(
         return
     what = kernel, command.global_size, command.local_size, asked
     if heads is not None:
-        native.learn_bands(*what, heads.unit, heads.heads, None, heads[:3])
+        native.plan_bands(*what, heads.unit, heads.heads, None, heads[:3])
     if engine.backend.core_queues is not None:
         bands = [((one.groups,), one.command.global_size, one.command.offset) for one in parts]
         lanes = parts[-1].command.kernel, parts[-1].command.lane
-        native.learn_bands(*what, parts[0].unit, bands, lanes, None)
+        native.plan_bands(*what, parts[0].unit, bands, lanes, None)
 
 
 def plan_commands(
@@ -163,7 +162,7 @@ def plan_commands(
         return
     if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel, given), None):
         return
-    native.learn(kernel, global_size, local_size, (), (*lease, False))
+    native.plan_sizes(kernel, global_size, local_size, (), (*lease, False))
     native.set_arguments(joining, of_program, kernel, queued, given.pointers, given.values)
 
 

@@ -74,7 +74,7 @@ public:
         return nullptr;
     }
 
-    void learn(std::shared_ptr<CutPlan> made) {
+    void add(std::shared_ptr<CutPlan> made) {
         const auto same = [&](const auto &one) {
             return one->is_recorded() == made->is_recorded() && one->is_for(made->asked.ptr());
         };

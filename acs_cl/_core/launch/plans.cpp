@@ -91,9 +91,9 @@ std::optional<std::string> shape_of(const nb::object &given) {
     return std::string(shape.c_str(), shape.size());
 }
 
-// Learns a size of launches. `heads`: for each scheduler that takes them, and for their own one first, the scheduler,
-// its local memory, the head of their records, and their shape. `lease`: the fields of a `Lease`, or None.
-void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle heads, nb::handle lease) {
+// Adds a size of launches to the plan. `heads`: for each scheduler that takes them, and for their own one first, the
+// scheduler, its local memory, the head of their records, and their shape. `lease`: the fields of a `Lease`, or None.
+void plan_sizes(nb::handle kernel, nb::handle global, nb::handle local, nb::handle heads, nb::handle lease) {
     LaunchPlan *plan = caller(kernel)->plan;
     Sizes sizes;
     if (!plan || !plan->take_sizes(global.ptr(), local.ptr(), sizes)) return;
@@ -120,10 +120,11 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle he
                          nb::object(lease[2]), nb::cast<bool>(lease[3])};
 }
 
-// Learns how launches of a size are cut for `asked`, the value of `bands=`. None: the default. `bands`: of each, boxes
-// of its groups, which have `unit` work-items; then its size and offset on lanes, or the head of its record. `lanes`:
-// the kernel of bands with an offset, and why they go there. `record`: the scheduler, its local memory, and the shape.
-void learn_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::object asked, nb::handle unit,
+// Adds to the plan how launches of a size are cut for `asked`, the value of `bands=`. None: the default. `bands`: of
+// each, boxes of its groups, which have `unit` work-items; then its size and offset on lanes, or the head of its record.
+// `lanes`: the kernel of bands with an offset, and why they go there. `record`: the scheduler, its local memory, and the
+// shape.
+void plan_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::object asked, nb::handle unit,
                  nb::handle bands, nb::handle lanes, nb::handle record) {
     LaunchPlan *plan = caller(kernel)->plan;
     Sizes sizes, in_units;
@@ -163,12 +164,12 @@ void learn_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obj
             }
         }
     }
-    plan->sizes.make(sizes).cuts.learn(std::move(made));
+    plan->sizes.make(sizes).cuts.add(std::move(made));
     plan->is_cut = true;
 }
 
-// Learns the form of a kernel for `when=`, which takes the word that decides behind its other parameters.
-void learn_gate(nb::handle kernel, nb::object variant) {
+// Adds the form of a kernel for `when=`, which takes the word that decides behind its other parameters.
+void plan_condition(nb::handle kernel, nb::object variant) {
     LaunchPlan *plan = caller(kernel)->plan;
     if (!plan || plan->lanes.gated_object.is(variant)) return;
     plan->lanes.gated = QueueKernel::of(variant);
@@ -182,12 +183,12 @@ void add_plans(nb::module_ &module) {
     module.def("plan", plan, nb::arg("kernel"), nb::arg("table"), nb::arg("name"),
                nb::arg("parameters"), nb::arg("binder"), nb::arg("lanes").none(),
                nb::arg("record").none());
-    module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
+    module.def("plan_sizes", plan_sizes, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("heads"), nb::arg("lease").none());
-    module.def("learn_bands", learn_bands, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
+    module.def("plan_bands", plan_bands, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
                nb::arg("asked").none(), nb::arg("unit"), nb::arg("bands"), nb::arg("lanes").none(),
                nb::arg("record").none());
-    module.def("learn_gate", learn_gate, nb::arg("kernel"), nb::arg("variant"));
+    module.def("plan_condition", plan_condition, nb::arg("kernel"), nb::arg("variant"));
     module.def("is_planned", [](nb::handle kernel, bool for_epochs) {
         const LaunchPlan *plan = caller(kernel)->plan;
         return plan && plan->is_current() && (plan->knows_records || !for_epochs);

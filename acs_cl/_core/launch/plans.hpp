@@ -244,7 +244,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     }
 
     // Ends the lease if a launch that no lane took went to a scheduler. The next one then goes through Python, too,
-    // from which the plan learns about the scheduler.
+    // from which the plan knows the scheduler.
     void is_back(std::int64_t launch) {
         if (table->epoch(launch)) lanes.lease.launches = 0;
     }
