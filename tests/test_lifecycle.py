@@ -694,6 +694,17 @@ def test_forked_child_refuses_every_call(device: cl.Device) -> None:
     assert "parent: 2.0" in done.stdout
 
 
+def test_explain_names_no_route_of_a_launch_that_has_none_yet(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="device") as rt, testing.hold(rt) as gate:
+        prog = rt.build(SOURCE)
+        held = prog.put((64,), None, rt.zeros(64, "i4"), 1, wait_for=[gate.event])
+        route = re.compile("backend device: (on a lane|in the scheduler)")
+        assert not route.search(str(rt.explain(held)))
+        gate.open()
+        held.wait()
+        assert route.search(str(rt.explain(held)))
+
+
 def test_explain_says_what_a_launch_that_does_not_run_waits_for(device: cl.Device) -> None:
     with acs.Runtime(device, backend="lanes", trace=True) as rt, testing.hold(rt) as gate:
         prog = rt.build(SOURCE)

@@ -38,10 +38,13 @@ def explain(engine: Engine, first: Handle, second: Handle | None, reasons: str =
         access = first.access
         reads = "; ".join(map(str, access.reads)) or "nothing"
         writes = "; ".join(map(str, access.writes)) or "nothing"
+        with engine.lock:
+            held = _held(engine, first.number)
+            states = "".join(f"; {one}" for one in (held, _way(engine, first.number)) if one)
+        where = "" if held else engine.backend.where(first.number)  # it has no route yet
         return Explanation(
             f"launch {first.number} ({first.name}) on backend {engine.plan.backend}: "
-            f"{engine.backend.where(first.number)}reads {reads}; writes {writes}; "
-            f"{engine.plan.why}{_states(engine, first.number)}"
+            f"{where}reads {reads}; writes {writes}; {engine.plan.why}{states}"
             + (f"\n{reasons}" if reasons else ""),
             False,
             (),
@@ -63,13 +66,8 @@ def explain(engine: Engine, first: Handle, second: Handle | None, reasons: str =
     return Explanation(f"{names} are ordered: {text}", True, met)
 
 
-def _states(engine: Engine, number: int) -> str:
-    """Say what holds a launch back, if anything, and its earlier states, if they were kept."""
-    with engine.lock:
-        return "".join(f"; {one}" for one in (_held(engine, number), _way(engine, number)) if one)
-
-
 def _held(engine: Engine, number: int) -> str:
+    """Say what holds a launch back, if anything does."""
     table = engine.table
     state = table.state(number)
     if state == "held":
@@ -88,6 +86,7 @@ def _held(engine: Engine, number: int) -> str:
 
 
 def _way(engine: Engine, number: int) -> str:
+    """Say when the launch went from one state to the next, if that was kept."""
     steps = engine.table.transitions(number)
     if not steps:
         return ""
