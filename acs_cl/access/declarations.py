@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..errors import UsageError
+from ..errors import UsageError, describe
 from ..memory.array import Array
 from ..records import Access, Span
 from . import arguments
@@ -31,7 +31,7 @@ class Standing:
             )
         if function is not None and not callable(function):
             raise UsageError(
-                f"kernel {kernel.name!r}: access() got {arguments.describe(function)}, expected "
+                f"kernel {kernel.name!r}: access() got {describe(function)}, expected "
                 "declarations by parameter, such as x='r', or one function"
             )
         self._kernel = kernel
@@ -56,7 +56,7 @@ class Standing:
     def _parse(self, parameter: Parameter, text: str) -> Declaration:
         where = f"kernel {self._kernel.name!r}, parameter {parameter.name!r}"
         if not isinstance(text, str):
-            said = arguments.describe(text)
+            said = describe(text)
             raise UsageError(f"{where}: got {said}, expected text such as 'r' or 'w[gid]'")
         if not parameter.is_pointer and parameter.space != "image":
             raise UsageError(f"{where}: {parameter.type_name} is passed by value")
