@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
@@ -25,7 +25,7 @@ from .launch.commands import KernelCommand
 from .launch.joint import CutHandle
 from .launch.parts import MOST_KEPT, Part, parts_of
 from .records import Access, Sizes
-from .versions import Versioned, Versions
+from .versions import RuntimeKernel
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -33,17 +33,6 @@ if TYPE_CHECKING:
     from .opencl_c.variants.parts import OfParts
 
 POISONED = "bytes of it are poisoned, or may be: a launch fails as a whole"
-
-
-class Cuttable(Versioned, Protocol):
-    """A kernel whose launches are cut."""
-
-    standing: Any
-    versions: Versions
-
-    @property
-    def engine(self) -> Engine:
-        """Return the engine of its runtime."""
 
 
 class Bands:
@@ -56,7 +45,7 @@ class Bands:
         self._tuned: dict[Any, Cut] = {}
 
     def cut(
-        self, kernel: Cuttable, many: int | Policy, native: Any, bound: Bound,
+        self, kernel: RuntimeKernel, many: int | Policy, native: Any, bound: Bound,
         global_size: Sizes, offset: Sizes | None, decides: bool, is_declared: bool,
     ) -> Cut:  # fmt: skip
         """Return how a launch is to be cut, with a function for the access of any of its groups."""
@@ -99,7 +88,7 @@ class Bands:
         return parts_of(command)
 
     def in_parts(
-        self, kernel: Cuttable, native: OwnKernel, has_local: bool, has_offset: bool
+        self, kernel: RuntimeKernel, native: OwnKernel, has_local: bool, has_offset: bool
     ) -> OwnKernel | str:
         """Return the kernel for parts of a launch, or the reason why there is none."""
         if native not in self._kernels:
@@ -121,7 +110,7 @@ def repeats(signature: Signature, native: OwnKernel) -> bool:
     return "printf" not in native.origin[0]
 
 
-def _made(kernel: Cuttable, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
+def _made(kernel: RuntimeKernel, native: OwnKernel) -> tuple[OfParts, OwnKernel]:
     """Make a kernel for parts, in which they know what the whole launch would. Return it with its
     rewritten source."""
     from .opencl_c.variants.parts import of_parts

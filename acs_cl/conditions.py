@@ -8,13 +8,11 @@ for sure, since it may be skipped. The values are read before the kernel writes 
 kernel may write them itself, a launch copies them first.
 """
 
-# Long because: a call, its decision and the variants that decide change together.
-
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
@@ -28,11 +26,10 @@ from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fau
 from .memory.array import Array
 from .ranges import meet
 from .records import Access
-from .versions import Versioned, Versions, refuse_second_variables
+from .versions import RuntimeKernel, refuse_second_variables
 
 if TYPE_CHECKING:
     from .handle import Handle
-    from .launch.engine import Engine
 
 ROUNDED = 64
 """An upper bound is rounded up to a multiple of this if the driver chooses the group size, so that
@@ -75,22 +72,10 @@ class size:  # noqa: N801  read like `range` and `slice`
         return f"acs_cl.size({self.count!r}, upto={self.upto})"
 
 
-class Decided(Versioned, Protocol):
-    """A kernel whose launches may decide on the device."""
-
-    guards: Guards | None
-    """Its guarded variants, once it needed any."""
-    versions: Versions
-
-    @property
-    def engine(self) -> Engine:
-        """Return the engine of its runtime."""
-
-
 class Deciding:
     """One call that decides on the device."""
 
-    def __init__(self, kernel: Decided, global_size: tuple[Any, ...], when: object) -> None:
+    def __init__(self, kernel: RuntimeKernel, global_size: tuple[Any, ...], when: object) -> None:
         self._kernel = kernel
         self._when = None if when is None else _cell(kernel, when, "when=")
         self._count: Cell | None = None
@@ -146,7 +131,7 @@ class Deciding:
         decision = Decision(when, counted, (*self.global_size, 0)[0], group)
         if kernel.guards is None:
             kernel.guards = Guards()
-        guards = kernel.guards
+        guards: Guards = kernel.guards
         command = DecidedCommand(
             plain,
             decision,
@@ -183,7 +168,7 @@ class Guards:
 
     def guarded(
         self,
-        kernel: Decided,
+        kernel: RuntimeKernel,
         plain: KernelCommand,
         decision: Decision,
         cells: Sequence[Cell],
@@ -214,14 +199,14 @@ class Guards:
             pointers=pointers, values=values,
         ), fault  # fmt: skip
 
-    def _fault(self, kernel: Decided) -> Fault:
+    def _fault(self, kernel: RuntimeKernel) -> Fault:
         try:
             return self.faults.pop()
         except IndexError:
             return Fault(kernel.engine.context)
 
     def _native(
-        self, kernel: Decided, plain: cl.Kernel, decision: Decision
+        self, kernel: RuntimeKernel, plain: cl.Kernel, decision: Decision
     ) -> tuple[OwnKernel, int, str]:
         """Return the variant of an OpenCL kernel, the index of its first extra parameter, and a
         call in it that all work-items of a group have to reach together. Each mixture of SVM and
@@ -241,7 +226,7 @@ class Guards:
         return found
 
     def _program(
-        self, kernel: Decided, offsets: tuple[int, ...], when: bool, counted: bool
+        self, kernel: RuntimeKernel, offsets: tuple[int, ...], when: bool, counted: bool
     ) -> tuple[cl.Program, str, str]:
         key = (offsets, when, counted)
         found = self._programs.get(key)
@@ -272,7 +257,7 @@ class Guards:
         return found
 
 
-def _cell(kernel: Decided, value: object, what: str) -> Cell:
+def _cell(kernel: RuntimeKernel, value: object, what: str) -> Cell:
     """Return the memory of a value that decides: one uint32 or int32 of this runtime, or four bytes
     of another library."""
     dtype = getattr(value, "dtype", None)

@@ -8,22 +8,21 @@ does not cover comes to Python.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyopencl as cl
 
 from . import core
 from .access.binder import parameter_of
-from .access.called import Called
 from .access.cuts import asked
 from .memory.array import Array
 from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
+from .versions import RuntimeKernel
 
 if TYPE_CHECKING:
     from .access.signature import Parameter
     from .launch.commands import KernelCommand
-    from .launch.engine import Engine
     from .launch.parts import Part
     from .opencl_c.functions.translation import Function
     from .scheduler.homes import Head
@@ -59,24 +58,13 @@ class ArgumentValues(NamedTuple):
         return len(self.pointers) + len(self.values)
 
 
-class Planned(Called, Protocol):
-    """A kernel whose launches the core may make by itself."""
-
-    is_for_python: bool
-    """Whether the core can make none of its launches."""
-
-    @property
-    def engine(self) -> Engine:
-        """Return the engine of its runtime."""
-
-
 def use(handle: type, cut_handle: type) -> None:
     """Tell the core once which classes are handles, of a launch and of one in bands."""
     core.native.use(handle, cut_handle, Array, cl.LocalMemory, cl.SVM, _NUMBERS, FLAGS)
 
 
 def plan_launches(
-    kernel: Planned,
+    kernel: RuntimeKernel,
     command: KernelCommand,
     is_kept: bool,
     args: tuple[object, ...],
@@ -112,7 +100,7 @@ def plan_launches(
 
 
 def plan_bands(
-    kernel: Planned,
+    kernel: RuntimeKernel,
     command: KernelCommand,
     asked: object,
     parts: Sequence[Part],
@@ -146,7 +134,7 @@ def plan_bands(
 def plan_commands(
     joining: core.native.Joining,
     of_program: cl.Kernel,
-    kernel: Planned,
+    kernel: RuntimeKernel,
     command: KernelCommand,
     given: ArgumentValues,
     number: int,
@@ -167,7 +155,7 @@ def plan_commands(
 
 
 def _lease(
-    kernel: Planned, command: KernelCommand, args: tuple[object, ...], number: int
+    kernel: RuntimeKernel, command: KernelCommand, args: tuple[object, ...], number: int
 ) -> tuple[int, int, str | None] | None:
     """Return the lease of launches like `number` on lanes, if it went to one. None: it did not."""
     engine = kernel.engine
@@ -183,7 +171,9 @@ def _lease(
     return lease
 
 
-def _plan(kernel: Planned, parameters: list[_Parameter] | None, function: Function | None) -> bool:
+def _plan(
+    kernel: RuntimeKernel, parameters: list[_Parameter] | None, function: Function | None
+) -> bool:
     """Give the core a plan for the kernel. Return False if it can have none."""
     assert isinstance(kernel, core.native.Caller)
     engine, signature = kernel.engine, kernel.signature
@@ -206,7 +196,7 @@ def _plan(kernel: Planned, parameters: list[_Parameter] | None, function: Functi
 
 
 def _places(
-    kernel: Planned, codes: list[_Parameter], function: Function | None
+    kernel: RuntimeKernel, codes: list[_Parameter], function: Function | None
 ) -> tuple[list[int], tuple[int, int] | tuple[()] | None]:
     """Return the place of each argument in a record, and the bytes of all arguments and of local
     memory. The pair is empty if the core cannot pack them, and None if there are no records."""
@@ -222,7 +212,9 @@ def _places(
     return places, (function.blob_bytes, function.local_bytes)
 
 
-def _parameters(kernel: Planned, given: ArgumentValues | None = None) -> list[_Parameter] | None:
+def _parameters(
+    kernel: RuntimeKernel, given: ArgumentValues | None = None
+) -> list[_Parameter] | None:
     """Return the code, mode and bytes of each parameter. None: one is left to Python. `given`:
     arguments of a PyOpenCL kernel, which tell what the signature does not."""
     found = [

@@ -10,7 +10,7 @@ has no pointer of its own, so it goes to a rewritten kernel that adds a byte off
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyopencl as cl
 
@@ -19,21 +19,31 @@ from .devices.build import build
 from .devices.driver import OwnKernel, own_clone
 from .errors import UsageError
 
+if TYPE_CHECKING:
+    from .launch.engine import Engine
+
 Offsets: TypeAlias = tuple[int, ...]
 """The parameters that take a byte offset."""
 Kinds: TypeAlias = tuple[bool, ...]
 """Of each argument that is memory: whether it is shared virtual memory."""
 
 
-class Versioned(Called, Protocol):
-    """A kernel that has versions."""
+class RuntimeKernel(Called, Protocol):
+    """A `kernel.Kernel`, as the modules use it that plan, cut and decide its launches."""
 
     program: Any
     """Its OpenCL program, or None for a kernel that came without one."""
     source: str
+    versions: Versions
+    standing: Any
+    """What `access` declares for all launches, or None."""
+    guards: Any
+    """Its variants that decide on the device (`conditions.Guards`), once it needed any."""
+    is_for_python: bool
+    """Whether the core can make none of its launches."""
 
     @property
-    def engine(self) -> Any:
+    def engine(self) -> Engine:
         """Return the engine of its runtime."""
 
 
@@ -46,7 +56,7 @@ class Versions:
         self._programs: dict[Offsets, tuple[cl.Program, str]] = {}
         self._natives: dict[tuple[Offsets, Kinds], OwnKernel] = {}
 
-    def native(self, kernel: Versioned, offsets: Offsets, kinds: Kinds) -> OwnKernel:
+    def native(self, kernel: RuntimeKernel, offsets: Offsets, kinds: Kinds) -> OwnKernel:
         """Return the OpenCL kernel for some arguments."""
         if not offsets and all(kind is kernel.engine.store.is_svm for kind in kinds):
             return kernel.native
@@ -68,7 +78,7 @@ class Versions:
         """Return the parameters that take a byte offset in one of these OpenCL kernels."""
         return next((offsets for (offsets, _), made in self._natives.items() if made is native), ())
 
-    def source(self, kernel: Versioned, offsets: Offsets) -> tuple[str, str]:
+    def source(self, kernel: RuntimeKernel, offsets: Offsets) -> tuple[str, str]:
         """Return source and name of the version that adds byte offsets. No offsets: its own."""
         if not offsets:
             return kernel.source, kernel.name
@@ -77,7 +87,7 @@ class Versions:
             found = self._sources[offsets] = _rewritten(kernel, offsets)
         return found
 
-    def _program(self, kernel: Versioned, offsets: Offsets) -> tuple[cl.Program, str]:
+    def _program(self, kernel: RuntimeKernel, offsets: Offsets) -> tuple[cl.Program, str]:
         """Return the program with the version that adds byte offsets, and its name."""
         found = self._programs.get(offsets)
         if found is None:
@@ -98,7 +108,7 @@ def refuse_second_variables(kernel: Called, why: str, instead: str) -> None:
         )
 
 
-def _rewritten(kernel: Versioned, offsets: Offsets) -> tuple[str, str]:
+def _rewritten(kernel: RuntimeKernel, offsets: Offsets) -> tuple[str, str]:
     refuse_second_variables(
         kernel,
         "a view starts inside its buffer, which takes",
