@@ -204,7 +204,7 @@ def _missing(slices: list[dict[str, Any]], items: int, version: int) -> list[str
     passed = sum(one["passed"] for one in slices)
     if passed:
         said.append(
-            f"{passed} commands went straight to the driver, and are as many tasks of the host as"
+            f"{passed} commands bypassed the runtime, and are as many tasks of the host as"
             " there were rows of them, with the host's times."
         )
     threads = len({one["thread"] for one in slices})

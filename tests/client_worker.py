@@ -160,7 +160,7 @@ def _now(account: Any, counts: Counter[str]) -> Counter[str]:
     now = Counter(counts)
     for one in account.stats() if account is not None else ():
         now["tracked"] += one["launches"]
-        now["bypassed"] += one["straight"]
+        now["bypassed"] += one["bypassed"]
         now["edges"] += sum(one["edges"].values())
         now["scheduler tasks"] += one.get("scheduler", {}).get("tasks", 0)
     return now

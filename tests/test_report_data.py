@@ -627,7 +627,7 @@ def test_a_marker_and_a_bypass_are_called_what_they_are() -> None:
         ran(1, "f", 0, 10, writes=(x,), lane=1),
         ran(2, "g", 0, 10, lane=2),
         ran(3, "marker", 10, 11, upstream=(1, 2), lane=0),
-        ran(4, "straight", 20, 90, clock="host", lane=-2, passed=7, upstream=(3,)),
+        ran(4, "bypass", 20, 90, clock="host", lane=-2, passed=7, upstream=(3,)),
     ]
     made = record("", slices, [], LANES)
     assert {(edge.upstream, edge.kind) for edge in made.edges[3]} == {(1, "other"), (2, "other")}

@@ -21,7 +21,7 @@ import acs_cl as acs
 from acs_cl import testing
 from acs_cl.emu.convert import from_timeline
 from acs_cl.observe.edges import chain
-from acs_cl.observe.slices import STRAIGHT, Slice
+from acs_cl.observe.slices import BYPASS, Slice
 from acs_cl.tools import turns
 
 SOURCE = (
@@ -202,18 +202,18 @@ def test_a_traced_queue_passes_commands_on_and_says_how_many(
     queue.finish()
     rt = queue.runtime
     rt.finish()
-    passed = rt.stats()["straight"]
+    passed = rt.stats()["bypassed"]
     assert passed > 20
-    assert rt.stats()["timed"]["straight"] == passed
+    assert rt.stats()["timed"]["bypassed"] == passed
     bypasses = [one for one in rt.trace.slices if one.passed]
     assert sum(one.passed for one in bypasses) == passed
     for one in bypasses:
-        assert (one.name, one.clock, one.lane) == ("straight", "host", STRAIGHT)
+        assert (one.name, one.clock, one.lane) == ("bypass", "host", BYPASS)
         assert one.end_ns > one.start_ns
         assert one.program_ns == 0
     rt.trace.save(tmp_path / "saved.jsonl")
     _, said = from_timeline(tmp_path / "saved.jsonl", 64)
-    assert f"{passed} commands went straight to the driver" in " ".join(said)
+    assert f"{passed} commands bypassed the runtime" in " ".join(said)
 
 
 PROGRAM = """
@@ -238,7 +238,7 @@ def ran(tmp_path: Path, *options: str, program: str = PROGRAM) -> subprocess.Com
 def test_a_program_run_from_outside_passes_commands_on(tmp_path: Path, device: cl.Device) -> None:
     done = ran(tmp_path)
     assert done.stdout == "it is 300.0\n", done.stderr
-    assert "went straight to the driver, having nothing to run beside: " in done.stderr
+    assert "bypassed the runtime, having nothing to run beside: " in done.stderr
     assert "--compare, before the program's name, says what that gained" in done.stderr
 
 

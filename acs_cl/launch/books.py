@@ -55,7 +55,7 @@ class Counts:
         self.replays = 0
         self.segments = 0
         """Launches that were a segment of a replay."""
-        self.straight = 0
+        self.bypassed = 0
         """Commands of queues that bypassed the runtime."""
         self.not_plain = 0
         """Calls whose arguments or sizes the core did not take."""

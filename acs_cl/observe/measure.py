@@ -29,7 +29,7 @@ from .advice import findings
 from .clocks import on_one_clock
 from .edges import WITHOUT_BYTES, Edge, access_of, edges_of, meetings
 from .record import ON_A_QUEUE, Record, place_of, record
-from .slices import AT_ONCE, STRAIGHT, Slice, on_device, once, overlap
+from .slices import AT_ONCE, BYPASS, Slice, on_device, once, overlap
 from .stats import about, needs
 from .trace import VERSION, Trace, plain
 
@@ -357,8 +357,8 @@ def _events(
 
 def _track(one: Slice) -> str:
     """Return the name of a slice's row."""
-    if one.lane == STRAIGHT:
-        return "straight to the driver"
+    if one.lane == BYPASS:
+        return "bypass"
     if one.lane == AT_ONCE:
         return "copies between devices"
     if one.lane < 0:

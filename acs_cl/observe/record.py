@@ -18,7 +18,7 @@ from ..records import Found, Part, Run, Span
 from .about import About, Needs
 from .clocks import Clocks, clocks_of, on_one_clock
 from .edges import Chain, Edge, Edges, chain, edges_of
-from .slices import AT_ONCE, STRAIGHT, Slice, Wait, on_device
+from .slices import AT_ONCE, BYPASS, Slice, Wait, on_device
 
 ON_A_QUEUE = "on a queue"
 
@@ -104,10 +104,7 @@ def record(
 ) -> Record:
     """Combine observations. `where`: routes, more exact than the slices' own."""
     where = where or {}
-    slices = [
-        one._replace(name="bypass") if one.passed else one
-        for one in on_one_clock(sorted(slices, key=lambda one: one.number))
-    ]
+    slices = on_one_clock(sorted(slices, key=lambda one: one.number))
     places = {one.number: _place(one, where.get(one.number, "")) for one in slices}
     return Record(title, slices, waits, edges_of(slices), places, known, clocks_of(slices))
 
@@ -121,7 +118,7 @@ def place_of(one: Slice) -> str:
     """Return where a launch ran, as far as its slice tells."""
     if one.epoch:
         return f"epoch {one.epoch}"
-    if one.lane == STRAIGHT:
+    if one.lane == BYPASS:
         return "bypass"
     if one.lane == AT_ONCE:
         return "between devices"

@@ -13,7 +13,7 @@ from ..records import Part, Run, Span
 
 ALL_BEFORE = 0
 """In `waits`: everything launched before."""
-STRAIGHT = -2
+BYPASS = -2
 """The lane of commands in bypass. Host tasks and epochs have -1."""
 AT_ONCE = -3
 """The lane of copies between devices that the core made by itself."""

@@ -27,7 +27,7 @@ from ..host.thread_time import ThreadTime
 from ..records import Found, Launch, Part, Report, Run
 from .clocks import on_one_clock
 from .commands import arguments_of, name_of, sizes_of
-from .slices import ALL_BEFORE, AT_ONCE, STRAIGHT, Slice, Wait, overlap
+from .slices import ALL_BEFORE, AT_ONCE, BYPASS, Slice, Wait, overlap
 
 VERSION = 5
 
@@ -122,7 +122,7 @@ class Trace:
         if began:  # the program's own time between those commands is not known either
             _, waits, thread = self._before.get(launch.number, (0, (), 0))
             self._before[launch.number] = 0, waits, thread
-            self._add(launch, STRAIGHT, "host", began, perf_counter_ns())
+            self._add(launch, BYPASS, "host", began, perf_counter_ns())
             return
         timed = getattr(launch.command, "kernel_event", None) or event
         try:
@@ -223,7 +223,7 @@ class Trace:
             "overlap": round(self.overlap(), 3),
             "in_epochs": sum(s.epoch > 0 for s in self.slices),
             "epochs": len({s.epoch for s in self.slices} - {0}),
-            "straight": sum(s.passed for s in self.slices),
+            "bypassed": sum(s.passed for s in self.slices),
             "host_ns_median": {
                 "hazards": hazards[len(hazards) // 2] if hazards else 0,
                 "submit": submit[len(submit) // 2] if submit else 0,

@@ -81,7 +81,7 @@ class BypassedCommands(Call):
     __slots__ = ("began_ns", "passed")
 
     def __init__(self, function: Original, began_ns: int, passed: int) -> None:
-        super().__init__("straight", function, {}, True)
+        super().__init__("bypass", function, {}, True)
         self.began_ns, self.passed = began_ns, passed
 
 
@@ -203,7 +203,7 @@ class Bypass(core.native.Bypass):
                 return
             last = _MARK(self.native, None)
             self.native.flush()
-        engine.counts.straight += self.passed
+        engine.counts.bypassed += self.passed
 
         def behind(queue: cl.CommandQueue, wait_for: Events) -> cl.Event:
             return _MARK(queue, [*(wait_for or ()), last])

@@ -84,7 +84,7 @@ def routes(runtime: Runtime) -> Routes:
     """Count the launches of a runtime by route."""
     stats = runtime.stats()
     inside = stats.get("scheduler", {}).get("tasks", 0)
-    return Routes(inside, sum(stats["lanes"].values()), stats["straight"])
+    return Routes(inside, sum(stats["lanes"].values()), stats["bypassed"])
 
 
 class Gate:

@@ -252,9 +252,8 @@ def report(account: Account) -> str:
         f"events waited for {sum(one['event_waits'] for one in stats)}",
         f"  ran on: {_counts(where)}",
     ]
-    straight = sum(one["straight"] for one in stats)
-    if straight:
-        lines.append(f"  went straight to the driver, having nothing to run beside: {straight}")
+    if bypassed := sum(one["bypassed"] for one in stats):
+        lines.append(f"  bypassed the runtime, having nothing to run beside: {bypassed}")
     lines += _in_flight([one["timed"] for one in stats if one.get("timed", {}).get("slices")])
     unseen = account.not_understood
     lines.append(f"  commands not understood, so ordered after all: {_counts(unseen) or 'none'}")
