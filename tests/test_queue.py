@@ -1341,6 +1341,7 @@ def test_threads(queue: acs.Queue) -> None:
         ({"bypas": True}, "no option 'bypas'; did you mean 'bypass'"),
         ({"devices": "all"}, "no option 'devices'; did you mean 'device'"),
         ({"runtime": 3}, "runtime= takes an acs_cl.Runtime, got int 3"),
+        ({"properties": 5}, "properties: a queue ON_DEVICE takes no commands of the host"),
     ],
 )
 def test_wrong_options_of_a_queue_are_refused(

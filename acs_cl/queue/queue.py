@@ -132,6 +132,9 @@ class Queue(cl.CommandQueue):
                 f"properties={wanted!r}: expected pyopencl.command_queue_properties, such as "
                 "PROFILING_ENABLE"
             )
+        modes = cl.command_queue_properties
+        if isinstance(wanted, int) and wanted & modes.ON_DEVICE:  # PoCL would end the process
+            raise UsageError("properties: a queue ON_DEVICE takes no commands of the host")
         if device is not None and not isinstance(device, cl.Device):
             raise UsageError(
                 f"device: expected a pyopencl.Device, got {describe(device)}; properties come "
@@ -146,7 +149,6 @@ class Queue(cl.CommandQueue):
             raise UsageError(f"runtime= has its own options; leave out {', '.join(options)}")
         super().__init__(context, device, wanted)
         given: Any = self.get_info(cl.command_queue_info.PROPERTIES)
-        modes = cl.command_queue_properties
         self._in_order = not given & int(modes.OUT_OF_ORDER_EXEC_MODE_ENABLE)
         self._profiles = bool(given & int(modes.PROFILING_ENABLE))
         self._pointer: int = _POINTER.__get__(self)
