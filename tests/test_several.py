@@ -851,7 +851,7 @@ def test_the_part_at_the_beginning_is_launched_with_the_kernel_itself() -> None:
 
 def test_a_border_may_be_as_large_as_the_largest_one() -> None:
     command = KernelCommand("blur", None, (16, 48), None, (), (), (0, 0))
-    part = spreading.Part(command, rows((16, 48), (0, 0)), KERNELS)
+    part = spreading.DevicePart(command, rows((16, 48), (0, 0)), KERNELS)
     found = spreading.border_first(part, [interval(2, 16 * 5, 16)], rows)  # the sixth of six
     assert [one.command.global_size[1] for one in found] == [6, 42]
 
@@ -879,7 +879,7 @@ def test_what_another_device_wants_soon_is_run_first(
     wanted: list[Span], cuts: list[tuple[int, int]]
 ) -> None:
     command = KernelCommand("blur", None, (16, 32), None, (), (), (0, 16))
-    part = spreading.Part(command, rows((16, 32), (0, 16)), KERNELS)
+    part = spreading.DevicePart(command, rows((16, 32), (0, 16)), KERNELS)
     found = spreading.border_first(part, wanted, rows)
     ends = [(one.command.offset[1], one.command.global_size[1]) for one in found]
     assert [(first, first + many) for first, many in ends] == cuts

@@ -22,7 +22,7 @@ from ..records import Access
 from .bands import MOST_BANDS, Groups, box_of, run_length, tiles
 
 
-class Part(NamedTuple):
+class BandGroups(NamedTuple):
     """The groups of a band, by number: `many` runs of `run` in a row. Each run begins `stride`
     behind the one before."""
 
@@ -39,7 +39,7 @@ class Shares(NamedTuple):
 
     unit: int
     """Runs begin and end at multiples of this many groups, or end with the launch."""
-    parts: tuple[Part, ...]
+    parts: tuple[BandGroups, ...]
 
 
 def in_runs(counts: Sequence[int], bands: int) -> Shares:
@@ -99,7 +99,7 @@ class Tile:
             first, run, many = top * across + left, right - left, bottom - top
             if run == across:
                 run, many = run * many, 1
-            parts.append(Part(first, run, many, across if many > 1 else 0, (box,)))
+            parts.append(BandGroups(first, run, many, across if many > 1 else 0, (box,)))
         unit = gcd(*(one for part in parts for one in (part.first, part.run, part.stride)))
         return Shares(unit, tuple(parts))
 
@@ -132,7 +132,7 @@ class Strided:
         return Shares(
             1,
             tuple(
-                Part(
+                BandGroups(
                     at, 1, self.parts * prod(counts[1:]), stride,
                     tuple(((k, k + 1), *rest) for k in range(at, counts[0], stride)),
                 )
@@ -224,7 +224,7 @@ def policy(said: str) -> str | Policy:
 def _runs(counts: Sequence[int], length: int) -> Shares:
     every = prod(counts)
     ends = [(first, min(first + length, every)) for first in range(0, every, length)]
-    parts = (Part(a, b - a, 1, 0, (box_of(counts, a, b),)) for a, b in ends)
+    parts = (BandGroups(a, b - a, 1, 0, (box_of(counts, a, b),)) for a, b in ends)
     return Shares(length, tuple(parts))
 
 

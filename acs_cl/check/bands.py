@@ -24,7 +24,7 @@ MOST_LOOKED_AT = 8
 """Most bands of a launch that are checked at a time."""
 
 
-class Part(NamedTuple):
+class CheckedBand(NamedTuple):
     """A band of a launch."""
 
     name: str
@@ -32,7 +32,9 @@ class Part(NamedTuple):
     run: Callable[[cl.CommandQueue], cl.Event]
 
 
-def parts_of(engine: Engine, command: KernelCommand, access: Access, turn: int) -> list[Part]:
+def parts_of(
+    engine: Engine, command: KernelCommand, access: Access, turn: int
+) -> list[CheckedBand]:
     """Return the bands of a launch to check. If it has many, `turn` selects them."""
     if command.cut is None or command.cut.touched is None:
         return []
@@ -43,7 +45,7 @@ def parts_of(engine: Engine, command: KernelCommand, access: Access, turn: int) 
         found = [(one.access, partial(_run, one.command)) for one in lanes]
     apart = -(-len(found) // MOST_LOOKED_AT)
     return [
-        Part(f"band {number} of {len(found)}", *one)
+        CheckedBand(f"band {number} of {len(found)}", *one)
         for number, one in enumerate(found)
         if (number + turn) % apart == 0
     ]

@@ -24,7 +24,7 @@ from ..access.signature import Signature
 from .memory import (
     Interval,
     Memory,
-    Part,
+    MemoryPart,
     Region,
     Underway,
     begin_store_all,
@@ -330,7 +330,7 @@ def _windows(
     regions = [one for one in regions if id(one) in near or not _meets_any(one, regions, near)]
     if sum(region.top for region in regions) <= FULL_BYTES:
         return [Interval(region, 0, region.top) for region in regions if region.top]
-    parts: list[Part | None] = [one.region.part_at(one.offset) for one in arguments]
+    parts: list[MemoryPart | None] = [one.region.part_at(one.offset) for one in arguments]
     for one in used:
         parts.append(one.region.part_at(one.low))
     return merged([Interval(part.region, part.low, part.end) for part in parts if part is not None])

@@ -38,14 +38,13 @@ from ..memory.array import Array
 from ..memory.blocks import Base, Block
 from ..records import EVERYTHING, Access, Command, DType, Modes, Report, Span
 from .access import Matters, judged, read, stray_read, stray_write, wrote
-from .bands import Part as BandPart
-from .bands import parts_of
+from .bands import CheckedBand, parts_of
 from .bounds import Bounds
 from .case import Argument, Case, Trial
 from .findings import FREED, READ, Findings, Who, finding
 from .foreign import Foreign
 from .leaks import leaks
-from .memory import GUARD, Interval, Memory, Part
+from .memory import GUARD, Interval, Memory, MemoryPart
 from .naming import arguments_of, plain_kernel, signature_of, token_of, where, where_of
 from .order import Batch
 from .passes import Passes
@@ -355,7 +354,7 @@ class Checker:
         return found
 
     def _look_at_bands(
-        self, whole: Case, command: KernelCommand, parts: Sequence[BandPart], who: Who
+        self, whole: Case, command: KernelCommand, parts: Sequence[CheckedBand], who: Who
     ) -> Finding | None:
         """Run bands of a launch alone, from the memory before it, and compare each with its access.
         Return the error, if any. Memory is left as it comes."""
@@ -586,7 +585,7 @@ class Checker:
             else:
                 memory.dropped(note[1])
 
-    def _fill(self, part: Part) -> None:
+    def _fill(self, part: MemoryPart) -> None:
         """Fill a new array with small, conspicuous values instead of an older array's bytes."""
         if self.engine.table:
             self.engine.drain()

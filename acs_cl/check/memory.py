@@ -47,7 +47,7 @@ def wait_for_all(underway: Underway) -> None:
     driver.wait_for_events([event for event, _ in underway])
 
 
-class Part:
+class MemoryPart:
     """An array's memory, or a whole foreign object: bytes `low` to `high` of a region, and the
     guard behind them up to `end`."""
 
@@ -86,7 +86,7 @@ class Region:
         self.address = address
         """Address on the host. 0: none."""
         self.foreign = foreign
-        self.parts: list[Part] = []
+        self.parts: list[MemoryPart] = []
         self.mirror: Bytes = np.empty(0, np.uint8)
         self.other: Bytes = np.empty(0, np.uint8)
         self.unwritten: npt.NDArray[np.bool_] = np.empty(0, bool)
@@ -140,17 +140,17 @@ class Region:
             last = min(part.end, high + (-(high - part.low)) % step)
             self.other[first:last] = swapped(self.mirror[first:last], part.kind)
 
-    def retype(self, part: Part, kind: str) -> None:
+    def retype(self, part: MemoryPart, kind: str) -> None:
         """Change the kind of a part's elements."""
         part.kind = kind
         self.other[part.low : part.end] = swapped(self.mirror[part.low : part.end], kind)
 
-    def part_at(self, offset: int) -> Part | None:
+    def part_at(self, offset: int) -> MemoryPart | None:
         """Return the part that a byte, or the guard around it, belongs to."""
         at = bisect_right(self.parts, offset, key=attrgetter("low")) - 1
         return self.parts[at] if at >= 0 and offset < self.parts[at].end else None
 
-    def _parts_in(self, low: int, high: int) -> list[Part]:
+    def _parts_in(self, low: int, high: int) -> list[MemoryPart]:
         at = max(0, bisect_right(self.parts, low, key=attrgetter("low")) - 1)
         found = []
         for part in self.parts[at:]:
@@ -160,7 +160,7 @@ class Region:
                 found.append(part)
         return found
 
-    def add(self, part: Part) -> None:
+    def add(self, part: MemoryPart) -> None:
         """Add a part, in place of earlier parts of these bytes."""
         over = self._parts_in(part.low, part.end)
         self.parts = sorted(
@@ -271,7 +271,7 @@ class Memory:
     def __init__(self, queue: cl.CommandQueue, direct: bool) -> None:
         self.queue = queue
         self._direct = direct
-        self.parts: dict[int, Part] = {}
+        self.parts: dict[int, MemoryPart] = {}
         """Live bases, and foreign memory by its number in spans."""
         self._svm: list[Region] = []
         self._buffers: dict[int, BufferRegion] = {}
@@ -288,7 +288,7 @@ class Memory:
         """Return own and foreign regions."""
         return [*self._svm, *self._buffers.values()]
 
-    def allocated(self, number: int, block: Block, nbytes: int, kind: str, site: str) -> Part:
+    def allocated(self, number: int, block: Block, nbytes: int, kind: str, site: str) -> MemoryPart:
         """Add a base of the runtime's own."""
         if isinstance(block.memory, cl.Buffer):
             region: Region | None = self._buffers.get(block.memory.int_ptr)
@@ -305,7 +305,7 @@ class Memory:
         self.changes += 1
         low, end = block.offset, block.offset + block.size
         region.grow(end)
-        part = Part(number, region, low, low + nbytes, end, kind, site)
+        part = MemoryPart(number, region, low, low + nbytes, end, kind, site)
         region.add(part)
         region.unwritten[low:end] = True
         region.mirror[low:end] = region.load(low, end)
@@ -370,7 +370,7 @@ class Memory:
     def _whole(self, region: Region, number: int, kind: str) -> None:
         self.changes += 1
         region.grow(region.size)
-        part = Part(number, region, 0, region.size, region.size, kind, "")
+        part = MemoryPart(number, region, 0, region.size, region.size, kind, "")
         region.add(part)
         region.retype(part, kind)
         if number != ADDRESS_SPACE:

@@ -25,7 +25,7 @@ from ..records import Options, Plan
 from .backend import Backend, End
 from .failures import Failures
 from .observers import Checker, Recorder, Tracer, Watch
-from .sizes import Sizes
+from .sizes import SizeLimits
 from .user_events import UserEvents
 
 Gates = list[cl.Event]
@@ -76,7 +76,7 @@ class Books:
         self.options, self.plan = parts.options, parts.plan
         self.backlog = parts.options.backlog
         """Launches in flight at which the next one waits."""
-        self.sizes = Sizes(parts.device)
+        self.sizes = SizeLimits(parts.device)
         self.tunings = 0
         """How often graphs were tuned, which changes the best cut."""
         self.store = parts.store

@@ -50,7 +50,7 @@ class Unsuitable(Exception):  # noqa: N818  (an answer; who asked makes the user
     """A launch cannot have these sizes."""
 
 
-class Sizes:
+class SizeLimits:
     """Knows which sizes one device can take."""
 
     def __init__(self, device: cl.Device) -> None:

@@ -21,8 +21,7 @@ from ..records import EVERYTHING, Access, Command, Span
 from . import binding
 from .memory import AnyPart
 from .model import key_of, needed
-from .spreading import Part as PartOf
-from .spreading import border_first, parts_of
+from .spreading import DevicePart, border_first, parts_of
 from .times import RARELY, Key, Times
 
 MOST = 4096
@@ -134,7 +133,7 @@ class Known:
         self.pinned = binding.pinned_because(command, access)
         """Why it has to run on the first device. Empty: it need not."""
         self.on: dict[int, Assigned] = {}
-        self.parts: Sequence[PartOf] | None = None
+        self.parts: Sequence[DevicePart] | None = None
         """The parts in which it can run on all devices; none if it cannot. None: not known."""
         self.repeats = False
         """Whether each device could make all of it, with the same result."""

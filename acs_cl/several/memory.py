@@ -1,7 +1,7 @@
 """Memory of several devices: each array has a block on every device that needs it.
 
 Input: sizes, as for the store of one device. Output: blocks, whose parts are made when a device
-needs them. A `Part` stands for some of their bytes until the launch has its device.
+needs them. An `ArrayPart` stands for some of their bytes until the launch has its device.
 
 Invariant: a part of a block has its own base number, under which the hazards know it. Launches on
 different devices never touch the same memory; only copies have spans on two devices.
@@ -52,7 +52,7 @@ class Blocks(Block):
         return self.parts[0]
 
 
-class Part:
+class ArrayPart:
     """Stands for bytes of an array on the device that its launch will get."""
 
     __slots__ = ("blocks", "nbytes", "places", "start")
@@ -63,14 +63,14 @@ class Part:
         self.nbytes = nbytes
         self.places: list[Place | None] = [None] * len(blocks.parts)
 
-    def sub(self, start: int, nbytes: int) -> Part:
+    def sub(self, start: int, nbytes: int) -> ArrayPart:
         """Return a part for some of its bytes."""
-        return Part(self.blocks, self.start + start, nbytes)
+        return ArrayPart(self.blocks, self.start + start, nbytes)
 
 
 class SvmPart(_SVM):
-    """A `Part` of shared virtual memory. The driver sees the memory of the first device, if there
-    is any, so that the core can make launches there."""
+    """An `ArrayPart` of shared virtual memory. The driver sees the memory of the first device, if
+    there is any, so that the core can make launches there."""
 
     def __init__(self, blocks: Blocks, start: int, nbytes: int) -> None:
         home, memory = blocks.parts[0], _NOTHING
@@ -87,7 +87,7 @@ class SvmPart(_SVM):
         return SvmPart(self.blocks, self.start + start, nbytes)
 
 
-AnyPart = Part | SvmPart
+AnyPart = ArrayPart | SvmPart
 
 _NOTHING = np.empty(1, np.uint8)
 
@@ -166,7 +166,7 @@ class Everywhere(Store):
         assert isinstance(block, Blocks)
         if self.is_svm:
             return Place(SvmPart(block, offset, nbytes), 0, nbytes)
-        return Place(Part(block, 0, block.size), offset, nbytes)
+        return Place(ArrayPart(block, 0, block.size), offset, nbytes)
 
     def place_on(self, part: AnyPart, device: int) -> Place:
         """Return the place of a part on a device that has its block."""

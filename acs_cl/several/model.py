@@ -17,7 +17,7 @@ from .coherence import Coherence, Piece, is_widened
 from .placement import Links, Task, arrives_us
 from .times import Key
 
-Placing = tuple[Command, Access, int, float]
+PlacedLaunch = tuple[Command, Access, int, float]
 """A launch with its device and how long it takes there."""
 
 
@@ -35,7 +35,7 @@ class Model:
         whole = sum(span.nbytes for span in needed)
         return Task(self.coherence.lacking(needed, len(ready)), ready, took_us, whole)
 
-    def brings(self, parts: Sequence[Placing], links: Links, on_each: bool = False) -> int:
+    def brings(self, parts: Sequence[PlacedLaunch], links: Links, on_each: bool = False) -> int:
         """Note that a launch, or each part of one, begins on its device once the device is free and
         has its data. No part waits for another one. `on_each`: each is the whole launch. Return how
         many copies that takes."""

@@ -24,7 +24,7 @@ from ..records import EVERYTHING, Access, Command, Span
 from .coherence import Coherence, Parcel
 from .model import needed
 from .placement import Links
-from .spreading import Part, parts_of
+from .spreading import DevicePart, parts_of
 
 MOST = 256
 """A replay makes up to this many launches without asking whether there is room."""
@@ -48,7 +48,7 @@ class Recorded(NamedTuple):
         is_plain = type(self.command) in (KernelCommand, TransferCommand)
         return is_plain and not any(span.base == EVERYTHING for span in spans)
 
-    def parts(self, devices: int) -> list[Part]:
+    def parts(self, devices: int) -> list[DevicePart]:
         """Return the parts into which it can be spread; none if it has to stay whole."""
         if self.cutting is None or not isinstance(self.command, KernelCommand):
             return []

@@ -23,8 +23,7 @@ from .model import Model, key_of
 from .placed import Chosen
 from .placement import ASSUMED, Links, Policy, State
 from .planning import Trial
-from .spreading import LEAST_US
-from .spreading import Part as PartOf
+from .spreading import LEAST_US, DevicePart
 from .times import Times
 
 AT_HOME = "its data is there"
@@ -121,7 +120,7 @@ class Placing:
     def tried(
         self,
         launches: Sequence[Known],
-        parts: Mapping[int, Sequence[PartOf]],
+        parts: Mapping[int, Sequence[DevicePart]],
         is_at_home: bool = False,
     ) -> Trial:
         """Place the launches of a graph or a step one after another, those with `parts` spread.
@@ -168,7 +167,7 @@ class Placing:
             ends_us.append(max(model.clock.free_us))
         return Trial(chosen, copies, *ends_us)
 
-    def _part_us(self, part: PartOf, share_us: float) -> float:
+    def _part_us(self, part: DevicePart, share_us: float) -> float:
         """Return how long a part takes: its share, until it was timed. A launch that does not fill
         a device takes as long in parts."""
         return self._times.slowest_us(key_of(part.command)) or share_us

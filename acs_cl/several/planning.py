@@ -20,8 +20,7 @@ from ..launch.commands import KernelCommand, TransferCommand
 from .known import Known
 from .placed import Chosen
 from .placement import STAYS_US
-from .spreading import LEAST_US
-from .spreading import Part as PartOf
+from .spreading import LEAST_US, DevicePart
 from .steps import MOST, Steps
 from .times import Times
 from .trying import LIMITS, Plan, Step
@@ -55,10 +54,10 @@ class Trial(NamedTuple):
     """When the data is where the step left it."""
 
 
-Try = Callable[[Sequence[Known], Mapping[int, Sequence[PartOf]], bool], Trial]
+Try = Callable[[Sequence[Known], Mapping[int, Sequence[DevicePart]], bool], Trial]
 """(launches, parts of those that are spread, "all stay where their data is") -> how that went."""
 
-Parts = Mapping[Known, Sequence[PartOf]]
+Parts = Mapping[Known, Sequence[DevicePart]]
 """{a launch that is spread: its parts; none if each device makes all of it}."""
 
 

@@ -35,7 +35,7 @@ Kernels = tuple[OwnKernel, OwnKernel]
 drivers have to keep the two apart (`mixes_variants`)."""
 
 
-class Part(NamedTuple):
+class DevicePart(NamedTuple):
     """Some of the groups of a launch."""
 
     command: KernelCommand
@@ -43,7 +43,7 @@ class Part(NamedTuple):
     kernels: Kernels
 
 
-def parts_of(command: KernelCommand, many: int, cutting: Cutting) -> list[Part]:
+def parts_of(command: KernelCommand, many: int, cutting: Cutting) -> list[DevicePart]:
     """Return the parts of a launch for `many` devices; none if it has to stay whole."""
     if command.offset is not None and any(command.offset):
         return []
@@ -54,7 +54,9 @@ def parts_of(command: KernelCommand, many: int, cutting: Cutting) -> list[Part]:
     return parts if len(parts) > 1 and are_apart(parts) else []
 
 
-def cut(command: KernelCommand, kernels: Kernels, many: int, access_of: AccessOf) -> list[Part]:
+def cut(
+    command: KernelCommand, kernels: Kernels, many: int, access_of: AccessOf
+) -> list[DevicePart]:
     """Cut a launch along its slowest axis into at most `many` parts of nearly equal size."""
     whole, unit = command.global_size[-1], _unit(command)
     units = -(-whole // unit)
@@ -63,7 +65,7 @@ def cut(command: KernelCommand, kernels: Kernels, many: int, access_of: AccessOf
     return [_between(command, kernels, *ends, access_of) for ends in pairwise(edges)]
 
 
-def border_first(part: Part, wanted: Sequence[Span], access_of: AccessOf) -> list[Part]:
+def border_first(part: DevicePart, wanted: Sequence[Span], access_of: AccessOf) -> list[DevicePart]:
     """Cut a part so that the groups at its ends which write some wanted bytes are parts of their
     own, in front of the rest. If the groups which write them are many, it stays whole.
 
@@ -73,7 +75,7 @@ def border_first(part: Part, wanted: Sequence[Span], access_of: AccessOf) -> lis
     end = begin + command.global_size[-1]
     between = partial(_between, command, part.kernels)
 
-    def without(first: int, last: int) -> Part:
+    def without(first: int, last: int) -> DevicePart:
         return between(begin + first * unit, end - last * unit, access_of)
 
     most = (end - begin) // unit // BORDER
@@ -98,15 +100,15 @@ def _unit(command: KernelCommand) -> int:
 
 def _between(
     command: KernelCommand, kernels: Kernels, begin: int, end: int, access_of: AccessOf
-) -> Part:
+) -> DevicePart:
     """Return the part of a launch between two places of its slowest axis."""
     others = command.global_size[:-1]
     size, offset = (*others, end - begin), (*(0 for _ in others), begin)
     made = command._replace(kernel=kernels[begin > 0], global_size=size, offset=offset)
-    return Part(made, access_of(size, offset), kernels)
+    return DevicePart(made, access_of(size, offset), kernels)
 
 
-def are_apart(parts: Sequence[Part]) -> bool:
+def are_apart(parts: Sequence[DevicePart]) -> bool:
     """Tell whether parts touch memory of the runtime only, and none touches another's writes."""
     for one in parts:
         if any(span.base <= EVERYTHING for span in (*one.access.reads, *one.access.writes)):
