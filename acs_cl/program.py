@@ -15,8 +15,8 @@ import pyopencl as cl
 
 from .access.hints import of_kernels
 from .devices.build import cut_at_blanks, read_source
-from .devices.built import is_held, source_of
 from .devices.driver import OwnKernel, own_clone
+from .devices.foreign_programs import is_held, source_of
 from .errors import DeviceError, UsageError, describe
 from .kernel import Kernel
 from .opencl_c.kernel_files import with_spawn_header

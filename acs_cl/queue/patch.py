@@ -9,7 +9,8 @@ Invariants:
   back (`leave`), except those that other code has replaced since.
 - A replacement that other code kept works as the original from then on. With the next queue it
   works as a replacement again.
-- Programs that are built meanwhile are noted (`built`), since drivers forget their sources.
+- Programs that are built meanwhile are noted (`foreign_programs`), since drivers forget their
+  sources.
 - A kernel remembers its arguments while functions are replaced. Arguments that were set before, or
   by a call that failed, are unknown, and the kernel says so.
 """
@@ -31,7 +32,7 @@ import pyopencl as cl
 from pyopencl import _cl
 
 from .. import core
-from ..devices import built
+from ..devices import foreign_programs
 from ..devices.driver import Events
 from .calls import COMMANDS, JOINS, Original, Parameters, call_of
 from .events import QueueEvent, native_error, native_events
@@ -147,7 +148,7 @@ def _put_back() -> None:
         if vars(where).get(name) is replacement:
             setattr(where, name, original)
     _replaced.clear()
-    built.forget()
+    foreign_programs.forget()
 
 
 def _named(replacement: Original, original: Original, name: str) -> Original:
@@ -213,7 +214,7 @@ def _building(original: Original) -> Original:
     def build(self: cl.Program, *args: object, **keywords: object) -> object:
         found = original(self, *args, **keywords)
         if _replaced:
-            built.note(self)
+            foreign_programs.note(self)
         return found
 
     return build

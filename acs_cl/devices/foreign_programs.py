@@ -1,4 +1,4 @@
-"""Built: programs that PyOpenCL built while there was an `acs.Queue`, and their sources.
+"""Foreign programs: those that PyOpenCL built while there was an `acs.Queue`, and their sources.
 
 Input: each program, after PyOpenCL's `Program.build`. Output: its source, by the handle of the
 program. Without the source every argument of a kernel counts as read and written. Intel's CPU
