@@ -540,12 +540,16 @@ def test_a_wrong_timeline_is_refused(
     assert not (tmp_path / "wrong.html").exists()
 
 
-def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    with acs.Runtime() as rt:
+def test_a_report_or_timeline_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere" / "file"
+    with acs.Runtime(trace=True) as rt:
         with rt.measure() as m:
             rt.zeros(4)
-        with pytest.raises(acs.UsageError, match="cannot be written"):
-            m.report(tmp_path / "nowhere" / "page.html")
+        with pytest.raises(acs.UsageError, match="the report cannot be written"):
+            m.report(nowhere)
+        for save in (m.save, rt.trace.save):
+            with pytest.raises(acs.UsageError, match="the timeline cannot be written"):
+                save(nowhere)
 
 
 PROGRAM = """

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from ..errors import UsageError
+from ..host import output
 from ..records import Access, Pair
 from .commands import sizes_of
 from .edges import Edges, access_of, by_bytes, edges_of, meetings
@@ -111,10 +112,7 @@ def save(dag: Dag, path: str | Path) -> None:
     path = Path(path)
     if path.suffix not in FORMATS:
         raise UsageError(f"{path.name}: a graph is written as {', '.join(FORMATS)}, by its ending")
-    try:
-        path.write_text(FORMATS[path.suffix](dag), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"the graph cannot be written: {error}") from None
+    output.write(path, FORMATS[path.suffix](dag), "graph")
 
 
 def _json(dag: Dag) -> str:

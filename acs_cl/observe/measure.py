@@ -22,6 +22,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
+from ..host import output
 from ..host.intervals import packed
 from ..records import Found, Part, Report
 from .about import About, Needs
@@ -255,10 +256,7 @@ class Measure:
                 "slices": plain_slices,
             },
         }
-        try:
-            Path(path).write_text(json.dumps(document) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"the timeline cannot be written: {error}") from None
+        output.write(path, json.dumps(document) + "\n", "timeline")
 
     def report(self, path: str | Path, title: str = "", what_if: bool = True) -> None:
         """Write one HTML page that needs no network: timeline, graph, advice, and why two

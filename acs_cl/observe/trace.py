@@ -23,6 +23,7 @@ from time import perf_counter_ns
 import pyopencl as cl
 
 from ..errors import UsageError
+from ..host import output
 from ..host.thread_time import ThreadTime
 from ..records import Found, Launch, Part, Report, Run
 from .clocks import on_one_clock
@@ -243,7 +244,7 @@ class Trace:
             "noted": self.found._asdict() | {"parts": parts},
         }
         lines = [json.dumps(one) for one in (head, *plain(slices, parts))]
-        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        output.write(path, "\n".join(lines) + "\n", "timeline")
 
 
 def began(run: Run) -> int:

@@ -12,7 +12,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from ...errors import UsageError
+from ...host import output
 from ..advice import findings
 from ..record import Record
 from .columns import columns
@@ -26,11 +26,7 @@ SCRIPTS = (
 
 def write(record: Record, path: str | Path, what_if: bool = True) -> None:
     """Write the page. `what_if`: ask the emulator what would help, which takes some seconds."""
-    text = page(record, what_if)
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"the report cannot be written: {error}") from None
+    output.write(path, page(record, what_if), "report")
 
 
 def page(record: Record, what_if: bool = True) -> str:
