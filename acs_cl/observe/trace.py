@@ -24,11 +24,11 @@ import pyopencl as cl
 
 from ..errors import UsageError
 from ..host import output
-from ..host.thread_time import ThreadTime
 from ..records import Found, Launch, Part, Report, Run
 from .clocks import on_one_clock
 from .commands import arguments_of, name_of, sizes_of
 from .slices import ALL_BEFORE, AT_ONCE, BYPASS, Slice, Wait, overlap
+from .thread_time import ThreadTime
 
 VERSION = 5
 
