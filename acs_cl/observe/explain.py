@@ -41,7 +41,10 @@ def explain(engine: Engine, first: Handle, second: Handle | None, reasons: str =
         with engine.lock:
             held = _held(engine, first.number)
             states = "".join(f"; {one}" for one in (held, _way(engine, first.number)) if one)
-        where = "" if held else engine.backend.where(first.number)  # it has no route yet
+            launch = engine.table.launch(first.number) if held else None
+        # the route of a launch that is held is open, unless it is a host task
+        has_route = not held or (launch is not None and launch.command.on_host)
+        where = engine.backend.where(first.number) if has_route else ""
         return Explanation(
             f"launch {first.number} ({first.name}) on backend {engine.plan.backend}: "
             f"{where}reads {reads}; writes {writes}; {engine.plan.why}{states}"
