@@ -3,11 +3,13 @@ the interpreter."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -219,3 +221,143 @@ def test_an_interpreter_that_ends_says_nothing(words: tuple[str, ...]) -> None:
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "done", "")
+
+
+class Finalized:
+    """In a cycle, so that only the collector ends it. Then it makes a call."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.call, self.cycle = call, self
+
+    def __del__(self) -> None:
+        self.call()
+
+
+@contextlib.contextmanager
+def collected_after(objects: int) -> Iterator[None]:
+    """The collector runs with the next object behind so many that are made and not gone."""
+    before = gc.get_threshold()
+    gc.set_threshold(gc.get_count()[0] + objects, 1000, 1000)
+    gc.enable()
+    try:
+        yield
+    finally:
+        gc.disable()
+        gc.set_threshold(*before)
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """The collector runs only where a test says so."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("backend", ["device", "lanes"])
+def test_a_finalizer_that_launches_finds_no_launch_half_made(
+    device: cl.Device, uncollected: None, backend: str
+) -> None:
+    """The collector ran while the core or Python had the lock, or filled a record of an epoch: the
+    launch of the finalizer was lost, or the program never ended."""
+    with acs.Runtime(device, backend=backend) as rt:
+        prog = rt.build("kernel void one(global int *x) { x[get_global_id(0)] += 1; }")
+        x, y, flag = rt.zeros(8, "i4"), rt.zeros(8, "i4"), rt.array([1], "i4")
+        own, handles, finalized = rt.zeros(8, "i4"), list[acs.Handle](), 0
+        with rt.record() as graph:
+            prog.one((8,), None, x)
+            prog.one((8,), None, y)
+
+        def launches() -> None:
+            nonlocal finalized
+            handles.append(prog.one((8,), None, own[:]))
+            handles.append(prog.one((8,), None, own, when=flag))
+            finalized += 2
+
+        calls: list[Callable[[], object]] = [
+            lambda: handles.append(prog.one((8,), None, x)),
+            lambda: prog.one((8,), None, x[:], when=flag),
+            lambda: prog.one.launch_many((4,), None, [x[:4], x[4:]]),
+            lambda: y[:].copy_from(x),
+            graph.replay,
+        ]
+        want_x = want_y = 0
+        for objects in range(30):
+            for number, call in enumerate(calls):
+                Finalized(launches)
+                with collected_after(objects):
+                    call()
+                want_x += number != 3
+                want_y = want_x if number == 3 else want_y + (number == 4)
+        gc.collect()
+        assert (finalized, len(handles)) == (2 * 150, 2 * 150 + 30)
+        assert (own.get() == finalized).all()
+        assert (x.get() == want_x).all()
+        assert (y.get() == want_y).all()
+        for handle in handles:
+            handle.wait()
+
+
+def test_a_finalizer_frees_an_array_that_is_being_looked_at(
+    device: cl.Device, uncollected: None
+) -> None:
+    """Memory was read that was no longer there."""
+    with acs.Runtime(device) as rt:
+        for objects in range(8):
+            for look in (lambda one: one[2:4], lambda one: one.spans, lambda one: one.place):
+                array = rt.zeros(16)
+                Finalized(array.free)
+                with collected_after(objects):
+                    look(array)
+                gc.collect()
+                assert array.base is None
+                assert array.place is None
+                with pytest.raises(acs.UsageError, match="free"):
+                    array.get()
+        assert not rt.zeros(4).get().any()
+
+
+def test_the_collector_is_as_the_program_set_it(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        rt.zeros(4).get()
+        assert gc.isenabled()
+        with rt.engine.lock:
+            assert not gc.isenabled()
+            with pytest.raises(KeyError), rt.engine.lock:
+                raise KeyError
+            assert not gc.isenabled()
+            rt.engine.lock.wait(0, 0.001)  # which holds nothing meanwhile
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        gc.disable()
+        try:
+            rt.zeros(4).get()
+            assert not gc.isenabled()
+        finally:
+            gc.enable()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_the_collector_runs_in_a_fork_of_a_program_whose_threads_launch() -> None:
+    """A thread that has the lock is not in the child, and does not give it back there."""
+    code = """
+import gc, os, threading
+from acs_cl import core, waiting
+lock, has, ends = core.native.Lock(), threading.Event(), threading.Event()
+def holds():
+    with lock:
+        has.set()
+        ends.wait()
+thread = threading.Thread(target=holds)
+thread.start()
+has.wait()
+assert not gc.isenabled()
+child = os.fork()
+if not child:
+    os._exit(not gc.isenabled())
+ends.set()
+thread.join()
+assert gc.isenabled()
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "python/collector.hpp"
 #include "python/signals.hpp"
 #include "table/ends.hpp"
 
@@ -59,6 +60,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         bool kept = false;
         if (table->forecast.is_complete() && !table->look(self->engine)) return nullptr;
         try {
+            const collector::Paused collector;
             if (!when && self->plan->is_cut) handle = launch_bands(self, args, many, given ? given : Py_None, made);
             if (!handle && (when || !given) && !PyErr_Occurred()) handle = launch(self, args, many, when, kept);
         } catch (const std::bad_alloc &) {

@@ -7,6 +7,7 @@
 
 #include "hazards/bits.hpp"
 #include "launch/caller.hpp"
+#include "python/collector.hpp"
 #include "table/ends.hpp"
 
 namespace acs_cl {
@@ -225,6 +226,7 @@ private:
 // look.
 void launch_some(Caller *self, nb::handle global, nb::handle local, const Columns &taken,
                  Py_ssize_t first, Py_ssize_t many, Touches &made) {
+    const collector::Paused collector;
     Bound bound(*self->plan, self->engine);
     LaunchPlan &plan = bound.plan;
     Table &table = bound.table;

@@ -2,6 +2,7 @@
 // for every launch, so both are here.
 
 #include "launch/reach.hpp"
+#include "python/collector.hpp"
 #include "python/indexing.hpp"
 #include "python/view.hpp"
 
@@ -269,6 +270,7 @@ void fill(nb::handle array, nb::handle engine, nb::handle base, nb::handle groun
 nb::object indexed(nb::handle array, nb::handle index) {
     const View *const of = view_at(array);
     if (!of->base || !of->ground.memory) return nb::none();
+    const collector::Paused collector;  // a finalizer might free the array
     Growing grown;
     if (!apply(index, axes_of(of->shape, of->strides), grown)) return nb::none();
     if (!of->base) return nb::none();  // the index ran some code

@@ -1,5 +1,5 @@
 // The lock of a runtime: re-entrant like `threading.RLock`, which it replaces in Python. While the main
-// thread holds one, signals wait (signals.hpp).
+// thread holds one, signals wait (signals.hpp). While any thread does, the collector of cycles waits (collector.hpp).
 //
 // Launches of the core for the scheduler do not take it. They hold the GIL from their first check of
 // the runtime to their last change of it, and run no Python in between. They only need that no thread
@@ -11,6 +11,7 @@
 
 #include <array>
 
+#include "python/collector.hpp"
 #include "python/signals.hpp"
 
 namespace acs_cl {
@@ -44,6 +45,7 @@ struct Lock {
     void give_back() {
         if (--depth) return;
         PyThread_release_lock(lock);
+        collector::go_on();
         if (owner == signals::main_thread) signals::leave();
     }
 
@@ -51,6 +53,7 @@ struct Lock {
     bool has_taken(long many, bool quietly = false) {
         owner = PyThread_get_thread_ident();
         depth = many;
+        collector::pause();
         if (owner == signals::main_thread && !signals::enter()) {
             depth = 1;
             give_back();

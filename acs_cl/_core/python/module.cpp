@@ -25,6 +25,7 @@
 #include "launch/caller.hpp"
 #include "launch/transfers.hpp"
 #include "python/clock.hpp"
+#include "python/collector.hpp"
 #include "python/gil.hpp"
 #include "python/indexing.hpp"
 #include "python/lock.hpp"
@@ -215,6 +216,7 @@ NB_MODULE(_core, module) {
     module.attr("Leaving") = leaving;
     module.def("use_main_thread", [](unsigned long thread) {
         signals::use_main_thread(thread);
+        collector::go_on_alone();
         forget_waiters();
     }, "thread"_a);
     module.def("signals", &signals::many);

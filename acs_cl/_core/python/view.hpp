@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "python/collector.hpp"
 #include "python/spans.hpp"
 #include "python/types.hpp"
 
@@ -53,13 +54,15 @@ struct View {
 
     // Returns all its spans. Null with an error.
     PyObject *all_spans() {
-        if (!spans) spans = (is_one ? nb::make_tuple(object_of(span)) : nb::tuple()).release().ptr();
-        return spans;
+        if (spans) return spans;
+        const collector::Paused collector;  // a finalizer might free the array, here and below
+        return spans = (is_one ? nb::make_tuple(object_of(span)) : nb::tuple()).release().ptr();
     }
     // Returns its place, or None without memory. Null with an error.
     PyObject *its_place() {
-        if (!place) place = base && length ? place_in(ground.memory, ground.offset + first, length) : Py_NewRef(Py_None);
-        return place;
+        if (place) return place;
+        const collector::Paused collector;
+        return place = base && length ? place_in(ground.memory, ground.offset + first, length) : Py_NewRef(Py_None);
     }
     // Returns the argument for a driver, or None if it is no simple one. Null with an error.
     PyObject *driven() {
