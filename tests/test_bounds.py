@@ -19,6 +19,7 @@ constant int table[4] = {1, 2, 3, 4};
 typedef struct { int a, b; float4 c; } record;
 void put(global int *p, int at) { p[at] = 1; }
 kernel void ahead(global int *x, int by) { x[(int)get_global_id(0) + by] = 7; }
+kernel void anywhere(global int *x, ulong at) { x[at] = 7; }
 kernel void back(global int *x) { x[99 - 2 * (int)get_global_id(0)] = 7; }
 kernel void get(global const int *x, global int *y, int by)
 { int i = get_global_id(0); y[i] = x[i + by]; }
@@ -55,6 +56,8 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], str, int, int, tuple[int, ...]]] = 
     "one element": ("ahead", ("x", 1), "write", 0, 4 * N, (N - 1,)),
     "in front": ("ahead", ("x", -4), "write", 0, -16, (0,)),
     "far behind": ("ahead", ("x", 90_000_000), "write", 0, 360_000_000, (0,)),
+    # the distance overflowed, and the launch crashed; notes keep 31 bits of it
+    "as far as a pointer goes": ("anywhere", ("x", (1 << 61) - 1), "write", 0, (1 << 31) - 2, (0,)),
     "far in front": ("ahead", ("x", -90_000_000), "write", 0, -360_000_000, (0,)),
     "the lowest by the last": ("back", ("x",), "write", 0, -396, (N - 1,)),
     "read": ("get", ("x", "y", 1), "read", 0, 4 * N, (N - 1,)),

@@ -42,12 +42,12 @@ int acs__inside(ulong at, long size, ulong base, long4 limit)
     if (row >= limit.s2) return 0;
     d -= row * limit.s1;
   }
-  return d + size <= limit.s3;
+  return d <= limit.s3 - size;
 }
 int acs__in_row(ulong at, long size, ulong base, long4 limit)
 {
   long d = (long)(at - base) - limit.s0;
-  return limit.s2 == 1 && d >= 0 && d + size <= limit.s3;
+  return limit.s2 == 1 && d >= 0 && d <= limit.s3 - size;
 }
 long acs__far(ulong at, ulong base, long4 limit)
 {
