@@ -4,6 +4,7 @@ the interpreter."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
 import subprocess
@@ -296,6 +297,35 @@ def test_a_finalizer_that_launches_finds_no_launch_half_made(
         assert (y.get() == want_y).all()
         for handle in handles:
             handle.wait()
+
+
+@pytest.mark.parametrize("window", [None, 1])
+@pytest.mark.parametrize("what", ["capture", "update", "swap"])
+def test_what_a_finalizer_launches_is_no_part_of_a_call_that_is_recorded(
+    device: cl.Device, uncollected: None, what: str, window: int | None
+) -> None:
+    """It was: a replay made the call twice, and the finalizer's launch in its place or never."""
+    with acs.Runtime(device, backend="lanes", window=window) as rt:
+        prog = rt.build("kernel void add(global int *x, int a) { x[get_global_id(0)] += a; }")
+        for objects in range(0, 60, 2):
+            x, y, own = rt.zeros(8, "i4"), rt.zeros(8, "i4"), rt.zeros(8, "i4")
+            after = functools.partial(collected_after, objects)
+            with rt.record() as graph:
+                Finalized(lambda own=own: prog.add((8,), None, own, 10))  # type: ignore[misc]
+                with after() if what == "capture" else contextlib.nullcontext():
+                    step = prog.add((8,), None, x, 1)
+            with after():
+                if what == "update":
+                    graph.update(step, a=1)
+                if what == "swap":
+                    graph.swap(x, y)
+            gc.collect()
+            graph.replay()
+            graph.replay()
+            assert (y if what == "swap" else x).get().tolist() == [2] * 8
+            # inside of the recording it is one call more
+            assert own.get()[0] == (10 if len(graph) == 1 else 20)
+            assert len(graph) == 1 or what == "capture"
 
 
 def test_a_finalizer_frees_an_array_that_is_being_looked_at(

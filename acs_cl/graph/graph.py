@@ -85,7 +85,7 @@ class Graph:
     __slots__ = (
         "__weakref__", "_lock", "_order", "_outer", "_own", "_owned", "_pieces", "_profile",
         "_recording", "_state", "_taking", "_thread", "_tunes", "arrays", "engine",
-        "is_capturing",
+        "is_capturing", "making",
     )  # fmt: skip
 
     if not TYPE_CHECKING:  # a type checker would take any name then
@@ -94,6 +94,9 @@ class Graph:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._lock = threading.RLock()
+        self.making = core.native.Lock()
+        """Held while the library makes calls in order to record them. So no finalizer and no
+        handler of a signal launches there what would become a part of them."""
         self._state = "not recorded yet"
         self.is_capturing = False
         self.arrays: Mapping[str, Array] = {}
@@ -173,18 +176,21 @@ class Graph:
 
     def capture(self, function: Callable[..., Any], *args: object, **keywords: object) -> Handle:
         """Make a call of the program now, without running its launches, and keep it."""
-        is_kernel = isinstance(function, Kernel)  # for a kernel, None is the same as no argument
-        said = {
-            name: frozen(value, self._view)
-            for name, value in keywords.items()
-            if value is not None or not is_kernel
-        }
-        call = Call(function, frozen(args, self._view), said, (), is_kernel and not said)
-        handle, launches, owned = self._make(call, len(self._recording.calls))
-        self._recording.add(call._replace(owned=tuple(owned)), launches)
-        if not isinstance(handle, RecordedHandle):  # a call of no bytes
-            return RecordedHandle(self, 0, handle.name, handle.access)
-        return handle
+        with self.making:
+            is_kernel = isinstance(
+                function, Kernel
+            )  # for a kernel, None is the same as no argument
+            said = {
+                name: frozen(value, self._view)
+                for name, value in keywords.items()
+                if value is not None or not is_kernel
+            }
+            call = Call(function, frozen(args, self._view), said, (), is_kernel and not said)
+            handle, launches, owned = self._make(call, len(self._recording.calls))
+            self._recording.add(call._replace(owned=tuple(owned)), launches)
+            if not isinstance(handle, RecordedHandle):  # a call of no bytes
+                return RecordedHandle(self, 0, handle.name, handle.access)
+            return handle
 
     def _make(self, call: Call, number: int) -> tuple[Handle, list[Recorded], list[Base]]:
         """Make a call. Return its handle, its launches, and the memory that it allocates."""
@@ -583,7 +589,7 @@ class Graph:
         """Record a graph of other calls."""
         graph = Graph(self.engine)
         graph._tunes = False
-        with graph:
+        with self.making, graph:
             for call in calls:
                 graph.capture(call.function, *call.args, **call.keywords)
         return graph
@@ -661,15 +667,16 @@ class Graph:
         hazards stay, unless a call `meets` memory that is used already."""
         engine, here, before = self.engine, threading.get_ident(), self._recording
         made: dict[int, list[Recorded]] = {}
-        try:
-            engine.recorders[here] = self
-            engine.table.recording(1)
-            for number, call in calls.items():
-                _, made[number], owned = self._make(call, number)
-                calls[number] = call._replace(owned=tuple(owned))
-        finally:
-            if engine.recorders.pop(here, None) is not None:
-                engine.table.recording(-1)
+        with self.making:
+            try:
+                engine.recorders[here] = self
+                engine.table.recording(1)
+                for number, call in calls.items():
+                    _, made[number], owned = self._make(call, number)
+                    calls[number] = call._replace(owned=tuple(owned))
+            finally:
+                if engine.recorders.pop(here, None) is not None:
+                    engine.table.recording(-1)
         alike = all(len(new) == len(before.places[number]) for number, new in made.items()) and all(
             new.access == (move.access(old.access) if move is not None else old.access)
             for number, several in made.items()

@@ -89,7 +89,7 @@ class Made:
 
     def record(self, graph: Graph) -> Graph:
         """Record the calls of the file in a new graph."""
-        with graph:
+        with graph.making, graph:
             self._record(range(len(self._calls)), self._loops)
         graph.arrays = self.arrays
         return graph
