@@ -372,7 +372,7 @@ def test_the_collector_runs_in_a_fork_of_a_program_whose_threads_launch() -> Non
     """A thread that has the lock is not in the child, and does not give it back there."""
     code = """
 import gc, os, threading
-from acs_cl import core, waiting
+from acs_cl import closing, core
 lock, has, ends = core.native.Lock(), threading.Event(), threading.Event()
 def holds():
     with lock:

@@ -61,8 +61,8 @@ INNER = {
         "view_at where"
     ),
     "Graph": (
-        "access_of body capture close_loop engine explain is_capturing keep on_device open_loop "
-        "pieces take told_bands"
+        "access_of body capture close_loop engine explain is_capturing keep making on_device "
+        "open_loop pieces take told_bands"
     ),
     "Handle": "engine",
     "Kernel": (

@@ -940,7 +940,7 @@ def test_a_launch_that_goes_to_an_epoch_after_all_ends_the_stay_on_lanes(device:
                 made.add((ROW,), None, y, x, 1)
             made.put((8,), None, x, 1, 2, 3)
             rt.finish()
-        core.native.plan_sizes(made.put, (ROW,), None, (), (1 << 20, 0, None))
+        core.native.plan_sizes(made.put, (ROW,), None, (), (1 << 20, 0, None, False))
         for _ in range(20):
             made.add((ROW,), None, y, x, 1)
         with inside.calls_by_python() as long_way:

@@ -164,7 +164,9 @@ void plan_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obje
             }
         }
     }
-    plan->sizes.make(sizes).cuts.add(std::move(made));
+    Sized &size = plan->sizes.make(sizes);
+    size.is_tried = true;
+    size.cuts.add(std::move(made));
     plan->is_cut = true;
 }
 
