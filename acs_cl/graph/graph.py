@@ -177,9 +177,7 @@ class Graph:
     def capture(self, function: Callable[..., Any], *args: object, **keywords: object) -> Handle:
         """Make a call of the program now, without running its launches, and keep it."""
         with self.making:
-            is_kernel = isinstance(
-                function, Kernel
-            )  # for a kernel, None is the same as no argument
+            is_kernel = isinstance(function, Kernel)  # None is the same as no argument there
             said = {
                 name: frozen(value, self._view)
                 for name, value in keywords.items()
@@ -589,7 +587,7 @@ class Graph:
         """Record a graph of other calls."""
         graph = Graph(self.engine)
         graph._tunes = False
-        with self.making, graph:
+        with graph, self.making:  # let go before it is compiled: Ctrl-C is heard then
             for call in calls:
                 graph.capture(call.function, *call.args, **call.keywords)
         return graph

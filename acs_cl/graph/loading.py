@@ -89,7 +89,7 @@ class Made:
 
     def record(self, graph: Graph) -> Graph:
         """Record the calls of the file in a new graph."""
-        with graph.making, graph:
+        with graph, graph.making:  # let go before it is compiled: Ctrl-C is heard then
             self._record(range(len(self._calls)), self._loops)
         graph.arrays = self.arrays
         return graph
