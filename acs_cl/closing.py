@@ -38,8 +38,8 @@ def _after_fork() -> None:
     for engine in engines():
         engine.state, engine.is_closed = FORKED, True
         engine.table.usable = False
-        for section in engine.sections:
-            section.passing = False
+        for bypass in engine.bypasses:
+            bypass.passing = False
         engine.lock = core.native.Lock()  # a thread that is not in this process may have held it
 
 
@@ -123,6 +123,6 @@ def _next(path: str) -> str:
 def _shut(engine: Engine) -> None:
     """Take no more launches."""
     with engine.lock:
-        engine.end_sections()
+        engine.end_bypasses()
         engine.state = "closed"
         engine.table.usable = False

@@ -170,7 +170,10 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "sizes": (lambda k, x: k([4, 4, 4], None, x, x, [1, 2], 1.0), "argument 2 has 2 values, exp"),
     "count": (lambda k, x: k((4,), None, x, x, [1, 2], 1.0, count=3), "argument 2 has 2 values"),
     "no count": (lambda k, x: k((4,), None, x, x, 1, 1.0), "no argument is a sequence; count="),
-    "a bad count": (lambda k, x: k((4,), None, x, x, 1, 1.0, count=-1), "count= takes a number"),
+    "a bad count": (
+        lambda k, x: k((4,), None, x, x, 1, 1.0, count=-1),
+        "count= takes a number of launches from 0 on, got int -1",
+    ),
     "arguments": (lambda k, x: k((4,), None, x, x, [1]), "got 3 arguments, expected 4"),
     "a number": (lambda k, x: k((4,), None, x, x, [1, "a"], 1.0), r"int a.*\(launch 2 of 2 of one"),
     "range": (lambda k, x: k((4,), None, x, x, np.array([0, 1 << 40]), 1.0), "launch 2 of 2"),

@@ -481,7 +481,15 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     ),
     "a count that no loop reaches": (
         lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, 1, count=2**70),
-        r"kernel 'add': count= takes a number, got int",
+        r"kernel 'add': count= takes a number of launches from 0 on, got int",
+    ),
+    "an iterator as an argument": (
+        lambda rt, p, x, y: p.add.launch_many((16,), None, x, y, iter([1, 2])),
+        r"no argument is a sequence; .* list\(...\) makes a sequence of what an iterator gives$",
+    ),
+    "a graph from what is no file": (
+        lambda rt, p, x, y: rt.load(3),  # type: ignore[arg-type]
+        r"load takes a path or an open file, got int 3$",
     ),
     "nothing as values": (
         lambda rt, p, x, y: rt.zeros(4).set(None),

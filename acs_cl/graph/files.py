@@ -28,7 +28,7 @@ import numpy as np
 import pyopencl as cl
 
 from ..access.cuts import policy
-from ..errors import UsageError
+from ..errors import UsageError, describe
 from ..launch import spawning
 from ..records import DType
 
@@ -99,6 +99,8 @@ KEYWORDS = "reads", "writes", "offset", "when", "bands", "spawn"
 
 def read(path: str | Path | IO[bytes]) -> File:
     """Read a file, and check it from its first byte to the last."""
+    if not isinstance(path, (str, Path)) and not hasattr(path, "seek"):
+        raise UsageError(f"load takes a path or an open file, got {describe(path)}")
     with _refusing(path):
         with zipfile.ZipFile(path) as archive:
             for one in archive.infolist():

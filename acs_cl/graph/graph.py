@@ -138,7 +138,7 @@ class Graph:
         if self._thread in engine.recorders:
             raise UsageError("a recording inside a recording: end the first one before")
         with engine.lock:
-            engine.end_sections()
+            engine.end_bypasses()
         self._state = "being recorded"
         try:
             engine.recorders[self._thread] = self

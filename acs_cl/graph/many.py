@@ -125,11 +125,16 @@ def _count(
     if count is not None:
         many = whole(count)
         if many is None or not 0 <= many <= MOST >> 1:
-            raise UsageError(f"{_what(kernel)}: count= takes a number, got {describe(count)}")
+            raise UsageError(
+                f"{_what(kernel)}: count= takes a number of launches from 0 on, got "
+                f"{describe(count)}"
+            )
         lengths = {"count=": many, **lengths}
     if not lengths:
         rows = any(isinstance(value, Array) and value.ndim > 1 for value, _ in columns)
         hint = ", and list(x) gives the rows of an array" if rows else ""
+        if any(hasattr(value, "__next__") for value, _ in columns):
+            hint += ", and list(...) makes a sequence of what an iterator gives"
         raise UsageError(
             f"{_what(kernel)}: no argument is a sequence; count= says how many launches there are"
             f"{hint}"

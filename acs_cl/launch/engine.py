@@ -48,7 +48,7 @@ POLL_EVERY = 32
 """Launches between two polls."""
 
 
-class Section(Protocol):
+class OpenBypass(Protocol):
     """Commands that a queue gave to the driver in bypass. They become one launch when another
     command comes."""
 
@@ -87,7 +87,7 @@ class Engine(Books):
         self.calls = calls
         self.owner: Callable[[Engine], object] = _nobody
         """Returns the runtime that the program holds."""
-        self.sections: list[Section] = []
+        self.bypasses: list[OpenBypass] = []
         self.guarded: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
         """Built variants that decide on the device, by source and options."""
         self._seen = 0
@@ -141,8 +141,8 @@ class Engine(Books):
         with self.lock:
             if self.state:
                 self.check_open()
-            if self.sections:
-                self.end_sections()
+            if self.bypasses:
+                self.end_bypasses()
             started_ns = perf_counter_ns() if self.tracer is not None else 0
             self.make_room()
             gates = open_events(wait_for) if wait_for else None
@@ -156,8 +156,8 @@ class Engine(Books):
         with self.lock:
             if self.state:
                 self.check_open()
-            if self.sections:
-                self.end_sections()
+            if self.bypasses:
+                self.end_bypasses()
             self.make_room()
             if may_be_poisoned(self, access):
                 return None
@@ -249,11 +249,11 @@ class Engine(Books):
         if (is_held and table.held) or self.backend.unsent:
             self.progress.start()
 
-    def end_sections(self, own: Section | None = None) -> None:
+    def end_bypasses(self, own: OpenBypass | None = None) -> None:
         """Make launches of the commands in bypass. Called under the lock. `own`: of the queue whose
         command ends them."""
-        while self.sections:
-            self.sections[0].end(self, by_own=self.sections[0] is own)
+        while self.bypasses:
+            self.bypasses[0].end(self, by_own=self.bypasses[0] is own)
 
     # ---- the way back --------------------------------------------------------------------------
 
@@ -382,7 +382,7 @@ class Engine(Books):
     ) -> bool:
         """Wait until everything launched or given to the driver so far has ended: `waits.drain`."""
         with self.lock:
-            self.end_sections()
+            self.end_bypasses()
             has_ended = waits.drain(self, gives_up, patience, until)
             if has_ended and self.leave_measure is not None and not len(self.table):
                 leave, self.leave_measure = self.leave_measure, None

@@ -28,7 +28,7 @@ def report(engine: Engine) -> Report:
         "launches": engine.number,
         "replays": engine.counts.replays,
         "segments": engine.counts.segments,
-        "bypassed": engine.counts.bypassed + sum(one.passed for one in engine.sections),
+        "bypassed": engine.counts.bypassed + sum(one.passed for one in engine.bypasses),
         "retired": engine.number - len(table),
         "failed": engine.failures.count,
         "edges": dict(hazards.edges),

@@ -172,7 +172,7 @@ class Bypass(core.native.Bypass):
             mark = engine.launch(Call("marker", _MARK, {}, True), NOTHING, after=live)
             engine.table.assign(mark.number, self._number, True)
             _BARRIER(self.native, [engine.event(mark.number)])
-        engine.sections.append(self)
+        engine.bypasses.append(self)
         engine.table.bypassing(1)
         if engine.tracer is not None:
             engine.tracer.forget_times()  # nobody can tell the program's times in bypass
@@ -191,7 +191,7 @@ class Bypass(core.native.Bypass):
 
     def end(self, engine: Engine, by_own: bool) -> None:
         """End the bypass, with the lock held. `by_own`: a command of this queue ends it."""
-        engine.sections.remove(self)
+        engine.bypasses.remove(self)
         engine.table.bypassing(-1)
         with self.lock:
             self.open = self.passing = False
@@ -218,7 +218,7 @@ def may_begin(engine: Engine) -> bool:
     lock."""
     return not (
         engine.state
-        or engine.sections
+        or engine.bypasses
         or engine.recorders
         or engine.gates
         or engine.table.has_stand_ins

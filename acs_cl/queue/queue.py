@@ -200,9 +200,9 @@ class Queue(cl.CommandQueue):
 
     def _begin(self, may_bypass: bool) -> None:
         """Take commands from now on."""
-        if self._engine.sections:  # bypass of another queue, whose commands come before ours
+        if self._engine.bypasses:  # bypass of another queue, whose commands come before ours
             with self._engine.lock:
-                self._engine.end_sections()
+                self._engine.end_bypasses()
         if may_bypass and self._in_order and not self._holds and is_free(self._engine):
             by_overlap = self._engine.options.backend != "device"
             self.bypass = Bypass(self, self._engine, self._pointer, self._number, by_overlap)
@@ -330,7 +330,7 @@ class Queue(cl.CommandQueue):
                 handler = partial(kernel, given=arguments_of(given.get("kernel")))
         if self.bypass is not None and self.bypass.open:
             with self._engine.lock:
-                self._engine.end_sections(self.bypass)
+                self._engine.end_bypasses(self.bypass)
         if given is None:
             return self._serially(name, original, args, keywords)
         if isinstance(given.get("wait_for"), Iterator):  # it can be read once only

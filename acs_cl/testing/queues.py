@@ -46,4 +46,4 @@ def bypassed(queue: Queue) -> int:
 
 def has_open_bypass(runtime: Runtime) -> bool:
     """Return whether commands of any queue are one launch to the runtime at the moment."""
-    return any(one.passing for one in runtime.engine.sections)
+    return any(one.passing for one in runtime.engine.bypasses)
