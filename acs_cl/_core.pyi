@@ -22,6 +22,7 @@ import numpy.typing as npt
 from .access.bands import Groups
 from .access.binder import Bound, Outcome, Reached
 from .errors import AcsError
+from .launch.backend import Lease
 from .launch.commands import KernelCommand, TransferCommand
 from .records import Access, HostArray, Launch, Span
 from .records import Command as Launchable
@@ -880,12 +881,11 @@ def plan_sizes(
     global_size: Sizes,
     local_size: Sizes | None,
     heads: Iterable[tuple[Any, int, bytes, bytes | None, tuple[int, int, int, int] | None]],
-    lease: tuple[int, int, str | None, bool] | None,
+    lease: Lease | None,
 ) -> None:
     """Add sizes to that plan. `heads`: for each scheduler that takes them, beginning with the home
     of the sizes: its local memory, the start of their records there, their shape, and a `Tiling`,
-    if other sizes follow from these. `lease`: the lease as its number of launches, its last launch,
-    its reason, and whether it is for launches of other sizes, too."""
+    if other sizes follow from these."""
 
 def plan_bands(
     kernel: Caller,

@@ -16,6 +16,7 @@ import pyopencl as cl
 from . import core
 from .access.binder import parameter_of
 from .access.cuts import asked
+from .launch.backend import NO_ITEMS, Lease
 from .memory.array import Array
 from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
 from .versions import RuntimeKernel
@@ -90,11 +91,7 @@ def plan_launches(
         if not _plan(kernel, _parameters(kernel), function):
             kernel.is_for_python = True
             return
-    whole = None
-    if lease is not None:  # several devices decide by sizes, and so do bands
-        any_size = lease[0] < 0 and not (engine.is_several or asked(engine.options.bands))
-        whole = (*lease, any_size)
-    native.plan_sizes(kernel, command.global_size, command.local_size, heads, whole)
+    native.plan_sizes(kernel, command.global_size, command.local_size, heads, lease)
     if variant is not None:
         native.plan_condition(kernel, variant)
 
@@ -145,26 +142,28 @@ def plan_commands(
     assert isinstance(kernel, core.native.Caller)
     native, engine = core.native, kernel.engine
     name, queued, global_size, local_size = command[:4]
-    lease = engine.backend.stays(number, queued, (name, global_size, local_size))
-    if not lease[0] or not engine.table.usable:
+    lease = engine.backend.lease(number, queued, (name, global_size, local_size))
+    if not lease.launches or not engine.table.usable:
         return
     if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel, given), None):
         return
-    native.plan_sizes(kernel, global_size, local_size, (), (*lease, False))
+    native.plan_sizes(kernel, global_size, local_size, (), lease)
     native.set_arguments(joining, of_program, kernel, queued, given.pointers, given.values)
 
 
 def _lease(
     kernel: RuntimeKernel, command: KernelCommand, args: tuple[object, ...], number: int
-) -> tuple[int, int, str | None] | None:
+) -> Lease | None:
     """Return the lease of launches like `number` on lanes, if it went to one. None: it did not."""
     engine = kernel.engine
     backend = engine.backend
     if backend.core_queues is None:
         return None
     key = kernel.name, command.global_size, command.local_size
-    lease = backend.stays(number, command.kernel, key)
-    if not lease[0] or not _are_plain(engine, args):
+    lease = backend.lease(number, command.kernel, key)
+    if asked(engine.options.bands):  # they are decided by sizes
+        lease = lease._replace(items=NO_ITEMS)
+    if not lease.launches or not _are_plain(engine, args):
         return None
     if engine.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
         return None  # the size of local memory decides whether the scheduler takes the next one

@@ -25,6 +25,7 @@ from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import core, testing
+from acs_cl.launch.backend import ALL, Lease
 from acs_cl.queue import commands
 from acs_cl.queue.events import QueueEvent
 from tests.test_queue import (
@@ -366,7 +367,7 @@ def test_what_the_driver_refuses_is_raised_in_its_call(
     own = commands.kernel_of(queue, add)
     assert own is not None
     # a group size that no device has, as if Python had launched it before
-    core.native.plan_sizes(own, (N,), (1 << 20,), (), (-1, 0, None, False))
+    core.native.plan_sizes(own, (N,), (1 << 20,), (), Lease(ALL))
     number = testing.launched(queue.runtime)
     del long_way[:]
     with pytest.raises(cl.LogicError):

@@ -26,6 +26,7 @@ from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import core, testing
+from acs_cl.launch.backend import Lease
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "40"))
 PARTS = 4
@@ -940,7 +941,7 @@ def test_a_launch_that_goes_to_an_epoch_after_all_ends_the_stay_on_lanes(device:
                 made.add((ROW,), None, y, x, 1)
             made.put((8,), None, x, 1, 2, 3)
             rt.finish()
-        core.native.plan_sizes(made.put, (ROW,), None, (), (1 << 20, 0, None, False))
+        core.native.plan_sizes(made.put, (ROW,), None, (), Lease(1 << 20))
         for _ in range(20):
             made.add((ROW,), None, y, x, 1)
         with inside.calls_by_python() as long_way:

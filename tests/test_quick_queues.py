@@ -21,6 +21,7 @@ from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import testing
+from acs_cl.launch.backend import ALL, Lease
 from acs_cl.scheduler.policy import Choice
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "12"))
@@ -231,7 +232,7 @@ def test_what_the_driver_refuses_is_raised_where_it_was_launched(
         for _ in range(2):
             program.add((8,), None, x, y, 1)
         # a group size that no device has, as if Python had launched it before
-        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), (), (-1, 0, None, False))
+        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), (), Lease(ALL))
         number = testing.launched(rt)
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
             program.add((8,), (1 << 20,), x, y, 1)
@@ -248,7 +249,7 @@ def test_of_many_launches_the_one_that_the_driver_refuses_is_named(
         x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
         for _ in range(2):
             program.add((8,), None, x, y, 1)
-        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), (), (-1, 0, None, False))
+        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), (), Lease(ALL))
         number, made = testing.launched(rt), testing.made_by_core(rt)
         with pytest.raises(
             acs.AcsError, match=f"launch {number + 1} \\(add\\).*launch 1 of 3 of one"
@@ -684,7 +685,7 @@ def test_what_the_driver_refuses_of_a_gated_launch_is_raised_there(
         x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([1, 0], "u4")
         for _ in range(2):
             program.add((8,), None, x, y, 1, when=flags[0])
-        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), (), (-1, 0, None, False))
+        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), (), Lease(ALL))
         number = testing.launched(rt)
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
             program.add((8,), (1 << 20,), x, y, 1, when=flags[0])

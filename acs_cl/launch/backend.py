@@ -49,6 +49,23 @@ class BandHeads(NamedTuple):
     """Groups of each band, as boxes, and the start of its record."""
 
 
+ALL, NO_ITEMS = -1, 1 << 63
+"""Launches and work-items of a `Lease` without a limit."""
+
+
+class Lease(NamedTuple):
+    """Says for how long launches of a kernel go to lanes before Python decides again."""
+
+    launches: int
+    """How many more. `ALL`: until something changes."""
+    last: int = 0
+    """The launch where it ends. 0: it has no such end."""
+    reason: str | None = None
+    """What `explain` says of them."""
+    items: int = NO_ITEMS
+    """Work-items from which on it is for launches of sizes that nobody has seen, too."""
+
+
 class Backend:
     """Holds the queues of one device."""
 
@@ -100,13 +117,9 @@ class Backend:
         """Put a launch on a queue, behind its upstream and `behind`. Raises the driver's errors."""
         raise NotImplementedError
 
-    def stays(
-        self, number: int, kernel: OwnKernel, key: tuple[str, Sizes, Sizes | None]
-    ) -> tuple[int, int, str | None]:
-        """Return the lease of a kernel, after launch `number` of `key` came. It has how many
-        launches go to a lane without another decision (-1: all), the launch where it ends (0:
-        none), and the reason that `explain` gives."""
-        return -1, 0, None
+    def lease(self, number: int, kernel: OwnKernel, key: tuple[str, Sizes, Sizes | None]) -> Lease:
+        """Return the lease of a kernel, after launch `number` of `key` came."""
+        return Lease(ALL, items=0)
 
     def heads(self, command: KernelCommand) -> list[Any]:
         """Return how records of such launches begin, in each scheduler that may have them."""

@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,17 @@ from ..backends.queues import open_queues
 from ..devices.driver import CommandQueue, Origin, OwnKernel
 from ..errors import DeviceError
 from ..host.threads import need_stack
-from ..launch.backend import DECIDED, Backend, BandHeads, End, Ended, Snapshot
+from ..launch.backend import (
+    ALL,
+    DECIDED,
+    NO_ITEMS,
+    Backend,
+    BandHeads,
+    End,
+    Ended,
+    Lease,
+    Snapshot,
+)
 from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of
 from ..memory.blocks import Store
@@ -43,7 +54,7 @@ from ..records import Access, Command, Found, Launch, Report
 from .builds import Schedulers
 from .homes import Head, Homes, key_of, look_away, offer_of
 from .notes import NOTED, Book, Noted
-from .policy import HOT, Choice, Key
+from .policy import FILLS, HOT, Choice, Key
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
@@ -202,24 +213,26 @@ class Device(Backend):
         """Return the queues of the lanes."""
         return self.lanes.core_queues
 
-    def stays(self, number: int, kernel: OwnKernel, key: Key) -> tuple[int, int, str | None]:
-        """Return the lease of a kernel: launches left, the launch where it ends, and the reason.
-        It is for a kernel whose last launch took a lane. It is short, because the reason may
-        change, unless it is known until when it holds."""
+    def lease(self, number: int, kernel: OwnKernel, key: Key) -> Lease:
+        """Return the lease of a kernel whose last launch took a lane. It is short, because the
+        reason may change, unless it is known until when it holds."""
         reason, choice, left = self._reasons.of(number), self.choice, HOT
         if kernel.origin is None:  # no scheduler can have it
-            return -1, 0, reason
-        if reason is None or (choice is not None and choice.wants_time(key)):
-            return 0, 0, None
+            return Lease(ALL, 0, reason, 0)
+        if reason is None:
+            return Lease(0)
+        items = prod(key[1]) if reason == FILLS else NO_ITEMS  # larger ones do, too
         if choice is not None:
+            if choice.wants_time(key) and reason != FILLS:
+                return Lease(0)
             rests_until, _ = choice.left_alone(number, key[0])
             if rests_until:
-                return -1, rests_until - 1, reason
+                return Lease(ALL, rests_until - 1, reason, 0)
             if reason is DISSOLVED:  # the next one need not be
-                return 0, 0, None
+                return Lease(0)
             if kernel.launched < HOT:
                 left, kernel.launched = HOT - kernel.launched, HOT
-        return left, 0, reason
+        return Lease(left, 0, reason, items)
 
     def from_queues(self, ended: Ended) -> Ended:
         """Take launches that ended on lanes. Some need their time noted, and the epochs that they

@@ -54,6 +54,8 @@ REST, LONGEST_REST = 64, 4096
 """For how many launches that lasts. It doubles each time, until the loss is made up for."""
 
 
+FILLS = "it fills the device by itself: it has more tiles than half the scheduler's groups"
+
 LONG_US = 20.0
 """Time of the device per task of an epoch above which the host is not the limit. It is twice what a
 launch on a lane took the host on an H200 (driver 580, 6 to 12 us). There kernels of 25 us on a
@@ -142,9 +144,7 @@ class Choice:
         if key is not None and (alone := self._too_long(number, key[0])) is not None:
             return alone[1]
         if tiles > max(1, groups // 2):
-            return (
-                f"it fills the device by itself: {tiles} tiles, the scheduler has {groups} groups"
-            )
+            return FILLS
         times = self._times.get(key)
         if times:
             us = sorted(times)[len(times) // 2]

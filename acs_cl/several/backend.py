@@ -17,7 +17,7 @@ import pyopencl as cl
 from .. import core
 from ..backends.queues import HostQueues
 from ..devices.driver import OwnKernel
-from ..launch.backend import Backend, Ended
+from ..launch.backend import Backend, Ended, Lease
 from ..records import Launch
 from .times import Key
 
@@ -107,9 +107,9 @@ class Several(Backend):
         """The queues of the first device, where the core may make launches."""
         return self.backends[0].core_queues
 
-    def stays(self, number: int, kernel: OwnKernel, key: Key) -> tuple[int, int, str | None]:
+    def lease(self, number: int, kernel: OwnKernel, key: Key) -> Lease:
         """Return how many launches of a kernel may stay on the first device: short ones."""
-        return self.staying(key), 0, None
+        return Lease(self.staying(key))
 
     def from_queues(self, ended: Ended) -> Ended:
         """Report the launches of the first device that the core saw end."""

@@ -62,7 +62,7 @@ public:
         return plan.is_current() && kernel_ && plan.lanes.lease.lasts(table);
     }
     bool is_on_lanes() const {
-        return (size_->is_tried ? size_->on_lanes : plan.lanes.lease.any_size) && may_enqueue();
+        return (size_->is_tried ? size_->on_lanes : plan.lanes.lease.takes_new(sizes_)) && may_enqueue();
     }
 
     // Starts a launch, before its arguments. False: its sizes are no longer known.
@@ -118,7 +118,7 @@ public:
         if (!size_->is_tried) {
             if (is_narrow_ && plan.leaves(sizes_, bytes_, args)) return false;  // Python says how
             size_->is_tried = true;
-            size_->on_lanes = plan.lanes.lease.any_size;
+            size_->on_lanes = plan.lanes.lease.takes_new(sizes_);
         }
         if (!decides_) return true;
         return in_epoch_ ? take_flag(when, home, bytes_, touched)

@@ -117,7 +117,7 @@ void plan_sizes(nb::handle kernel, nb::handle global, nb::handle local, nb::hand
     if (lease.is_none()) return;
     size.on_lanes = true;
     plan->lanes.lease = {nb::cast<std::int64_t>(lease[0]), nb::cast<std::int64_t>(lease[1]),
-                         nb::object(lease[2]), nb::cast<bool>(lease[3])};
+                         nb::object(lease[2]), nb::cast<std::uint64_t>(lease[3])};
 }
 
 // Adds to the plan how launches of a size are cut for `asked`, the value of `bands=`. None: the default. `bands`: of

@@ -110,12 +110,19 @@ struct Head {
     }
 };
 
-// How long launches go to lanes before Python decides again.
+// How long launches go to lanes before Python decides again: as in acs_cl/launch/backend.py.
 struct Lease {
     std::int64_t launches = -1;  // how many more; below 0: no limit
     std::int64_t last = 0;       // the last launch of the lease; 0: no limit
     nb::object reason;
-    bool any_size = false;  // it is for launches of sizes that nobody has seen, too
+    std::uint64_t items = NO_ITEMS;  // work-items from which on it is for sizes that nobody has seen, too
+
+    static constexpr std::uint64_t NO_ITEMS = std::uint64_t(1) << 63;
+    bool takes_new(const Sizes &size) const {
+        double many = 1;  // it cannot overflow
+        for (std::size_t axis = 1; axis <= size[0]; axis++) many *= double(size[axis]);
+        return items != NO_ITEMS && many >= double(items);
+    }
 
     bool lasts(const Table &table) const { return launches && !(last && table.number >= last); }
     void use() { launches -= launches > 0; }
@@ -208,7 +215,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     // Null: it has to.
     Sized *make_new(const Sizes &size) {
         std::list<Head> heads = heads_of_new(size);
-        if (is_cut || (heads.empty() && !lanes.lease.any_size) || !fits(size)) return nullptr;
+        if (is_cut || (heads.empty() && !lanes.lease.takes_new(size)) || !fits(size)) return nullptr;
         Sized &made = sizes.make(size);
         made.heads = std::move(heads);
         return &made;
