@@ -203,3 +203,24 @@ def test_bands_are_decided_by_size(device: cl.Device) -> None:
         assert found == [4]
         assert "4" in str(rt.explain(handle))
         assert x.get().tolist() == [8] * 64
+
+
+def test_beside_a_scheduler_larger_ones_stay_on_lanes(device: cl.Device) -> None:
+    """A size that fills the device does so in all larger ones. A smaller one is asked about."""
+    with acs.Runtime(device, backend="auto") as rt:
+        if not hasattr(rt.engine.backend, "schedulers"):
+            pytest.skip("no scheduler beside the lanes")
+        prog, large = rt.build(SOURCE), 1 << 17
+        rt.prebuild(prog.put)
+        x = rt.zeros(2 * large, "u4")
+        for _ in range(100):  # enough in flight for an epoch
+            prog.put((large,), None, x, 1)
+        with by_python(rt) as found:
+            for n in range(1, 11):
+                handle = prog.put((large + n,), None, x, n)
+        assert found == [0]
+        assert "it fills the device by itself" in str(rt.explain(handle))
+        with by_python(rt) as found:
+            prog.put((large - 1,), None, x, 11)
+        assert found == [1]
+        assert x.get()[large - 2 : large + 11].tolist() == [11, *[10] * 11, 0]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,3 +44,12 @@ def test_tests_reach_into_the_library_ever_less() -> None:
     for limit, counted in ((PRIVATE, private), (PATCHES, patches)):
         found = counted.total()
         assert found <= limit, f"{found}, where {limit} were: {counted.most_common(12)}"
+
+
+def test_files_that_the_makefile_names_are_there() -> None:
+    """Where one is missing, pytest runs none of the others either."""
+    text = (HERE.parent / "Makefile").read_text("utf-8").replace("\\\n", " ")
+    for variable in ("PURE", "SANE_PROGRAMS"):
+        (names,) = re.findall(rf"^{variable} := (.*)$", text, re.MULTILINE)
+        assert len(names.split()) > 10
+        assert [name for name in names.split() if not (HERE / f"test_{name}.py").is_file()] == []
