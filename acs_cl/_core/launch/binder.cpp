@@ -17,22 +17,9 @@ namespace {
 
 constexpr std::size_t MOST_KEPT = 4096;  // launches whose outcome is kept
 
-// Makes a named tuple without a call of its constructor in Python.
-nb::object record(nb::handle type, const nb::tuple &fields) {
-    const nb::tuple given = nb::make_tuple(fields);
-    nb::object made = nb::steal(
-        PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(type.ptr()), given.ptr(), nullptr));
-    if (!made.is_valid()) throw nb::python_error();
-    return made;
-}
-
-nb::handle class_of(const char *module, const char *name) {
-    return nb::object(nb::module_::import_(module).attr(name)).release();
-}
-
 nb::object new_access(nb::handle reads, nb::handle writes) {
-    static const nb::handle type = class_of("acs_cl.records", "Access");
-    return record(type, nb::make_tuple(nb::tuple(reads), nb::tuple(writes), nb::tuple()));
+    static const nb::handle type = named_tuple("acs_cl.records", "Access");
+    return named(type, nb::make_tuple(nb::tuple(reads), nb::tuple(writes), nb::tuple()));
 }
 
 nb::object long_of(Wide value) {
@@ -47,12 +34,12 @@ nb::tuple tuple_of(const access::Rectangles &rectangles) {
 }
 
 nb::dict dict_of(const access::Outcome &outcome) {
-    static const nb::handle type = class_of("acs_cl.access.binder", "Reached");
+    static const nb::handle type = named_tuple("acs_cl.access.binder", "Reached");
     nb::dict made;
     for (const auto &[parameter, one] : outcome) {
         const nb::object reads = one.is_whole ? nb::none() : nb::object(tuple_of(one.reads));
         const nb::object writes = one.is_whole ? nb::none() : nb::object(tuple_of(one.writes));
-        made[nb::int_(parameter)] = record(type, nb::make_tuple(reads, writes, nb::str(one.why.c_str())));
+        made[nb::int_(parameter)] = named(type, nb::make_tuple(reads, writes, nb::str(one.why.c_str())));
     }
     return made;
 }
@@ -212,9 +199,9 @@ nb::object Binder::whole_of(const std::vector<nb::object> &spans) const {
 // Returns an `Outside`: an access that launches surely make and that has no byte in its argument, or one that they may
 // make to an argument of no bytes. Arguments of fewer are left out. None: there is none.
 nb::object Binder::outside_of(const access::Outcome &outcome, const std::vector<Wide> &nbytes) const {
-    static const nb::handle type = class_of("acs_cl.access.binder", "Outside");
+    static const nb::handle type = named_tuple("acs_cl.access.binder", "Outside");
     const auto made = [&](std::size_t index, Wide byte, bool is_write, bool is_sure) {
-        return record(type, nb::make_tuple(index, long_of(byte), is_write, is_sure));
+        return named(type, nb::make_tuple(index, long_of(byte), is_write, is_sure));
     };
     for (const bool is_write : {true, false})
         for (const auto &[index, one] : outcome) {
@@ -250,7 +237,7 @@ Binder::Narrowed Binder::narrowed(const access::Launched &launch, const Views &v
 
 nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb::handle offset, nb::handle args,
                         bool are_usual, bool narrows) {
-    static const nb::handle type = class_of("acs_cl.access.binder", "Bound");
+    static const nb::handle type = named_tuple("acs_cl.access.binder", "Bound");
     const Items given(args.ptr());
     if (std::size_t(given.end() - given.begin()) != parameters.size()) return nb::none();
     nb::list pointers, values;
@@ -299,7 +286,7 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         if (const Known *found = reach(launched(global, local, offset, needed, nb::none())))
             outside = outside_of(found->reached, lacking);
     }
-    return record(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, whole, placed, counted, outside));
+    return named(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, whole, placed, counted, outside));
 }
 
 nb::object Binder::touched(nb::handle given, nb::handle values, nb::handle global, nb::handle local,
@@ -333,7 +320,7 @@ std::optional<Binder::Views> Binder::views_of(nb::handle access) const {
 }
 
 nb::list Binder::outcomes(nb::handle access) {
-    static const nb::handle type = class_of("acs_cl.access.binder", "Outcome");
+    static const nb::handle type = named_tuple("acs_cl.access.binder", "Outcome");
     const std::optional<Views> whole = views_of(access);
     nb::list made;
     const std::map<access::Launched, Known> now = known;  // other threads may change it meanwhile
@@ -351,7 +338,7 @@ nb::list Binder::outcomes(nb::handle access) {
         std::size_t view = 0;
         for (std::size_t index = 0; index < parameters.size(); index++)
             if (parameters[index].code == 'P') views[nb::int_(index)] = object_of(of->at(view++));
-        made.append(record(type, nb::make_tuple(
+        made.append(named(type, nb::make_tuple(
             nb::make_tuple(sizes_of(launch.sizes, launch.axes), local,
                            starts ? sizes_of(launch.offset, launch.axes) : nb::none()),
             nb::tuple(needed), views, dict_of(one.reached))));

@@ -62,21 +62,17 @@ nb::list transitions(const Table &self, std::int64_t launch) {
 nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes, std::uint32_t many,
                      std::uint32_t reads, std::uint32_t writes, bool overwrites,
                      const nb::tuple &upstream) {
-    static nb::handle records = nb::module_::import_("acs_cl.records").release();
+    static const nb::handle type = named_tuple("acs_cl.records", "Access");
     const nb::tuple written = spans_of(nodes, many, writes);
-    const nb::object access = records.attr("Access")(spans_of(nodes, many, reads), written,
-                                                     overwrites ? written : nb::tuple());
-    return records.attr("Launch")(number, command, access, upstream);
+    const nb::object access =
+        named(type, nb::make_tuple(spans_of(nodes, many, reads), written, overwrites ? written : nb::tuple()));
+    return new_record(number, nb::borrow(command), access, upstream);
 }
 
 nb::object new_record(std::int64_t number, const nb::object &command, const nb::object &access,
                       const nb::tuple &upstream) {
-    static const nb::handle type = nb::object(nb::module_::import_("acs_cl.records").attr("Launch")).release();
-    const nb::tuple fields = nb::make_tuple(nb::make_tuple(number, command, access, upstream));
-    nb::object record = nb::steal(
-        PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(type.ptr()), fields.ptr(), nullptr));
-    if (!record.is_valid()) throw PythonError();
-    return record;
+    static const nb::handle type = named_tuple("acs_cl.records", "Launch");
+    return named(type, nb::make_tuple(number, command, access, upstream));
 }
 
 void refuse_step(std::int64_t number, State from, State to) {
