@@ -775,6 +775,10 @@ class Table:
         """Remember epochs from now on, and compare the next ones with them; or neither."""
     def allow_footprints(self, ns: int) -> None:
         """Let a footprint take so long for each of its launches; less than nothing: none may."""
+    def cut_epochs(self, least: int, gain: float, timed_gain: float, runs: int) -> None:
+        """Cut foreseen epochs into sections of so many tasks at least, which gain this share of the
+        time, by the model and then by the clock, in so many runs. More than 1: never. Less than 0: also
+        where they lose."""
     def forget_epochs(self) -> None:
         """Forget the remembered epochs."""
     def look(self, engine: Any) -> None:
@@ -1109,6 +1113,18 @@ class Epoch:
     def _last(self) -> int: ...
     @property
     def _status(self) -> bytes: ...
+
+def best_sections(
+    tasks: int,
+    edges: Sequence[tuple[int, int]],
+    host_s: float,
+    device_s: float,
+    least: int,
+    gain: float,
+) -> list[int]:
+    """Return where the sections of an epoch end that should take least. `edges`: pairs of tasks, by
+    downstream task. `host_s`: seconds until the whole epoch is sent; `device_s`: until it has ended
+    then. Each section has at least `least` tasks, and they gain at least this share of the time."""
 
 class Sender:
     """Sends the epochs of one queue, in order, and keeps those that are on the device.

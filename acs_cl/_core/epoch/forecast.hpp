@@ -17,8 +17,10 @@
 #include <nanobind/nanobind.h>
 
 #include "epoch/recorder.hpp"
+#include "epoch/sections.hpp"
 #include "hazards/merged.hpp"
 #include "hazards/touched.hpp"
+#include "python/clock.hpp"
 
 namespace acs_cl {
 
@@ -89,6 +91,24 @@ struct Joint {
     std::unique_ptr<Footprint> footprint;
 };
 
+class Template;
+using TemplatePointer = std::shared_ptr<Template>;
+
+// Sections of an epoch that are tried. The clock decides whether they stay, or the whole epoch comes back.
+struct Trial {
+    TemplatePointer whole;
+    std::uint32_t many, runs = 0;
+    double whole_s, sections_s = 1e9;  // least time from the first launch to the end
+    double began = 0;                  // when the first launch came of sections that are under way; 0: none are
+    std::uint32_t next = 0;            // which of these comes next
+};
+
+// An epoch that is timed, from its first launch on. Of sections only the last one is, from the first launch of all.
+struct Timed {
+    TemplatePointer of;
+    double began = 0;
+};
+
 // A remembered epoch.
 class Template {
 public:
@@ -114,22 +134,32 @@ public:
     std::vector<std::uint32_t> words;  // as the device has them, without those in `changed`
     std::vector<std::uint32_t> changed;
     std::weak_ptr<Template> next;  // the epoch that followed it last
+    std::vector<Graph::Edge> edges;  // until it is known where it should be cut
+    std::uint32_t runs = 0;          // that were timed,
+    double host_s = 1e9, device_s = 1e9, whole_s = 1e9;  // and the least times: until it was sent, then, and both
+    bool is_section = false;         // it ends with its last launch, however short it is
+    std::shared_ptr<Trial> trial;    // of sections, until the clock has decided
+    std::uint32_t position = 0;      // among these
 
     std::size_t size() const { return tasks.size(); }
     bool is_resident() const { return bool(joint); }
+    bool is_timed() const { return trial || !edges.empty(); }
 
-    // Returns an epoch of its first task alone.
-    std::shared_ptr<Template> beginning() const {
+    // Returns an epoch of some of its tasks.
+    std::shared_ptr<Template> part(std::size_t first, std::size_t end) const {
         auto made = std::make_shared<Template>(scheduler.ptr());
-        const Expected &first = tasks.front();
-        made->tasks.push_back(first);
-        made->tasks.back().first = 0;
-        made->prefixes_ = {prefixes_.front()};
-        Py_INCREF(first.name);
-        for (std::uint32_t at = 0; at < first.many; at++) {
-            made->nodes.push_back(nodes[first.first + at]);
-            made->nodes.back()->holders++;
+        for (std::size_t which = first; which < end; which++) {
+            const Expected &task = tasks[which];
+            made->tasks.push_back(task);
+            made->tasks.back().first = std::uint32_t(made->nodes.size());
+            made->tasks.back().is_changed = false;
+            Py_INCREF(task.name);
+            for (std::uint32_t at = 0; at < task.many; at++) {
+                made->nodes.push_back(nodes[task.first + at]);
+                made->nodes.back()->holders++;
+            }
         }
+        made->seal();
         return made;
     }
 
@@ -274,8 +304,6 @@ private:
     }
 };
 
-using TemplatePointer = std::shared_ptr<Template>;
-
 // Beginnings of epochs whose footprint takes longer than the hazards of their launches.
 struct Costly {
     TemplatePointer begin;          // one task
@@ -296,10 +324,11 @@ public:
     std::int64_t most_enter_ns = MOST_ENTER_NS;  // below 0: every footprint is slow
     std::size_t least_alone = 0;  // fewest tasks of an epoch that ends where it did, although nobody waits
     std::size_t least_kept = 0;   // fewest tasks of a resident one
+    Cutting cutting;
 
     // Counts since the beginning.
     struct {
-        std::uint64_t epochs = 0, launches = 0, given_up = 0, patched = 0, slow = 0;
+        std::uint64_t epochs = 0, launches = 0, given_up = 0, patched = 0, slow = 0, cut = 0, joined = 0;
     } stats;
 
     enum class Verdict { RECORD, COUNT, GIVE_UP };
@@ -338,7 +367,7 @@ public:
     // sent, unless a longer one exists. Collecting it would make one more epoch that ends elsewhere, the next time,
     // too.
     bool ends_here() const {
-        return is_whole() && (is_complete_ || matched_ >= least_alone ||
+        return is_whole() && (is_complete_ || known_->is_section || matched_ >= least_alone ||
                               (known_->is_resident() && matched_ >= least_kept && !known_->goes_on));
     }
     const TemplatePointer &known() const { return known_; }
@@ -456,8 +485,39 @@ public:
         counts_ = rests_ = is_complete_ = false;
     }
 
-    // Makes an epoch that came often resident.
-    void keep(Template &one, Hazards &hazards) {
+    // Whether the epoch that is about to be sent as foreseen is timed, if the device is idle.
+    bool times() const { return is_complete_ && known_->is_timed(); }
+
+    // Begins to time it. `is_idle`: the device has nothing to do until it is sent.
+    Timed begin_timing(bool is_idle) {
+        Trial *trial = known_->trial.get();
+        if (!trial) return is_idle ? Timed{known_, opened_s_} : Timed();
+        if (!known_->position) {
+            trial->began = is_idle ? opened_s_ : 0;
+            trial->next = 0;
+        }
+        if (known_->position != trial->next++) trial->began = 0;
+        return trial->next == trial->many && trial->began ? Timed{known_, std::exchange(trial->began, 0)} : Timed();
+    }
+
+    // Takes the time of one that has ended well. `sent`: when the driver had it.
+    void end_timing(const Timed &timed, double sent) {
+        Template &one = *timed.of;
+        const double now = now_s(), took = now - timed.began;
+        if (Trial *trial = one.trial.get()) {
+            trial->sections_s = std::min(trial->sections_s, took);
+            if (++trial->runs >= cutting.runs) decide(one.trial);
+        } else if (!one.edges.empty()) {
+            one.host_s = std::min(one.host_s, sent - timed.began);
+            one.device_s = std::min(one.device_s, now - sent);
+            one.whole_s = std::min(one.whole_s, took);
+            if (++one.runs >= cutting.runs) cut(timed.of);
+        }
+    }
+
+    // Makes an epoch that came often resident. `graph`: its tasks.
+    void keep(Template &one, Hazards &hazards, const Graph &graph) {
+        if (one.size() >= 3 * cutting.least && !one.is_section) one.edges = graph.all_edges();
         std::shared_ptr<Joint> joint = one.touched();
         for (const TemplatePointer &other : templates_)
             if (other->is_resident() && other->joint->reads == joint->reads && other->joint->writes == joint->writes) {
@@ -488,6 +548,48 @@ public:
     const std::deque<Costly> &slow() const { return costly_; }
 
 private:
+    // Remembers the sections of an epoch in its place, if that should take less. An epoch that may go on stays whole.
+    void cut(const TemplatePointer &whole) {
+        const std::vector<Graph::Edge> edges = std::exchange(whole->edges, {});
+        if (whole->is_forgotten || whole->goes_on) return;
+        const std::vector<std::size_t> ends =
+            best_sections(whole->size(), edges, whole->host_s, whole->device_s, cutting);
+        if (ends.size() == 1) return;
+        stats.cut++;
+        forget(whole);
+        const auto trial = std::make_shared<Trial>(Trial{whole, std::uint32_t(ends.size()), 0, whole->whole_s});
+        std::vector<TemplatePointer> sections;
+        std::size_t first = 0;
+        for (std::size_t end : ends) {
+            TemplatePointer made = whole->part(first, end);
+            made->came = OFTEN - 1;
+            made->is_section = true;
+            made->trial = trial;
+            made->position = std::uint32_t(sections.size());
+            if (!sections.empty()) sections.back()->next = made;
+            sections.push_back(std::move(made));
+            first = end;
+        }
+        templates_.insert(templates_.begin(), sections.begin(), sections.end());
+        make_room();
+    }
+
+    // Ends a trial. If its sections took longer, the whole epoch is back, and never cut again.
+    void decide(const std::shared_ptr<Trial> trial) {
+        const bool stay = trial->sections_s < trial->whole_s * (1 - cutting.timed_gain);
+        const std::deque<TemplatePointer> all = templates_;
+        for (const TemplatePointer &one : all) {
+            if (one->trial != trial) continue;
+            one->trial.reset();
+            if (!stay) forget(one);
+        }
+        if (stay) return;
+        stats.joined++;
+        trial->whole->is_forgotten = false;
+        templates_.push_front(trial->whole);
+        make_room();
+    }
+
     Verdict leave() {
         known_.reset();
         return Verdict::RECORD;
@@ -510,6 +612,7 @@ private:
             if (found != templates_.end()) known_ = *found;
         }
         counts_ = known_ && known_->is_resident();
+        if (counts_ && known_->is_timed()) opened_s_ = now_s();
     }
 
     // Whether epochs that begin with this launch were slow when they were foreseen, not long ago.
@@ -527,7 +630,7 @@ private:
             if (slow.begin->scheduler.is(of.scheduler) && slow.begin->begins_like(of, 1))
                 return slow;
         if (costly_.size() == MOST_COSTLY) costly_.pop_back();
-        costly_.push_front({of.beginning(), 0});
+        costly_.push_front({of.part(0, 1), 0});
         return costly_.front();
     }
 
@@ -593,6 +696,7 @@ private:
     std::size_t matched_ = 0, new_ = 0, skipped_ = 0;
     std::size_t timed_ = 0;                  // launches of the open epoch that were recorded,
     std::int64_t recorded_ns_ = 0;           // and the time that took
+    double opened_s_ = 0;                    // when the first launch of a timed epoch came
     std::deque<Costly> costly_;              // the newest first
     bool counts_ = false, rests_ = false, is_complete_ = false;  // the open epoch
 };

@@ -80,6 +80,12 @@ void add_epochs(nb::module_ &module) {
 
 void add_sender(nb::module_ &module) {
     add_epochs(module);
+    module.def("best_sections", [](std::size_t tasks, const std::vector<std::pair<std::uint32_t, std::uint32_t>> &edges,
+                                   double host_s, double device_s, std::size_t least, double gain) {
+        std::vector<Graph::Edge> all;
+        for (const auto &[above, below] : edges) all.push_back({above, below});
+        return best_sections(tasks, all, host_s, device_s, {least, gain});
+    }, "tasks"_a, "edges"_a, "host_s"_a, "device_s"_a, "least"_a, "gain"_a);
     nb::class_<Sender>(module, "Sender", nb::type_slots(collected<Sender>))
         .def(nb::init<nb::object, nb::object, nb::object, nb::tuple, bool, std::uint32_t>(), "table"_a, "memory"_a,
              "constants"_a, "classes"_a, "on_cpu"_a, "units"_a)

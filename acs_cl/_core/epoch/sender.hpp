@@ -124,6 +124,7 @@ struct Epoch {
     Placed counts;
     std::uint32_t launches = 0, block = 0, groups = 0;
     std::uint32_t foreseen = 0;  // number of its launches, if these came as foreseen and were not collected
+    Timed timed;  // by the forecast
     nb::object resident, segment;  // what stays on the device, if it is one of these
 };
 
@@ -311,6 +312,7 @@ public:
     void send_open(bool opens) {
         const nb::object kept = std::move(open_object_);
         Epoch &epoch = *std::exchange(open_, nullptr);
+        if (table_->forecast.times()) epoch.timed = table_->forecast.begin_timing(!in_hand());
         TemplatePointer foreseen = table_->take_foreseen();
         stays_ = !foreseen && table_->remember();
         const double attended = epoch.attended;
@@ -438,6 +440,7 @@ public:
         }
         if (!epoch.words.empty() && words_.size() < SPARE_WORDS) words_.push_back(std::move(epoch.words));
         landings.give(std::exchange(epoch.landing, {}));
+        if (const Timed timed = std::exchange(epoch.timed, {}); timed.of && well) table_->forecast.end_timing(timed, epoch.sent);
         if (!well || tasks < TIMED_TASKS) return;
         const double each = (now_s() - epoch.sent) / double(tasks);
         task_s_ = std::min(each, (task_s_ + each) / 2);
@@ -568,7 +571,7 @@ private:
         }
         if (stays_) epoch.resident = nb::cast(new Resident(epoch.region, epoch.counts, 1), nb::rv_policy::take_ownership);
         enqueue(epoch, {address(epoch.region.attr("int_ptr")), groups_of(epoch), 0, stays_ ? CLEANS : 0});
-        if (stays_ && !epoch.refused) table_->keep_on_device(epoch.resident, epoch.words.data(), at.blocks);
+        if (stays_ && !epoch.refused) table_->keep_on_device(epoch.resident, epoch.words.data(), at.blocks, recorder.graph);
     }
 
     // Tells the driver which memory arguments in records may point to. Returns its status.

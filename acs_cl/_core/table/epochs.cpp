@@ -86,12 +86,12 @@ bool Table::remember() {
     return kept_ != nullptr;
 }
 
-void Table::keep_on_device(nb::object resident, const void *words, std::size_t many) {
+void Table::keep_on_device(nb::object resident, const void *words, std::size_t many, const Graph &graph) {
     if (!kept_) return;
     kept_->words.resize(many);
     std::memcpy(kept_->words.data(), words, 4 * many);
     kept_->resident = std::move(resident);
-    forecast.keep(*kept_, *hazards);
+    forecast.keep(*kept_, *hazards, graph);
     kept_.reset();
 }
 

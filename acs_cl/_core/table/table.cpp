@@ -46,6 +46,8 @@ nb::dict forecasts(const Table &self) {
     told["given_up"] = of.stats.given_up;
     told["patched"] = of.stats.patched;
     told["slow"] = of.stats.slow;
+    told["cut"] = of.stats.cut;
+    told["joined"] = of.stats.joined;
     return told;
 }
 
@@ -263,6 +265,9 @@ void add_table(nb::module_ &module) {
         .def("allow_footprints", [](Table &self, std::int64_t ns) {
             self.forecast.most_enter_ns = ns;
         }, "ns"_a)
+        .def("cut_epochs", [](Table &self, std::size_t least, double gain, double timed_gain, std::uint32_t runs) {
+            self.forecast.cutting = {least, gain, timed_gain, runs};
+        }, "least"_a, "gain"_a, "timed_gain"_a, "runs"_a)
         .def("forget_epochs", [](Table &self) { self.forecast.forget_all(); })
         .def("look", [](Table &self, nb::handle engine) {
             if (self.forecast.counted() && !self.should_look()) return;

@@ -404,8 +404,8 @@ public:
     // the device. `keep_on_device` is called then.
     bool remember();
 
-    // Makes that epoch resident. `words`: those up to its blocks.
-    void keep_on_device(nb::object resident, const void *words, std::size_t many);
+    // Makes that epoch resident. `words`: those up to its blocks. `graph`: its tasks.
+    void keep_on_device(nb::object resident, const void *words, std::size_t many, const Graph &graph);
 
     // Forgets a resident epoch, because its state on the device is unknown.
     void drop(nb::handle resident);
