@@ -574,9 +574,11 @@ private:
         make_room();
     }
 
-    // Ends a trial. If its sections took longer, the whole epoch is back, and never cut again.
+    // Ends a trial, if it is decided. If sections take longer, the whole epoch is back, and never cut again. They get
+    // more runs to show that they do not, because they gain by the model, and one busy moment of the host costs more.
     void decide(const std::shared_ptr<Trial> trial) {
         const bool stay = trial->sections_s < trial->whole_s * (1 - cutting.timed_gain);
+        if (!stay && trial->runs < MORE_RUNS * cutting.runs) return;
         const std::deque<TemplatePointer> all = templates_;
         for (const TemplatePointer &one : all) {
             if (one->trial != trial) continue;

@@ -14,6 +14,7 @@
 namespace acs_cl {
 
 constexpr std::size_t MOST_SECTIONS = 4;
+constexpr std::uint32_t MORE_RUNS = 3;  // times as many before sections are given up
 constexpr double SECTION_S = 20e-6;  // what one more costs the host, and again the device, or somewhat more
 
 // When sections are tried, and when they stay.
