@@ -192,6 +192,14 @@ def _program_of(native: cl.Kernel) -> Any:
         return None
 
 
+def options_of(engine: Engine, native: cl.Kernel) -> tuple[str, ...]:
+    """Return the options by which a kernel was compiled. Of linked programs and binaries drivers
+    tell others, and those may be of any standard."""
+    program = _program_of(native)
+    source, options = NOTHING_TOLD if program is None else _source_of(engine, program)
+    return options if source else NOTHING_TOLD[1]
+
+
 def _adopt(engine: Engine, native: cl.Kernel) -> tuple[Kernel, Any]:
     program, name = _program_of(native), native.function_name
     if program is not None:

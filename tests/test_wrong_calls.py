@@ -20,6 +20,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
+from acs_cl.queue import refusals
 from acs_cl.queue.refusals import takes_empty
 
 N = 256
@@ -313,6 +314,34 @@ def test_so_do_wrong_calls_on_shared_memory(
     scene = Scene(context, program)
     one, half = (cl.SVM(cl.csvm_empty(context, n, np.int32)) for n in (N, N // 2))
     compare(acs.Queue(context, **options), lambda queue: SHARED[which](queue, one, half), scene)
+
+
+@pytest.mark.parametrize(
+    ("how", "is_wrong"),
+    [
+        ("", True),
+        ("-cl-std=CL1.2", True),
+        ("-cl-std=CL3.0", False),
+        ("linked", False),  # the driver tells how it was linked, not how it was compiled
+    ],
+)
+def test_groups_differ_in_size_only_in_programs_that_may_have_such(
+    context: cl.Context, monkeypatch: pytest.MonkeyPatch, how: str, is_wrong: bool
+) -> None:
+    """Intel's runtime takes such groups, and refuses them in other programs."""
+    monkeypatch.setattr(refusals, "has_rests", lambda device: True)
+    if how == "linked":
+        program = cl.link_program(context, [cl.Program(context, SOURCE).compile()])
+    else:
+        program = cl.Program(context, SOURCE).build(how, cache_dir=False)
+    scene, queue = Scene(context, program), acs.Queue(context)
+    gate = cl.UserEvent(context)
+    cl.enqueue_marker(queue, wait_for=[gate])
+    found = outcome(lambda: scene.launch(queue, (10,), (4,)))
+    gate.set_status(COMPLETE)
+    refused = cl.LogicError, CODES.INVALID_WORK_GROUP_SIZE
+    assert found[:2] == (refused if is_wrong else ("nothing",))
+    outcome(queue.finish)  # the driver says what it takes
 
 
 @pytest.mark.parametrize("options", OPTIONS[:2], ids=str)

@@ -56,7 +56,7 @@ class SizeLimits:
     def __init__(self, device: cl.Device) -> None:
         self._most_items = tuple(device.max_work_item_sizes)
         self._most_in_group = int(device.max_work_group_size)
-        self._whole_groups = not _has_rests(device)
+        self._whole_groups = not has_rests(device)
         self._fitting: set[Sizing] = set()
 
     def check(self, asked: Sizing) -> None:
@@ -132,7 +132,7 @@ def may_have_rests(options: Sequence[str]) -> bool:
     return any(map(NEWER.match, options)) and "-cl-uniform-work-group-size" not in options
 
 
-def _has_rests(device: cl.Device) -> bool:
+def has_rests(device: cl.Device) -> bool:
     """Tell whether the last group of a launch may be smaller, for kernels that allow it."""
     version = device.version.split()[1]
     if version.startswith("1."):

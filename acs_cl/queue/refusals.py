@@ -28,6 +28,8 @@ from pyopencl import _cl
 
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
+from ..launch.sizes import has_rests, may_have_rests
+from ..program import options_of
 from ..records import Sizes
 from .calls import COMMANDS, Call, Given, KernelAsItIs
 
@@ -55,7 +57,7 @@ def refuse_wrong(engine: Engine, command: object, wait_for: Iterable[cl.Event]) 
     used: list[Any]
     if isinstance(command, (KernelCommand, KernelAsItIs)):
         routine, check, used = LAUNCH, _launch, [command.kernel]
-        given: Given = {"kernel": command.kernel, "device": engine.device}
+        given: Given = {"kernel": command.kernel, "engine": engine}
         given |= {"global_size": command.global_size, "local_size": command.local_size}
     elif isinstance(command, Call) and command.function.__name__ in COMMANDS:
         routine, check = CHECKS.get(command.function.__name__, ("", _nothing))
@@ -110,9 +112,9 @@ def _version(device: cl.Device) -> tuple[int, int]:
 
 
 def _launch(
-    routine: str, device: cl.Device, kernel: cl.Kernel, global_size: Sizes, local_size: Sizes | None
+    routine: str, engine: Engine, kernel: cl.Kernel, global_size: Sizes, local_size: Sizes | None
 ) -> None:
-    info = cl.kernel_work_group_info
+    device, info = engine.device, cl.kernel_work_group_info
     if not 1 <= len(global_size) <= device.max_work_item_dimensions:
         refuse(CODES.INVALID_WORK_DIMENSION, routine)
     if not all(global_size) and not takes_empty(device):
@@ -126,15 +128,11 @@ def _launch(
         refuse(CODES.INVALID_WORK_ITEM_SIZE, routine)
     required = kernel.get_work_group_info(info.COMPILE_WORK_GROUP_SIZE, device)
     differs = any(required) and tuple(required) != (*local_size, 1, 1)[:3]
-    if differs or (any(map(operator.mod, global_size, local_size)) and not _takes_rests(device)):
+    if differs or (
+        any(map(operator.mod, global_size, local_size))
+        and not (has_rests(device) and may_have_rests(options_of(engine, kernel)))
+    ):
         refuse(CODES.INVALID_WORK_GROUP_SIZE, routine)
-
-
-def _takes_rests(device: cl.Device) -> bool:
-    """Tell whether local sizes need not divide global ones, at least in some programs."""
-    if _version(device) < (3, 0):
-        return _version(device) >= (2, 0)
-    return bool(device.get_info(cl.device_info.NON_UNIFORM_WORK_GROUP_SUPPORT))
 
 
 # ---- buffers -------------------------------------------------------------------------------------
