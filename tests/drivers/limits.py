@@ -13,4 +13,16 @@ LIMITS: tuple[tuple[str, str, str], ...] = (
         "profiling gives all kernels of a queue in order the same interval, so that they seem to "
         "overlap; four kernels on one plain queue with profiling show it",
     ),
+    (
+        "Rusticl",
+        "test_what_a_poisoned_launch_should_have_kept_is_not_read",
+        "it builds a program with variables, and panics when a kernel of that is made; PyOpenCL "
+        "alone shows it",
+    ),
+    (
+        "Intel",
+        "test_random_kernels_do_what_the_oracle_says_and_inference_misses_nothing",
+        "its compiler lets a work-item of one kernel of pool 8 change x[0], though that continues "
+        "in every round of a loop; one launch on a plain queue shows it",
+    ),
 )
