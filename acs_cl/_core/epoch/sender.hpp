@@ -370,7 +370,7 @@ public:
         std::uint32_t groups, which = 0, cleans = 0;
         std::size_t status_words = STATUS_WORDS;
         std::uint32_t rounds = 0;  // about how many rounds a loop will have
-        nb::handle writes;         // Python's, besides those of the epoch
+        nb::handle writes = {};    // Python's, besides those of the epoch
     };
 
     // Returns slots of the ring beyond the entries, for an epoch that stays or not.

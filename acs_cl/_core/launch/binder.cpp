@@ -306,7 +306,8 @@ nb::dict Binder::reached(nb::handle global, nb::handle local, nb::handle offset,
 
 // Returns the spans of an access that has one for each parameter in memory. None: it has not.
 std::optional<Binder::Views> Binder::views_of(nb::handle access) const {
-    const Items reads(nb::object(access[0]).ptr()), writes(nb::object(access[1]).ptr());
+    const nb::object of_reads = access[0], of_writes = access[1];
+    const Items reads(of_reads.ptr()), writes(of_writes.ptr());
     auto read = reads.begin(), written = writes.begin();
     Views views;
     for (const Parameter &one : parameters) {
