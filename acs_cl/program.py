@@ -193,11 +193,9 @@ def _program_of(native: cl.Kernel) -> Any:
 
 
 def options_of(engine: Engine, native: cl.Kernel) -> tuple[str, ...]:
-    """Return the options by which a kernel was compiled. Of linked programs and binaries drivers
-    tell others, and those may be of any standard."""
+    """Return the options by which a kernel was compiled."""
     program = _program_of(native)
-    source, options = NOTHING_TOLD if program is None else _source_of(engine, program)
-    return options if source else NOTHING_TOLD[1]
+    return (NOTHING_TOLD if program is None else _source_of(engine, program))[1]
 
 
 def _adopt(engine: Engine, native: cl.Kernel) -> tuple[Kernel, Any]:
@@ -216,9 +214,11 @@ def _adopt(engine: Engine, native: cl.Kernel) -> tuple[Kernel, Any]:
 
 
 def _source_of(engine: Engine, program: Any) -> tuple[str, tuple[str, ...]]:
+    """Return the source and the options. Of a program without a source, which was linked or is a
+    binary, drivers do not tell by which options it was compiled."""
     try:
         source = source_of(program.int_ptr) or program.get_info(cl.program_info.SOURCE)
         options = program.get_build_info(engine.device, cl.program_build_info.OPTIONS)
     except cl.Error:
         return NOTHING_TOLD
-    return source, cut_at_blanks(options)
+    return (source, cut_at_blanks(options)) if source else NOTHING_TOLD

@@ -544,6 +544,24 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
 }
 
 
+def test_the_driver_decides_about_groups_of_linked_programs(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It tells how they were linked, not how they were compiled. Intel's runtime takes these."""
+    context = cl.Context([device])
+    compiled = cl.Program(context, SOURCE).compile(["-cl-std=CL3.0"])
+    kernel = cl.Kernel(cl.link_program(context, [compiled]), "real")
+    with acs.Runtime(context=context) as rt:
+        monkeypatch.setattr(rt.engine.sizes, "_whole_groups", False)
+        rt.launch(kernel, (10,), (5,), rt.zeros(1, "i4"), np.float32(1))
+        told: list[str] = []
+        try:
+            rt.launch(kernel, (10,), (4,), rt.zeros(1, "i4"), np.float32(1))
+        except acs.UsageError as error:
+            told.append(str(error))
+        assert all("clEnqueueNDRangeKernel" in one for one in told), "the driver has refused it"
+
+
 @pytest.mark.parametrize("what", BAD_CALLS)
 def test_bad_call_is_a_usage_error_and_loses_nothing(what: str, setting: Any) -> None:
     rt, program, x, y = setting
