@@ -20,6 +20,12 @@ LIMITS: tuple[tuple[str, str, str], ...] = (
         "alone shows it",
     ),
     (
+        "Oclgrind",
+        "test_events_order_us_and_other_queues",
+        "each thread that waits for a kernel runs it, without a lock; a plain program in which two "
+        "threads wait for one event ends, too",
+    ),
+    (
         "Intel",
         "test_random_kernels_do_what_the_oracle_says_and_inference_misses_nothing",
         "its compiler lets a work-item of one kernel of pool 8 change x[0], though that continues "
