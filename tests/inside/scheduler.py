@@ -183,6 +183,10 @@ class Scheduler(testing.Scheduler):
         """
         self.runtime.engine.table.allow_footprints(ns)
 
+    def cut_epochs(self, least: int, gain: float, timed_gain: float, runs: int = 3) -> None:
+        """Set when foreseen epochs are cut: tasks of a section, and what sections have to gain."""
+        self.runtime.engine.table.cut_epochs(least, gain, timed_gain, runs)
+
     def set(self, **settings: Any) -> None:
         """Change how epochs are run: turns, polls, window, order, most_tasks, slice_s."""
         self.backend.settings = self.backend.settings._replace(**settings)

@@ -1,0 +1,213 @@
+"""Epochs that are cut into sections: where, what the clock decides, and that every value stays."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+
+import inside
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl.core import native
+from acs_cl.emu.reference import sections
+
+SOURCE = """
+kernel void add(global uint *x, uint a) { x[get_global_id(0)] = 3 * x[get_global_id(0)] + a; }
+"""
+ROWS, LINKS = 8, 12
+LAUNCHES = ROWS * LINKS
+LEAST = 16
+"""Tasks of a section, in programs."""
+ALWAYS, NEVER = -99.0, 2.0
+"""Gains that every cut has, and none."""
+
+
+# ---- where an epoch is cut -----------------------------------------------------------------------
+
+
+def chains(rows: int, links: int) -> list[sections.Edge]:
+    """Edges of chains whose first links are launched first, then the second ones."""
+    return [(task - rows, task) for task in range(rows, rows * links)]
+
+
+def chains_in_turn(rows: int, links: int) -> list[sections.Edge]:
+    """Edges of chains that are launched one after another."""
+    return [(task - 1, task) for task in range(1, rows * links) if task % links]
+
+
+def cut(tasks: int, edges: list[sections.Edge], host_s: float, device_s: float,
+        least: int = 32, gain: float = 0.05) -> list[int]:  # fmt: skip
+    """Where the core cuts an epoch."""
+    return native.best_sections(tasks, edges, host_s, device_s, least, gain)
+
+
+def test_links_that_are_launched_in_turn_are_cut_and_chains_are_not() -> None:
+    assert len(cut(480, chains(16, 30), 250e-6, 500e-6)) > 1
+    assert cut(480, chains_in_turn(16, 30), 250e-6, 500e-6) == [480]
+
+
+def test_what_the_host_launches_at_once_stays_whole() -> None:
+    assert cut(480, chains(16, 30), 25e-6, 500e-6) == [480]
+    assert cut(480, chains(16, 30), 250e-6, 5e-6) == [480]
+
+
+def test_short_epochs_stay_whole() -> None:
+    assert cut(63, chains(7, 9), 1e-3, 1e-3) == [63]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_sections_gain_what_they_have_to_by_the_model(seed: int) -> None:
+    chance = random.Random(seed)
+    tasks, least, gain = chance.randrange(8, 240), chance.choice([4, 16, 32]), chance.random() / 5
+    near = chance.choice([3, 20, tasks])
+    edges = sorted(
+        {(chance.randrange(max(0, task - near), task), task)
+         for task in range(1, tasks) for _ in range(chance.randrange(3))},
+        key=lambda edge: edge[1],
+    )  # fmt: skip
+    host_s, device_s = chance.uniform(0, 1e-3), chance.uniform(0, 1e-3)
+    ends = cut(tasks, edges, host_s, device_s, least, gain)
+    assert ends[-1] == tasks
+    whole_s = sections.takes_s([tasks], edges, host_s, device_s)
+    got_s = sections.takes_s(ends, edges, host_s, device_s)
+    if len(ends) > 1:
+        assert all(end - first >= least for first, end in pairwise([0, *ends]))
+        assert got_s < whole_s * (1 - gain)
+    most_s = got_s if len(ends) > 1 else whole_s * (1 - gain)
+    for many in (2, 3, 4):
+        if tasks // many >= least:
+            even = [*(tasks // many * at for at in range(1, many)), tasks]
+            assert most_s <= sections.takes_s(even, edges, host_s, device_s) * (1 + 1e-9)
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+class Steps:
+    """A runtime with a step of many launches, and what NumPy has of it."""
+
+    def __init__(self, runtime: acs.Runtime) -> None:
+        self.runtime = runtime
+        self.made = runtime.build(SOURCE)
+        runtime.prebuild(self.made.add)
+        self.rows = [runtime.zeros(4, "u4") for _ in range(ROWS)]
+        self.host = np.zeros((ROWS, 4), "u4")
+
+    def launch(self, number: int, many: int = LAUNCHES) -> list[acs.Handle]:
+        """The first launches of a step."""
+        handles: list[acs.Handle] = []
+        for at in range(many):
+            row = at % ROWS
+            self.host[row] = 3 * self.host[row] + np.uint32(number + at)
+            handles.append(self.made.add((4,), None, self.rows[row], number + at))
+        return handles
+
+    def step(self, number: int = 1) -> None:
+        """A whole one."""
+        self.launch(number)
+        self.runtime.finish()
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """What was foreseen so far."""
+        found: dict[str, int] = self.runtime.stats()["scheduler"]["predicted"]
+        return found
+
+    def until(self, name: str) -> None:
+        """Steps until one of the counts is no longer zero."""
+        for _ in range(60):
+            if self.counted[name]:
+                return
+            self.step()
+        raise AssertionError(f"nothing was {name}: {self.counted}")
+
+    def check(self) -> None:
+        """Every value."""
+        for row, host in zip(self.rows, self.host, strict=True):
+            np.testing.assert_array_equal(row.get(), host)
+
+
+@pytest.fixture
+def steps(device: cl.Device) -> Iterator[Steps]:
+    with acs.Runtime(device, backend="device", predict=True) as runtime:
+        made = Steps(runtime)
+        yield made
+        made.check()
+
+
+def test_a_step_in_sections_is_foreseen_with_other_numbers(steps: Steps) -> None:
+    inside.Scheduler(steps.runtime).cut_epochs(LEAST, ALWAYS, ALWAYS)
+    steps.until("cut")
+    for number in range(20):
+        steps.step(number)
+    before = steps.counted
+    steps.step(99)
+    after = steps.counted
+    assert after["launches"] - before["launches"] == LAUNCHES
+    assert after["epochs"] - before["epochs"] > 1
+    assert after["joined"] == 0
+    assert after["cut"] == 1, "sections are not cut again"
+
+
+def test_sections_that_take_longer_are_joined_for_good(steps: Steps) -> None:
+    inside.Scheduler(steps.runtime).cut_epochs(LEAST, ALWAYS, NEVER)
+    steps.until("cut")
+    steps.until("joined")
+    for number in range(20):
+        before = steps.counted
+        steps.step(number)
+        after = steps.counted
+    assert after["launches"] - before["launches"] == LAUNCHES
+    assert after["epochs"] - before["epochs"] == 1
+    assert after["cut"] == 1
+
+
+def test_what_should_not_gain_is_never_cut(steps: Steps) -> None:
+    inside.Scheduler(steps.runtime).cut_epochs(LEAST, NEVER, ALWAYS)
+    for number in range(40):
+        steps.step(number)
+    assert steps.counted["epochs"] > 20
+    assert steps.counted["cut"] == 0
+
+
+def test_a_step_that_ends_within_a_section(steps: Steps) -> None:
+    inside.Scheduler(steps.runtime).cut_epochs(LEAST, ALWAYS, ALWAYS)
+    steps.until("cut")
+    for number in range(12):
+        steps.step(number)
+    for many in (1, LEAST - 1, LEAST, LEAST + 1, LAUNCHES // 2, LAUNCHES - 1, LAUNCHES):
+        steps.launch(5, many)
+        steps.runtime.finish()
+        steps.check()
+        steps.step(6)
+
+
+def test_a_wait_for_a_launch_of_each_section(steps: Steps) -> None:
+    inside.Scheduler(steps.runtime).cut_epochs(LEAST, ALWAYS, ALWAYS)
+    steps.until("cut")
+    for number in range(12):
+        steps.step(number)
+    for at in range(0, LAUNCHES, 7):
+        handles = steps.launch(at)
+        handles[at].wait()
+        assert handles[at].done
+        steps.check()
+    assert "came as foreseen" in str(steps.runtime.explain(steps.launch(3)[0]))
+
+
+@pytest.mark.parametrize("gone", ["the first", "the last"])
+def test_an_array_is_dropped_while_sections_are_tried(steps: Steps, gone: str) -> None:
+    inside.Scheduler(steps.runtime).cut_epochs(LEAST, ALWAYS, ALWAYS)
+    steps.until("cut")
+    steps.step()
+    at = 0 if gone == "the first" else ROWS - 1
+    del steps.rows[at]
+    steps.runtime.finish()
+    steps.rows.insert(at, steps.runtime.array(steps.host[at]))
+    for number in range(30):
+        steps.step(number)
+        steps.check()
