@@ -51,13 +51,13 @@ kernel void spare(global int *x, global const int *y, int n)
 
 N = 100
 
-WRONG: dict[str, tuple[str, tuple[Any, ...], str, int, int, tuple[int, ...]]] = {
+WRONG: dict[str, tuple[str, tuple[Any, ...], str, int, int | None, tuple[int, ...]]] = {
     "all of it": ("ahead", ("x", 1000), "write", 0, 4000, (0,)),
     "one element": ("ahead", ("x", 1), "write", 0, 4 * N, (N - 1,)),
     "in front": ("ahead", ("x", -4), "write", 0, -16, (0,)),
     "far behind": ("ahead", ("x", 90_000_000), "write", 0, 360_000_000, (0,)),
-    # the distance overflowed, and the launch crashed; notes keep 31 bits of it
-    "as far as a pointer goes": ("anywhere", ("x", (1 << 61) - 1), "write", 0, (1 << 31) - 2, (0,)),
+    # the distance overflowed, and the launch crashed; then it was told as byte 2147483646
+    "as far as a pointer goes": ("anywhere", ("x", (1 << 61) - 1), "write", 0, None, (0,)),
     "far in front": ("ahead", ("x", -90_000_000), "write", 0, -360_000_000, (0,)),
     "the lowest by the last": ("back", ("x",), "write", 0, -396, (N - 1,)),
     "read": ("get", ("x", "y", 1), "read", 0, 4 * N, (N - 1,)),
@@ -71,7 +71,8 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], str, int, int, tuple[int, ...]]] = 
     "a view, inside the array": ("ahead", ("view", 5), "write", 0, 4 * 50, (45,)),
     "a view, outside of the array": ("ahead", ("view", 90), "write", 0, 4 * 90, (0,)),
 }
-"""Kernel, arguments, and what has to be named: kind, argument, first byte, work-item."""
+"""Kernel, arguments, and what has to be named: kind, argument, first byte, work-item. None: a byte
+that is too far away to be counted."""
 
 
 @pytest.fixture(params=BACKENDS, ids="-".join)
@@ -128,14 +129,63 @@ def test_a_kernel_that_leaves_its_arrays_is_named_and_nothing_is_changed(
         assert (found.kind, found.kernel, found.argument) == (kind, name, argument)
         assert (found.first_byte, found.work_item) == (byte, item)
         assert found.site == f"{__file__}:{line}"
-        assert f"work-item {item} {kind}s byte {byte} of argument {argument} (" in found.text
+        where = "a byte some 2 GiB or further behind" if byte is None else f"byte {byte} of"
+        assert f"work-item {item} {kind}s {where} argument {argument} (" in found.text
         if what == "a view, inside the array":
             of_view = " outside of its view of 200 bytes," * (options["memory"] == "svm")
             assert f"its element 50,{of_view} or byte 280 of the array made at" in found.text
         else:
-            assert "which is outside of the array of 400 bytes made at" in found.text
+            assert "outside of the array of 400 bytes made at" in found.text
         assert rt.stats()["launches"] == launches
         assert arrays.are_as_before()
+
+
+CONSTANTS = """
+constant int table[4] = {1, 2, 3, 4};
+constant float4 other[3] = {(float4)(1), (float4)(2), (float4)(3)};
+int of(int i) { return table[i]; }
+int through(int i) { return of(i); }
+kernel void direct(global int *x, int by) { int i = get_global_id(0); x[i] = table[i + by]; }
+kernel void moved(global int *x, int by)
+{ constant int *p = table + by; int i = get_global_id(0); x[i] = p[i]; }
+kernel void helped(global int *x, int by) { int i = get_global_id(0); x[i] = through(i + by); }
+kernel void vectors(global int *x, int by)
+{ int i = get_global_id(0); x[i] = (int)other[i + by].y + table[i]; }
+kernel void beside(global int *x, constant int *c, int by)
+{ int i = get_global_id(0); x[i] = c[i] + table[i + by]; }
+"""
+
+
+@pytest.mark.rotate("options", 3)
+@pytest.mark.parametrize(
+    ("name", "by", "constant", "byte", "item"),
+    [
+        ("direct", 3, "table", 16, (1,)),
+        ("direct", 90_000_000, "table", 360_000_000, (0,)),  # the launch crashed
+        ("moved", 4, "table", 16, (0,)),
+        ("helped", 3, "table", 16, (1,)),
+        ("vectors", 2, "other", 48, (1,)),
+        ("vectors", -9, "other", -144, (0,)),
+        ("beside", 3, "table", 16, (1,)),
+    ],
+)
+def test_a_constant_of_the_program_that_a_kernel_leaves_is_named(
+    name: str, by: int, constant: str, byte: int, item: tuple[int, ...], options: dict[str, Any]
+) -> None:
+    """Ranges say nothing about constants, so such a kernel was proven right; or another array was
+    named."""
+    with make(options, "access") as rt:
+        kernel, x = rt.build(CONSTANTS)[name], rt.zeros(2, "i4")
+        more = [rt.array([1, 2], "i4")] * (name == "beside")
+        for _ in range(2):
+            kernel((2,), None, x, *more, 0)
+        before = x.get()
+        with pytest.raises(CheckError, match=f"the constant '{constant}' of its program") as caught:
+            kernel((2,), None, x, *more, by)
+        found = caught.value.finding
+        assert (found.kind, found.argument, found.parameter) == ("read", None, constant)
+        assert (found.first_byte, found.work_item) == (byte, item)
+        assert (x.get() == before).all()
 
 
 RIGHT: dict[str, tuple[str, tuple[Any, ...]]] = {

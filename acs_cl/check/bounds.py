@@ -6,13 +6,15 @@ memory before the launch, and each access outside goes to spare bytes. So nothin
 where the launch itself would end the process. Each access is compared as it is made, so a guard
 that holds it back is respected.
 
-Outside is a write that is not declared, and a read that is in none of the arrays given. A read
+Outside is a write that is not declared, and a read that is in none of the arrays given, nor in a
+constant of the program that the kernel names. A read
 inside an array that is not declared counts only if it matters, which comparing tells (`access`).
 Invariant: the caller of `wrong` puts back the memory.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from typing import NamedTuple
@@ -29,7 +31,7 @@ from ..records import Access, Command
 from .case import Argument, Case
 from .findings import READ, WRITE, Who, finding
 from .memory import Memory
-from .naming import arguments_of, listed, nowhere, outside, where
+from .naming import arguments_of, listed, nowhere, of_constant, outside, where
 from .watch import Values, Variant, Watch
 
 NOTHING = struct.pack("4q", 0, 0, 1, 0)
@@ -37,11 +39,14 @@ ANYTHING = struct.pack("4q", -(1 << 62), 0, 1, (1 << 63) - 1)
 """Limits of foreign memory of unknown size."""
 
 
-class Stray(NamedTuple):
-    """A byte outside: the parameter, whether it is written, the byte from where the argument
-    begins, and the work-item, if it is known."""
+_CONSTANT = re.compile(r"\b(__)?constant\b")
 
-    parameter: int
+
+class Stray(NamedTuple):
+    """A byte outside: the parameter, or the constant of the program and its bytes; whether it is
+    written, the byte from where that begins, and the work-item, if it is known."""
+
+    of: int | tuple[str, int]
     written: bool
     byte: int
     item: tuple[int, ...] | None
@@ -79,9 +84,15 @@ class Bounds:
             return None
         if stray is None:
             return None
-        if stray.parameter in arguments:
-            stray = stray._replace(byte=stray.byte - arguments[stray.parameter].lead)
-        return _named(stray, arguments.get(stray.parameter), access, who, plain)
+        return _named(stray, arguments, access, who, plain)
+
+    def names_constants(self, command: KernelCommand) -> bool:
+        """Tell whether a kernel names constants of its program, which ranges say nothing about."""
+        origin = command.kernel.text or command.kernel.origin
+        if origin is None or not _CONSTANT.search(origin[0]):
+            return False
+        variant = self._watch.variant(command)
+        return variant is not None and bool(variant.constants)
 
     def _decided(self, command: Command) -> KernelCommand | None:
         """Return the launch that the device's values make of a command. None: there is none."""
@@ -130,28 +141,29 @@ class Bounds:
         self, case: Case, command: KernelCommand, variant: Variant, limits: Values
     ) -> Stray | None:
         notes = self._run(case, variant, command, limits, strays.FIND, 0, 0)
-        lowest = notes[strays.LOWEST : strays.LOWEST + 2 * len(variant.watched)]
-        sides = np.flatnonzero(lowest != strays.NONE).tolist()
-        if not sides:
+        lowest = notes[strays.LOWEST : strays.LOWEST + 2 * _sides(variant)]
+        found = np.flatnonzero(lowest != strays.NONE).tolist()
+        if not found:
             return None
-        side = min(sides, key=lambda one: (one % 2 == 0, one))  # writes come first
+        side = min(found, key=lambda one: (one % 2 == 0, one))  # writes come first
         byte = int(lowest[side])
         item = int(self._run(case, variant, command, limits, strays.WHO, side, byte)[strays.ITEM])
         who = None if item == strays.NONE else _item(command, item)
-        return Stray(variant.watched[side // 2], side % 2 == 1, byte, who)
+        sides: list[int | tuple[str, int]] = [*variant.watched, *variant.constants]
+        return Stray(sides[side // 2], side % 2 == 1, byte, who)
 
     def _run(
         self, case: Case, variant: Variant, command: KernelCommand, limits: Values,
         mode: int, side: int, byte: int,
     ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:  # fmt: skip
         """Run the variant from the memory before the launch. Return its notes."""
-        queue, many = self._memory.queue, strays.ints_of(len(variant.watched))
+        queue, many = self._memory.queue, strays.ints_of(_sides(variant))
         if self._notes is None or many > self._ints:
             self._notes = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 4 * many)
             self._ints = many
         notes = np.zeros(many, np.int32)
         notes[[strays.MODE, strays.SIDE, strays.BYTE, strays.ITEM]] = mode, side, byte, strays.NONE
-        notes[strays.LOWEST : strays.LOWEST + 2 * len(variant.watched)] = strays.NONE
+        notes[strays.LOWEST : strays.LOWEST + 2 * _sides(variant)] = strays.NONE
         place = Place(self._notes, 0, notes.nbytes)
         wait_for_event(write(queue, place, notes, None))
         watched = variant.command(command, limits, self._notes, 0)
@@ -160,20 +172,29 @@ class Bounds:
         return notes
 
 
+def _sides(variant: Variant) -> int:
+    return len(variant.watched) + len(variant.constants)
+
+
 def _named(
-    stray: Stray, place: Argument | None, access: Access, who: Who, command: KernelCommand
+    stray: Stray, arguments: dict[int, Argument], access: Access, who: Who, command: KernelCommand
 ) -> Finding:
     """Say which byte it is, of which argument, and who touches it."""
     kind, verb = (WRITE, "writes") if stray.written else (READ, "reads")
     said = f"{who}: work-item {stray.item} {verb}" if stray.item else f"{who}: {verb}"
     rest = ""
-    if place is None:
-        byte = nowhere(command, stray.parameter, stray.byte)
-    elif _is_inside(place, stray.byte):
-        byte = where([place], place.region, place.offset + stray.byte)
-        rest = f", and does not declare it; declared as written: {listed(access.writes)}"
+    if isinstance(stray.of, tuple):
+        byte = of_constant(*stray.of, stray.byte)
+    elif stray.of not in arguments:
+        byte = nowhere(command, stray.of, stray.byte)
     else:
-        byte = outside(place, stray.byte)
+        place, is_far = arguments[stray.of], stray.byte in strays.FAR
+        first = stray.byte if is_far else stray.byte - place.lead
+        if not is_far and _is_inside(place, first):
+            byte = where([place], place.region, place.offset + first)
+            rest = f", and does not declare it; declared as written: {listed(access.writes)}"
+        else:
+            byte = outside(place, first)
     return finding(kind, who, byte, f"{said} {byte.text}{rest}", stray.item)
 
 

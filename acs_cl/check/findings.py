@@ -47,11 +47,11 @@ class Who(NamedTuple):
 
 class Where(NamedTuple):
     """A byte, seen from a launch. `argument`: None if no argument is near it. `first_byte` counts
-    from the beginning of the argument, or else of the array."""
+    from the beginning of the argument, or else of the array. None: it is too far away."""
 
     argument: int | None
     parameter: str
-    first_byte: int
+    first_byte: int | None
     text: str
 
 

@@ -15,6 +15,7 @@ import pyopencl as cl
 from ..access.signature import Parameter, Signature
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
+from ..opencl_c.variants import strays
 from ..records import Span
 from .case import Argument, Case, Spot
 from .findings import Where
@@ -129,10 +130,11 @@ def outside(place: Argument, byte: int) -> Where:
     array = f"the array of {own.high - own.low:,} bytes made at {own.site}"
     if region.foreign:
         array = f"the foreign buffer of {region.size:,} bytes"
-    text = (
-        f"byte {byte} of argument {place.number}{_told(place.type_name, place.parameter)}, its "
-        f"element {byte // step}, which is outside of {array}"
-    )
+    argument = f"argument {place.number}{_told(place.type_name, place.parameter)}"
+    if byte in strays.FAR:
+        text = f"{_far(byte)} {argument}, outside of {array}"
+        return Where(place.number, place.parameter, None, text)
+    text = f"byte {byte} of {argument}, its element {byte // step}, which is outside of {array}"
     offset = place.offset + byte
     other = region.part_at(offset) if offset >= 0 else None
     if other is not None and other is not own and other.live and offset < other.high:
@@ -146,8 +148,26 @@ def nowhere(command: KernelCommand, index: int, byte: int) -> Where:
     name = type_name = ""
     if signature is not None and index < len(signature.parameters):
         name, type_name = signature.parameters[index].name, signature.parameters[index].type_name
-    text = f"byte {byte} of argument {index}{_told(type_name, name)}, which has no memory: it is "
-    return Where(index, name, byte, f"{text}None or an array without elements")
+    first = None if byte in strays.FAR else byte
+    where_it_is = f"byte {byte} of" if first is not None else _far(byte)
+    return Where(
+        index, name, first,
+        f"{where_it_is} argument {index}{_told(type_name, name)}, which has no memory: it is None "
+        "or an array without elements",
+    )  # fmt: skip
+
+
+def of_constant(name: str, nbytes: int, byte: int) -> Where:
+    """Describe a byte, counted from a constant of the program, that is in none of its constants."""
+    first = None if byte in strays.FAR else byte
+    where_it_is = f"byte {byte} of" if first is not None else _far(byte)
+    text = f"{where_it_is} the constant {name!r} of its program, which has {nbytes:,} bytes"
+    return Where(None, name, first, text)
+
+
+def _far(byte: int) -> str:
+    """Describe a byte of which only the direction is known (`strays.FAR`)."""
+    return f"a byte some 2 GiB or further {'in front of' if byte < 0 else 'behind'}"
 
 
 def _told(type_name: str, parameter: str) -> str:

@@ -48,11 +48,13 @@ _new = tuple.__new__
 
 
 class Variant(NamedTuple):
-    """The watched variant of a kernel: its number of parameters, and the ones with limits."""
+    """The watched variant of a kernel: its number of parameters, the ones with limits, and the
+    constants of the program that it uses, with their bytes."""
 
     kernel: OwnKernel
     parameters: int
     watched: list[int]
+    constants: list[tuple[str, int]]
     slot: int
 
     def command(
@@ -164,7 +166,7 @@ class Watch:
             self._clear()
         slot = len(self._names)
         self._names.append(signature.kernel)
-        return Variant(kernel, form.parameters, form.limited, slot)
+        return Variant(kernel, form.parameters, form.limited, form.constants, slot)
 
     def _limited(self, variant: Variant, command: KernelCommand, access: Access) -> Values:
         """Return the limits of each pointer."""

@@ -1,30 +1,35 @@
 """OpenCL C that compares an access with limits, and notes one that is elsewhere (a *stray*).
 
-Input: the parameters with limits. Output: the functions that a watched kernel calls for each
-access, and where their notes are. Limits are rectangles of bytes from a pointer on (start, pitch,
-rows, width), two for each parameter: what may be read, and what may be written.
+Input: the parameters with limits, and the constants of the program. Output: the functions that a
+watched kernel calls for each access, and where their notes are. Limits are rectangles of bytes from
+a pointer on (start, pitch, rows, width), two for each parameter: what may be read, and what may be
+written.
 
 The first `int` of the notes becomes one after a stray. That is all that a watched launch needs, and
 it goes on as the kernel itself would. In the two modes of a search the access goes to spare bytes
-instead, so that no other memory changes. `FIND` keeps the lowest stray byte of each parameter, read
-and written. `WHO` keeps the first work-item that touches one of these bytes.
+instead, so that no other memory changes. `FIND` keeps the lowest stray byte of each parameter and
+constant, read and written. `WHO` keeps the first work-item that touches one of these bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from string import Template
 
 FLAG, MODE, SIDE, BYTE, ITEM, LOWEST = range(6)
 """Places in the notes of a search. `SIDE`, `BYTE`: which byte `WHO` asks for. `ITEM`: the answer.
-From `LOWEST` on: the lowest stray of each side, where a parameter has two: read, written."""
+From `LOWEST` on: the lowest stray of each side, where a parameter has two: read, written. Behind
+the parameters come the constants of the program."""
 WATCH, FIND, WHO = range(3)
 """Modes."""
 NONE = 2**31 - 1
 """No byte and no work-item."""
+FAR = -(2**31), NONE - 1
+"""Stand for all bytes that are further from a pointer than an `int` tells."""
 
 READ, WRITTEN, CONSTANT = 1, 2, 4
-"""What an access does, as bits, and whether it is to constant memory, which has no spare bytes."""
+"""What an access does, as bits, and whether it is to constant memory, which has spare bytes of its
+own."""
 
 SPARE = 1024
 """The largest access that goes to spare bytes instead."""
@@ -33,6 +38,7 @@ _SPARE_INTS, _LEAD = 3 * SPARE // 4, 32
 away. They begin at a multiple of the largest alignment behind the notes."""
 
 _HELPERS = Template("""
+__constant ulong16 acs__zeros[2 * $SPARE / 128] = {(ulong16)(0)};
 int acs__inside(ulong at, long size, ulong base, long4 limit)
 {
   long d = (long)(at - base) - limit.s0;
@@ -78,7 +84,8 @@ ulong acs__search(ulong at, long least, int way, int own $parameters)
     if ((!reads && asked == read) || (!writes && asked == written))
       atomic_min(acs__stray + $ITEM, acs__item);
   }
-  if (way & $CONSTANT || least > $SPARE) return at;
+  if (least > $SPARE) return at;
+  if (way & $CONSTANT) return (ulong)&acs__zeros[$SPARE / 128];
   return ((ulong)(acs__stray + $spare) & ~(ulong)127) + $SPARE;
 }
 __attribute__((noinline))
@@ -122,38 +129,63 @@ _INSIDE = """
     writes = writes || acs__inside(at, {size}, acs__base_{n}, acs__written_{n});
 """
 _NEAREST = """
+    if ({in_space}) {{
     far = acs__far(at, acs__base_{n}, acs__read_{n});
     far = min(far, acs__far(at, acs__base_{n}, acs__written_{n}));
-    if (far < nearest) {{ nearest = far; side = {side}; base = acs__base_{n}; }}
+    if (far < nearest) {{ nearest = far; side = {side}; base = acs__base_{n}; }} }}
 """
-_OWN = "if (own == {side}) {{ base = acs__base_{n}; {inside} }}"
+_OWN = "if (own == {side}) {{ base = {base}; {inside} }}"
 _KNOWN = """
     if ((ulong)(at - (ulong)&{name}) + {size} <= sizeof({name})) return at;
 """
+_NEAREST_CONSTANT = """
+    if (way & {CONSTANT}) {{
+    far = acs__far(at, (ulong)&{name}, (long4)(0, 0, 1, sizeof({name})));
+    if (far < nearest) {{ nearest = far; side = {side}; base = (ulong)&{name}; }} }}
+"""
 
 
-def helpers(limited: Sequence[int], parameters: str, given: str, variables: Sequence[str]) -> str:
-    """Return the functions for a kernel. `limited`: its parameters with limits. `parameters`: what
-    each of its helpers is given for them, with types, and `given` without. `variables`: constants
-    of the program, which it may read."""
-    sides = list(enumerate(limited))
-    search = [_INSIDE.format(n=n, size="least") for n in limited]
-    nearest = [_NEAREST.format(n=n, side=side) for side, n in sides]
-    own = [_OWN.format(n=n, side=side, inside=search[side]) for side, n in sides]
+def helpers(
+    limited: Sequence[int], constant: Collection[int], parameters: str, given: str,
+    variables: Sequence[str],
+) -> str:  # fmt: skip
+    """Return the functions for a kernel. `limited`: its parameters with limits, of which some are
+    `constant`. `parameters`: what each of its helpers is given for them, with types, and `given`
+    without. `variables`: constants of the program, which it may read."""
+    inside = [_INSIDE.format(n=n, size="least") for n in limited]
+    known = [_KNOWN.format(name=name, size="least") for name in variables]
+    own = [
+        _OWN.format(side=side, base=base, inside=inside_it)
+        for side, (base, inside_it) in enumerate(
+            [
+                *((f"acs__base_{n}", one) for n, one in zip(limited, inside, strict=True)),
+                *((f"(ulong)&{name}", one) for name, one in zip(variables, known, strict=True)),
+            ]
+        )
+    ]
+    nearest = [
+        _NEAREST.format(n=n, side=side, in_space=f"{'!' * (n not in constant)}(way & {CONSTANT})")
+        for side, n in enumerate(limited)
+    ]
+    nearest += [
+        _NEAREST_CONSTANT.format(name=name, side=side, CONSTANT=CONSTANT)
+        for side, name in enumerate(variables, len(limited))
+    ]
     also = [_INSIDE.format(n=n, size="size") for n in limited]
-    known = [_KNOWN.format(name=name, size="size") for name in variables]
+    also += [_KNOWN.format(name=name, size="size") for name in variables]
     return _NUMBER + _HELPERS.substitute(
         globals(),
         parameters=parameters,
         given=given,
-        search="".join(search),
+        search="".join([*known, *inside]),
         nearest="".join(nearest),
         own=" ".join(own),
-        also="".join([*known, *also]),
-        spare=LOWEST + 2 * len(limited) + _LEAD,
+        also="".join(also),
+        spare=LOWEST + 2 * len(own) + _LEAD,
     )
 
 
-def ints_of(limited: int) -> int:
-    """Return how many `int` the notes of a search have, for so many parameters with limits."""
-    return LOWEST + 2 * limited + _LEAD + _SPARE_INTS
+def ints_of(sides: int) -> int:
+    """Return how many `int` the notes of a search have, for so many parameters with limits and
+    constants of the program."""
+    return LOWEST + 2 * sides + _LEAD + _SPARE_INTS

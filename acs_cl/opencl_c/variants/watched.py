@@ -50,12 +50,14 @@ _SUMS = frozenset({6, 7})
 
 
 class Watched(NamedTuple):
-    """The variant. `parameters`: how many its kernel has. `limited`: those with limits."""
+    """The variant. `parameters`: how many its kernel has. `limited`: those with limits.
+    `constants`: those of the program that it uses, with their bytes."""
 
     source: str
     kernel: str
     parameters: int
     limited: list[int]
+    constants: list[tuple[str, int]]
 
 
 def watching(source: str, options: BuildOptions, device: cl.Device | None, kernel: str) -> Watched:
@@ -63,10 +65,12 @@ def watching(source: str, options: BuildOptions, device: cl.Device | None, kerne
     with clang.LOCK:
         unit = unit_with(source, options, device, kernel)
         cursor = unit.kernels[kernel]
-        variant, limited = _Watch(unit).kernel(cursor)
+        watch = _Watch(unit)
+        variant, limited = watch.kernel(cursor)
         result = f"{unit.source}\n{variant}\n"
         clang.parse(result, options, device)
-        return Watched(result, kernel + _SUFFIX, len(n.parameters_of(cursor)), limited)
+        parameters, constants = len(n.parameters_of(cursor)), list(watch.constants.items())
+        return Watched(result, kernel + _SUFFIX, parameters, limited, constants)
 
 
 class _Watch:
@@ -85,8 +89,10 @@ class _Watch:
         self._sides: dict[int, int] = {}
         """Of parameters that always point into their own array: their place among those with
         limits."""
-        self._variables: dict[str, None] = {}
-        """Constants of the program that are used."""
+        self.constants: dict[str, int] = {}
+        """Constants of the program that are used, with their bytes."""
+        self._first_constant = 0
+        """The side of the first of them: behind the parameters with limits."""
         self._inside: Cursor | None = None
         """The function that is read."""
         self._likeliest = 0
@@ -98,15 +104,17 @@ class _Watch:
     def kernel(self, kernel: Cursor) -> tuple[str, list[int]]:
         """Return the text of the variant with its helpers, and the parameters that have limits."""
         declared = n.parameters_of(kernel)
-        watched = []
+        watched, constant = [], set()
         for index, cursor in enumerate(declared):
             found = pointer_of(cursor.type)
             if found is not None and found.space in (n.GLOBAL, n.CONSTANT):
                 watched.append(index)
+                if found.space == n.CONSTANT:
+                    constant.add(index)
         if not watched:
             raise CannotParse("it has no pointer to global memory")
         self._numbers = {declared[index].spelling: index for index in watched}
-        self._likeliest = watched[0]
+        self._likeliest, self._first_constant = watched[0], len(watched)
         moved = self._moved(n.body_of(kernel))
         for side, index in enumerate(watched):
             key = n.identity(declared[index])
@@ -129,7 +137,7 @@ class _Watch:
             f"{first} volatile __global int *acs__stray = acs__strays + acs__slot;"
             " const int acs__item = acs__number();",
         )
-        head = strays.helpers(watched, self._more, self._given, list(self._variables))
+        head = strays.helpers(watched, constant, self._more, self._given, list(self.constants))
         return "\n".join([head, *self._helpers, text]), watched
 
     def _function(self, function: Cursor, extra: str, first: str) -> str:
@@ -272,7 +280,7 @@ class _Watch:
             raise CannotParse("a constant that only one function can name")
         if _holds_pointers(target.type):
             raise CannotParse("a constant that holds pointers")
-        self._variables[target.spelling] = None
+        self.constants[target.spelling] = target.type.get_size()
 
     # ---- calls ----
 
@@ -293,7 +301,9 @@ class _Watch:
         for argument in arguments:
             self._look(argument, "r")
         pointers = [pointer_of(argument.type) for argument in arguments]
-        if not any(one is not None and self._is_watched(one) for one in pointers):
+        if not any(one is not None and self._is_watched(one) for one in pointers) and not (
+            self._names_constants(definition)
+        ):
             return
         begin, end = self._extent(callee)
         close = cursor.extent.end.offset
@@ -314,6 +324,25 @@ class _Watch:
             raise CannotParse("it calls a kernel")
         self._known.add(key)
         self._helpers.append(self._function(definition, self._more, ""))
+
+    def _names_constants(self, function: Cursor) -> bool:
+        """Tell whether a function, or one that it calls, names constants of the program, and none
+        that keep it from being watched."""
+        own = function.extent.start.offset, function.extent.end.offset
+        found, below = False, [n.body_of(function)]
+        while below:
+            cursor = below.pop()
+            below += self._collect(cursor)
+            target = cursor.referenced if cursor._kind_id == n.DECL_REF_EXPR else None
+            if target is None:
+                continue
+            if target._kind_id == n.VAR_DECL and _is_constant(target.type):
+                if own[0] <= target.location.offset < own[1] or _holds_pointers(target.type):
+                    return False
+                found = True
+            definition = target.get_definition() if target._kind_id == n.FUNCTION_DECL else None
+            found = found or (definition is not None and self._names_constants(definition))
+        return found
 
     def _builtin(self, name: str, cursor: Cursor, arguments: list[Cursor]) -> None:
         pointers = [pointer_of(argument.type) for argument in arguments]
@@ -362,13 +391,13 @@ class _Watch:
         return f"{target.least}, {way}, {self._side(pointer)}, {limits}{self._given}"
 
     def _side(self, pointer: Cursor) -> int:
-        """Return the side of the parameter that a pointer surely comes from. -1: it is not known.
-        In a helper it is not: one call may pass one array, another call another."""
+        """Return the side of the parameter or constant that a pointer surely comes from. -1: it is
+        not known. Of a helper's parameter it is not: one call may pass one array, another call
+        another."""
         while True:
             kind, below = pointer._kind_id, self._collect(pointer)
             if kind == n.DECL_REF_EXPR:
-                target = pointer.referenced
-                return -1 if target is None else self._sides.get(n.identity(target), -1)
+                return self._side_of(pointer.referenced)
             if kind == n.BINARY_OPERATOR:
                 if self._lib.clang_getCursorBinaryOperatorKind(pointer) not in _SUMS:
                     return -1
@@ -379,6 +408,14 @@ class _Watch:
             if len(below) != 1 or pointer_of(below[0].type) is None:
                 return -1
             pointer = below[0]
+
+    def _side_of(self, target: Cursor | None) -> int:
+        if target is None:
+            return -1
+        is_array = n.shape_of(target.type.get_canonical()) == n.ARRAY
+        if target.spelling in self.constants and is_array and _is_constant(target.type):
+            return self._first_constant + list(self.constants).index(target.spelling)
+        return self._sides.get(n.identity(target), -1)
 
     def _likely(self, pointer: Cursor) -> int | None:
         """Return the first parameter that a pointer names."""
