@@ -325,13 +325,10 @@ class Series:
 class Together:
     """Keeps launches that are made together: the parts of a launch, or all of it on each device.
 
-    A launch is given with its device, the spans that it needs there, and those that it writes.
-    `on_each`: each is the whole launch, so that all devices have what it writes."""
+    A launch is given with its device, the spans that it needs there, and those that it writes."""
 
     def __init__(
-        self,
-        launches: Sequence[tuple[Prepared, int, Sequence[Span], Sequence[Span]]],
-        on_each: bool,
+        self, launches: Sequence[tuple[Prepared, int, Sequence[Span], Sequence[Span]]]
     ) -> None: ...
     def bring(self, coherence: Coherence, links: Links, prefetch: int) -> list[Parcel]:
         """Return the copies that they need, and note that these are made."""
@@ -346,7 +343,8 @@ class Together:
         took_us: Sequence[float],
     ) -> int:
         """Make the launches from the one at `first` on, up to one that no lane took. Return the
-        number of the last one, as `Prepared.launch` does. `took_us`: how long each takes."""
+        number of the last one, as `Prepared.launch` does. What is written is noted, except by a
+        launch that no lane took. `took_us`: how long each takes."""
 
 class Clock:
     """Tells when devices will have done their launches, and when data will be ready. Times are in

@@ -225,6 +225,47 @@ def test_what_was_launched_before_one_was_refused_is_known(
     assert y.get()[0] == x.get()[0] == 2
 
 
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_a_launch_that_was_refused_leaves_all_devices_their_bytes(
+    device: cl.Device, memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its device counted as the only one that has what it writes, so that these were copied."""
+
+    def fail(bad: object) -> None:
+        raise ValueError
+
+    options: dict[str, Any] = {"placement": "round_robin", "spread": False, "memory": memory}
+    with acs.Runtime(devices=team(device, 2), **options) as rt:
+        engine, prog, seen = engine_of(rt), rt.build(ADD), list[Parcel]()
+        places(rt, [1])
+        x, y, bad = rt.array(np.ones(N), "f4"), rt.zeros(N), rt.zeros(N)
+        for _ in range(3):
+            prog.add((N,), None, x, y, 1)
+        rt.call(fail, writes=bad)
+        with pytest.raises(acs.PoisonedError):
+            rt.finish()
+        prog.add((N,), None, x, y, 1)  # no lane of the core takes it, since there is poison
+        engine.have(y, 0)
+        free_us = list(engine.model.clock.free_us)
+        with monkeypatch.context() as patch:
+            patch.setattr(engine.backend, "submit", refused)
+            with pytest.raises(acs.AcsError, match="not today"):
+                prog.add((N,), None, x, y, 1)
+        assert engine.model.clock.free_us == free_us
+        engine.copies.told = seen.append
+        engine.have(y, 0)
+        assert not seen
+        assert y.get()[0] == 4
+        prog.add((N,), None, x, y, 1)
+        engine.have(y, 0)
+        assert len(seen) == 1
+        assert y.get()[0] == 5
+
+
+def refused(launch: object) -> None:
+    raise acs.DeviceError("not today")
+
+
 def test_checked_graphs_are_launched_one_by_one(device: cl.Device) -> None:
     with acs.Runtime(devices=team(device, 2), check="access") as rt:
         places(rt, [0, 1])

@@ -298,6 +298,14 @@ class SeveralEngine(Holding):
             made = group.core.launch(at, model.coherence, model.clock, lanes, now_us, group.took_us)
             numbers += range(first, abs(made) + 1)
             self.go_on(made, goes_on=len(numbers) > 1, many=len(numbers) - at)
+            if made < 0:  # only now, since a launch that the driver refused writes nothing
+                turn = len(numbers) - 1
+                one, took_us = group.launches[turn], group.took_us[turn]
+                self.written(one.access.writes, one.device)
+                start_us = max(now_us, model.clock.free_us[one.device])
+                model.clock.runs(one.access.writes, one.device, start_us, took_us, -made)
+        if group.is_on_each:
+            model.written_by_each(group.launches[0].access.writes)
         for device in group.devices:
             self.placed_on[device] += 1
         if self.made is not None:

@@ -88,7 +88,7 @@ class Group:
         self.core: core.native.Together | None = None
         """The launches for the core, if it can make all of them."""
         if len(prepared) == many:
-            self.core = core.native.Together(tuple(prepared), on_each)
+            self.core = core.native.Together(tuple(prepared))
         self.took_us: list[float] = []
         """How long each of them takes; 0: not known."""
         self.rests = 0

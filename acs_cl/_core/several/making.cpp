@@ -64,9 +64,9 @@ void add_making(nb::module_ &module) {
         return DevicePlace{reinterpret_cast<void *>(of.first), of.second};
     };
     nb::class_<Together>(module, "Together")
-        .def("__init__", [](Together *self, nb::handle launches, bool on_each) {
-            new (self) Together(launches_of(launches), on_each);
-        }, "launches"_a, "on_each"_a, nb::keep_alive<1, 2>())
+        .def("__init__", [](Together *self, nb::handle launches) {
+            new (self) Together(launches_of(launches));
+        }, "launches"_a, nb::keep_alive<1, 2>())
         .def("bring", [](const Together &self, Coherence &coherence, nb::handle links, std::int64_t prefetch) {
             if (self.has_all(coherence)) return nb::list();  // links are only read if something is missing
             return listed(self.bring(coherence, links_of(links), prefetch));

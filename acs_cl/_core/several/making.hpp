@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -28,8 +27,7 @@ public:
         std::vector<Span> needs, writes;
     };
 
-    // `on_each`: each of them is the whole launch, so that all devices have what it writes.
-    Together(std::vector<One> launches, bool on_each) : launches_(std::move(launches)), on_each_(on_each) {}
+    explicit Together(std::vector<One> launches) : launches_(std::move(launches)) {}
 
     // Returns the copies that they need, and notes that these are made.
     std::vector<Parcel> bring(Coherence &coherence, const Links &links, std::int64_t prefetch) const {
@@ -46,27 +44,24 @@ public:
     }
 
     // Makes them from the one at `first` on, up to one that no lane took, and returns the number of the last one, as
-    // `Prepared` does. `took_us`: how long each takes.
+    // `Prepared` does. What that one writes is not noted here, since it may be refused. `took_us`: how long each takes.
     std::int64_t launch(std::size_t first, Coherence &coherence, Clock &clock, const std::vector<Queues *> &lanes,
                         double now_us, const std::vector<double> &took_us) const {
         std::int64_t number = 0;
-        for (std::size_t at = first; at < launches_.size() && number >= 0; at++) {
+        for (std::size_t at = first; at < launches_.size(); at++) {
             const One &one = launches_[at];
             Queues &queues = *lanes.at(std::size_t(one.device));
             const double start_us = queues.in_flight() ? std::max(clock.free_us(one.device), now_us) : now_us;
             number = one.launch.launch(queues);
+            if (number < 0) break;
             for (const Span &span : one.writes) coherence.written(span, one.device);
-            clock.runs(one.writes, one.device, start_us, took_us.at(at), std::abs(number));
+            clock.runs(one.writes, one.device, start_us, took_us.at(at), number);
         }
-        if (on_each_)
-            for (const Span &span : launches_.front().writes)
-                coherence.put({span.base, span.start, span.end(), (Devices(1) << launches_.size()) - 1});
         return number;
     }
 
 private:
     std::vector<One> launches_;
-    bool on_each_;
 };
 
 // The memory at one end of a copy: the driver's handle of a buffer and an offset, or an address.
