@@ -214,8 +214,9 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     // Makes what is known of launches of new sizes, if a driver can have these and Python need not decide about them.
     // Null: it has to.
     Sized *make_new(const Sizes &size) {
+        if (is_cut || !fits(size)) return nullptr;
         std::list<Head> heads = heads_of_new(size);
-        if (is_cut || (heads.empty() && !lanes.lease.takes_new(size)) || !fits(size)) return nullptr;
+        if (heads.empty() && !lanes.lease.takes_new(size)) return nullptr;
         Sized &made = sizes.make(size);
         made.heads = std::move(heads);
         return &made;
@@ -419,10 +420,12 @@ private:
     std::list<Head> heads_of_new(const Sizes &size) const {
         for (const auto &[group, heads] : like) {
             if (size[0] != 1 || group != group_of(size)) continue;
-            std::list<Head> made = heads;
-            if (!made.front().resize(size[1])) return {};
-            for (auto guest = std::next(made.begin()); guest != made.end();)
-                guest = guest->resize(size[1]) ? std::next(guest) : made.erase(guest);
+            std::list<Head> made;
+            for (const Head &one : heads) {
+                made.push_back(one);
+                if (!made.back().resize(size[1])) made.pop_back();
+                if (made.empty()) break;  // their own scheduler does not take them
+            }
             return made;
         }
         return {};
