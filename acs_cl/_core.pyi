@@ -279,6 +279,10 @@ def call_to_the_end(call: Callable[[bool], None]) -> None:
 
     It is told whether it was interrupted before."""
 
+def hold_leftovers(held: bool) -> None:
+    """Count as inside of the core, or no longer: what it lets go of in this thread waits until the
+    thread is outside."""
+
 def need_stack(frames: int) -> None:
     """Raise a `RecursionError` now, if there is no stack for so many frames of Python."""
 

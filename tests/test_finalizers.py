@@ -391,3 +391,90 @@ assert gc.isenabled()
 assert os.waitpid(child, 0)[1] == 0
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+class Last:
+    """Makes a call when nobody knows it any more. `had_lock`: whether its thread had the lock of
+    the runtime then, each time."""
+
+    def __init__(self, rt: acs.Runtime, call: Callable[[], object], had_lock: list[bool]) -> None:
+        self.rt, self.call, self.had_lock = rt, call, had_lock
+
+    def __del__(self) -> None:
+        self.had_lock.append(self.rt.engine.lock.is_owned())
+        self.call()
+
+
+class Values(np.ndarray[Any, Any]):
+    """Holds something besides values."""
+
+    last: Last
+
+
+HELD: dict[str, dict[str, Any]] = {
+    "alone": {},
+    "ready_first": {"window": 2, "issue": "ready_first"},
+    "traced": {"trace": True},
+    "checked": {"check": "access"},
+}
+
+
+@pytest.mark.parametrize("options", HELD)
+@pytest.mark.parametrize("backend", ["device", "lanes"])
+def test_what_a_launch_takes_along_as_it_ends_finds_no_launch_half_made(
+    device: cl.Device, uncollected: None, backend: str, options: str
+) -> None:
+    """The record of a launch was the last to know a host task, or the target of a read. It went
+    under the lock, often in the middle of another launch. With a check the program never ended,
+    since two threads waited for each other's lock."""
+    ended = threading.Event()
+
+    def work() -> None:
+        with acs.Runtime(device, backend=backend, **HELD[options]) as rt:
+            launch_and_drop(rt)
+        ended.set()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert ended.is_set()
+
+
+def launch_and_drop(rt: acs.Runtime) -> None:
+    """Launch what holds the last reference to something, in every way, and compare."""
+    prog = rt.build("kernel void one(global int *x) { x[get_global_id(0)] += 1; }")
+    x, own, had_lock = rt.zeros(8, "i4"), rt.zeros(8, "i4"), list[bool]()
+    made = threading.Semaphore(0)
+
+    def last() -> Last:
+        return Last(rt, lambda: (prog.one((8,), None, own), made.release()), had_lock)
+
+    def values(size: int) -> Values:
+        found = np.zeros(size, "i4").view(Values)
+        found.last = last()
+        return found
+
+    def failing(bad: object) -> None:
+        raise ValueError
+
+    for _ in range(4):
+        big, bad = rt.zeros(1 << 18, "i4"), rt.zeros(8, "i4")
+        rt.call(functools.partial(lambda last, values: None, last()), reads=x)
+        prog.one((8,), None, x)
+        x.get(out=values(8), wait=False)
+        big.set(values(1 << 18), copy=False)
+        big.get(out=values(1 << 18), wait=False)
+        rt.call(failing, writes=bad)
+        rt.call(functools.partial(lambda last, values: None, last()), reads=bad)
+        gate = cl.UserEvent(rt.engine.context)
+        prog.one((8,), None, x, wait_for=[gate])
+        rt.call(functools.partial(lambda last, values: None, last()), reads=x)
+        x.get(out=values(8), wait=False)
+        gate.set_status(cl.command_execution_status.COMPLETE)
+        with pytest.raises(acs.PoisonedError):
+            rt.finish()
+    for _ in range(4 * 7):  # other threads drop some
+        assert made.acquire(timeout=30)
+    assert had_lock == [False] * (4 * 7)
+    assert (own.get() == 4 * 7).all()
+    assert (x.get() == 8).all()

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyopencl as cl
 
+from .. import core
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import kind as device_kind
 from ..devices.driver import COMPLETE, CommandQueue, Events, status, wait_for_event
@@ -171,7 +172,7 @@ class Checker:
         """Do the work of `Engine.launch`, with the checks around it."""
         with self._lock:
             started, plain = perf_counter(), self._plain_s
-            self._inside = get_ident()
+            self._enter()
             try:
                 self.launches += 1
                 return self._around(command, access, wait_for, result)
@@ -179,8 +180,20 @@ class Checker:
                 self._spoil()
                 raise
             finally:
-                self._inside = 0
                 self._total_s += perf_counter() - started - (self._plain_s - plain)
+                self._leave()
+
+    def _enter(self) -> None:
+        """Begin to run launches alone. What dies meanwhile waits, since a launch of its finalizer
+        would be taken for one of these, and undone with them."""
+        core.native.hold_leftovers(True)
+        self._inside = get_ident()
+
+    def _leave(self) -> None:
+        given, self._given = self._given, None
+        self._inside = 0
+        del given  # now, since it may be the last to know something of the program
+        core.native.hold_leftovers(False)
 
     def _around(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
         self._take_notes()
@@ -508,7 +521,7 @@ class Checker:
             return
         with self._lock:
             started = perf_counter()
-            self._inside = get_ident()
+            self._enter()
             try:
                 self._take_notes()
                 if self.engine.gates or self.engine.state:
@@ -519,8 +532,8 @@ class Checker:
                 if self.modes.access:
                     self._look_back()
             finally:
-                self._inside = 0
                 self._total_s += perf_counter() - started
+                self._leave()
 
     def stale(self) -> None:
         """Note that memory may have been written without the mirror's knowledge."""

@@ -16,6 +16,7 @@
 #include <nanobind/nanobind.h>
 
 #include "launch/sizes.hpp"
+#include "python/leftovers.hpp"
 
 namespace acs_cl {
 
@@ -248,7 +249,7 @@ public:
     bool set_memory(std::size_t index, nb::handle object, const Classes &classes) {
         Slot &slot = this->slot(index);
         if (slot.memory.is(object)) return true;
-        slot = Slot();
+        forget(slot);
         std::int32_t failed;
         if (is_a(object, classes.svm)) {
             void *pointer = address(object.attr("svm_ptr"));
@@ -273,7 +274,7 @@ public:
     bool set_address(std::size_t index, std::uint64_t address, PyObject *owner) {
         Slot &slot = this->slot(index);
         if (slot.memory.is_valid() && slot.address == address) return true;
-        slot = Slot();
+        forget(slot);
         if (driver.set_svm_argument(kernel_, std::uint32_t(index), reinterpret_cast<void *>(address)))
             return false;
         slot.memory = nb::borrow(owner);
@@ -296,7 +297,7 @@ public:
     std::int32_t put_buffer(std::size_t index, void *buffer, PyObject *owner) {
         Slot &slot = this->slot(index);
         if (slot.memory.is(owner)) return 0;
-        slot = Slot();
+        forget(slot);
         std::int32_t failed =
             driver.set_argument(kernel_, std::uint32_t(index), sizeof(buffer), &buffer);
         if (!failed) slot.memory = nb::borrow(owner);
@@ -324,6 +325,12 @@ private:
         std::uint64_t address = 0;  // of `memory`; 0: unknown
         std::string value;  // instead of `memory`; neither: nobody knows what is set
     };
+
+    static void forget(Slot &slot) {
+        const nb::handle memory = slot.memory.release();
+        slot = Slot();
+        leftovers::drop(memory.ptr());
+    }
 
     Slot &slot(std::size_t index) {
         if (index >= slots_.size()) slots_.resize(index + 1);

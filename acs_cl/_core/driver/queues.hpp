@@ -722,9 +722,9 @@ private:
     }
 
     static void release(const Flying &one) {
-        if (one.owner) Py_DECREF(one.owner);
+        if (one.owner) leftovers::drop(one.owner);
         else if (one.event) driver.release_event(one.event);
-        Py_XDECREF(one.bytes);
+        leftovers::drop(one.bytes);
     }
 
     nb::object made(void *event) const { return event_(std::uintptr_t(event), true); }

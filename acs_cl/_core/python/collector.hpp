@@ -12,6 +12,8 @@
 
 #include <Python.h>
 
+#include "python/leftovers.hpp"
+
 namespace acs_cl::collector {
 
 inline long inside;  // locks that are held, and launches that are made without one
@@ -32,17 +34,23 @@ inline void go_on_alone() {
 }
 
 // Pauses it until the end of the block, where the core keeps the GIL and holds no lock. From Python 3.12 on none runs
-// there anyway.
+// there anyway. What the core lets go of is dropped behind the block.
 class Paused {
 public:
     Paused(const Paused &) = delete;
     Paused &operator=(const Paused &) = delete;
 #if PY_VERSION_HEX < 0x030C0000
-    Paused() { pause(); }
-    ~Paused() { go_on(); }
+    Paused() {
+        pause();
+        leftovers::enter();
+    }
+    ~Paused() {
+        go_on();
+        leftovers::leave();
+    }
 #else
-    Paused() {}
-    ~Paused() {}
+    Paused() { leftovers::enter(); }
+    ~Paused() { leftovers::leave(); }
 #endif
 };
 

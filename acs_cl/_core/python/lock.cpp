@@ -120,6 +120,7 @@ void take_again(Lock *self, long depth) {
     self->owner = PyThread_get_thread_ident();
     self->depth = depth;
     collector::pause();
+    leftovers::enter();
     if (self->first) self->first(self->first_of);
 }
 
@@ -139,6 +140,7 @@ PyObject *wait(Lock *self, PyObject *args) {
     self->depth = 0;
     PyThread_release_lock(self->lock);
     collector::go_on();
+    leftovers::leave();
     const int before = is_main_thread() ? signals::pause() : 0;
     Wait found = event ? wait_for_event(reinterpret_cast<void *>(event), seconds)
                        : wait_for_turn(self->moved, turn, seconds);

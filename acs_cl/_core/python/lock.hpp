@@ -1,5 +1,6 @@
 // The lock of a runtime: re-entrant like `threading.RLock`, which it replaces in Python. While the main
 // thread holds one, signals wait (signals.hpp). While any thread does, the collector of cycles waits (collector.hpp).
+// What the core lets go of meanwhile is dropped behind it (leftovers.hpp).
 //
 // Launches of the core for the scheduler do not take it. They hold the GIL from their first check of
 // the runtime to their last change of it, and run no Python in between. They only need that no thread
@@ -12,6 +13,7 @@
 #include <array>
 
 #include "python/collector.hpp"
+#include "python/leftovers.hpp"
 #include "python/signals.hpp"
 
 namespace acs_cl {
@@ -44,9 +46,11 @@ struct Lock {
 
     void give_back() {
         if (--depth) return;
+        const bool is_main = owner == signals::main_thread;
         PyThread_release_lock(lock);
         collector::go_on();
-        if (owner == signals::main_thread) signals::leave();
+        if (is_main) signals::leave();
+        leftovers::leave();  // last, since it may run any code
     }
 
     // Returns false if it was released again, because of a signal.
@@ -54,6 +58,7 @@ struct Lock {
         owner = PyThread_get_thread_ident();
         depth = many;
         collector::pause();
+        leftovers::enter();
         if (owner == signals::main_thread && !signals::enter()) {
             depth = 1;
             give_back();

@@ -237,6 +237,7 @@ NB_MODULE(_core, module) {
             PyErr_Clear();
         }
     }, "call"_a);
+    module.def("hold_leftovers", [](bool held) { held ? leftovers::enter() : leftovers::leave(); }, nb::arg("held"));
     module.def("need_stack", [](int frames) {
         if (frames_left() >= frames) return;
         PyErr_Format(PyExc_RecursionError, "no stack is left for %d more calls", frames);

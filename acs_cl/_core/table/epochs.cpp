@@ -29,14 +29,12 @@ void Table::end_epoch(std::uint32_t epoch) {
     auto found = batches_.find(epoch);
     if (found == batches_.end()) return;
     Batch &batch = found->second;
-    nb::object record;  // of a replay, which has its epoch alone; it goes last, since any code may run then
+    const leftovers::Kept kept;  // until all is as it should be
     for (std::int64_t launch : batch.numbers) {
         Row *row = rows_.find(launch);
         if (!row || !row->by_core || row->epoch != epoch) continue;
-        const bool is_replay = row->is_replay;
         go(launch, *row, row->is_lost ? State::FAILED : State::ENDED);
-        nb::object object = give_up(launch, *row, true);
-        if (is_replay) record = std::move(object);
+        give_up(launch, *row, true);
         batch.many--;
     }
     end_batch(found);

@@ -330,6 +330,7 @@ public:
     bool end_on_lane(std::int64_t launch) {
         Row *row = rows_.find(launch);
         if (!row || !row->is_on_lane_by_core()) return false;
+        const leftovers::Kept kept;  // until all is as it should be
         go(launch, *row, row->is_lost ? State::FAILED : State::ENDED);
         give_up(launch, *row, true);
         let_others_in();
@@ -733,8 +734,9 @@ private:
 
     // Gives up the row of a launch that is over, and unblocks the launches that it held. Returns its Python object: the
     // release of that may run any code.
-    nb::object give_up(std::int64_t launch, Row &row, bool retires) {
-        nb::object object = nb::steal(std::exchange(row.object, nullptr));
+    // Its record may be the last one that knows some object of the program.
+    void give_up(std::int64_t launch, Row &row, bool retires) {
+        leftovers::drop(std::exchange(row.object, nullptr));
         if (row.has_place) give_place_up(row);
         counted_ -= row.is_counted;
         shown_ -= row.is_shown;
@@ -751,7 +753,6 @@ private:
             for (const Upstream *list : {&found.mapped().dependants, &found.mapped().patients})
                 for (std::int64_t other : *list) unblock(other);
         }
-        return object;
     }
 
     // Returns the place for a launch on a lane.

@@ -39,7 +39,8 @@ void Table::end(std::int64_t launch, bool failed) {
     if (flying(launch)) throw std::logic_error("a lane has this launch, which has not ended");
     const std::uint32_t epoch = row.by_core ? row.epoch : 0;
     go(launch, row, failed || row.is_lost ? State::FAILED : State::ENDED);
-    const nb::object let_go = give_up(launch, row, true);
+    const leftovers::Kept kept;  // until all is as it should be
+    give_up(launch, row, true);
     if (epoch) end_in_batch(epoch);
     let_others_in();
 }
@@ -50,7 +51,8 @@ void Table::never_ran(std::int64_t launch, const std::vector<std::int64_t> &upst
     Upstream left;
     for (std::int64_t other : expand(upstream))
         if (other != launch && rows_.find(other)) left.push_back(other);
-    const nb::object let_go = give_up(launch, row, left.empty());
+    const leftovers::Kept kept;  // until all is as it should be
+    give_up(launch, row, left.empty());
     if (!left.empty()) stand_ins_[launch] = std::move(left);
     let_others_in();
 }
