@@ -874,12 +874,18 @@ def test_numbers_of_numpy_keep_their_type_wherever_they_are(device: cl.Device) -
             np.testing.assert_array_equal(array.get(), np.asarray(values, dtype))
 
 
-def test_arrays_are_keys_and_are_found_in_lists(setting: Any) -> None:
+def test_arrays_are_keys_and_are_found_where_nothing_is_compared(setting: Any) -> None:
     _, _, x, y = setting
     assert {x: 1, y: 2}[y] == 2
     assert len({x, y, x}) == 2
     assert y in {x, y}
     assert x in [x, y]
+    for search in (lambda: x in [y, x], lambda: [y, x].index(x), lambda: [y, x].remove(x)):
+        with pytest.raises(acs.UsageError, match=r"or ask whether `x is y`"):
+            search()
+    host = np.ones(16)
+    with pytest.raises(ValueError, match="truth value"):  # NumPy's arrays are not found either
+        [host * 2, host].index(host)
     assert x == x
     assert x != None  # noqa: E711
     assert x != "x"

@@ -185,8 +185,8 @@ class Array(core.native.View):
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether it is the same array object, as `in` and keys of dicts need it. Nobody can
-        compare values here, so another array, and whatever has values, are refused."""
+        """Tell whether it is the same array object, as keys of dicts need it. Nobody can compare
+        values here, so another array, and whatever has values, are refused."""
         if self is other:
             return True
         if isinstance(other, VALUES) or hasattr(other, "__array__") or hasattr(other, "dtype"):
