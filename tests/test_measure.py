@@ -16,6 +16,8 @@ import acs_cl as acs
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.trace import resolved
 from acs_cl.errors import StalledError
+from acs_cl.observe.advice import findings
+from acs_cl.observe.record import record
 
 SOURCE = """
 kernel void add(global const uint *x, global uint *y)
@@ -179,20 +181,32 @@ def test_a_chain_is_told_with_its_length() -> None:
         assert not advice(m, "host-bound")
 
 
-def test_a_host_that_is_too_slow_is_told() -> None:
+@pytest.mark.parametrize(("device_us", "idle"), [(5, "90%"), (30, "40%"), (48, "")])
+def test_a_host_that_is_too_slow_is_told(device_us: int, idle: str) -> None:
+    """The launches are real ones. Their times are those of a host that takes 50 us for each."""
     with acs.Runtime(backend="serial") as rt:
         prog = rt.build(SOURCE)
         arrays = [rt.zeros(1, np.uint32) for _ in range(16)]
-        prog.spin((1,), (1,), arrays[0], 1)
         with rt.measure() as m:
             for _ in range(40):
                 for x in arrays:
                     prog.spin((1,), (1,), x, 1)
-        said = advice(m, "host-bound")
-        if m.phases[0].device_ms < 0.3 * m.wall_ms:
-            assert "for each of 640 launches" in said
-        else:
-            assert not said or "idle" in said
+    slices = []
+    for at, one in enumerate(m.slices, 1):
+        times = dict.fromkeys(("handed_ns", "start_ns"), 50_000 * at)
+        times |= {"called_ns": 50_000 * at - 9_000, "hazards_ns": 2_000, "submit_ns": 7_000}
+        end_ns = 50_000 * at + 1_000 * device_us
+        slices.append(one._replace(end_ns=end_ns, seen_ns=end_ns, program_ns=0, **times))
+    about = m.record().about._replace(began_ns=50_000, ended_ns=50_000 * 641)
+    said = [one.text for one in findings(record("", slices, [], about)) if one.kind == "host-bound"]
+    if idle:
+        assert (
+            f"the device is idle {idle} of the time; the program takes 50.0 us for each of"
+            in (said[0])
+        )
+        assert "640 launches, 9.0 us of it in hazards and handing over" in said[0]
+    else:
+        assert not said
 
 
 @pytest.mark.parametrize("backend", ["auto", "serial", "lanes"])
