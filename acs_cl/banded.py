@@ -22,8 +22,8 @@ from .devices.driver import OwnKernel
 from .devices.pocl import mixes_variants
 from .errors import BuildError
 from .launch.commands import KernelCommand
-from .launch.joint import CutHandle
-from .launch.parts import MOST_KEPT, Part, parts_of
+from .launch.parts import MOST_KEPT, LanePart, parts_of
+from .launch.several_handles import CutHandle
 from .records import Access, Sizes
 from .versions import RuntimeKernel
 
@@ -66,7 +66,7 @@ class Bands:
         made = partial(self.in_parts, kernel, native)
         return Cut(many, touched, "", about, made, self._parts)
 
-    def parts(self, engine: Engine, command: KernelCommand, access: Access) -> list[Part] | str:
+    def parts(self, engine: Engine, command: KernelCommand, access: Access) -> list[LanePart] | str:
         """Return the parts of a launch that is not recorded, or the reason why it stays whole."""
         cut = command.cut
         assert cut is not None
@@ -137,7 +137,7 @@ def _made(kernel: RuntimeKernel, native: OwnKernel) -> tuple[OfParts, OwnKernel]
 
 
 def launched(
-    engine: Engine, command: KernelCommand, access: Access, parts: Sequence[Part],
+    engine: Engine, command: KernelCommand, access: Access, parts: Sequence[LanePart],
     wait_for: Sequence[cl.Event] | None,
 ) -> CutHandle | str:  # fmt: skip
     """Launch the parts of a launch, or say why it stays whole. `access`: of the whole launch."""

@@ -24,7 +24,7 @@ from .versions import RuntimeKernel
 if TYPE_CHECKING:
     from .access.signature import Parameter
     from .launch.commands import KernelCommand
-    from .launch.parts import Part
+    from .launch.parts import LanePart
     from .opencl_c.functions.translation import Function
     from .scheduler.homes import Head
 
@@ -100,7 +100,7 @@ def plan_bands(
     kernel: RuntimeKernel,
     command: KernelCommand,
     asked: object,
-    parts: Sequence[Part],
+    parts: Sequence[LanePart],
     args: tuple[object, ...],
 ) -> None:
     """Let the core make bands like those of a launch that went to lanes in parts, there or in a

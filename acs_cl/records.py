@@ -135,7 +135,7 @@ class Run(NamedTuple):
     """Whether the launch spawned it."""
 
 
-class Part(NamedTuple):
+class ReplayTask(NamedTuple):
     """A task of a replay: a launch of the graph, or a band of one."""
 
     name: str
@@ -153,7 +153,7 @@ class Found(NamedTuple):
     """The notes of timed schedulers."""
 
     runs: Sequence[Run] = ()
-    parts: tuple[tuple[int, tuple[Part, ...]], ...] = ()
+    parts: tuple[tuple[int, tuple[ReplayTask, ...]], ...] = ()
     """Of replays, by launch."""
     clock: str = ""
     """'ns', 'ticks', 'order' (no clock: times follow from the order), '': nothing was noted."""

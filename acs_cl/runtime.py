@@ -38,8 +38,8 @@ from .kernel import Kernel, origin_of
 from .launch.books import Parts
 from .launch.engine import Engine
 from .launch.gates import events_of
-from .launch.joint import CutHandle
 from .launch.registry import register
+from .launch.several_handles import CutHandle
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
 from .memory.blocks import store_for

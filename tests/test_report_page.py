@@ -23,7 +23,7 @@ from acs_cl.observe.record import Record, record
 from acs_cl.observe.report.page import write
 from acs_cl.observe.slices import Slice, Wait
 from acs_cl.ranges import shared_bytes
-from acs_cl.records import Found, Part, Run, Span
+from acs_cl.records import Found, ReplayTask, Run, Span
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium on the PATH")
 
@@ -272,10 +272,10 @@ def test_without_a_clock_the_page_shows_an_order(opened: Open) -> None:
 def test_bands_of_a_replay_are_drawn_apart_and_asked_for(opened: Open) -> None:
     low, high = span(1, 0, 8), span(1, 8, 16)
     parts = (
-        Part("up", 1, 0, (), (low,), ()),
-        Part("up", 1, 1, (), (high,), ()),
-        Part("down", 2, 0, (low,), (), (0,)),
-        Part("down", 2, 1, (high,), (), (1,)),
+        ReplayTask("up", 1, 0, (), (low,), ()),
+        ReplayTask("up", 1, 1, (), (high,), ()),
+        ReplayTask("down", 2, 0, (low,), (), (0,)),
+        ReplayTask("down", 2, 1, (high,), (), (1,)),
     )
     rows = ((0, 0, 110, 200), (1, 1, 115, 300), (0, 2, 210, 400), (1, 3, 310, 420))
     replay = ran(

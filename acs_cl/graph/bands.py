@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import core
 from ..launch.commands import KernelCommand
-from ..launch.parts import Part, parts_of
+from ..launch.parts import LanePart, parts_of
 from ..records import Access, Command
 from ..scheduler.laying import JOINT
 from ..scheduler.segment import Segment
@@ -26,7 +26,9 @@ MOST_TOLD = 64
 class Parted:
     """A launch that is in no segment, in parts."""
 
-    def __init__(self, engine: Engine, turn: int, access: Access, parts: Sequence[Part]) -> None:
+    def __init__(
+        self, engine: Engine, turn: int, access: Access, parts: Sequence[LanePart]
+    ) -> None:
         self.first = turn
         self.places: Sequence[int] = (turn,)
         self.parts = parts

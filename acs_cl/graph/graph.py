@@ -37,9 +37,9 @@ from ..handle import Handle
 from ..host.progress import Progress
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
-from ..launch.joint import numbers_of
 from ..launch.observers import Cutting
 from ..launch.poisoning import may_be_poisoned
+from ..launch.several_handles import numbers_of
 from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
 from ..memory.blocks import Base

@@ -14,7 +14,7 @@ import pyopencl as cl
 
 from ..errors import UsageError
 from ..handle import Handle
-from ..launch.joint import SeveralHandle
+from ..launch.several_handles import SeveralHandle
 from ..observe.explain import Explanation
 from ..records import Access
 from .loops import Launched, Rounds

@@ -17,7 +17,7 @@ from ..devices.driver import Events
 from ..errors import CheckError, UsageError, describe, whole
 from ..handle import Handle
 from ..launch.engine import Engine
-from ..launch.joint import SeveralHandle, numbers_of
+from ..launch.several_handles import SeveralHandle, numbers_of
 from ..launch.sizes import MOST
 from ..memory.array import Array
 from ..records import Access

@@ -108,7 +108,7 @@ on_host_task = core.native.on_host_task
 """Tells whether the calling thread runs a host task: it must not wait for launches."""
 
 
-class Progress:
+class Poller:
     """Polls while launches are held, since there may be no API call to dispatch them. `goes_on`:
     whether the program has launched since the last question, and so polls by itself."""
 

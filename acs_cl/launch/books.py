@@ -19,7 +19,7 @@ import pyopencl as cl
 from .. import core
 from ..devices.driver import CommandQueue, OwnKernel
 from ..errors import UsageError
-from ..host.threads import HostTasks, Progress
+from ..host.threads import HostTasks, Poller
 from ..memory.blocks import Base, Store
 from ..records import Options, Plan
 from .backend import Backend, End
@@ -64,7 +64,7 @@ class Counts:
 class Books:
     """Holds the state of one runtime."""
 
-    progress: Progress
+    progress: Poller
     """The thread that moves held launches along."""
 
     def __init__(self, parts: Parts) -> None:

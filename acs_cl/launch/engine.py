@@ -28,7 +28,7 @@ from .. import core
 from ..devices import driver
 from ..errors import UsageError
 from ..handle import Handle
-from ..host.threads import Progress, on_host_task
+from ..host.threads import Poller, on_host_task
 from ..memory.array import Array, Transfers
 from ..memory.blocks import Base
 from ..memory.views import contiguous_strides
@@ -41,7 +41,7 @@ from .dispatch import dispatch, send_what_there_is
 from .ends import pump, retire
 from .gates import Patience, open_events
 from .observers import Cutting, Recorder, Together, Unplaced
-from .parts import Part
+from .parts import LanePart
 from .poisoning import came_through, may_be_poisoned, meet_poison
 
 POLL_EVERY = 32
@@ -92,7 +92,7 @@ class Engine(Books):
         """Built variants that decide on the device, by source and options."""
         self._seen = 0
         """The newest launch when the progress thread asked last."""
-        self.progress = Progress(self.pump, self.goes_on, self.lock)
+        self.progress = Poller(self.pump, self.goes_on, self.lock)
 
     def open(self) -> None:
         """Take calls from now on. The core makes launches by itself, except in unusual cases."""
@@ -149,7 +149,7 @@ class Engine(Books):
             return self.enter(command, access, gates, result, footprint, after, started_ns)
 
     def launch_parts(
-        self, parts: Sequence[Part], access: Access, wait_for: Sequence[cl.Event] | None = None
+        self, parts: Sequence[LanePart], access: Access, wait_for: Sequence[cl.Event] | None = None
     ) -> list[int] | None:
         """Launch the parts of a launch and return their numbers. `access`: of the whole launch.
         None: launch it whole, because with poisoned bytes it has to fail as a whole."""

@@ -31,7 +31,7 @@ IS_PART = "it is a part of a launch"
 """Why a part goes to a lane: some of the other parts could go nowhere else."""
 
 
-class Part(NamedTuple):
+class LanePart(NamedTuple):
     """Some groups of a launch."""
 
     command: KernelCommand
@@ -41,7 +41,7 @@ class Part(NamedTuple):
     """Work-items of a group."""
 
 
-def parts_of(command: KernelCommand) -> list[Part] | str:
+def parts_of(command: KernelCommand) -> list[LanePart] | str:
     """Return the parts of a launch, or the reason why it has none."""
     cut = command.cut
     if cut is None or cut.touched is None:
@@ -65,7 +65,7 @@ def parts_of(command: KernelCommand) -> list[Part] | str:
     ]
 
 
-def _parts_of(command: KernelCommand, cut: Cut) -> tuple[Part, ...] | str:
+def _parts_of(command: KernelCommand, cut: Cut) -> tuple[LanePart, ...] | str:
     """Return the parts without arguments."""
     size = command.global_size
     local = command.local_size
@@ -104,7 +104,7 @@ def _parts_of(command: KernelCommand, cut: Cut) -> tuple[Part, ...] | str:
             values=(),
             lane=IS_PART,
         )
-        found.append(Part(part, access, box, unit))
+        found.append(LanePart(part, access, box, unit))
     return tuple(found)
 
 

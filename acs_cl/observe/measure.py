@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UsageError
 from ..host import output
 from ..host.intervals import packed
-from ..records import Found, Part, Report
+from ..records import Found, ReplayTask, Report
 from .about import About, Needs
 from .advice import findings
 from .clocks import on_one_clock
@@ -243,7 +243,7 @@ class Measure:
         """Write a timeline in the format of Chrome's trace viewer, which Perfetto and the emulator
         read. It has a track for each lane, and arrows from the upstream of each launch."""
         slices = self._done()
-        parts: list[Sequence[Part]] = []
+        parts: list[Sequence[ReplayTask]] = []
         plain_slices = plain(self.slices, parts)
         document = {
             "traceEvents": list(_events(slices, self._where, _arrows(slices, self.edges))),

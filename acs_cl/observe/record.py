@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..emu.convert import read_timeline
 from ..errors import UsageError
-from ..records import Found, Part, Run, Span
+from ..records import Found, ReplayTask, Run, Span
 from .about import About, Needs
 from .clocks import Clocks, clocks_of, on_one_clock
 from .edges import Chain, Edge, Edges, chain, edges_of
@@ -152,13 +152,13 @@ def _noted(found: dict[str, Any]) -> Found:
     return Found(**{**values, "runs": (), "parts": (), "untimed": untimed})
 
 
-def _part(found: Sequence[Any]) -> Part:
+def _part(found: Sequence[Any]) -> ReplayTask:
     name, launch, band, reads, writes, upstream = found
     read, written = (tuple(Span(*one) for one in some) for some in (reads, writes))
-    return Part(str(name), int(launch), int(band), read, written, tuple(map(int, upstream)))
+    return ReplayTask(str(name), int(launch), int(band), read, written, tuple(map(int, upstream)))
 
 
-def _slice(found: dict[str, Any], parts: Sequence[tuple[Part, ...]]) -> Slice:
+def _slice(found: dict[str, Any], parts: Sequence[tuple[ReplayTask, ...]]) -> Slice:
     values = {name: found[name] for name in Slice._fields if name in found}
     for name in ("upstream", "waits"):
         values[name] = tuple(values.get(name, ()))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..host.intervals import in_flight
-from ..records import Part, Run, Span
+from ..records import ReplayTask, Run, Span
 
 ALL_BEFORE = 0
 """In `waits`: everything launched before."""
@@ -74,7 +74,7 @@ class Slice(NamedTuple):
     """The device of several that it ran on, whose clock its times have. -1: there is only one."""
     runs: tuple[Run, ...] = ()
     """Its runs in groups of the scheduler, where they noted these."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ReplayTask, ...] = ()
     """The tasks of a replay that these runs belong to."""
 
 

@@ -24,7 +24,7 @@ import pyopencl as cl
 
 from ..errors import UsageError
 from ..host import output
-from ..records import Found, Launch, Part, Report, Run
+from ..records import Found, Launch, ReplayTask, Report, Run
 from .clocks import on_one_clock
 from .commands import arguments_of, name_of, sizes_of
 from .slices import ALL_BEFORE, AT_ONCE, BYPASS, Slice, Wait, overlap
@@ -234,7 +234,7 @@ class Trace:
     def save(self, path: str | Path) -> None:
         """Write JSON Lines: a header with the version and clocks, then one line a slice."""
         slices = list(self.slices)
-        parts: list[Sequence[Part]] = []
+        parts: list[Sequence[ReplayTask]] = []
         head = {
             "acs_cl_trace": VERSION,
             "clocks": ["device", "host", "model"],
@@ -252,7 +252,7 @@ def began(run: Run) -> int:
     return run.start_ns
 
 
-def plain(slices: Sequence[Slice], parts: list[Sequence[Part]]) -> list[Report]:
+def plain(slices: Sequence[Slice], parts: list[Sequence[ReplayTask]]) -> list[Report]:
     """Return slices in their form for files. A slice has the position in `parts` of its replay's
     tasks, plus one."""
     places: dict[int, int] = {}

@@ -21,7 +21,7 @@ import pyopencl as cl
 
 from ..devices import driver
 from ..devices.driver import CommandQueue, OwnKernel
-from ..records import Found, Part, Run
+from ..records import Found, ReplayTask, Run
 from . import layout
 from .layout import Longs
 
@@ -66,7 +66,7 @@ class Noted(NamedTuple):
     end_ns: int
     numbers: Sequence[int]
     """The launch of each task; for a replay, its own number."""
-    parts: Callable[[], Sequence[Part]] | None
+    parts: Callable[[], Sequence[ReplayTask]] | None
     """For a replay: returns its tasks."""
 
 

@@ -25,7 +25,7 @@ import pyopencl as cl
 from .. import core
 from ..devices import driver
 from ..errors import DeviceError
-from ..records import Access, Command, Pair, Part
+from ..records import Access, Command, Pair, ReplayTask
 from . import layout, proof, rounds
 from .bands import alike
 from .built import Scheduler
@@ -152,19 +152,21 @@ class Segment:
         """Tell whether the segment has the launch at a place of the graph."""
         return self.first <= place < self.first + len(self)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ReplayTask]:
         """Return its tasks in the form that users see."""
         found = []
         for task, launch in enumerate(self.laid.launches):
             access, upstream = self.laid.accesses[task], self.laid.upstream[task]
             if launch == JOINT:
-                found.append(Part(self.name(task), 0, -1, (), (), tuple(upstream)))
+                found.append(ReplayTask(self.name(task), 0, -1, (), (), tuple(upstream)))
                 continue
             own = self.laid.tasks[launch]
             band = task - own.start if len(own) > 1 else -1
             reads, writes = tuple(access.reads), tuple(access.writes)
             place = self.places[launch] + 1
-            found.append(Part(self._names[launch], place, band, reads, writes, tuple(upstream)))
+            found.append(
+                ReplayTask(self._names[launch], place, band, reads, writes, tuple(upstream))
+            )
         return found
 
     @property

@@ -27,8 +27,8 @@ from ..launch.books import Parts
 from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.engine import Calls, Engine
 from ..launch.gates import open_events
-from ..launch.joint import SeveralHandle
 from ..launch.observers import AccessOf, Cutting, Unplaced
+from ..launch.several_handles import SeveralHandle
 from ..memory.array import Array
 from ..records import EVERYTHING, Access, Command, interval
 from . import binding, placement

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ...records import Access, Part, Run
+from ...records import Access, ReplayTask, Run
 from ..edges import meetings
 from ..record import Record
 
@@ -27,7 +27,7 @@ class Item(NamedTuple):
 
     of: int
     """The position of the replay."""
-    part: Part
+    part: ReplayTask
     begin: int
     end: int
     tiles: int
@@ -84,7 +84,7 @@ RUN_COLUMNS = ("item", "group", "start", "end", "tiles", "child")
 
 
 def _items(
-    place: int, parts: Sequence[Part], runs: Sequence[tuple[Run, int, int]], zero: int
+    place: int, parts: Sequence[ReplayTask], runs: Sequence[tuple[Run, int, int]], zero: int
 ) -> Iterable[Item]:
     by_part: dict[int, list[tuple[Run, int, int]]] = {}
     for run in runs:
@@ -97,7 +97,7 @@ def _items(
         yield Item(place, part, begin - zero, end - zero, tiles)
 
 
-def _edges(parts: Sequence[Part]) -> Iterable[tuple[int, int, str]]:
+def _edges(parts: Sequence[ReplayTask]) -> Iterable[tuple[int, int, str]]:
     """Return edges as upstream, task and kind."""
     for task, part in enumerate(parts):
         for other in part.upstream:
