@@ -146,9 +146,11 @@ def test_a_step_in_sections_is_foreseen_with_other_numbers(steps: Steps) -> None
         steps.step(number)
     before = steps.counted
     steps.step(99)
+    steps.step(99)
     after = steps.counted
-    assert after["launches"] - before["launches"] == LAUNCHES
-    assert after["epochs"] - before["epochs"] > 1
+    assert after["launches"] - before["launches"] == 2 * LAUNCHES
+    assert after["epochs"] - before["epochs"] > 2
+    assert after["patched"] - before["patched"] == LAUNCHES, "each section has its own numbers"
     assert after["joined"] == 0
     assert after["cut"] == 1, "sections are not cut again"
 

@@ -439,7 +439,8 @@ public:
             made = std::make_shared<Template>(scheduler);
             fill(*made);
             made->seal();
-            found = find(*made);
+            // sections may be alike but for their numbers, so that the first one would get those of all
+            found = is_known && known_->is_section ? known_ : find(*made);
         }
         if (found) {
             new_ = 0;
