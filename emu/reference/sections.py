@@ -19,7 +19,7 @@ Edge = tuple[int, int]
 
 def longest_chain(edges: Iterable[Edge], first: int, end: int) -> int:
     """Return how many tasks of `first <= task < end` follow one another at most."""
-    behind = {task: 1 for task in range(first, end)}
+    behind = dict.fromkeys(range(first, end), 1)
     for above, below in sorted(edges, key=lambda edge: edge[1]):
         if above in behind and below in behind:
             behind[below] = max(behind[below], behind[above] + 1)
