@@ -779,8 +779,8 @@ class Table:
         """Let a footprint take so long for each of its launches; less than nothing: none may."""
     def cut_epochs(self, least: int, gain: float, timed_gain: float, runs: int) -> None:
         """Cut foreseen epochs into sections of so many tasks at least, which gain this share of the
-        time, by the model and then by the clock, in so many runs. A share of more than 1: never. One
-        below 0: also where they lose."""
+        time, by the model and then by the clock, in so many runs. A share above 1: never. One below
+        0: also where they lose."""
     def forget_epochs(self) -> None:
         """Forget the remembered epochs."""
     def look(self, engine: Any) -> None:

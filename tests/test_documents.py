@@ -204,7 +204,6 @@ RETIRED = {
     r"in turns|took turns|take turns": "interleaved",
     r"unrest": "machine noise",
     r"(?:go|goes|went|gone|going) straight|straight to the driver": "bypass",
-    r"a \*?section\*?[ ,.)](?!s)|sections end|ends? a section": "bypass",
     r"quick launch(?:es)?": "native path",
     r"taught|lessons?": "launch plan",
     r"strangers": "external upstream",

@@ -118,8 +118,8 @@ class Steps:
         return found
 
     def until(self, name: str) -> None:
-        """Steps until one of the counts is no longer zero."""
-        for _ in range(60):
+        """Steps until a count is no longer zero. On a busy machine not each of them is timed."""
+        for _ in range(1000):
             if self.counted[name]:
                 return
             self.step()

@@ -139,7 +139,8 @@ public:
     double host_s = 1e9, device_s = 1e9, whole_s = 1e9;  // and the least times: until it was sent, then, and both
     bool is_section = false;         // it ends with its last launch, however short it is
     std::shared_ptr<Trial> trial;    // of sections, until the clock has decided
-    std::uint32_t position = 0;      // among these
+    std::uint32_t position = 0;      // among these; later ones are only followed right behind the one before
+    std::weak_ptr<Template> behind;  // the section behind it
 
     std::size_t size() const { return tasks.size(); }
     bool is_resident() const { return bool(joint); }
@@ -439,7 +440,7 @@ public:
             made = std::make_shared<Template>(scheduler);
             fill(*made);
             made->seal();
-            // sections may be alike but for their numbers, so that the first one would get those of all
+            // sections may be alike but for their numbers, and the first one should not get those of all
             found = is_known && known_->is_section ? known_ : find(*made);
         }
         if (found) {
@@ -567,7 +568,7 @@ private:
             made->is_section = true;
             made->trial = trial;
             made->position = std::uint32_t(sections.size());
-            if (!sections.empty()) sections.back()->next = made;
+            if (!sections.empty()) sections.back()->behind = made;
             sections.push_back(std::move(made));
             first = end;
         }
@@ -608,10 +609,13 @@ private:
                    other->scheduler.ptr() == scheduler &&
                    other->compare(0, one) != Likeness::OTHER;
         };
-        if (TemplatePointer next = last_ ? last_->next.lock() : nullptr; fits(next)) {
+        auto begins = [&](const TemplatePointer &other) { return fits(other) && !other->position; };
+        if (TemplatePointer behind = last_ ? last_->behind.lock() : nullptr; fits(behind)) {
+            known_ = std::move(behind);
+        } else if (TemplatePointer next = last_ ? last_->next.lock() : nullptr; begins(next)) {
             known_ = std::move(next);
         } else {
-            const auto found = std::find_if(templates_.begin(), templates_.end(), fits);
+            const auto found = std::find_if(templates_.begin(), templates_.end(), begins);
             if (found != templates_.end()) known_ = *found;
         }
         counts_ = known_ && known_->is_resident();
@@ -640,7 +644,7 @@ private:
     // Returns another epoch that is like this one up to here, and goes on with a launch.
     TemplatePointer another(const Asked &one) const {
         for (const TemplatePointer &other : templates_)
-            if (other != known_ && other->size() > matched_ && other->scheduler.is(known_->scheduler) &&
+            if (other != known_ && !other->position && other->size() > matched_ && other->scheduler.is(known_->scheduler) &&
                 (!counts_ || other->is_resident()) && other->seems_to_begin_like(*known_, matched_) &&
                 other->compare(matched_, one) != Likeness::OTHER &&
                 (!counts_ || other->begins_like(*known_, matched_)))
@@ -672,7 +676,7 @@ private:
 
     TemplatePointer find(const Template &made) const {
         for (const TemplatePointer &other : templates_)
-            if (other->size() == made.size() && other->scheduler.is(made.scheduler) &&
+            if (!other->position && other->size() == made.size() && other->scheduler.is(made.scheduler) &&
                 other->begins_like(made, made.size()))
                 return other;
         return nullptr;
