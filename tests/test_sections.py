@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import inside
 import numpy as np
 import pyopencl as cl
 import pytest
+from inside import launching
 
 import acs_cl as acs
 from acs_cl.core import native
@@ -213,3 +215,113 @@ def test_an_array_is_dropped_while_sections_are_tried(steps: Steps, gone: str) -
     for number in range(30):
         steps.step(number)
         steps.check()
+
+
+@pytest.mark.parametrize("bands", [3, 5, 7])
+def test_a_launch_in_bands_is_not_cut_across(steps: Steps, bands: int) -> None:
+    """Its bands come at once, so that no section would end between them: each step was collected
+    as new, and cut again."""
+    inside.Scheduler(steps.runtime).cut_epochs(LEAST, ALWAYS, ALWAYS)
+    items = 8 * bands
+    x, host = steps.runtime.zeros(items, "u4"), np.zeros(items, "u4")
+    for number in range(40):
+        before = steps.counted
+        for at in range(25):
+            host = 3 * host + np.uint32(number + at)
+            steps.made.add((items,), (8,), x, number + at, bands=bands)
+        steps.runtime.finish()
+    after = steps.counted
+    assert after["cut"] == 1
+    assert after["launches"] - before["launches"] == 25 * bands
+    assert after["epochs"] - before["epochs"] > 1
+    np.testing.assert_array_equal(x.get(), host)
+
+
+@pytest.mark.parametrize("many", [LEAST // 2, LAUNCHES // 2, LAUNCHES])
+def test_launches_that_were_only_counted_outlast_what_is_remembered(
+    steps: Steps, many: int
+) -> None:
+    steps.until("epochs")
+    steps.launch(1, many)
+    steps.runtime.engine.table.forget_epochs()
+    steps.runtime.finish()
+    steps.check()
+    assert steps.counted["remembered"] <= 1
+
+
+@pytest.mark.parametrize("after", range(8))
+def test_what_is_forgotten_while_sections_are_tried_does_not_come_back(
+    steps: Steps, after: int
+) -> None:
+    scheduler = inside.Scheduler(steps.runtime)
+    scheduler.cut_epochs(LEAST, ALWAYS, NEVER, 1)
+    steps.until("cut")
+    for _ in range(after):
+        steps.step()
+    steps.launch(1)
+    with steps.runtime.engine.lock:
+        scheduler.set(turns=scheduler.sender.settings.turns + 1)
+    steps.runtime.finish()
+    assert steps.counted["remembered"] == 0
+
+
+def test_an_epoch_that_broke_does_not_come_back_from_a_trial(steps: Steps) -> None:
+    """The state of its blocks on the device is unknown."""
+    scheduler = inside.Scheduler(steps.runtime)
+    scheduler.cut_epochs(LEAST, ALWAYS, NEVER)
+    sent: list[Any] = []
+
+    def noting(real: Callable[..., int]) -> Callable[..., int]:
+        def launch(*args: Any) -> int:
+            newest = scheduler.sender.newest
+            if newest is not None and newest.resident is not None:
+                sent.append(newest.resident)
+            return int(real(*args))
+
+        return launch
+
+    with launching(noting):
+        steps.until("cut")
+        whole = sent[-1]
+        assert len(whole) == LAUNCHES
+        steps.runtime.engine.table.drop(whole)
+        sent.clear()
+        for number in range(60):
+            steps.step(number)
+    assert len(sent) > 60
+    assert whole not in sent
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_sections_are_forgotten_together(steps: Steps, after: int) -> None:
+    """Without one of them the trial would never end, and the whole epoch never be back."""
+    scheduler = inside.Scheduler(steps.runtime)
+    scheduler.cut_epochs(LEAST, ALWAYS, NEVER)
+    steps.until("cut")
+    for number in range(3):
+        steps.step(number)
+    with pytest.raises(acs.AcsError), scheduler.refusing(after):
+        steps.step()
+    for row, host in zip(steps.rows, steps.host, strict=True):
+        row.set(host)
+    steps.until("joined")
+
+
+def test_an_epoch_is_timed_only_from_its_first_launch(steps: Steps) -> None:
+    """One that is foreseen only behind some launches was timed from long before."""
+    inside.Scheduler(steps.runtime).cut_epochs(LEAST, ALWAYS, ALWAYS)
+    short = steps.rows[0]
+
+    def other() -> None:
+        steps.launch(1, 3)
+        for at in range(20):
+            steps.host[0] = 3 * steps.host[0] + np.uint32(at)
+            steps.made.add((4,), None, short, at)
+        steps.runtime.finish()
+
+    for _ in range(20):
+        other()
+        other()
+        steps.step()
+    assert steps.counted["launches"] > 10 * LAUNCHES
+    assert steps.counted["cut"] == 0

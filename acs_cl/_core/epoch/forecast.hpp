@@ -74,6 +74,7 @@ struct Expected {
     char *arguments() { return blob.empty() ? head() + HEAD_BYTES : blob.data(); }
     const char *arguments() const { return const_cast<Expected *>(this)->arguments(); }
     std::size_t argument_bytes() const { return blob.empty() ? INLINE_BYTES : blob.size(); }
+    bool begins_launch() const { return !(words[TILES] >> 16); }  // or is it a later band of one?
 };
 
 // Bytes for a place in a region.
@@ -162,6 +163,19 @@ public:
         }
         made->seal();
         return made;
+    }
+
+    // Returns the ends of sections of `least` tasks, behind whole launches. Bands of one are recorded at once, so nothing
+    // is sent between.
+    std::vector<std::size_t> between_launches(const std::vector<std::size_t> &ends, std::size_t least) const {
+        std::vector<std::size_t> found;
+        std::size_t first = 0;
+        for (std::size_t end : ends) {
+            while (end < size() && !tasks[end].begins_launch()) end++;
+            if (end >= first + least && end + least <= size()) found.push_back(first = end);
+        }
+        found.push_back(size());
+        return found;
     }
 
     Touched touched(const Expected &task) const {
@@ -484,15 +498,18 @@ public:
         known_.reset();
         matched_ = timed_ = 0;
         recorded_ns_ = 0;
+        opened_s_ = 0;
         counts_ = rests_ = is_complete_ = false;
     }
 
     // Whether the epoch that is about to be sent as foreseen is timed, if the device is idle.
     bool times() const { return is_complete_ && known_->is_timed(); }
 
-    // Begins to time it. `is_idle`: the device has nothing to do until it is sent.
+    // Begins to time it. `is_idle`: the device has nothing to do until it is sent. One that was known only behind its
+    // first launch is not timed.
     Timed begin_timing(bool is_idle) {
         Trial *trial = known_->trial.get();
+        is_idle = is_idle && opened_s_;
         if (!trial) return is_idle ? Timed{known_, opened_s_} : Timed();
         if (!known_->position) {
             trial->began = is_idle ? opened_s_ : 0;
@@ -505,6 +522,7 @@ public:
     // Takes the time of one that has ended well. `sent`: when the driver had it.
     void end_timing(const Timed &timed, double sent) {
         Template &one = *timed.of;
+        if (one.is_forgotten) return;
         const double now = now_s(), took = now - timed.began;
         if (Trial *trial = one.trial.get()) {
             trial->sections_s = std::min(trial->sections_s, took);
@@ -530,15 +548,28 @@ public:
         one.joint = std::move(joint);
     }
 
+    // Forgets an epoch. Sections that are tried together are forgotten together, with the whole one.
     void forget(const TemplatePointer &one) {
+        const std::deque<TemplatePointer> all = std::exchange(templates_, {});
+        for (const TemplatePointer &other : all) {
+            if (other == one || (one->trial && other->trial == one->trial)) other->is_forgotten = true;
+            else templates_.push_back(other);
+        }
         one->is_forgotten = true;
-        templates_.erase(std::remove(templates_.begin(), templates_.end(), one), templates_.end());
     }
+    // Forgets an epoch whose state on the device is unknown.
+    void drop(nb::handle resident) {
+        const std::deque<TemplatePointer> all = templates_;
+        for (const TemplatePointer &one : all)
+            if (one->resident.is(resident) || (one->trial && one->trial->whole->resident.is(resident))) forget(one);
+    }
+    // The open epoch goes on if its launches were only counted, since nobody else knows them.
     void forget_all() {
+        for (const TemplatePointer &one : templates_) one->is_forgotten = true;
         templates_.clear();
         costly_.clear();
-        start();
         last_.reset();
+        if (!counts_) start();
     }
 
     std::size_t remembered() const { return templates_.size(); }
@@ -554,8 +585,8 @@ private:
     void cut(const TemplatePointer &whole) {
         const std::vector<Graph::Edge> edges = std::exchange(whole->edges, {});
         if (whole->is_forgotten || whole->goes_on) return;
-        const std::vector<std::size_t> ends =
-            best_sections(whole->size(), edges, whole->host_s, whole->device_s, cutting);
+        const std::vector<std::size_t> ends = whole->between_launches(
+            best_sections(whole->size(), edges, whole->host_s, whole->device_s, cutting), cutting.least);
         if (ends.size() == 1) return;
         stats.cut++;
         forget(whole);
@@ -703,7 +734,7 @@ private:
     std::size_t matched_ = 0, new_ = 0, skipped_ = 0;
     std::size_t timed_ = 0;                  // launches of the open epoch that were recorded,
     std::int64_t recorded_ns_ = 0;           // and the time that took
-    double opened_s_ = 0;                    // when the first launch of a timed epoch came
+    double opened_s_ = 0;                    // when the first launch of a timed epoch came; 0: it was another one
     std::deque<Costly> costly_;              // the newest first
     bool counts_ = false, rests_ = false, is_complete_ = false;  // the open epoch
 };

@@ -93,12 +93,6 @@ void Table::keep_on_device(nb::object resident, const void *words, std::size_t m
     kept_.reset();
 }
 
-void Table::drop(nb::handle resident) {
-    const std::deque<TemplatePointer> all = forecast.templates();
-    for (const TemplatePointer &one : all)
-        if (one->resident.is(resident)) forecast.forget(one);
-}
-
 void Table::enter_foreseen() {
     const TemplatePointer &known = forecast.known();
     const std::size_t many = known->size();

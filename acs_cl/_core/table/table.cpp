@@ -276,7 +276,7 @@ void add_table(nb::module_ &module) {
         .def_prop_ro("wants_attention", &Table::wants_attention)
         .def_prop_ro("is_complete", [](const Table &self) { return self.forecast.is_complete(); })
         .def_prop_ro("follows", [](const Table &self) { return self.forecast.follows(); })
-        .def("drop", &Table::drop, "resident"_a)
+        .def("drop", [](Table &self, nb::handle resident) { self.forecast.drop(resident); }, "resident"_a)
         .def("was_foreseen", &Table::was_foreseen, "number"_a)
         .def("forecasts", forecasts);
 }

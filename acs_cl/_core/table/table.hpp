@@ -102,6 +102,7 @@ public:
     }
     void clear_objects() {
         forecast.forget_all();
+        forecast.start();
         rows_.each(-1, [](std::int64_t, Row &row) {
             if (!row.has_record()) return true;  // it is a string
             Py_XSETREF(row.object, Py_NewRef(Py_None));
@@ -407,9 +408,6 @@ public:
 
     // Makes that epoch resident. `words`: those up to its blocks. `graph`: its tasks.
     void keep_on_device(nb::object resident, const void *words, std::size_t many, const Graph &graph);
-
-    // Forgets a resident epoch, because its state on the device is unknown.
-    void drop(nb::handle resident);
 
     Forecast forecast;
 
