@@ -295,7 +295,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "device, backlog 64": {"backend": "device", "backlog": 64, "predict": True},
 }
 ORDER = ["device"] * 5 + ["auto"] * 2 + list(CONFIGURATIONS)[2:]
-CUTS = [(32, 0.05, 0.0, 3), (8, -99.0, -99.0, 1), (8, -99.0, 2.0, 1)]
+CUTS = [(32, 0.05, 0.03, 5), (8, -99.0, -99.0, 1), (8, -99.0, 2.0, 1)]
 """When epochs are cut into sections: as usual, always, or always and joined again."""
 THREADED = 7
 """Seeds of which one is several programs at once, in threads on one runtime."""

@@ -95,13 +95,13 @@ struct Joint {
 class Template;
 using TemplatePointer = std::shared_ptr<Template>;
 
-// Sections of an epoch that are tried. The clock decides whether they stay, or the whole epoch comes back.
+// Sections of an epoch that are tried, in turns with the whole one. Then the clock decides which of them stay.
 struct Trial {
     TemplatePointer whole;
-    std::uint32_t many, runs = 0;
-    double whole_s, sections_s = 1e9;  // least time from the first launch to the end
-    double began = 0;                  // when the first launch came of sections that are under way; 0: none are
-    std::uint32_t next = 0;            // which of these comes next
+    std::uint32_t many, runs = 0, turn = 0;
+    double sections_s = 1e9;  // least time from the first launch to the end
+    double began = 0;         // when the first launch came of sections that are under way; 0: none are
+    std::uint32_t next = 0;   // which of these comes next
 };
 
 // An epoch that is timed, from its first launch on. Of sections only the last one is, from the first launch of all.
@@ -138,6 +138,7 @@ public:
     std::vector<Graph::Edge> edges;  // until it is known where it should be cut
     std::uint32_t runs = 0;          // that were timed,
     double host_s = 1e9, device_s = 1e9, whole_s = 1e9;  // and the least times: until it was sent, then, and both
+    bool is_tried = false;           // in turns with its sections, which lead to it
     bool is_section = false;         // it ends with its last launch, however short it is
     std::shared_ptr<Trial> trial;    // of sections, until the clock has decided
     std::uint32_t position = 0;      // among these; later ones are only followed right behind the one before
@@ -488,6 +489,7 @@ public:
         const bool is_slow = most < 0 || ns > ENTER_NS + std::max(most, SAVED_TIMES * one.recorded_ns);
         one.slow = is_slow ? one.slow + 1 : 0;
         if (one.slow < MOST_SLOW) return;
+        if (one.trial) return join(one.trial);
         stats.slow++;
         costly(one).take_rest();
         forget(known_);
@@ -526,12 +528,13 @@ public:
         const double now = now_s(), took = now - timed.began;
         if (Trial *trial = one.trial.get()) {
             trial->sections_s = std::min(trial->sections_s, took);
-            if (++trial->runs >= cutting.runs) decide(one.trial);
+            trial->runs++;
+            decide(one.trial);
         } else if (!one.edges.empty()) {
             one.host_s = std::min(one.host_s, sent - timed.began);
             one.device_s = std::min(one.device_s, now - sent);
             one.whole_s = std::min(one.whole_s, took);
-            if (++one.runs >= cutting.runs) cut(timed.of);
+            if (++one.runs >= cutting.runs && !one.is_tried) cut(timed.of);
         }
     }
 
@@ -556,6 +559,7 @@ public:
             else templates_.push_back(other);
         }
         one->is_forgotten = true;
+        if (one->trial) one->trial->whole->is_forgotten = true;
     }
     // Forgets an epoch whose state on the device is unknown.
     void drop(nb::handle resident) {
@@ -565,8 +569,7 @@ public:
     }
     // The open epoch goes on if its launches were only counted, since nobody else knows them.
     void forget_all() {
-        for (const TemplatePointer &one : templates_) one->is_forgotten = true;
-        templates_.clear();
+        while (!templates_.empty()) forget(TemplatePointer(templates_.front()));
         costly_.clear();
         last_.reset();
         if (!counts_) start();
@@ -581,16 +584,20 @@ public:
     const std::deque<Costly> &slow() const { return costly_; }
 
 private:
-    // Remembers the sections of an epoch in its place, if that should take less. An epoch that may go on stays whole.
+    // Tries the sections of an epoch, if they should take less. An epoch that may go on stays whole.
     void cut(const TemplatePointer &whole) {
-        const std::vector<Graph::Edge> edges = std::exchange(whole->edges, {});
-        if (whole->is_forgotten || whole->goes_on) return;
-        const std::vector<std::size_t> ends = whole->between_launches(
-            best_sections(whole->size(), edges, whole->host_s, whole->device_s, cutting), cutting.least);
-        if (ends.size() == 1) return;
+        std::vector<std::size_t> ends = {whole->size()};
+        if (!whole->is_forgotten && !whole->goes_on)
+            ends = whole->between_launches(
+                best_sections(whole->size(), whole->edges, whole->host_s, whole->device_s, cutting), cutting.least);
+        if (ends.size() == 1) return whole->edges.clear();
         stats.cut++;
         forget(whole);
-        const auto trial = std::make_shared<Trial>(Trial{whole, std::uint32_t(ends.size()), 0, whole->whole_s});
+        whole->is_forgotten = false;  // it is found by its sections
+        whole->is_tried = true;
+        whole->whole_s = 1e9;
+        whole->runs = 0;
+        const auto trial = std::make_shared<Trial>(Trial{whole, std::uint32_t(ends.size())});
         std::vector<TemplatePointer> sections;
         std::size_t first = 0;
         for (std::size_t end : ends) {
@@ -607,20 +614,29 @@ private:
         make_room();
     }
 
-    // Ends a trial, if it is decided. If sections take longer, the whole epoch is back, and never cut again. They get
-    // more runs to show that they do not, because they gain by the model, and one busy moment of the host costs more.
+    // Whether it is the turn of the whole epoch that is tried beside these sections.
+    static bool is_turn_of_whole(const Template &first) {
+        return first.trial && !first.position && first.is_resident() && first.trial->turn++ % 2 &&
+               !first.trial->whole->is_forgotten;
+    }
+
+    // Ends a trial after enough runs of both.
     void decide(const std::shared_ptr<Trial> trial) {
-        const bool stay = trial->sections_s < trial->whole_s * (1 - cutting.timed_gain);
-        if (!stay && trial->runs < MORE_RUNS * cutting.runs) return;
-        const std::deque<TemplatePointer> all = templates_;
-        for (const TemplatePointer &one : all) {
-            if (one->trial != trial) continue;
-            one->trial.reset();
-            if (!stay) forget(one);
-        }
-        if (stay) return;
+        const Template &whole = *trial->whole;
+        if (trial->runs < cutting.runs || (whole.runs < cutting.runs && !whole.is_forgotten)) return;
+        if (trial->sections_s >= whole.whole_s * (1 - cutting.timed_gain)) return join(trial);
+        for (const TemplatePointer &one : templates_)
+            if (one->trial == trial) one->trial.reset();
+    }
+
+    // Remembers the whole epoch again, which is never cut any more, in place of sections that take longer.
+    void join(const std::shared_ptr<Trial> trial) {
         stats.joined++;
-        trial->whole->is_forgotten = false;
+        const auto is_tried = [&](const TemplatePointer &one) { return one->trial == trial; };
+        const auto section = std::find_if(templates_.begin(), templates_.end(), is_tried);
+        if (section != templates_.end()) forget(TemplatePointer(*section));
+        trial->whole->is_forgotten = trial->whole->is_tried = false;
+        trial->whole->edges.clear();
         templates_.push_front(trial->whole);
         make_room();
     }
@@ -640,7 +656,9 @@ private:
                    other->scheduler.ptr() == scheduler &&
                    other->compare(0, one) != Likeness::OTHER;
         };
-        auto begins = [&](const TemplatePointer &other) { return fits(other) && !other->position; };
+        auto begins = [&](const TemplatePointer &other) {
+            return fits(other) && !other->position && !other->is_tried;
+        };
         if (TemplatePointer behind = last_ ? last_->behind.lock() : nullptr; fits(behind)) {
             known_ = std::move(behind);
         } else if (TemplatePointer next = last_ ? last_->next.lock() : nullptr; begins(next)) {
@@ -649,6 +667,7 @@ private:
             const auto found = std::find_if(templates_.begin(), templates_.end(), begins);
             if (found != templates_.end()) known_ = *found;
         }
+        if (known_ && is_turn_of_whole(*known_)) known_ = TemplatePointer(known_->trial->whole);
         counts_ = known_ && known_->is_resident();
         if (counts_ && known_->is_timed()) opened_s_ = now_s();
     }

@@ -14,14 +14,13 @@
 namespace acs_cl {
 
 constexpr std::size_t MOST_SECTIONS = 4;
-constexpr std::uint32_t MORE_RUNS = 8;  // times as many before sections are given up
 constexpr double SECTION_S = 20e-6;  // what one more costs the host, and again the device, or somewhat more
 
 // When sections are tried, and when they stay.
 struct Cutting {
     std::size_t least = 32;              // tasks of a section
-    double gain = 0.05, timed_gain = 0;  // least share of the time of the whole epoch, by the model and by the clock
-    std::uint32_t runs = 3;              // of the whole, and again in sections; the least time of each counts
+    double gain = 0.05, timed_gain = 0.03;  // least share of the time of the whole epoch, by the model and by the clock
+    std::uint32_t runs = 5;                 // of the whole for the model, and of both for the clock; the least counts
 };
 
 // Returns how many tasks the longest chain has, of those in [first, end). `edges` are by downstream task.
