@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -544,15 +545,12 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
 }
 
 
-def test_the_driver_decides_about_groups_of_linked_programs(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_driver_decides_about_groups_of_linked_programs(device: cl.Device) -> None:
     """It tells how they were linked, not how they were compiled. Intel's runtime takes these."""
     context = cl.Context([device])
     compiled = cl.Program(context, SOURCE).compile(["-cl-std=CL3.0"])
     kernel = cl.Kernel(cl.link_program(context, [compiled]), "real")
-    with acs.Runtime(context=context) as rt:
-        monkeypatch.setattr(rt.engine.sizes, "_whole_groups", False)
+    with acs.Runtime(context=context) as rt, inside.uneven_groups(rt):
         rt.launch(kernel, (10,), (5,), rt.zeros(1, "i4"), np.float32(1))
         told: list[str] = []
         try:

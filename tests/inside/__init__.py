@@ -15,8 +15,10 @@ from inside.launches import (
     no_memory,
     own_transfers,
     planned_by_python,
+    refusing,
     scarce_memory,
     seen_complete,
+    uneven_groups,
     untold_programs,
 )
 from inside.moments import LIMITS, compiling, helpers, host_clock, limit, new_process
@@ -67,9 +69,11 @@ __all__ = [
     "plan_every_command",
     "planned_by_python",
     "planned_commands",
+    "refusing",
     "scarce_memory",
     "seen_complete",
     "trials_say",
+    "uneven_groups",
     "untold_programs",
     "users",
 ]

@@ -12,6 +12,7 @@ from acs_cl import program as programs
 from acs_cl.access import inference
 from acs_cl.devices import driver
 from acs_cl.kernel import Kernel
+from acs_cl.queue import refusals
 from acs_cl.queue.queue import Queue
 from acs_cl.runtime import Runtime
 from acs_cl.testing.changing import changed
@@ -72,6 +73,29 @@ def scarce_memory(runtime: Runtime) -> Iterator[None]:
 def no_memory(runtime: Runtime) -> Iterator[None]:
     """Make every allocation of the runtime wait for memory in vain."""
     with changed(runtime.engine.store, "allocate", lambda nbytes, is_live: None):
+        yield
+
+
+@contextmanager
+def refusing(runtime: Runtime, error: Exception) -> Iterator[None]:
+    """Make the backend refuse every launch that Python plans."""
+
+    def refuse(_: object) -> None:
+        raise error
+
+    with changed(runtime.engine.backend, "submit", refuse):
+        yield
+
+
+@contextmanager
+def uneven_groups(runtime: Runtime | None = None) -> Iterator[None]:
+    """Count the device of a runtime, or those of all queues, as one that takes groups of different
+    sizes."""
+    with (
+        changed(refusals, "has_rests", lambda device: True)
+        if runtime is None
+        else changed(runtime.engine.sizes, "_whole_groups", False)
+    ):
         yield
 
 
