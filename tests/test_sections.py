@@ -137,6 +137,7 @@ class Steps:
 def steps(device: cl.Device) -> Iterator[Steps]:
     with acs.Runtime(device, backend="device", predict=True) as runtime:
         made = Steps(runtime)
+        inside.Scheduler(runtime).allow_footprints(1 << 40)
         yield made
         made.check()
 
@@ -168,6 +169,29 @@ def test_sections_that_take_longer_are_joined_for_good(steps: Steps) -> None:
     assert after["launches"] - before["launches"] == LAUNCHES
     assert after["epochs"] - before["epochs"] == 1
     assert after["cut"] == 1
+
+
+def test_the_whole_epoch_is_back_if_the_footprint_of_a_section_is_slow(steps: Steps) -> None:
+    scheduler = inside.Scheduler(steps.runtime)
+    scheduler.cut_epochs(LEAST, ALWAYS, ALWAYS, 3)
+    steps.until("cut")
+    scheduler.cut_epochs(LEAST, ALWAYS, ALWAYS, 1000)  # the clock decides nothing
+    epochs = 0
+    for number in range(20):
+        before = steps.counted
+        steps.step(number)
+        epochs = steps.counted["epochs"] - before["epochs"]
+        if number > 6 and epochs == 1:
+            break  # so that it is the turn of the sections
+    assert epochs == 1
+    scheduler.allow_footprints(-1)
+    steps.until("joined")
+    assert steps.counted["slow"] == 0
+    scheduler.allow_footprints(1 << 40)
+    steps.step()
+    before = steps.counted
+    steps.step()
+    assert steps.counted["epochs"] - before["epochs"] == 1
 
 
 def test_what_should_not_gain_is_never_cut(steps: Steps) -> None:

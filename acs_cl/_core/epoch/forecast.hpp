@@ -629,12 +629,15 @@ private:
             if (one->trial == trial) one->trial.reset();
     }
 
-    // Remembers the whole epoch again, which is never cut any more, in place of sections that take longer.
+    // Remembers the whole epoch again, which is never cut any more, in place of sections that take longer. If it was
+    // forgotten meanwhile, such as for a slow footprint, it is collected anew.
     void join(const std::shared_ptr<Trial> trial) {
+        const bool comes_back = !trial->whole->is_forgotten;
         stats.joined++;
         const auto is_tried = [&](const TemplatePointer &one) { return one->trial == trial; };
         const auto section = std::find_if(templates_.begin(), templates_.end(), is_tried);
         if (section != templates_.end()) forget(TemplatePointer(*section));
+        if (!comes_back) return;
         trial->whole->is_forgotten = trial->whole->is_tried = false;
         trial->whole->edges.clear();
         templates_.push_front(trial->whole);
