@@ -130,11 +130,11 @@ def outside(place: Argument, byte: int) -> Where:
     array = f"the array of {own.high - own.low:,} bytes made at {own.site}"
     if region.foreign:
         array = f"the foreign buffer of {region.size:,} bytes"
-    argument = f"argument {place.number}{_told(place.type_name, place.parameter)}"
-    if byte in strays.FAR:
-        text = f"{_far(byte)} {argument}, outside of {array}"
-        return Where(place.number, place.parameter, None, text)
-    text = f"byte {byte} of {argument}, its element {byte // step}, which is outside of {array}"
+    first, text = _counted(byte)
+    text += f" argument {place.number}{_told(place.type_name, place.parameter)}"
+    if first is None:
+        return Where(place.number, place.parameter, None, f"{text}, outside of {array}")
+    text += f", its element {byte // step}, which is outside of {array}"
     offset = place.offset + byte
     other = region.part_at(offset) if offset >= 0 else None
     if other is not None and other is not own and other.live and offset < other.high:
@@ -148,26 +148,24 @@ def nowhere(command: KernelCommand, index: int, byte: int) -> Where:
     name = type_name = ""
     if signature is not None and index < len(signature.parameters):
         name, type_name = signature.parameters[index].name, signature.parameters[index].type_name
-    first = None if byte in strays.FAR else byte
-    where_it_is = f"byte {byte} of" if first is not None else _far(byte)
-    return Where(
-        index, name, first,
-        f"{where_it_is} argument {index}{_told(type_name, name)}, which has no memory: it is None "
-        "or an array without elements",
-    )  # fmt: skip
+    first, text = _counted(byte)
+    text += f" argument {index}{_told(type_name, name)}, which has no memory: it is "
+    return Where(index, name, first, f"{text}None or an array without elements")
 
 
 def of_constant(name: str, nbytes: int, byte: int) -> Where:
     """Describe a byte, counted from a constant of the program, that is in none of its constants."""
-    first = None if byte in strays.FAR else byte
-    where_it_is = f"byte {byte} of" if first is not None else _far(byte)
-    text = f"{where_it_is} the constant {name!r} of its program, which has {nbytes:,} bytes"
+    first, text = _counted(byte)
+    text += f" the constant {name!r} of its program, which has {nbytes:,} bytes"
     return Where(None, name, first, text)
 
 
-def _far(byte: int) -> str:
-    """Describe a byte of which only the direction is known (`strays.FAR`)."""
-    return f"a byte some 2 GiB or further {'in front of' if byte < 0 else 'behind'}"
+def _counted(byte: int) -> tuple[int | None, str]:
+    """Return a byte of something, and how to say it. None: only its direction is known
+    (`strays.FAR`)."""
+    if byte in strays.FAR:
+        return None, f"a byte some 2 GiB or further {'in front of' if byte < 0 else 'behind'}"
+    return byte, f"byte {byte} of"
 
 
 def _told(type_name: str, parameter: str) -> str:

@@ -302,8 +302,7 @@ class SeveralEngine(Holding):
                 turn = len(numbers) - 1
                 one, took_us = group.launches[turn], group.took_us[turn]
                 self.written(one.access.writes, one.device)
-                start_us = max(now_us, model.clock.free_us[one.device])
-                model.clock.runs(one.access.writes, one.device, start_us, took_us, -made)
+                self._runs(one.access, one.device, now_us, took_us, -made)
         if group.is_on_each:
             model.written_by_each(group.launches[0].access.writes)
         for device in group.devices:
@@ -479,10 +478,7 @@ class SeveralEngine(Holding):
                     if not number:
                         number = self.enter(command, access, started_ns=started_ns).number
                     numbers.append(number)
-                    start_us = max(now_us, model.clock.free_us[device])
-                    model.clock.runs(
-                        chosen.access.writes, device, start_us, chosen.took_us, numbers[-1]
-                    )
+                    self._runs(chosen.access, device, now_us, chosen.took_us, number)
                     self.placed_on[device] += 1
                     if self.stepped is not None:
                         self.stepped(run.steps[len(numbers) - 1])
@@ -543,6 +539,13 @@ class SeveralEngine(Holding):
         super().make_room()
         if self.backend.remembers_many:
             self.backend.forget_before(self.table.oldest() or self.number)
+
+    def _runs(
+        self, access: Access, device: int, now_us: float, took_us: float, number: int
+    ) -> None:
+        """Have a launch begin on the model's clock once its device is free."""
+        start_us = max(now_us, self.model.clock.free_us[device])
+        self.model.clock.runs(access.writes, device, start_us, took_us, number)
 
     def _launched(self, one: Assigned, number: int) -> None:
         """Note what a launch changes in the coherence and on the model's clock."""

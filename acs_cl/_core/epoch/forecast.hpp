@@ -95,7 +95,7 @@ struct Joint {
 class Template;
 using TemplatePointer = std::shared_ptr<Template>;
 
-// Sections of an epoch that are tried, in turns with the whole one. Then the clock decides which of them stay.
+// Sections of an epoch that are tried, interleaved with the whole one. Then the clock decides which of them stay.
 struct Trial {
     TemplatePointer whole;
     std::uint32_t many, runs = 0, turn = 0;
@@ -138,7 +138,7 @@ public:
     std::vector<Graph::Edge> edges;  // until it is known where it should be cut
     std::uint32_t runs = 0;          // that were timed,
     double host_s = 1e9, device_s = 1e9, whole_s = 1e9;  // and the least times: until it was sent, then, and both
-    bool is_tried = false;           // in turns with its sections, which lead to it
+    bool is_tried = false;           // interleaved with its sections, which lead to it
     bool is_section = false;         // it ends with its last launch, however short it is
     std::shared_ptr<Trial> trial;    // of sections, until the clock has decided
     std::uint32_t position = 0;      // among these; later ones are only followed right behind the one before
@@ -540,7 +540,7 @@ public:
 
     // Makes an epoch that came often resident. `graph`: its tasks.
     void keep(Template &one, Hazards &hazards, const Graph &graph) {
-        if (one.size() >= 3 * cutting.least && !one.is_section) one.edges = graph.all_edges();
+        if (one.size() >= cutting.least_whole() && !one.is_section) one.edges = graph.all_edges();
         std::shared_ptr<Joint> joint = one.touched();
         for (const TemplatePointer &other : templates_)
             if (other->is_resident() && other->joint->reads == joint->reads && other->joint->writes == joint->writes) {
@@ -586,10 +586,9 @@ public:
 private:
     // Tries the sections of an epoch, if they should take less. An epoch that may go on stays whole.
     void cut(const TemplatePointer &whole) {
-        std::vector<std::size_t> ends = {whole->size()};
-        if (!whole->is_forgotten && !whole->goes_on)
-            ends = whole->between_launches(
-                best_sections(whole->size(), whole->edges, whole->host_s, whole->device_s, cutting), cutting.least);
+        if (whole->goes_on) return whole->edges.clear();
+        const std::vector<std::size_t> ends = whole->between_launches(
+            best_sections(whole->size(), whole->edges, whole->host_s, whole->device_s, cutting), cutting.least);
         if (ends.size() == 1) return whole->edges.clear();
         stats.cut++;
         forget(whole);
@@ -614,10 +613,11 @@ private:
         make_room();
     }
 
-    // Whether it is the turn of the whole epoch that is tried beside these sections.
-    static bool is_turn_of_whole(const Template &first) {
-        return first.trial && !first.position && first.is_resident() && first.trial->turn++ % 2 &&
-               !first.trial->whole->is_forgotten;
+    // Returns what the open epoch follows: every other time the whole epoch that is tried beside its sections.
+    static TemplatePointer in_turn(const TemplatePointer &found) {
+        if (!found || !found->trial || found->position || !found->is_resident()) return found;
+        Trial &trial = *found->trial;
+        return trial.turn++ % 2 && !trial.whole->is_forgotten ? trial.whole : found;
     }
 
     // Ends a trial after enough runs of both.
@@ -670,7 +670,7 @@ private:
             const auto found = std::find_if(templates_.begin(), templates_.end(), begins);
             if (found != templates_.end()) known_ = *found;
         }
-        if (known_ && is_turn_of_whole(*known_)) known_ = TemplatePointer(known_->trial->whole);
+        known_ = in_turn(known_);
         counts_ = known_ && known_->is_resident();
         if (counts_ && known_->is_timed()) opened_s_ = now_s();
     }

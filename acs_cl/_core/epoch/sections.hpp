@@ -18,9 +18,12 @@ constexpr double SECTION_S = 20e-6;  // what one more costs the host, and again 
 
 // When sections are tried, and when they stay.
 struct Cutting {
-    std::size_t least = 32;              // tasks of a section
+    std::size_t least = 32;                 // tasks of a section
     double gain = 0.05, timed_gain = 0.03;  // least share of the time of the whole epoch, by the model and by the clock
     std::uint32_t runs = 5;                 // of the whole for the model, and of both for the clock; the least counts
+
+    // Shorter epochs are not looked at.
+    std::size_t least_whole() const { return 3 * least; }
 };
 
 // Returns how many tasks the longest chain has, of those in [first, end). `edges` are by downstream task.
@@ -56,8 +59,10 @@ inline std::vector<std::size_t> best_sections(std::size_t tasks, const std::vect
         for (std::size_t growth = 1; growth <= 3; growth++) {
             std::vector<std::size_t> ends;
             std::size_t size = tasks / share, end = size;
-            for (; size >= how.least && end + how.least <= tasks && ends.size() + 1 < MOST_SECTIONS; end += size *= growth) {
+            while (size >= how.least && end + how.least <= tasks && ends.size() + 1 < MOST_SECTIONS) {
                 ends.push_back(end);
+                size *= growth;
+                end += size;
                 std::vector<std::size_t> tried = ends;
                 tried.push_back(tasks);
                 const double tried_s = takes_s(tried);

@@ -730,9 +730,8 @@ private:
     // Collects the launches that waited until this one was handed out.
     void let_pass(std::int64_t launch, Row &row, std::deque<std::int64_t> &come);
 
-    // Gives up the row of a launch that is over, and unblocks the launches that it held. Returns its Python object: the
-    // release of that may run any code.
-    // Its record may be the last one that knows some object of the program.
+    // Gives up the row of a launch that is over, and unblocks the launches that it held. Its record may be the last one
+    // that knows some object of the program.
     void give_up(std::int64_t launch, Row &row, bool retires) {
         leftovers::drop(std::exchange(row.object, nullptr));
         if (row.has_place) give_place_up(row);

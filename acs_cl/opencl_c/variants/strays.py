@@ -154,14 +154,10 @@ def helpers(
     without. `variables`: constants of the program, which it may read."""
     inside = [_INSIDE.format(n=n, size="least") for n in limited]
     known = [_KNOWN.format(name=name, size="least") for name in variables]
+    bases = [f"acs__base_{n}" for n in limited] + [f"(ulong)&{name}" for name in variables]
     own = [
-        _OWN.format(side=side, base=base, inside=inside_it)
-        for side, (base, inside_it) in enumerate(
-            [
-                *((f"acs__base_{n}", one) for n, one in zip(limited, inside, strict=True)),
-                *((f"(ulong)&{name}", one) for name, one in zip(variables, known, strict=True)),
-            ]
-        )
+        _OWN.format(side=side, base=base, inside=one)
+        for side, (base, one) in enumerate(zip(bases, inside + known, strict=True))
     ]
     nearest = [
         _NEAREST.format(n=n, side=side, in_space=f"{'!' * (n not in constant)}(way & {CONSTANT})")
