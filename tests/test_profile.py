@@ -13,6 +13,7 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl.devices.probe import balance
+from acs_cl.devices.probe.balance import Balance, agreed_us
 from acs_cl.graph.arranging import arranged, keeps_order
 from acs_cl.launch.commands import KernelCommand
 from acs_cl.opencl_c.modes import bodies
@@ -37,7 +38,14 @@ kernel void add(global float *y) { y[get_global_id(0)] += 1; }
 FEW, MANY = 256, 1 << 18
 
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = pytest.mark.usefixtures("known_rates")
+
+
+@pytest.fixture
+def known_rates(device: cl.Device, own_cache: Path) -> None:
+    """Which class a kernel is of does not depend on what else the machine does."""
+    del own_cache
+    balance.keep(device, Balance(operations_per_us=20_000.0, bytes_per_us=10_000.0))
 
 
 class Pair:
@@ -261,6 +269,33 @@ def test_threads_launch_while_one_profiles(rt: acs.Runtime) -> None:
     thread.join()
     assert len(found) == 4
     np.testing.assert_array_equal(mine.get(), np.full(64, 50))
+
+
+# ---- rates ---------------------------------------------------------------------------------------
+
+
+def test_rates_are_measured_and_kept(device: cl.Device, own_cache: Path) -> None:
+    for path in own_cache.rglob("*.json"):
+        path.unlink()
+    assert balance.kept(device) is None
+    found = balance.balance(device, cl.Context([device]))
+    assert min(found) > 0
+    assert balance.kept(device) == found
+
+
+@pytest.mark.parametrize(
+    "times, runs",
+    [
+        ([5, 5.1, 9], 3),
+        ([9, 5, 7, 20, 5.4], 5),
+        ([90, 40, 60, 5.4, 5, 80], 5),
+        ([2.0**n for n in range(30, 0, -1)], balance.MOST_RUNS),
+    ],
+)
+def test_a_time_is_believed_once_another_run_came_near(times: list[float], runs: int) -> None:
+    left = iter(times)
+    assert agreed_us(lambda: next(left)) == min(times[:runs])
+    assert len(list(left)) == len(times) - runs
 
 
 # ---- operations ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ way in each item. The memory is a copy larger than the caches.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,9 @@ from acs_cl.host.digest import digest
 FORMAT = 1
 _KIND = "probe"
 
-RUNS = 3
+LEAST_RUNS, MOST_RUNS = 3, 16
+SAME = 1.1
+"""Two shortest runs that differ by less agree: both had the device to themselves."""
 GROUP = 256
 ROUNDS = 4096
 """Turns of the loop, each with `OPERATIONS`."""
@@ -60,8 +63,13 @@ def balance(device: cl.Device, context: cl.Context) -> Balance:
     found = kept(device)
     if found is None:
         found = measure(device, context)
-        files.keep(_KIND, _name(device), FORMAT, found._asdict())
+        keep(device, found)
     return found
+
+
+def keep(device: cl.Device, rates: Balance) -> None:
+    """Keep the rates of a device for the programs to come."""
+    files.keep(_KIND, _name(device), FORMAT, rates._asdict())
 
 
 def kept(device: cl.Device) -> Balance | None:
@@ -96,13 +104,23 @@ def measure(device: cl.Device, context: cl.Context) -> Balance:
 
 
 def _shortest_us(queue: cl.CommandQueue, kernel: cl.Kernel, items: int) -> float:
-    found = []
-    for _ in range(RUNS + 1):  # the first run includes the end of the compilation
+    def run_us() -> float:
         event = cl.enqueue_nd_range_kernel(queue, kernel, (items,), (GROUP,))
         queue.flush()
         wait_for_event(event)
-        found.append((event.profile.end - event.profile.start) / 1e3)
-    return max(min(found[1:]), 1e-3)
+        return float(event.profile.end - event.profile.start) / 1e3
+
+    run_us()  # the first run includes the end of the compilation
+    return max(agreed_us(run_us), 1e-3)
+
+
+def agreed_us(run_us: Callable[[], float]) -> float:
+    """Return the shortest time of some runs: at least `LEAST_RUNS`, and as many until another one
+    came near the shortest, since other programs may hold up each of a few. At most `MOST_RUNS`."""
+    found = sorted(run_us() for _ in range(LEAST_RUNS))
+    while found[1] > SAME * found[0] and len(found) < MOST_RUNS:
+        found = sorted([*found, run_us()])
+    return found[0]
 
 
 def _name(device: cl.Device) -> str:
