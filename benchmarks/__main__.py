@@ -5,6 +5,10 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from pyopencl import Error
+
+from acs_cl.devices import advice
+
 COMMANDS = {
     "run": ("suite.run", "one benchmark, or all"),
     "everything": ("suite.everything", "all that docs/measurements shows, within so many seconds"),
@@ -36,6 +40,12 @@ def main() -> int:
     except KeyboardInterrupt:
         print(f"\n{name}: interrupted, before anything was measured", file=sys.stderr)
         code = import_module("acs_cl.benchmarks.suite.documents").INTERRUPTED
+    except Error as error:  # what PyOpenCL alone builds, for comparison
+        hint = advice(str(error))
+        if not hint:
+            raise
+        print(f"benchmarks: {error}{hint}", file=sys.stderr)
+        code = 1
     return code
 
 

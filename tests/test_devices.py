@@ -322,6 +322,9 @@ with acs.Runtime(device="Portable Computing Language") as rt:
 """
 
 
+BENCHMARK = [sys.executable, "-m", "acs_cl.benchmarks"]
+
+
 def test_a_driver_that_does_not_know_the_cpu_says_how_to_ask() -> None:
     device = next((one for one in devices.devices() if "-generic" in one.version), None)
     if device is None or device.platform.name != devices.POCL_PLATFORM:
@@ -334,6 +337,13 @@ def test_a_driver_that_does_not_know_the_cpu_says_how_to_ask() -> None:
             env=environment, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert word in done.stdout + done.stderr
+    done = subprocess.run(
+        [*BENCHMARK, "run", "latency", "--quick", "--device", "Portable"],
+        env={**environment, "ACS_CL_POCL_CPU": ""},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert "ACS_CL_POCL_CPU=auto" in done.stderr, "what PyOpenCL alone builds says so, too"
+    assert "Traceback" not in done.stderr
 
 
 def test_repair_never_raises(fresh: Environment) -> None:
