@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy
+import priority_teller
 import pyopencl
 import pytest
 from conftest import Enter, Environment
@@ -26,6 +27,7 @@ SCHEDULER = """
 kernel void acs_scheduler(
     global uint *region, uint block, uint turns, uint polls, ulong slice_ns, uint mode) {}
 """
+NICE = isolated.POLITE
 PLANTED = "json.py", "numpy.py", "pyopencl.py", "clang.py", "subprocess.py", "sitecustomize.py"
 PACKAGE = Path(acs_cl.__file__).parent
 
@@ -53,7 +55,7 @@ def translations() -> list[Path]:
 
 
 def test_a_translator_runs_nothing_from_the_current_folder(planted: Path) -> None:
-    assert worker.run(SOURCE, [], position())
+    assert worker.run(SOURCE, [], position(), NICE)
     assert translations()
     assert not planted.exists()
 
@@ -70,14 +72,22 @@ def test_neither_do_relative_entries_of_the_search_path_count(
 ) -> None:
     environment(PYTHONPATH=path)
     look_first(path, "", ".", os.getcwd())
-    assert worker.run(SOURCE, [], position())
+    assert worker.run(SOURCE, [], position(), NICE)
     assert translations()
     assert not planted.exists()
 
 
 def test_a_process_that_compiles_runs_nothing_from_the_current_folder(planted: Path) -> None:
-    assert compiling.warm_up_apart(devices.choose(), SCHEDULER, [], 1, "c11")
+    assert compiling.warm_up_apart(devices.choose(), SCHEDULER, [], 1, "c11", NICE)
     assert not planted.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "nice"), reason="priorities are those of Unix")
+@pytest.mark.parametrize("lower", [0, isolated.POLITE, isolated.MODEST])
+def test_a_helper_leaves_the_processor_to_the_program(lower: int) -> None:
+    assert priority_teller.__spec__ is not None
+    assert isolated.ask(priority_teller.__name__, {"lower": lower}, nice=lower)
+    assert not isolated.ask(priority_teller.__name__, {"lower": lower - 1}, nice=lower)
 
 
 def test_a_package_that_is_not_loaded_yet_is_found_where_it_is_installed(
@@ -98,7 +108,7 @@ import acs_cl
 from acs_cl import devices
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.functions import worker
-assert worker.run({SOURCE!r}, [], devices.devices().index(devices.choose()))
+assert worker.run({SOURCE!r}, [], devices.devices().index(devices.choose()), 0)
 print(acs_cl.__file__, len(list(cache.folder().glob("*.json"))))
 """
 

@@ -284,7 +284,7 @@ def test_rates_are_measured_and_kept(device: cl.Device, own_cache: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "times, runs",
+    ("times", "runs"),
     [
         ([5, 5.1, 9], 3),
         ([9, 5, 7, 20, 5.4], 5),

@@ -24,6 +24,10 @@ from typing import Any, TypeAlias
 PATIENCE_S = 120.0
 """How long a helper may take."""
 
+POLITE, MODEST = 5, 19
+"""How much lower the priority of a helper is than the program's. The second is for programs whose
+kernels need the same cores: the helper gets what they leave."""
+
 Order: TypeAlias = dict[str, Any]
 """What a worker is to do, as JSON has it."""
 
@@ -31,12 +35,15 @@ LATER = "clang", "pcpp", "platformdirs"
 """Packages that a helper may need before this process has loaded them."""
 
 _START = """
+import os
 import sys
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.metadata import DistributionFinder, MetadataPathFinder
 from json import load
 order = load(sys.stdin)
+if hasattr(os, "nice"):
+    os.nice(order["nice"])
 places = order["places"]
 class Told:
     @staticmethod
@@ -58,12 +65,13 @@ class TooLate(Exception):  # noqa: N818  (said to the program as a reason)
         super().__init__(f"it had not ended after {seconds:g} s")
 
 
-def ask(module: str, order: Order, patience_s: float = PATIENCE_S) -> bool:
+def ask(module: str, order: Order, patience_s: float = PATIENCE_S, nice: int = POLITE) -> bool:
     """Run a module's `main` with an order; whether it ended well. Not where the executable is not
-    Python but the program itself. Raises `TooLate` if it takes longer than `patience_s`."""
+    Python but the program itself. Raises `TooLate` if it takes longer than `patience_s`. `nice`:
+    how much lower its priority is."""
     if not sys.executable or getattr(sys, "frozen", False):
         return False
-    told = {"places": places(), "module": module, "order": order}
+    told = {"places": places(), "module": module, "order": order, "nice": nice}
     bytecode = ["-B"] if sys.dont_write_bytecode else []
     if sys.pycache_prefix and os.path.isabs(sys.pycache_prefix):
         bytecode += ["-X", f"pycache_prefix={sys.pycache_prefix}"]

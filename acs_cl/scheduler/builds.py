@@ -93,6 +93,7 @@ class Schedulers:
         self._room = room
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
+        self._nice = isolated.MODEST if self._loops else isolated.POLITE
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
         self._lock = core.native.Lock()
         self._sets = KernelSets(self._loops)
@@ -387,7 +388,7 @@ class Schedulers:
             # who waits has it sooner here: starting a process takes longer than the translation
             if not self._waiting and not is_kept(source, options, self._device):
                 self._began = inf  # the process has a limit of its own
-                worker.run(source, options, devices.devices().index(self._device))
+                worker.run(source, options, devices.devices().index(self._device), self._nice)
                 self._began = perf_counter()
             found = translate(source, options, self._device, prefix)
             self._programs[source, options] = found
@@ -536,7 +537,7 @@ class Schedulers:
         if cache.load(name) is not None:
             return
         self._began = inf  # the process has a limit of its own
-        if warm_up_apart(self._device, source, words, group, self.tier):
+        if warm_up_apart(self._device, source, words, group, self.tier, self._nice):
             cache.store(name, {})
 
     def _limits(self, group: int, registers: int | None, there: KernelSet) -> Limits:

@@ -16,7 +16,6 @@ kernels, and no launch would be possible meanwhile.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Sequence
 from struct import pack
 from typing import Any
@@ -34,9 +33,6 @@ from .notes import TIMED, Notes
 
 NAME = "acs_scheduler"
 """Name of the kernel."""
-
-NICE = 5
-"""How much lower the priority of the process is than the program's."""
 
 
 @functools.cache
@@ -77,16 +73,18 @@ def warm_up(context: Any, device: Any, native: Any, group: int, notes: Any = Non
     del pool  # it had to live until now
 
 
-def warm_up_apart(device: Any, source: str, options: Sequence[str], group: int, tier: str) -> bool:
-    """Build and launch in a process of its own, and tell whether it succeeded. Raises `TooLate`."""
+def warm_up_apart(
+    device: Any, source: str, options: Sequence[str], group: int, tier: str, nice: int
+) -> bool:
+    """Build and launch in a process of its own, and tell whether it succeeded. Raises `TooLate`.
+    `nice`: as for `isolated.ask`."""
     order = {"source": source, "options": list(options), "group": group, "tier": tier}
-    return isolated.ask(__spec__.name, {**order, "position": devices.devices().index(device)})
+    order["position"] = devices.devices().index(device)
+    return isolated.ask(__spec__.name, order, nice=nice)
 
 
 def main(order: dict[str, Any]) -> int:
     """Build and launch. This is the main function of the process."""
-    if hasattr(os, "nice"):
-        os.nice(NICE)
     device = devices.devices()[order["position"]]
     devices.repair(device)
     context = cl.Context([device])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from pyopencl import _cl
 
@@ -69,8 +70,8 @@ def helpers() -> Iterator[list[tuple[str, bool]]]:
     ask = isolated.ask
     found: list[tuple[str, bool]] = []
 
-    def asked(module: str, *arguments: object) -> bool:
-        is_well: bool = ask(module, *arguments)  # type: ignore[arg-type]
+    def asked(module: str, *arguments: Any, **named: Any) -> bool:
+        is_well: bool = ask(module, *arguments, **named)
         found.append((module.rpartition(".")[2], is_well))
         return is_well
 

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from acs_cl.host import isolated
 
 
-def run(source: str, options: Sequence[str], position: int) -> bool:
-    """Have a worker translate; return whether it reports success."""
+def run(source: str, options: Sequence[str], position: int, nice: int) -> bool:
+    """Have a worker translate; return whether it reports success. `nice`: as for `isolated.ask`."""
     order = {"source": source, "options": list(options), "position": position}
-    return isolated.ask(__spec__.name, order)
+    return isolated.ask(__spec__.name, order, nice=nice)
 
 
 def main(order: isolated.Order) -> int:
