@@ -33,7 +33,7 @@ from acs_cl.scheduler import builds as schedulers
 from acs_cl.scheduler import compiling, kernel_sets
 from acs_cl.scheduler.builds import Schedulers
 from acs_cl.scheduler.built import Facts
-from acs_cl.scheduler.policy import HOT
+from acs_cl.scheduler.policy import FEW_ON_CPU, HOT, SAMPLES
 
 SOURCE = """
 kernel void inc(global uint *x, uint a) { x[get_global_id(0)] += a; }
@@ -746,6 +746,30 @@ def test_nothing_is_built_for_a_program_that_waits_for_each_launch(device: cl.De
         runtime.prebuild()
         assert runtime.stats()["scheduler"]["builds"] == 1
         assert x.get().tolist() == [12 * HOT] * 4
+
+
+LONG = """
+kernel void work(global float *x, int turns)
+{ float v = x[0]; for (int t = 0; t < turns; ++t) v = v * 0.999f + 0.5f; x[0] = v; }
+"""
+
+
+def test_nothing_is_built_for_a_kernel_that_takes_long(device: cl.Device) -> None:
+    if not device.type & cl.device_type.CPU:
+        pytest.skip("there the host is what limits, not the time of a kernel")
+    with acs.Runtime(device) as runtime:
+        kernel = runtime.build(LONG).work
+        arrays = [runtime.zeros(1, "f4") for _ in range(2 * FEW_ON_CPU)]
+        for _ in range(SAMPLES):
+            kernel((1,), None, arrays[0], 1 << 16).wait()
+        for _ in range(4):
+            for x in arrays:
+                kernel((1,), None, x, 1 << 16)
+        runtime.prebuild()
+        report = runtime.stats()["scheduler"]
+        assert report["builds"] == 0
+        assert any(why.startswith("it takes") for why in report["on_lanes"])
+        assert "its scheduler is not built yet" not in report["on_lanes"]
 
 
 def test_a_kernel_that_stays_on_lanes_is_thought_of_less_and_less(device: cl.Device) -> None:

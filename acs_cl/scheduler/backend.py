@@ -716,10 +716,10 @@ def _at_once(choice: Choice, number: int, command: Command) -> str | None:
     until, why = choice.left_alone(number, command.name)
     if until:
         return why
-    if type(command) is not KernelCommand or command.kernel.launched >= HOT:
+    if type(command) is not KernelCommand or offer_of(command) is not None:
         return None
-    if offer_of(command) is not None:
-        return None
+    if command.kernel.launched >= HOT:
+        return choice.takes_long(key_of(command))
     command.kernel.launched += 1
     reason: str = command.kernel.reason
     return reason

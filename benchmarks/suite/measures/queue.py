@@ -126,7 +126,9 @@ def _row(settings: Settings, name: str, turns: int) -> dict[str, Any]:
 def serve() -> None:
     """Serve as a side: run a program once for each line, and print its time and its results."""
     side, name, quick, position = sys.argv[1:]
-    context = cl.Context([devices.devices()[int(position)]])
+    device = devices.devices()[int(position)]
+    devices.repair(device)
+    context = cl.Context([device])
     program = _programs(context, bool(int(quick)))[name]()
     queue = acs.Queue(context) if side == "ours" else cl.CommandQueue(context)
     for _ in range(WARM):  # kernels are built, signatures known
