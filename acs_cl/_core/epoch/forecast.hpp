@@ -60,6 +60,25 @@ struct Asked {
     const Addresses &addresses;
 };
 
+// What the call of a launch was: its plan, its sizes, and its arrays as the program gave them. A call like it, with the
+// same numbers, is the same launch, whatever is known of the bytes that it touches.
+struct Call {
+    std::shared_ptr<void> plan;  // never another one's as long as this is here
+    std::array<std::size_t, 8> sizes;
+    std::vector<Node *> arrays;  // held
+    bool overwrites;             // as `Touched` has it
+
+    Call(std::shared_ptr<void> of, const std::array<std::size_t, 8> &in, std::vector<Node *> taken, bool over)
+        : plan(std::move(of)), sizes(in), arrays(std::move(taken)), overwrites(over) {
+        for (Node *node : arrays) node->holders++;
+    }
+    ~Call() {
+        for (Node *node : arrays) node->let_go();
+    }
+    Call(const Call &) = delete;
+    Call &operator=(const Call &) = delete;
+};
+
 // A task of a remembered epoch, with its latest numbers.
 struct Expected {
     RecordWords words;
@@ -68,6 +87,7 @@ struct Expected {
     Addresses addresses;
     PyObject *name;
     bool is_changed = false;  // the device has older numbers
+    std::shared_ptr<const Call> call = nullptr;  // of the core, once a launch like it was counted; or null
 
     char *head() { return reinterpret_cast<char *>(words.data()); }
     const char *head() const { return reinterpret_cast<const char *>(words.data()); }
@@ -344,7 +364,7 @@ public:
 
     // Counts since the beginning.
     struct {
-        std::uint64_t epochs = 0, launches = 0, given_up = 0, patched = 0, slow = 0, cut = 0, joined = 0;
+        std::uint64_t epochs = 0, launches = 0, by_call = 0, given_up = 0, patched = 0, slow = 0, cut = 0, joined = 0;
     } stats;
 
     enum class Verdict { RECORD, COUNT, GIVE_UP };
@@ -368,6 +388,18 @@ public:
             known_->take_numbers(matched_, one.arguments.data());
         matched_++;
         return counts_ ? Verdict::COUNT : Verdict::RECORD;
+    }
+
+    // Returns the launch that is expected next, if it would only be counted. Null: it would not.
+    const Expected *next_counted() const {
+        return counts_ && matched_ < known_->size() ? &known_->tasks[matched_] : nullptr;
+    }
+    // Returns the launch that was counted last, or null.
+    Expected *last_counted() const { return counts_ && matched_ ? &known_->tasks[matched_ - 1] : nullptr; }
+    // Counts the next launch, which is the expected one.
+    void count() {
+        matched_++;
+        stats.by_call++;
     }
 
     // How many launches were only counted, of an epoch that is not in the hazards.

@@ -156,11 +156,14 @@ struct Arena {
     static constexpr std::uint64_t LOCAL_ALIGN = 128;  // as acs_cl/scheduler/task.py
 };
 
+// Whether an array is one word of a type that may decide.
+inline bool is_flag(const View *when) {
+    return when->size == 1 && std::find(flag_types.begin(), flag_types.end(), when->dtype) != flag_types.end();
+}
+
 // Whether an array can decide: it has one word, which the launch does not write. If so, the launch reads it.
 inline bool reads_word(View *when, Hazards &hazards, Touched &touched) {
-    if (when->size != 1 || touched.many >= MOST_SPANS ||
-        std::find(flag_types.begin(), flag_types.end(), when->dtype) == flag_types.end())
-        return false;
+    if (!is_flag(when) || touched.many >= MOST_SPANS) return false;
     Node *node = when->node_in(hazards);
     if (!node || node->span().start % 4) return false;
     for (std::uint32_t at = 0; at < touched.many; at++) {
@@ -172,16 +175,21 @@ inline bool reads_word(View *when, Hazards &hazards, Touched &touched) {
     return true;
 }
 
+// Lets the word at an address decide about a task.
+inline void put_flag(std::uint64_t address, char *record) {
+    std::uint32_t first;
+    std::memcpy(&first, record, sizeof(first));
+    put(record, first & ~PLAIN);
+    put(record + 4 * WHEN, address);
+}
+
 // Lets `when=` decide about a task. False: that is not one word of this runtime, or the kernel may write it.
 inline bool take_flag(PyObject *object, const Home &home, char *record, Touched &touched) {
     View *when = view_of(object);
     if (!when || when->home != home.engine || when->address % 4 ||
         !reads_word(when, home.hazards, touched))
         return false;
-    std::uint32_t first;
-    std::memcpy(&first, record, sizeof(first));
-    put(record, first & ~PLAIN);
-    put(record + 4 * WHEN, when->address);
+    put_flag(when->address, record);
     return true;
 }
 

@@ -28,11 +28,20 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
     Table &table = bound.table;
     if (many != bound.plan.parameters.size() + 2 || !bound.begin(args[0], args[1], when))
         return nullptr;
-    if (bound.may_record() && bind(bound, args + 2, when, true)) {
-        PyObject *handle =
-            new_handle(self->engine, bound.plan.name.ptr(), table.number + 1, bound.touched);
-        if (handle) bound.record();
-        return handle;
+    if (bound.may_record()) {
+        const bool is_expected = bound.is_expected(args + 2, when);
+        if (is_expected || bind(bound, args + 2, when, true)) {
+            PyObject *handle =
+                new_handle(self->engine, bound.plan.name.ptr(), table.number + 1, bound.touched);
+            if (!handle) return nullptr;
+            if (is_expected) {
+                table.launch_expected();
+            } else {
+                bound.record();
+                bound.remember(when);
+            }
+            return handle;
+        }
     }
     if (!bound.is_on_lanes() || !table.is_plain() || !bind(bound, args + 2, when, false))
         return nullptr;

@@ -135,6 +135,60 @@ public:
                      plan.name.ptr(), plan.epoch->addresses);
     }
 
+    // Whether the forecast expects this launch: by the same call, with the same arrays and numbers. `given`: its
+    // arguments. `when`: an array that decides, or null. If so, `touched` is set, and nothing else is needed of it.
+    bool is_expected(PyObject *const *given, PyObject *when) {
+        const Expected *task = table.forecast.next_counted();
+        if (!task || !task->call) return false;
+        const Call &call = *task->call;
+        if (call.plan != plan.place || call.sizes != sizes_ || !size_->is_tried ||
+            task->shape != (head_->shape ? std::string_view(*head_->shape) : std::string_view()))
+            return false;
+        auto array = call.arrays.begin();
+        const auto is_next = [&](View *view) {
+            return array != call.arrays.end() && view && view->home == home.engine &&
+                   view->node_in(home.hazards) == *array++;
+        };
+        for (std::size_t at = 0; at < plan.parameters.size(); at++) {
+            const Parameter &one = plan.parameters[at];
+            char bytes[8];
+            if (one.code == 'P') {
+                View *view = view_of(given[at]);
+                if (!is_next(view)) return false;
+                put(bytes, view->address);
+            } else if (!put_number(one.code, given[at], bytes)) {
+                return false;
+            }
+            if (std::memcmp(task->arguments() + (one.at - HEAD_BYTES), bytes, one.nbytes)) return false;
+        }
+        char head[HEAD_BYTES];
+        std::memcpy(head, head_->words.data(), HEAD_BYTES);
+        if (when) {
+            View *flag = view_of(when);
+            if (!is_next(flag) || !is_flag(flag)) return false;
+            put_flag(flag->address, head);
+        }
+        if (array != call.arrays.end() || std::memcmp(task->head(), head, HEAD_BYTES)) return false;
+        touched = table.forecast.known()->touched(*task);
+        touched.overwrites = call.overwrites;
+        for (std::uint32_t at = 0; at < touched.many; at++)
+            if (!home.hazards.has(*touched.nodes[at])) return false;  // it comes back as another one
+        return true;
+    }
+
+    // Keeps the call of a launch that was counted, so that the next one like it is known by its call.
+    void remember(PyObject *when) const {
+        Expected *task = table.forecast.last_counted();
+        if (!task || plan.has_local()) return;
+        std::vector<Node *> arrays;
+        for (std::size_t at = 0; at < plan.parameters.size(); at++)
+            if (plan.parameters[at].code == 'P') arrays.push_back(view_of(args[at])->node.get());
+        if (when) arrays.push_back(view_of(when)->node.get());
+        if (task->call && task->call->plan == plan.place && task->call->sizes == sizes_ && task->call->arrays == arrays)
+            return;
+        task->call = std::make_shared<const Call>(plan.place, sizes_, std::move(arrays), touched.overwrites);
+    }
+
     // Returns how launches of these sizes are cut for `said`, the value of `bands=`. None: the default. Null: unknown.
     template <typename MayGo>
     std::shared_ptr<CutPlan> cut(PyObject *said, MayGo &&may_go) const { return size_->cuts.find(said, may_go); }

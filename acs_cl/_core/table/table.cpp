@@ -46,6 +46,7 @@ nb::dict forecasts(const Table &self) {
     told["given_up"] = of.stats.given_up;
     told["patched"] = of.stats.patched;
     told["slow"] = of.stats.slow;
+    told["by_call"] = of.stats.by_call;
     told["cut"] = of.stats.cut;
     told["joined"] = of.stats.joined;
     return told;

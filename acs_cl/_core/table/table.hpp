@@ -360,14 +360,19 @@ public:
     void launch(const std::string_view *blob, const std::string_view *shape, const Touched &touched,
                 PyObject *name, const Addresses &addresses) {
         if (forecast.is_on && is_foreseen(blob, shape, touched, addresses)) {
-            number++;
-            if (forecast.ends_here()) enter_foreseen();
+            counted();
             return;
         }
         if (!forecast.is_timed()) return record_task(blob, shape, touched, name, addresses);
         const auto began = std::chrono::steady_clock::now();
         record_task(blob, shape, touched, name, addresses);
         forecast.recorded(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
+    }
+
+    // Counts launch `number + 1`, which is the one that `forecast.next_counted` returned.
+    void launch_expected() {
+        forecast.count();
+        counted();
     }
 
     // Enters the launches that were only counted into the hazards: as a whole, or one by one like without a forecast.
@@ -627,6 +632,12 @@ private:
                           one.shape, touched, addresses};
         forecast.ask(again, recorder->tasks(), scheduler.ptr());
         return false;
+    }
+
+    // Goes on behind a launch that was counted.
+    void counted() {
+        number++;
+        if (forecast.ends_here()) enter_foreseen();
     }
 
     // Makes one row for all launches of the open epoch, which came as foreseen, behind what they touch together.
