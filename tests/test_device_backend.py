@@ -39,9 +39,12 @@ from acs_cl.launch.backend import End
 from acs_cl.scheduler import backend as device_module
 from acs_cl.scheduler.policy import (
     CALM,
+    CUTS,
+    FILLS,
     LONG_REST,
     LONG_US,
     REST,
+    SAMPLES,
     SAVED_US,
     STREAK,
     SURE,
@@ -907,6 +910,35 @@ def test_the_epoch_after_a_large_one_is_sent_however_small() -> None:
     assert not choice.trusts
     assert not choice.epoch(choice.few - 1, 40, False)
     assert not choice.trusts
+
+
+def test_kernels_that_cut_epochs_stay_unless_they_take_very_long() -> None:
+    choice, key = Choice(on_cpu=True, units=2), ("dense", (64,), (1,))
+    names = {"dense": 2, "relu": 28}
+
+    def timed(name: str, us: float) -> None:
+        for _ in range(SAMPLES):
+            choice.timed((name, *key[1:]), us)
+
+    timed("relu", 4.0)
+    timed("dense", 19.0)
+    why = choice.refusal(1, key, 1, 8)
+    assert why is not None
+    assert "it takes 19 us" in why
+    assert [choice.cut(key) for _ in range(CUTS + 2)] == [False] * (CUTS - 1) + [True] + [False] * 2
+    assert choice.refusal(1, key, 1, 8) is None
+    assert choice.refusal(1, key, 8, 8) == FILLS
+    # what it loses there is seen: on two units its epoch took 75 us on lanes
+    assert not choice.took(160.0, 30, 30, 1, lambda: names)
+    assert not choice.took(400.0, 30, 30, 1, lambda: names)
+    assert choice.took(400.0, 30, 30, 1, lambda: names)
+    assert choice.left_alone(2, "dense")[0]
+
+    timed("long", 300.0)
+    long = ("long", *key[1:])
+    assert not any(choice.cut(long) for _ in range(2 * CUTS))
+    assert choice.refusal(1, long, 1, 8) is not None
+    assert not any(choice.cut(other) for other in (None, ("relu", *key[1:]), ("new", *key[1:])))
 
 
 def test_kernels_whose_tasks_take_longer_than_launches_are_left_alone() -> None:

@@ -357,6 +357,8 @@ class Device(Backend):
             if epoch is not None:
                 if epoch is self.sender.open:
                     self._cut()
+                    if self.choice is not None and self.choice.cut(key_of(launch.command)):
+                        self._table.generation += 1
                 if epoch.event is not None and epoch.event not in extra:
                     extra.append(epoch.event)
         return extra or None
