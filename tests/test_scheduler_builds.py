@@ -770,6 +770,11 @@ def test_nothing_is_built_for_a_kernel_that_takes_long(device: cl.Device) -> Non
         assert report["builds"] == 0
         assert any(why.startswith("it takes") for why in report["on_lanes"])
         assert "its scheduler is not built yet" not in report["on_lanes"]
+        before = runtime.engine.table.by_core
+        for _ in range(4):
+            for x in arrays:
+                kernel((1,), None, x, 1 << 16)
+        assert runtime.engine.table.by_core - before == 4 * len(arrays), "nobody asks again"
 
 
 def test_a_kernel_that_stays_on_lanes_is_thought_of_less_and_less(device: cl.Device) -> None:

@@ -230,6 +230,8 @@ class Device(Backend):
                 return Lease(ALL, rests_until - 1, reason, 0)
             if reason is DISSOLVED:  # the next one need not be
                 return Lease(0)
+            if reason == choice.takes_long(key):  # if that changes, everything is asked again
+                return Lease(ALL, 0, reason, NO_ITEMS)
             if kernel.launched < HOT:
                 left, kernel.launched = HOT - kernel.launched, HOT
         return Lease(left, 0, reason, items)
