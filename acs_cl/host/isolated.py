@@ -24,9 +24,10 @@ from typing import Any, TypeAlias
 PATIENCE_S = 120.0
 """How long a helper may take."""
 
-POLITE, MODEST = 5, 19
+POLITE, MODEST = 5, 10
 """How much lower the priority of a helper is than the program's. The second is for programs whose
-kernels need the same cores: the helper gets what they leave."""
+kernels need the same cores: Linux then gives the helper a tenth of a core that both want. With less
+it would not end within its time where many other programs run."""
 
 Order: TypeAlias = dict[str, Any]
 """What a worker is to do, as JSON has it."""
