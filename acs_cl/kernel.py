@@ -25,7 +25,7 @@ from . import core
 from .access import arguments, hints, scalars
 from .access.binder import MOST_RUNS, Bound, Outside, binder
 from .access.called import Arguments
-from .access.cuts import AUTO, asked
+from .access.cuts import AUTO, LANES, asked
 from .access.outside import look
 from .access.signature import Signature, by_arguments
 from .access.usual import check_const, usual, where
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from .handle import Handle
     from .launch.engine import Engine
 
+ASKED_LANE = "bands='lanes' was asked for"
+
 _new = tuple.__new__
 
 
@@ -67,7 +69,7 @@ class Kernel(core.native.Caller):
     - `when=`: one uint32 or int32 on the device. The kernel runs only if it is not zero at the
       start.
     - `bands=`: how the launch is cut: a number, 'auto', 'off', `acs.Row()`, `acs.Tile(rows,
-      columns)` or `acs.Strided(parts)`.
+      columns)` or `acs.Strided(parts)`. With 'lanes' it is not cut, and no scheduler runs it.
     - `spawn=`: what happens to items that it spawns: an `acs.Spawn` or the name of a controller.
 
     >>> import acs_cl as acs
@@ -237,8 +239,10 @@ class Kernel(core.native.Caller):
         if bound.outside is not None and not is_declared and deciding is None:
             self._look_outside(bound.outside, args)
         many = asked(engine.options.bands if bands is None else bands)
-        cut = None
-        if many:
+        cut, lane = None, ""
+        if many == LANES:
+            lane = ASKED_LANE
+        elif many:
             how = deciding is not None, is_declared
             cut = self._bands.cut(self, many, native, bound, sizes[0], sizes[2], *how)
         access = bound.access
@@ -246,7 +250,17 @@ class Kernel(core.native.Caller):
             access = self._declare(access, sizes, args, reads, writes)
         command = _new(
             KernelCommand,
-            (self.name, native, *sizes[:2], bound.pointers, bound.values, sizes[2], cut, items, ""),
+            (
+                self.name,
+                native,
+                *sizes[:2],
+                bound.pointers,
+                bound.values,
+                sizes[2],
+                cut,
+                items,
+                lane,
+            ),
         )
         plain = not is_declared and sizes[2] is None and self.standing is None
         repeats = plain and items is None
@@ -269,7 +283,7 @@ class Kernel(core.native.Caller):
             return handle
         # with bands by default, only a call without bands= says what the next one is
         is_usual = bands is None and deciding is None and whole != POISONED
-        if repeats and (is_usual or not asked(engine.options.bands)):
+        if repeats and not lane and (is_usual or not asked(engine.options.bands)):
             # a graph keeps commands, and makes tasks of them
             variant = None if deciding is None else deciding.variant
             plan_launches(self, command, graph is not None, args, handle.number, variant)

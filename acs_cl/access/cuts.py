@@ -144,8 +144,11 @@ class Strided:
 Policy = Row | Tile | Strided
 """Values of `bands=` besides numbers and words."""
 
-AUTO = -1
-"""A number of bands that the library chooses."""
+AUTO, LANES = -1, -2
+"""A number of bands that the library chooses. A launch that stays whole, and goes to a lane."""
+
+WORDS = {"off": 0, "auto": AUTO, "lanes": LANES}
+"""Values of `bands=` that are words."""
 
 
 class Cut(NamedTuple):
@@ -190,18 +193,18 @@ def refusal(bands: Sequence[Access]) -> str:
 def asked(value: object) -> int | Policy:
     """Return how many bands were asked for (0 is off), or how to cut.
 
-    >>> asked("off"), asked("auto"), asked(8), asked(Row())
-    (0, -1, 8, Row(rows=1))
+    >>> asked("off"), asked("auto"), asked("lanes"), asked(8), asked(Row())
+    (0, -1, -2, 8, Row(rows=1))
     """
-    if isinstance(value, str) and value in ("off", "auto"):
-        return AUTO if value == "auto" else 0
+    if isinstance(value, str) and value in WORDS:
+        return WORDS[value]
     if isinstance(value, (Row, Tile, Strided)):
         return value
     number = whole(value)
     if number is not None and 1 <= number <= MOST_BANDS:
         return number
     raise UsageError(
-        f"bands={value!r}: expected 'auto', 'off' or 1 to {MOST_BANDS:,}, or acs.Row(), "
+        f"bands={value!r}: expected 'auto', 'off', 'lanes' or 1 to {MOST_BANDS:,}, or acs.Row(), "
         "acs.Tile(rows, columns) or acs.Strided(parts)"
     )
 
@@ -212,7 +215,7 @@ def policy(said: str) -> str | Policy:
     >>> policy("auto"), policy("Tile(rows=4, columns=2)")
     ('auto', Tile(rows=4, columns=2))
     """
-    if said in ("auto", "off"):
+    if said in WORDS:
         return said
     name, _, rest = said.removesuffix(")").partition("(")
     made = {one.__name__: one for one in (Row, Tile, Strided)}.get(name)

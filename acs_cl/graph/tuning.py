@@ -1,7 +1,7 @@
 """Tuning: it finds by trying how the launches of a graph are best cut into bands.
 
 Input: the calls of a graph. Output: a `Tuning`: the cuts tried for each pair of dependent kernels,
-and the final cut of each kernel.
+and the final cut of each kernel. Whole launches are tried in the scheduler and on lanes.
 
 Results are kept by kernel (source, options, sizes, numbers, bytes) and by device, beside those of
 the doctor, also if whole launches are best. Launches with `bands="auto"` are cut so from then on.
@@ -21,7 +21,7 @@ import numpy as np
 import pyopencl as cl
 
 from .. import core
-from ..access.cuts import AUTO, Cut, Policy, Row, asked, policy
+from ..access.cuts import AUTO, WORDS, Cut, Policy, Row, asked, policy
 from ..host import files
 from ..launch.commands import KernelCommand
 from ..records import Access, Command, HostArray, Pair
@@ -37,13 +37,14 @@ _KIND = "bands"
 MOST_KEPT = 4096
 """Kernels at a size whose cuts are kept on disk."""
 
-OFF = "off"
-TRIED: tuple[int | Policy, ...] = (Row(), 2, 4, 8, 16, 32)
+OFF, LANES = "off", "lanes"
+TRIED: tuple[int | str | Policy, ...] = (LANES, Row(), 2, 4, 8, 16, 32)
 ROUNDS = 9
 LEAST_GAIN = 1.02
 """A cut has to be this many times as fast by the median, and faster by the first quartile."""
 
 WHOLE = "it was tuned, and whole launches were faster on this device"
+ON_LANES = "it was tuned, and lanes were faster than the scheduler on this device"
 
 
 class Waiting(Protocol):
@@ -132,7 +133,8 @@ def tuned(
     }
     interrupted: KeyboardInterrupt | None = None
     try:
-        trials = _Trials(calls, kinds, record)
+        has_scheduler = engine.plan.scheduler != "no"
+        trials = _Trials(calls, kinds, record, TRIED if has_scheduler else TRIED[1:])
         try:
             trials.run(pairs(launches, kinds), within_s, tell)
         except KeyboardInterrupt as stop:
@@ -163,8 +165,10 @@ class _Trials:
         calls: Sequence[Call],
         kinds: Mapping[int, Kind],
         record: Callable[[Sequence[Call]], Replayed],
+        candidates: Sequence[int | str | Policy],
     ) -> None:
         self._calls, self._kinds, self._record = calls, kinds, record
+        self._candidates = [str(one) for one in candidates]
         self.cuts: dict[Kind, str] = dict.fromkeys(kinds.values(), OFF)
         self.tried: list[Tried] = []
         self._whole = self._best = self._recorded(self.cuts)
@@ -184,11 +188,11 @@ class _Trials:
             names = pair[0].name, pair[1].name
             gains: dict[str, Gain] = {}
             self.tried.append(Tried(names, gains, ""))
-            for turn, candidate in enumerate(map(str, TRIED)):
+            for turn, candidate in enumerate(self._candidates):
                 if perf_counter() - start > within_s:
                     break
-                share = (place + turn / len(TRIED)) / len(both)
-                tell(f"{' and '.join(dict.fromkeys(names))} in bands: {candidate}", share)
+                share = (place + turn / len(self._candidates)) / len(both)
+                tell(f"{' and '.join(dict.fromkeys(names))}: bands={candidate}", share)
                 cuts = {**self.cuts, **dict.fromkeys(pair, candidate)}
                 graph = self._recorded(cuts)
                 gains[candidate] = now = compared(self._best, graph)
@@ -260,8 +264,9 @@ def as_tuned(device: cl.Device, command: Command, access: Access) -> Command:
     said = _read(file) if file else ""
     if not said or type(command) is not KernelCommand or command.cut is None:
         return command
-    if said == OFF:
-        return command._replace(cut=Cut(AUTO, None, WHOLE))
+    if said in WORDS:
+        lane = ON_LANES if said == LANES else ""
+        return command._replace(cut=Cut(AUTO, None, WHOLE), lane=lane)
     bands = asked(int(said) if said.isdigit() else policy(said))
     return command._replace(cut=command.cut._replace(bands=bands))
 

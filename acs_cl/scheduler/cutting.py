@@ -66,7 +66,10 @@ class Cutter:
         """Return all pieces, in order. No segment crosses a launch of `borders`. Waits for
         schedulers to be built."""
         if not self._prepare(launches, self._settings.least):
-            return [Single(index, TOO_FEW) for index in range(len(launches))]
+            return [
+                Single(index, _lane(command) or TOO_FEW)
+                for index, (command, _) in enumerate(launches)
+            ]
         found: list[Segment | Single] = []
         run: list[dict[Scheduler, Task]] = []
         common: dict[Scheduler, None] = {}
@@ -184,6 +187,8 @@ class Cutter:
         self, command: Command, access: Access, is_wide_fine: bool = False
     ) -> dict[Scheduler, Task]:
         """Return the task of a launch for each scheduler that can run it. Raises `Unfit`."""
+        if reason := _lane(command):
+            raise Unfit(reason)
         found = _origin(command)
         if found is None:
             if type(command) in (KernelCommand, DecidedCommand):
@@ -234,6 +239,12 @@ def asks_for_bands(command: Command) -> bool:
     return cut is not None and cut.touched is not None and cut.bands != AUTO
 
 
+def _lane(command: Command) -> str:
+    """Say why a launch goes to a lane in any case. Empty: it need not."""
+    plain, _ = parts_of(command)
+    return plain.lane if type(plain) is KernelCommand else ""
+
+
 def _takes_local_memory(command: Command) -> bool:
     command, _ = parts_of(command)
     return type(command) is KernelCommand and any(
@@ -243,6 +254,8 @@ def _takes_local_memory(command: Command) -> bool:
 
 def _origin(command: Command) -> tuple[Origin, int] | None:
     """Return the origin of a command's kernel, and the work-items of its groups."""
+    if _lane(command):
+        return None
     command, _ = parts_of(command)
     if type(command) is not KernelCommand:
         return None
