@@ -187,8 +187,8 @@ class Cutter:
         self, command: Command, access: Access, is_wide_fine: bool = False
     ) -> dict[Scheduler, Task]:
         """Return the task of a launch for each scheduler that can run it. Raises `Unfit`."""
-        if reason := _lane(command):
-            raise Unfit(reason)
+        if lane := _lane(command):
+            raise Unfit(lane)
         found = _origin(command)
         if found is None:
             if type(command) in (KernelCommand, DecidedCommand):
