@@ -1036,7 +1036,8 @@ class Resident:
     next: int
     """The block that its next run uses."""
     broken: bool
-    """Whether a run of it ended in an unexpected way. Then the state of its blocks is unknown."""
+    """Whether a run of it ended in an unexpected way, or the driver refused one. Then the state of
+    its blocks is unknown. Behind a refused run no other one is sent."""
 
     def __init__(self, region: Any, placed: Placed) -> None:
         """Keep an image that is in `region`."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
-from inside.scheduler import Scheduler
+from inside.scheduler import Scheduler, launching
 
 import acs_cl as acs
 from acs_cl.graph.graph import Graph
@@ -194,6 +194,47 @@ def test_a_refused_replay_fails_and_the_next_one_works(device: cl.Device) -> Non
         assert found == [True]
         assert (x.get() == 8).all()
         assert y.get().tolist() == [8] * 8
+
+
+def test_replays_behind_a_refused_one_are_not_lost(device: cl.Device) -> None:
+    """A refused run has not cleaned the other block. The next run found nothing to do there, and
+    ended well. Nobody had looked: the row was filled behind another replay."""
+    with acs.Runtime(device, backend="device") as rt:
+        prog, x = rt.build(SOURCE), rt.zeros((MANY, 8), "u4")
+        graph = counting(rt, prog, x)
+        others = counting(rt, prog, x)
+        own, row = Scheduler(rt).backend.queues[0].int_ptr, x[0]
+        for _ in range(2):
+            graph.replay()
+            others.replay()
+        row.fill(5)
+        x.fill(0)
+        rt.finish()
+        seen: list[int] = []
+
+        def refuses_first(real: Callable[..., int]) -> Callable[..., int]:
+            def launch(queue: int, *rest: Any) -> int:
+                if queue == own:
+                    seen.append(queue)
+                    if len(seen) == 1:
+                        return int(cl.status_code.OUT_OF_RESOURCES)
+                return int(real(queue, *rest))
+
+            return launch
+
+        with launching(refuses_first):
+            graph.replay()
+            others.replay()
+            row.fill(7)
+            graph.replay()
+            with pytest.raises(acs.PoisonedError, match="OUT_OF_RESOURCES"):
+                rt.finish()
+        assert row.get().tolist() == [8] * 8
+        with pytest.raises(acs.PoisonedError):
+            x[1].get()
+        x.fill(0)
+        graph.replay()
+        assert (x.get() == 1).all()
 
 
 def test_a_replay_outlives_its_graph_and_lets_go_of_it(rt: acs.Runtime, prog: acs.Program) -> None:

@@ -390,6 +390,21 @@ def test_each_launch_of_an_epoch_that_the_driver_refuses_has_failed(case: Case) 
     assert case.counted["epochs"] > before + 1
 
 
+def test_an_epoch_that_the_driver_refuses_is_forgotten_at_once(case: Case) -> None:
+    """The next one like it was sent before anybody looked at the outcome."""
+    case.settle()
+    scheduler, engine = inside.Scheduler(case.runtime), case.runtime.engine
+    case.step(0)
+    with scheduler.refusing(), engine.lock:
+        scheduler.backend.send()
+        assert len(engine.table) == STEP, "nobody has looked yet"
+        assert engine.table.forecasts()["kept"] == 0
+    for row in range(STEP):
+        case.rows[row].set(case.host[row])
+    with pytest.raises(acs.PoisonedError):
+        case.runtime.finish()
+
+
 def test_a_failure_before_an_epoch_reaches_the_launches_that_read_it(case: Case) -> None:
     def breaks(x: Any) -> None:
         raise RuntimeError("on purpose")

@@ -71,7 +71,8 @@ struct Resident {
     void *memory;
     Placed placed;
     std::uint32_t next;
-    bool broken = false;  // a run of it failed, so the state of its blocks is unknown
+    bool broken = false;       // a run of it failed, so the state of its blocks is unknown
+    std::int32_t refused = 0;  // by the driver for a run, which has not cleaned the block of the next one
 };
 
 // Launches that go to the scheduler by one command. The table has their numbers. Python's class adds the unusual
@@ -327,6 +328,7 @@ public:
         tasks_sent += foreseen ? epoch.foreseen : epoch.recorder->tasks();
         if (foreseen) send_resident(epoch, epoch.resident);
         else send_collected(epoch);
+        if (foreseen && epoch.refused) table_->forecast.drop(epoch.resident);
         if (opens && !open_) {
             open_for(epoch.scheduler, true);
             if (attended) attend();
@@ -414,7 +416,11 @@ public:
         epoch.counts = resident.placed;
         epoch.region = resident.region;
         epoch.keeps = std::move(writes);
+        // behind a run that was refused, another one would find nothing to do, and end well
+        if ((epoch.refused = resident.refused)) return;
         enqueue(epoch, {resident.memory, epoch.launcher->groups, resident.turn(), CLEANS, status_words, rounds, epoch.keeps});
+        resident.refused = epoch.refused;
+        resident.broken |= epoch.refused != 0;
     }
 
     // ---- ends ----------------------------------------------------------------------------------
