@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -23,6 +24,7 @@ from ctrl_c import Ctrl
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.launch import registry
+from acs_cl.queue.bypass import BEHIND
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
 
 # Errors that Python can only print, of finalizers and of threads, fail the test.
@@ -478,3 +480,61 @@ def launch_and_drop(rt: acs.Runtime) -> None:
     assert had_lock == [False] * (4 * 7)
     assert (own.get() == 4 * 7).all()
     assert (x.get() == 8).all()
+
+
+@pytest.mark.parametrize("when", ["with the next command", "with the bypass"])
+def test_memory_of_a_transfer_in_bypass_goes_without_a_lock(
+    context: cl.Context, uncollected: None, when: str
+) -> None:
+    """An event of some commands ago was kept, with its memory, and went under the lock of the
+    bypass. A finalizer that launched waited there for the lock of the runtime, and another thread
+    had these two the other way round."""
+    had_lock, many = list[bool](), 4 * BEHIND if when == "with the next command" else BEHIND
+    with bypassing(context) as (queue, a):
+        bypass, engine = queue.bypass, queue.runtime.engine
+        assert bypass is not None
+
+        class Notes:
+            def __del__(self) -> None:
+                had_lock.append(bypass.lock.is_owned() or engine.lock.is_owned())
+
+        for _ in range(many):
+            values: Any = np.zeros(N, "i4").view(Values)
+            values.last = Notes()
+            cl.enqueue_copy(queue, values, a, is_blocking=False)
+            del values
+        assert bypass.open
+        with engine.lock:
+            engine.end_bypasses()
+        queue.finish()
+    assert had_lock == [False] * many
+
+
+def test_a_queue_is_collected_though_memory_of_a_transfer_in_bypass_knows_it(
+    context: cl.Context,
+) -> None:
+    """The queue kept an event of PyOpenCL, which keeps the memory, and hides it from Python."""
+    with bypassing(context) as (queue, a):
+        for _ in range(2 * BEHIND):
+            values: Any = np.zeros(N, "i4").view(Values)
+            values.last = queue
+            cl.enqueue_copy(queue, values, a, is_blocking=False)
+            del values
+        queue.finish()
+        gone = weakref.ref(queue)
+    del queue
+    gc.collect()
+    assert gone() is None
+
+
+@contextlib.contextmanager
+def bypassing(context: cl.Context) -> Iterator[tuple[acs.Queue, cl.Buffer]]:
+    """A queue whose commands bypass its runtime, and memory."""
+    program = "kernel void one(global int *x) { x[get_global_id(0)] += 1; }"
+    one = cl.Kernel(cl.Program(context, program).build(), "one")
+    with testing.bypass(always=True, short=False):
+        queue = acs.Queue(context)
+        a = buffer(queue, np.zeros(N))
+        while not testing.is_bypassing(queue):
+            one(queue, (N,), None, a)
+        yield queue, a

@@ -139,9 +139,8 @@ void Bypass::count(PyObject *event, void *handle) {
     Py_XSETREF(last, is_plain && waits_first ? Py_NewRef(event) : nullptr);
     if (--left > 0) return;
     left = behind;
-    bool waits = in_flight && event_status(in_flight_handle) > 0;
-    in_flight_handle = handle ? handle : handle_of(event);
-    Py_XSETREF(in_flight, in_flight_handle ? Py_NewRef(event) : nullptr);
+    const bool waits = in_flight && event_status(in_flight) > 0;
+    keep_in_flight(handle ? handle : handle_of(event));
     if (waits && now_s() > rests_until) close(this);
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "driver/kernel.hpp"
 #include "python/clock.hpp"
@@ -72,12 +73,12 @@ struct Bypass {
     PyObject_HEAD
     PyObject *queue, *engine;  // borrowed: the queue has both
     PyObject *lock;
-    PyObject *in_flight;  // an event of some commands ago, or null
     PyObject *sample_object;  // samples launches outside of the bypass
     PyObject *last;  // the event of the last command, or null
     RecentEvents recent;
     Sample *sample;
-    void *native, *in_flight_handle;
+    void *native;
+    void *in_flight;  // the driver's event of some commands ago, or null; PyOpenCL's may hold memory of the program
     long long passed;
     int left, behind;
     int wanted, satisfied;  // launches of a sample; launches until the next one begins
@@ -91,7 +92,7 @@ struct Bypass {
     bool waits_first;  // a blocking transfer is quicker if nothing is in flight
     bool is_mixed;  // some of it was tracked, and some was in bypass
 
-    auto objects() { return std::array{&lock, &in_flight, &sample_object, &last}; }
+    auto objects() { return std::array{&lock, &sample_object, &last}; }
     void end();
 
     // Whether a stretch is long enough to be compared, after the host has waited for results.
@@ -100,9 +101,14 @@ struct Bypass {
     // Counts a command in bypass. If the one some commands ago has not ended, work is waiting.
     void count(PyObject *event, void *handle);
 
+    void keep_in_flight(void *event) {
+        if (event) driver.retain_event(event);
+        if (void *const before = std::exchange(in_flight, event)) driver.release_event(before);
+    }
+
     void forget_events() {
         recent.clear();
-        Py_CLEAR(in_flight);
+        keep_in_flight(nullptr);
         Py_CLEAR(last);
         all++;
         idle_at = -1;
