@@ -283,6 +283,10 @@ def hold_leftovers(held: bool) -> None:
     """Count as inside of the core, or no longer: what it lets go of in this thread waits until the
     thread is outside."""
 
+def let_go(object: object) -> None:
+    """Keep an object that may not be needed any more until the thread is outside of the core. With
+    it may go objects of the program, whose finalizers run any code."""
+
 def need_stack(frames: int) -> None:
     """Raise a `RecursionError` now, if there is no stack for so many frames of Python."""
 

@@ -23,7 +23,7 @@ from ctrl_c import Ctrl
 
 import acs_cl as acs
 from acs_cl import testing
-from acs_cl.launch import registry
+from acs_cl.launch import failures, registry
 from acs_cl.queue.bypass import BEHIND
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
 
@@ -480,6 +480,31 @@ def launch_and_drop(rt: acs.Runtime) -> None:
     assert had_lock == [False] * (4 * 7)
     assert (own.get() == 4 * 7).all()
     assert (x.get() == 8).all()
+
+
+def test_what_a_failure_takes_along_as_it_is_forgotten_finds_no_launch_half_made(
+    device: cl.Device, uncollected: None
+) -> None:
+    """The newest failures keep the frames of their errors. Those of an older one were cleared under
+    the lock, before the poison of the newest one was noted."""
+    with acs.Runtime(device, backend="lanes") as rt:
+        prog = rt.build("kernel void one(global int *x) { x[get_global_id(0)] += 1; }")
+        own, bad, had_lock = rt.zeros(8, "i4"), rt.zeros(8, "i4"), list[bool]()
+
+        def launch() -> None:
+            if not rt.engine.is_closed:  # then the newest ones go
+                prog.one((8,), None, own)
+
+        def failing(values: object) -> None:
+            last = Last(rt, launch, had_lock)
+            raise ValueError(last is None)
+
+        for _ in range(2 * failures.WITH_FRAMES):
+            rt.call(failing, writes=bad)
+            with pytest.raises(acs.PoisonedError):
+                rt.finish()
+        assert had_lock == [False] * failures.WITH_FRAMES
+        assert (own.get() == failures.WITH_FRAMES).all()
 
 
 @pytest.mark.parametrize("when", ["with the next command", "with the bypass"])

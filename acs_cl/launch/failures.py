@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import core
 from ..errors import PoisonedError
 from ..ranges import Rows, first_shared, rows_of, without
 from ..records import EVERYTHING, Access, Launch, Span, interval
@@ -113,7 +114,7 @@ class Poison:
     def forget(self, base: int, users: Sequence[int], is_live: Callable[[int], bool]) -> None:
         """Forget memory that was given back. Nothing is noted of it any more, also if launches that
         still use it fail."""
-        self.bases.pop(base, None)
+        core.native.let_go(self.bases.pop(base, None))
         if users:
             self._gone[base] = users
         while self._gone and not any(map(is_live, self._gone[oldest := next(iter(self._gone))])):
@@ -139,6 +140,7 @@ class Poison:
         here = self.bases.get(base)
         if here is None:
             return
+        core.native.let_go(here)
         left, source = without(here.rows, rows)
         if len(source):
             self.bases[base] = Poisoned(left, [here.failures[index] for index in source])
@@ -235,6 +237,17 @@ def _clear_frames(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
+class _Frames:
+    """Lets go of the local variables of an error's frames when it goes itself: without the lock,
+    since finalizers of the program may go with them."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __del__(self) -> None:
+        _clear_frames(self._error)
+
+
 class Failures:
     """Holds the failures of one runtime."""
 
@@ -269,7 +282,7 @@ class Failures:
             self._untold_later += 1
         self._with_frames.append(failure)
         if len(self._with_frames) > WITH_FRAMES:
-            _clear_frames(self._with_frames.popleft().error)
+            core.native.let_go(_Frames(self._with_frames.popleft().error))
         self.count += 1
         self.any = True
         reached = self.poison.follow(
@@ -283,7 +296,7 @@ class Failures:
         """Note that launch `number` failed, or never ran, because of `failure`."""
         self._of[number] = failure
         if len(self._of) > REMEMBERED:
-            del self._of[next(iter(self._of))]
+            core.native.let_go(self._of.pop(next(iter(self._of))))
 
     def note_queue(self, queue: int, number: int) -> None:
         """Note that a launch is of a queue (0: none), if it failed."""

@@ -5,7 +5,8 @@
 // made, and one that waits could wait for ever. So a thread that has a lock of ours, or makes a launch without one,
 // keeps what it lets go of, and drops it at the end. Only the outermost lock counts.
 //
-// Python's own variables need no care: as long as the lock is held, what the core let go of is kept here.
+// Python's own variables need no care: as long as the lock is held, what the core let go of is kept here. What Python
+// code of ours takes out of its own containers under the lock goes through `let_go`.
 
 #pragma once
 

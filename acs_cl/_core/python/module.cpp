@@ -238,6 +238,8 @@ NB_MODULE(_core, module) {
         }
     }, "call"_a);
     module.def("hold_leftovers", [](bool held) { held ? leftovers::enter() : leftovers::leave(); }, nb::arg("held"));
+    module.def("let_go", [](nb::object object) { leftovers::drop(object.release().ptr()); },
+               nb::arg("object").none());
     module.def("need_stack", [](int frames) {
         if (frames_left() >= frames) return;
         PyErr_Format(PyExc_RecursionError, "no stack is left for %d more calls", frames);
