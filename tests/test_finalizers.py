@@ -507,6 +507,27 @@ def test_what_a_failure_takes_along_as_it_is_forgotten_finds_no_launch_half_made
         assert (own.get() == failures.WITH_FRAMES).all()
 
 
+def test_memory_that_was_kept_while_it_was_poisoned_goes_without_a_lock(
+    context: cl.Context, uncollected: None
+) -> None:
+    queue, had_lock = acs.Queue(context, bypass=False), list[bool]()
+    rt = queue.runtime
+    prog = rt.build("kernel void put(global int *x, int a) { x[get_global_id(0)] = a; }")
+    memory: Any = cl.Buffer(context, READ_WRITE, 64)
+    memory.last = Last(rt, lambda: None, had_lock)
+    gate = cl.UserEvent(context)
+    gated = prog.put((16,), None, memory, 3, wait_for=[gate])
+    gate.set_status(-5)
+    with pytest.raises(acs.PoisonedError):
+        gated.wait()
+    same = cl.Buffer.from_int_ptr(memory.int_ptr)
+    del memory, gated
+    assert not had_lock
+    cl.enqueue_fill_buffer(queue, same, np.int32(1), 0, 64)
+    queue.finish()
+    assert had_lock == [False]
+
+
 @pytest.mark.parametrize("when", ["with the next command", "with the bypass"])
 def test_memory_of_a_transfer_in_bypass_goes_without_a_lock(
     context: cl.Context, uncollected: None, when: str

@@ -89,6 +89,7 @@ class Poison:
                 self._take_out(base, rows_of(found))
                 healed = True
         if healed and self.kept:
+            core.native.let_go(self.kept)
             self.kept = [one for one in self.kept if self.find((one[0],)) is not None]
 
     def carry(self, access: Access) -> None:
