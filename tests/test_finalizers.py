@@ -507,6 +507,25 @@ def test_what_a_failure_takes_along_as_it_is_forgotten_finds_no_launch_half_made
         assert (own.get() == failures.WITH_FRAMES).all()
 
 
+@pytest.mark.parametrize("status", [0, -5, None])
+def test_an_event_that_held_a_launch_goes_without_a_lock(
+    device: cl.Device, uncollected: None, status: int | None
+) -> None:
+    had_lock = list[bool]()
+    with contextlib.suppress(acs.PoisonedError), acs.Runtime(device, backend="lanes") as rt:
+        prog = rt.build("kernel void put(global int *x, int a) { x[get_global_id(0)] = a; }")
+        gate: Any = cl.UserEvent(rt.context)
+        gate.last = Last(rt, lambda: None, had_lock)
+        prog.put((16,), None, rt.zeros(16, "i4"), 3, wait_for=[gate])
+        if status is not None:
+            gate.set_status(status)
+        del gate
+        assert not had_lock
+        if status is not None:
+            rt.finish()
+    assert had_lock == [False]
+
+
 def test_memory_that_was_kept_while_it_was_poisoned_goes_without_a_lock(
     context: cl.Context, uncollected: None
 ) -> None:

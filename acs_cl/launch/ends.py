@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pyopencl as cl
 
+from .. import core
 from ..devices.contexts import forget_context
 from ..errors import DeviceError
 from ..host.threads import need_stack
@@ -92,6 +93,8 @@ def pump(books: Books) -> tuple[bool, bool]:
     moved = retire(books, books.backend.poll())
     for number, gates in list(books.gates.items()):
         left, failed = look_at_gates(gates)
+        if len(left) < len(gates):
+            core.native.let_go(gates)
         if failed is not None:
             books.failures.doomed[number] = fail(
                 books, books.table.launch(number), DeviceError(f"a foreign event failed: {failed}")
@@ -116,7 +119,7 @@ def give_up_gated(books: Books) -> None:
     """Fail launches that wait for foreign events, because the runtime is about to close."""
     pump(books)
     for number in list(books.gates):
-        del books.gates[number]
+        core.native.let_go(books.gates.pop(number))
         error = DeviceError("the runtime was closed before the event it waits for came")
         books.failures.doomed[number] = fail(books, books.table.launch(number), error)
         books.failures.given_up.add(number)
