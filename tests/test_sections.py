@@ -15,7 +15,7 @@ from inside import launching
 
 import acs_cl as acs
 from acs_cl.core import native
-from acs_cl.emu.reference import sections
+from acs_cl.emu.reference import forecast, sections
 
 SOURCE = """
 kernel void add(global uint *x, uint a) { x[get_global_id(0)] = 3 * x[get_global_id(0)] + a; }
@@ -329,6 +329,30 @@ def test_sections_are_forgotten_together(steps: Steps, after: int) -> None:
     for row, host in zip(steps.rows, steps.host, strict=True):
         row.set(host)
     steps.until("joined")
+
+
+def test_newer_epochs_take_the_place_of_all_sections_that_are_tried(steps: Steps) -> None:
+    """One of them went after another. Those that were left counted as remembered, and nobody could
+    follow them any more."""
+    scheduler = inside.Scheduler(steps.runtime)
+    scheduler.cut_epochs(LEAST, ALWAYS, NEVER)
+    steps.until("cut")
+    scheduler.cut_epochs(LEAST, ALWAYS, NEVER, 1000)  # the clock decides nothing
+    sections = 0
+    for number in range(4):
+        before = steps.counted["epochs"]
+        steps.step(number)
+        sections = max(sections, steps.counted["epochs"] - before)
+    assert sections > 1
+    remembered = []
+    for many in range(8, 8 + forecast.MOST_EPOCHS):
+        for at in range(many):
+            steps.host[many % ROWS] = 3 * steps.host[many % ROWS] + np.uint32(at)
+            steps.made.add((4,), None, steps.rows[many % ROWS], at)
+        steps.runtime.finish()
+        remembered.append(steps.counted["remembered"])
+    full = remembered.index(forecast.MOST_EPOCHS)
+    assert forecast.MOST_EPOCHS + 1 - sections in remembered[full:]
 
 
 def test_an_epoch_is_timed_only_from_its_first_launch(steps: Steps) -> None:

@@ -773,14 +773,15 @@ private:
             shorter.goes_on = true;
     }
 
+    // Forgets the oldest ones, of which some may still be in use.
     void make_room() {
-        std::size_t tasks = 0;
-        for (const TemplatePointer &one : templates_) tasks += one->size();
-        while (templates_.size() > 1 &&
-               (templates_.size() > MOST_EPOCHS || tasks > MOST_REMEMBERED)) {
-            tasks -= templates_.back()->size();
-            templates_.pop_back();
-        }
+        const auto tasks = [this] {
+            std::size_t found = 0;
+            for (const TemplatePointer &one : templates_) found += one->size();
+            return found;
+        };
+        while (templates_.size() > 1 && (templates_.size() > MOST_EPOCHS || tasks() > MOST_REMEMBERED))
+            forget(TemplatePointer(templates_.back()));
     }
 
     std::deque<TemplatePointer> templates_;  // the newest first
