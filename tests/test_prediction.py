@@ -405,6 +405,14 @@ def test_an_epoch_that_the_driver_refuses_is_forgotten_at_once(case: Case) -> No
         case.runtime.finish()
 
 
+def test_a_closed_runtime_keeps_no_epoch_on_the_device(device: cl.Device) -> None:
+    with testing.open_epochs(), acs.Runtime(device, backend="device", predict=True) as runtime:
+        case = Case(runtime)
+        case.settle()
+        assert case.counted["kept"] == 1
+    assert runtime.engine.table.forecasts()["kept"] == 0
+
+
 def test_a_failure_before_an_epoch_reaches_the_launches_that_read_it(case: Case) -> None:
     def breaks(x: Any) -> None:
         raise RuntimeError("on purpose")

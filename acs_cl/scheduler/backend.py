@@ -703,6 +703,7 @@ class Device(Backend):
         self.wait_all()
         self.sender.shut()
         self.lanes.close()
+        self._table.forget_epochs()
         self.sender.let_go_of_all()
 
 
