@@ -14,6 +14,7 @@ import inside
 import pyopencl as cl
 import pytest
 import sampling
+from hypothesis import settings
 from pyopencl.tools import clear_first_arg_caches
 
 import acs_cl as acs
@@ -22,6 +23,10 @@ from acs_cl.host.environment import variable
 
 # PoCL's wheel builds nothing on CPUs that are newer than it is, unless this asks for a repair.
 os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
+
+# On a busy machine an example takes as long as it takes.
+settings.register_profile("here", deadline=None)
+settings.load_profile("here")
 
 BACKENDS = ("serial", "out_of_order", "lanes")
 POLICIES = ("eager", "ready_first")
