@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyopencl as cl
 
 from .access.hints import of_kernels
+from .devices import foreign_programs
 from .devices.build import cut_at_blanks, read_source
 from .devices.driver import OwnKernel, own_clone
-from .devices.foreign_programs import is_held, source_of
 from .errors import DeviceError, UsageError, describe
 from .kernel import Kernel
 from .opencl_c.kernel_files import with_spawn_header
@@ -167,7 +167,8 @@ def adopted_kernel(engine: Engine, native: object) -> Kernel:
 
 def _forget_released(programs: dict[Any, tuple[Kernel, Any]]) -> None:
     """Forget the oldest kernels of programs that were released."""
-    keys = [key for key, (kernel, *_) in programs.items() if not is_held(kernel.program)]
+    held = foreign_programs.is_held
+    keys = [key for key, (kernel, *_) in programs.items() if not held(kernel.program)]
     for key in keys[:-RELEASED]:
         del programs[key]
 
@@ -190,6 +191,12 @@ def _program_of(native: cl.Kernel) -> Any:
         return native.get_info(cl.kernel_info.PROGRAM)
     except cl.Error:
         return None
+
+
+def _told_options(engine: Engine, program: Any) -> str:
+    """Return the options that the driver names. Rusticl names none of a program from a binary."""
+    found: str = program.get_build_info(engine.device, cl.program_build_info.OPTIONS)
+    return found
 
 
 def options_of(engine: Engine, native: cl.Kernel) -> tuple[str, ...]:
@@ -217,8 +224,9 @@ def _source_of(engine: Engine, program: Any) -> tuple[str, tuple[str, ...]]:
     """Return the source and the options. Of a program without a source, which was linked or is a
     binary, drivers do not tell by which options it was compiled."""
     try:
-        source = source_of(program.int_ptr) or program.get_info(cl.program_info.SOURCE)
-        options = program.get_build_info(engine.device, cl.program_build_info.OPTIONS)
+        handle = program.int_ptr
+        source = foreign_programs.source_of(handle) or program.get_info(cl.program_info.SOURCE)
+        options = _told_options(engine, program) or foreign_programs.options_of(handle)
     except cl.Error:
         return NOTHING_TOLD
     return (source, cut_at_blanks(options)) if source else NOTHING_TOLD

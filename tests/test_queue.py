@@ -6,6 +6,7 @@ is complete stands for all before it) is asked for where a kernel that takes lon
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import random
@@ -559,6 +560,40 @@ def test_kernels_of_a_released_program_from_the_cache_are_understood(
         mix_in(queue, (N,), None, x, y, 2)
     assert edges(queue) == before  # all of them only read x
     assert [values_of(queue, y)[1] for y in rest] == [6] * 3
+
+
+BY_OPTIONS = """
+kernel void put(global int *x, global int *y, int a)
+{
+#ifdef INTO_X
+  x[get_global_id(0)] = y[get_global_id(0)] + a;
+#else
+  y[get_global_id(0)] = x[get_global_id(0)] + a;
+#endif
+}
+"""
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_options_of_a_program_from_the_cache_say_what_a_kernel_writes(
+    context: cl.Context, tmp_path: Path, told: bool
+) -> None:
+    """Some drivers, such as Rusticl, tell no options of a program from a binary."""
+    queue = acs.Queue(context, backend="lanes", lanes=2)
+    with contextlib.nullcontext() if told else inside.untold_options():
+        for _ in range(2):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                program = cl.Program(context, BY_OPTIONS)
+                put = program.build(iter(["-D", "INTO_X"]), cache_dir=str(tmp_path)).put
+        x, y, z = (buffer(queue, np.full(N, value)) for value in range(3))
+        queue.finish()
+        before = queue.runtime.stats()["edges"]["WAW"]
+        with testing.hold(queue.runtime):
+            put(queue, (N,), None, x, y, np.int32(10))
+            put(queue, (N,), None, x, z, np.int32(10))
+        assert queue.runtime.stats()["edges"]["WAW"] == before + 1
+    assert [values_of(queue, one)[1] for one in (x, y, z)] == [12, 1, 2]
 
 
 # ---- events --------------------------------------------------------------------------------------

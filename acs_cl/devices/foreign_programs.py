@@ -1,9 +1,9 @@
 """Foreign programs: those that PyOpenCL built while there was an `acs.Queue`, and their sources.
 
-Input: each program, after PyOpenCL's `Program.build`. Output: its source, by the handle of the
-program. Without the source every argument of a kernel counts as read and written. Intel's CPU
-runtime forgets the program of a kernel after its owner has released it. Drivers forget the source
-of a program from PyOpenCL's cache of binaries.
+Input: each program, after PyOpenCL's `Program.build`. Output: its source and options, by the handle
+of the program. Without the source every argument of a kernel counts as read and written. Intel's
+CPU runtime forgets the program of a kernel after its owner has released it. Drivers forget the
+source of a program from PyOpenCL's cache of binaries, and Rusticl forgets its options too.
 
 Only the newest programs are kept alive. Of others the source is known while the program has them.
 """
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Sequence
+from typing import Any
 from weakref import WeakValueDictionary
 
 import pyopencl as cl
@@ -24,8 +26,10 @@ _newest: deque[cl.Program] = deque(maxlen=KEPT)
 _programs: WeakValueDictionary[int, cl.Program] = WeakValueDictionary()
 
 
-def note(program: cl.Program) -> None:
-    """Keep a program, and remember its source."""
+def note(program: cl.Program, options: str | Sequence[str] | None) -> None:
+    """Keep a program, and remember its source and the options that it was built with."""
+    noted: Any = program
+    noted.acs_options = cl.Program._process_build_options(program.context, options)[0]
     with _lock:
         _newest.append(program)
         _programs[program.int_ptr] = program
@@ -40,8 +44,17 @@ def forget() -> None:
 
 def source_of(handle: int) -> str:
     """Return the source of the program with this handle. Empty: it was not noted."""
-    source = getattr(_programs.get(handle), "_source", "")
-    return source.decode(errors="replace") if isinstance(source, bytes) else source
+    return _text(getattr(_programs.get(handle), "_source", ""))
+
+
+def options_of(handle: int) -> str:
+    """Return the options that PyOpenCL gave the driver. Empty: it gave none, or the program was not
+    noted."""
+    return _text(getattr(_programs.get(handle), "acs_options", ""))
+
+
+def _text(told: str | bytes) -> str:
+    return told.decode(errors="replace") if isinstance(told, bytes) else told
 
 
 def is_held(program: cl.Program | None) -> bool:

@@ -211,10 +211,12 @@ def _building(original: Original) -> Original:
     """Return the replacement of `Program.build`."""
 
     @functools.wraps(original)
-    def build(self: cl.Program, *args: object, **keywords: object) -> object:
-        found = original(self, *args, **keywords)
+    def build(self: cl.Program, options: Any = None, *args: object, **keywords: object) -> object:
+        if isinstance(options, Iterator):  # it can be read once only
+            options = tuple(options)
+        found = original(self, options, *args, **keywords)
         if _replaced:
-            foreign_programs.note(self)
+            foreign_programs.note(self, options)
         return found
 
     return build

@@ -19,6 +19,7 @@ from inside.launches import (
     scarce_memory,
     seen_complete,
     uneven_groups,
+    untold_options,
     untold_programs,
 )
 from inside.moments import LIMITS, compiling, helpers, host_clock, limit, new_process
@@ -74,6 +75,7 @@ __all__ = [
     "seen_complete",
     "trials_say",
     "uneven_groups",
+    "untold_options",
     "untold_programs",
     "users",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import NamedTuple
 
 import pyopencl as cl
@@ -154,3 +154,8 @@ def untold_programs(arguments: bool = False) -> Iterator[None]:
         if arguments:
             changes.enter_context(changed(inference, "from_arg_info", lambda kernel: None))
         yield
+
+
+def untold_options() -> AbstractContextManager[None]:
+    """Make the driver hide the options of each program, as some do of programs from binaries."""
+    return changed(programs, "_told_options", lambda engine, program: "")
