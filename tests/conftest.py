@@ -110,6 +110,24 @@ def context(device: cl.Device) -> cl.Context:
     return cl.Context([device])
 
 
+@pytest.fixture(scope="session")
+def scheduler(device: cl.Device) -> None:
+    """Leave the test out where no scheduler can run on the default device."""
+    try:
+        acs.Runtime(device, backend="device").close()
+    except (acs.DeviceError, acs.UsageError) as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(params=[{}, {"bypass": False}, {"backend": "device"}], ids=str)
+def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Options of a queue: it may bypass the runtime, it may not, or it has a scheduler."""
+    found: dict[str, Any] = request.param
+    if "backend" in found:
+        request.getfixturevalue("scheduler")
+    return found
+
+
 @pytest.fixture(params=CONFIGURATIONS, ids="-".join)
 def configuration(request: pytest.FixtureRequest) -> tuple[str, str]:
     """A backend and a policy."""

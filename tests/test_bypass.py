@@ -221,7 +221,11 @@ def test_tracking_that_overlap_asked_for_is_left_where_it_does_not_pay() -> None
 
 
 @pytest.mark.parametrize("backend", ["auto", "serial", "lanes", "device"])
-def test_random_programs_that_change_their_way_by_time(context: cl.Context, backend: str) -> None:
+def test_random_programs_that_change_their_way_by_time(
+    request: pytest.FixtureRequest, context: cl.Context, backend: str
+) -> None:
+    if backend == "device":
+        request.getfixturevalue("scheduler")
     expected = random_program(cl.CommandQueue(context), kernels_of(context), 5)
     chance = random.Random(7)
     with inside.trials_say(lambda bypassed: chance.choice((None, not bypassed))):
@@ -233,6 +237,7 @@ def test_random_programs_that_change_their_way_by_time(context: cl.Context, back
     assert passed(queue)
 
 
+@pytest.mark.usefixtures("scheduler")
 def test_a_bypass_that_paid_goes_on_while_much_is_in_flight(context: cl.Context) -> None:
     """No sample says more there than the times did."""
     with inside.trials_say(lambda bypassed: None if bypassed else True):
@@ -249,6 +254,7 @@ def test_a_bypass_that_paid_goes_on_while_much_is_in_flight(context: cl.Context)
         queue.finish()
 
 
+@pytest.mark.usefixtures("scheduler")
 def test_a_trial_that_pays_is_kept(context: cl.Context) -> None:
     with inside.trials_say(lambda bypassed: None if bypassed else True):
         queue = acs.Queue(context, backend="device")
