@@ -1440,7 +1440,7 @@ sys.exit(int(sys.argv[1]))
 """
 
 
-def test_run_from_outside(tmp_path: Path, device: cl.Device) -> None:
+def test_a_run_from_outside_is_reported(tmp_path: Path, device: cl.Device) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, "-m", "acs_cl", "run", str(program), "3", "--backend", "x"]
