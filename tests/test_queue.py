@@ -709,6 +709,27 @@ def test_wait_for_of_a_user_event_holds_what_comes_later(
     assert values_of(queue, a)[0] == values_of(queue, b)[0] == 1
 
 
+def test_what_an_event_of_others_waits_for_is_begun_when_its_turn_comes(
+    context: cl.Context,
+) -> None:
+    """Some drivers begin nothing before a flush. A callback polls nothing of ours."""
+    queue = acs.Queue(context, backend="lanes", issue="ready_first")
+    add, a = kernels_of(context)["add"], buffer(queue, np.zeros(N))
+    for _ in range(20):
+        gate, told = cl.UserEvent(context), threading.Event()
+        add(queue, (N,), None, a, np.int32(1), wait_for=[gate])
+        last: Any = add(queue, (N,), None, a, np.int32(1))
+        last.set_callback(COMPLETE, lambda status, told=told: told.set())
+        with inside.steps_of_lanes(queue.runtime) as steps:
+            gate.set_status(COMPLETE)
+            last.wait()
+            with queue.runtime.engine.lock:
+                assert steps[-1] == "flush"
+            assert told.wait(30)
+        queue.finish()
+    assert values_of(queue, a)[0] == 40
+
+
 def test_a_barrier_passes_its_wait_on(queue: acs.Queue, kernels: Kernels) -> None:
     a = buffer(queue, np.zeros(N))
     gate = cl.UserEvent(queue.context)

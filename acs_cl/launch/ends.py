@@ -47,6 +47,8 @@ def retire(books: Books, ended: Ended) -> bool:
         dispatch(books)
         if books.user_events:
             books.user_events.complete_ended(books.table)
+            if books.user_events:
+                books.backend.flush()  # who waits for them does not come by here
         if books.table.outside:
             send_what_there_is(books)
     return moved

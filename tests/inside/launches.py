@@ -14,6 +14,7 @@ from acs_cl.devices import driver
 from acs_cl.kernel import Kernel
 from acs_cl.queue import refusals
 from acs_cl.queue.queue import Queue
+from acs_cl.records import Launch
 from acs_cl.runtime import Runtime
 from acs_cl.testing.changing import changed
 
@@ -97,6 +98,35 @@ def uneven_groups(runtime: Runtime | None = None) -> Iterator[None]:
         else changed(runtime.engine.sizes, "_whole_groups", False)
     ):
         yield
+
+
+def small_groups() -> AbstractContextManager[None]:
+    """Make the driver name groups of one work-item as the largest that a kernel takes."""
+    ask: Callable[..., object] = cl.Kernel.get_work_group_info
+
+    def told(kernel: cl.Kernel, what: int, device: cl.Device) -> object:
+        is_size = what == cl.kernel_work_group_info.WORK_GROUP_SIZE
+        return 1 if is_size else ask(kernel, what, device)
+
+    return changed(cl.Kernel, "get_work_group_info", told)
+
+
+@contextmanager
+def steps_of_lanes(runtime: Runtime) -> Iterator[list[str]]:
+    """Collect what a runtime does with the driver's queues: "submit" a launch, or "flush" all."""
+    backend, found = runtime.engine.backend, list[str]()
+    submit, flush = backend.submit, backend.flush
+
+    def submitted(launch: Launch) -> None:
+        found.append("submit")
+        submit(launch)
+
+    def flushed() -> None:
+        flush()
+        found.append("flush")
+
+    with changed(backend, "submit", submitted), changed(backend, "flush", flushed):
+        yield found
 
 
 class Transfers(NamedTuple):
