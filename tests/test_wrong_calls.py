@@ -344,6 +344,20 @@ def test_groups_differ_in_size_only_in_programs_that_may_have_such(
     outcome(queue.finish)  # the driver says what it takes
 
 
+def test_groups_that_the_driver_does_not_name_are_for_it_to_refuse(
+    context: cl.Context, program: cl.Program
+) -> None:
+    """Rusticl takes larger ones than it names as the largest of a kernel."""
+    scene, queue = Scene(context, program), acs.Queue(context)
+    gate = cl.UserEvent(context)
+    cl.enqueue_marker(queue, wait_for=[gate])
+    with inside.small_groups():
+        found = outcome(lambda: scene.launch(queue, (16,), (4,)))
+    gate.set_status(COMPLETE)
+    assert found[:2] == ("nothing",)
+    queue.finish()
+
+
 @pytest.mark.parametrize("options", OPTIONS[:2], ids=str)
 def test_what_only_the_driver_knows_is_raised_by_one_finish(
     context: cl.Context, program: cl.Program, options: dict[str, Any]
