@@ -1005,6 +1005,27 @@ def test_a_map_that_is_given_up_is_unmapped_when_it_has_run(
     assert values_of(queue, a)[9] == 1
 
 
+def test_memory_that_is_mapped_when_a_queue_goes_is_unmapped_before_its_runtime(
+    context: cl.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Intel's CPU runtime begins nothing more once a queue without order goes before its unmap."""
+    queue = acs.Queue(context)
+    a, left = buffer(queue, np.zeros(N)), []
+    kind = type(queue.runtime.engine.backend)
+    close = kind.close
+
+    def closed(backend: Any) -> None:
+        close(backend)
+        left.append(a.map_count)
+
+    monkeypatch.setattr(kind, "close", closed)
+    mapped, event = cl.enqueue_map_buffer(queue, a, cl.map_flags.READ, 0, (N,), np.int32)
+    assert not mapped.any()
+    del queue, mapped, event
+    gc.collect()
+    assert left == [0]
+
+
 def test_a_queue_that_could_not_begin_has_no_share_in_its_runtime(
     device: cl.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

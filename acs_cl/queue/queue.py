@@ -191,9 +191,11 @@ class Queue(cl.CommandQueue):
         try:
             self._begin(bypass and is_own)
         except BaseException:
-            _gone(hash(self), self._runtime, self.bypass, is_own)
+            _gone(hash(self), self._runtime, self.bypass, is_own, self.unmaps)
             raise
-        last = weakref.finalize(self, _gone, hash(self), self._runtime, self.bypass, is_own)
+        last = weakref.finalize(
+            self, _gone, hash(self), self._runtime, self.bypass, is_own, self.unmaps
+        )
         last.atexit = False
         for told in watchers:
             told(self)
@@ -661,9 +663,18 @@ def with_queues() -> list[int]:
     return list(_users)
 
 
-def _gone(key: int, runtime: Runtime, bypass: Bypass | None, own: bool) -> None:
+def _gone(
+    key: int,
+    runtime: Runtime,
+    bypass: Bypass | None,
+    own: bool,
+    unmaps: deque[tuple[HostArray, Span]],
+) -> None:
     """Clean up after a queue was collected; with the last one its own runtime goes. This may be
     called anywhere. If this thread is inside the runtime, another thread does the rest."""
+    # PyOpenCL unmaps what is dropped. The runtime still waits for that: on Intel's CPU runtime
+    # nothing begins any more once a queue without order was released while a command on it ran.
+    unmaps.clear()
     if bypass is not None:
         bypass.passing = False
     patch.leave(key)
