@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain, pairwise
 from typing import Any
 
@@ -80,10 +81,22 @@ class Case:
             np.testing.assert_array_equal(row.get(), host)
 
 
+@contextmanager
+def opened(device: cl.Device, tasks: int = 1 << 30) -> Iterator[acs.Runtime]:
+    """A runtime whose epochs stay open, and whose lock no thread of ours takes meanwhile."""
+    with (
+        inside.unattended(),
+        testing.open_epochs(tasks=tasks),
+        acs.Runtime(device, backend="device", predict=True) as runtime,
+    ):
+        yield runtime
+
+
 @pytest.fixture
 def case(device: cl.Device) -> Iterator[Case]:
-    with testing.open_epochs(), acs.Runtime(device, backend="device", predict=True) as runtime:
+    with opened(device) as runtime:
         made = Case(runtime)
+        inside.Scheduler(runtime).allow_footprints(1 << 40)  # however late the clock is read
         yield made
         made.check()
 
@@ -143,11 +156,9 @@ def test_epochs_of_the_model_are_what_was_launched(part: int) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_core_foresees_what_the_model_does(part: int, device: cl.Device) -> None:
     for seed in range(part, FUZZ // 2, PARTS):
-        with testing.open_epochs(), acs.Runtime(device, backend="device", predict=True) as runtime:
+        with opened(device) as runtime:
             case, model = Case(runtime), Forecast()
             inside.Scheduler(runtime).allow_footprints(1 << 40)  # the model has no clock
-            # nor has it a thread that may have the lock: a launch then gives a forecast up
-            runtime.engine.progress.start = lambda: None  # type: ignore[method-assign]
             model.send()
             for what, launch in near_repeats(random.Random(f"core {seed}")):
                 if what == "launch":
@@ -230,7 +241,7 @@ def test_numbers_that_differ_are_written_in_front(case: Case) -> None:
 
 
 def test_more_numbers_than_are_written_one_by_one(device: cl.Device) -> None:
-    with testing.open_epochs(), acs.Runtime(device, backend="device", predict=True) as runtime:
+    with opened(device) as runtime:
         case = Case(runtime)
         for step in range(8):
             for at in range(40):
@@ -459,8 +470,7 @@ def test_a_wait_ends_a_longer_epoch_as_a_shorter_one(case: Case) -> None:
 
 
 def test_one_that_stays_on_the_device_is_not_collected_as_a_longer_one(device: cl.Device) -> None:
-    opened = testing.open_epochs(tasks=STEP)
-    with opened, acs.Runtime(device, backend="device", predict=True) as runtime:
+    with opened(device, tasks=STEP) as runtime:
         case = Case(runtime)
         case.settle()
         before = case.counted
@@ -474,7 +484,7 @@ def test_one_that_stays_on_the_device_is_not_collected_as_a_longer_one(device: c
 
 
 def test_a_footprint_is_slow_if_it_takes_longer_than_its_launches(device: cl.Device) -> None:
-    with testing.open_epochs(), acs.Runtime(device, backend="device", predict=True) as runtime:
+    with opened(device) as runtime:
         case = Case(runtime)
         inside.Scheduler(runtime).allow_footprints(0)
         case.rows = [runtime.zeros(4, "u4") for _ in range(100)]

@@ -69,9 +69,10 @@ def program(device: cl.Device) -> Iterator[acs.Program]:
 
 @pytest.fixture(autouse=True)
 def kept_open(program: acs.Program) -> Iterator[None]:
-    """Epochs stay open until something asks for them."""
+    """Epochs stay open until something asks for them, and no thread of ours has the lock of their
+    runtime meanwhile, so that every launch is the core's that can be."""
     testing.runtime_of(program).finish()
-    with testing.open_epochs():
+    with inside.unattended(), testing.open_epochs():
         inside.Scheduler(testing.runtime_of(program)).keep_open()
         yield
 
@@ -631,16 +632,16 @@ def test_behind_an_epoch_the_next_one_is_open(program: acs.Program) -> None:
         assert backend.sender.epochs_sent - sent == 3
         assert y.get().tolist() == [24 * (i + 1) for i in range(ROW)]
 
-        with testing.open_epochs(0.001), inside.calls_by_python() as long_way:
-            for _ in range(9):  # nobody asks for the last one, which is alone behind a full one
-                handle = program.add((ROW,), None, x, y, 1)
-            until = time.perf_counter() + 20
-            while (backend.unsent or backend.sender.newest) and time.perf_counter() < until:
-                time.sleep(0.001)
+        with testing.open_epochs(0.001):
+            with inside.calls_by_python() as long_way:
+                for _ in range(9):  # nobody asks for the last one, which is alone behind a full one
+                    handle = program.add((ROW,), None, x, y, 1)
+            assert not long_way
+            with inside.attended(rt):
+                testing.wait_until(lambda: not (backend.unsent or backend.sender.newest))
         assert handle.done
         assert backend.sender.sent == []
         assert y.get().tolist() == [33 * (i + 1) for i in range(ROW)]
-        assert not long_way
 
 
 def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(program: acs.Program) -> None:
@@ -650,23 +651,18 @@ def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(program: acs.Pr
     warm(program)
     backend: Any = rt.engine.backend
     x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
-    with testing.open_epochs(0.02), inside.calls_by_python() as long_way:
+    with testing.open_epochs(0.02):
         for many in range(1, 4):
-            rt.finish()
-            until = time.perf_counter() + 20
-            while rt.engine.progress.is_running and time.perf_counter() < until:
-                time.sleep(0.01)
-            assert not rt.engine.progress.is_running
+            with inside.attended(rt):  # until there is nothing to look after any more
+                rt.finish()
             sent = backend.sender.epochs_sent
-            for _ in range(many):
-                program.add((ROW,), None, x, y, 1)
-            assert rt.engine.progress.is_running
-            while (backend.unsent or backend.sender.newest) and time.perf_counter() < until:
-                time.sleep(0.001)
-            assert not backend.unsent
-            assert not backend.sender.newest
+            with inside.unattended() as asked, inside.calls_by_python() as long_way:
+                for _ in range(many):
+                    program.add((ROW,), None, x, y, 1)
+            assert (asked[:1], long_way) == ([rt.engine.progress], [])
+            with inside.attended(rt):
+                testing.wait_until(lambda: not (backend.unsent or backend.sender.newest))
             assert 1 <= backend.sender.epochs_sent - sent <= many
-    assert not long_way
     assert y.get().tolist() == [6 * (i + 1) for i in range(ROW)]
 
 

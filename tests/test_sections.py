@@ -14,6 +14,7 @@ import pytest
 from inside import launching
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.core import native
 from acs_cl.emu.reference import forecast, sections
 
@@ -135,7 +136,12 @@ class Steps:
 
 @pytest.fixture
 def steps(device: cl.Device) -> Iterator[Steps]:
-    with acs.Runtime(device, backend="device", predict=True) as runtime:
+    """No time, no other thread and no idle device ends an epoch: the waits of the program do."""
+    with (
+        inside.unattended(),
+        testing.open_epochs(),
+        acs.Runtime(device, backend="device", predict=True) as runtime,
+    ):
         made = Steps(runtime)
         inside.Scheduler(runtime).allow_footprints(1 << 40)
         yield made

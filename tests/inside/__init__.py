@@ -11,6 +11,7 @@ from inside.launches import (
     calls_by_python,
     driver_queues,
     expect_no_events,
+    held_by_driver,
     launched_without_events,
     no_memory,
     own_transfers,
@@ -24,7 +25,17 @@ from inside.launches import (
     untold_options,
     untold_programs,
 )
-from inside.moments import LIMITS, compiling, helpers, host_clock, limit, new_process
+from inside.moments import (
+    LIMITS,
+    attended,
+    compiling,
+    helpers,
+    host_clock,
+    limit,
+    new_process,
+    unattended,
+    wait_until_it_stands_still,
+)
 from inside.queues import (
     Planned,
     are_calls_replaced,
@@ -51,6 +62,7 @@ __all__ = [
     "Planned",
     "Scheduler",
     "are_calls_replaced",
+    "attended",
     "bands_touch",
     "build_step",
     "calls_by_python",
@@ -59,6 +71,7 @@ __all__ = [
     "driver_queues",
     "endless_sample",
     "expect_no_events",
+    "held_by_driver",
     "helpers",
     "host_clock",
     "launched_without_events",
@@ -78,8 +91,10 @@ __all__ = [
     "small_groups",
     "steps_of_lanes",
     "trials_say",
+    "unattended",
     "uneven_groups",
     "untold_options",
     "untold_programs",
     "users",
+    "wait_until_it_stands_still",
 ]

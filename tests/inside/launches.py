@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import NamedTuple
@@ -16,12 +17,35 @@ from acs_cl.queue import refusals
 from acs_cl.queue.queue import Queue
 from acs_cl.records import Launch
 from acs_cl.runtime import Runtime
+from acs_cl.testing import Gate, hold
 from acs_cl.testing.changing import changed
 
 
 def driver_queues(runtime: Runtime) -> list[cl.CommandQueue]:
     """Return the queues of the driver that a runtime on the host launches on."""
     return list(runtime.engine.backend.queues)
+
+
+HELD_S = 60.0
+"""After so long what is held goes on by itself: who waits for it all the same fails, and does not
+hang."""
+
+
+@contextmanager
+def held_by_driver(runtime: Runtime) -> Iterator[Gate]:
+    """Have the driver hold what it gets until a gate is opened, at the end of the block at the
+    latest. Of what is launched there nothing has ended, however busy the machine is."""
+    backend = runtime.engine.backend
+    with hold(runtime) as gate:
+        for queue in (*backend.queues, *getattr(getattr(backend, "lanes", 0), "queues", ())):
+            cl.enqueue_barrier(queue, wait_for=[gate.event])
+            queue.flush()
+        timer = threading.Timer(HELD_S, gate.open)
+        timer.start()
+        try:
+            yield gate
+        finally:
+            timer.cancel()
 
 
 @contextmanager

@@ -1,9 +1,13 @@
-"""Other limits, another clock, compilers that are listened to, and a process that knows nothing."""
+"""Other limits, another clock, threads that are not started, compilers that are listened to, and a
+process that knows nothing."""
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from time import sleep
 from typing import Any
 
 from pyopencl import _cl
@@ -12,11 +16,14 @@ from acs_cl.access import inference
 from acs_cl.check import checker, passes
 from acs_cl.devices import contexts, pocl
 from acs_cl.host import files, isolated
+from acs_cl.host.threads import Poller
 from acs_cl.launch import dispatch, engine, gates
 from acs_cl.observe import trace
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse import macros
+from acs_cl.runtime import Runtime
 from acs_cl.scheduler import builds
+from acs_cl.testing import wait_until
 from acs_cl.testing.changing import changed
 
 LIMITS: dict[str, tuple[object, str]] = {
@@ -46,6 +53,48 @@ def host_clock(read_ns: Callable[[], int]) -> Iterator[None]:
         for module in (dispatch, engine, trace):
             put_back.enter_context(changed(module, "perf_counter_ns", read_ns))
         yield
+
+
+_start = Poller.start
+
+
+@contextmanager
+def unattended() -> Iterator[list[Poller]]:
+    """Have no thread of ours move launches along in the block: the calls of the program do. The
+    list has each that would have been started.
+
+    Such a thread takes the lock of its runtime now and then. The core leaves what comes meanwhile
+    to Python, and gives up what it has foreseen. So tests that count what the core does are
+    unattended.
+    """
+    asked: list[Poller] = []
+    with changed(Poller, "start", lambda poller: asked.append(poller)):
+        yield asked
+
+
+@contextmanager
+def attended(runtime: Runtime) -> Iterator[None]:
+    """Have a thread move the launches of an unattended runtime along from now on, and wait for its
+    end behind the block."""
+    with changed(Poller, "start", _start):
+        runtime.engine.progress.start()
+        yield
+    wait_until(lambda: not runtime.engine.progress.is_running)
+
+
+def wait_until_it_stands_still(thread: threading.Thread) -> None:
+    """Wait until a thread waits inside the library: it is where it was ten looks ago."""
+    seen: list[object] = []
+
+    def stands_still() -> bool:
+        sleep(0.01)
+        frame = sys._current_frames().get(thread.ident or 0)
+        where = frame and (frame.f_code, frame.f_lasti)
+        is_inside = frame is not None and "acs_cl" in frame.f_code.co_filename
+        seen[:] = [*seen, where] if is_inside and {*seen} <= {where} else []
+        return len(seen) == 10
+
+    wait_until(stands_still)
 
 
 @contextmanager
