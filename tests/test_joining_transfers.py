@@ -27,9 +27,6 @@ from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, v
 
 pytestmark = pytest.mark.usefixtures("without_bypass")
 
-LONG = 20 * ROUNDS
-"""Of one work-item: most of a second."""
-
 
 @pytest.fixture
 def long_way() -> Iterator[list[str]]:
@@ -93,7 +90,7 @@ def test_random_transfers(
 
 
 def test_edges_are_those_of_python(context: cl.Context) -> None:
-    """While one launch runs all others are in flight, so that both see the same."""
+    """While nothing ends, so that both see the same."""
     kernels, found = kernels_of(context), []
     for make in (acs.Queue, by_python):
         queue = make(context, backend="lanes", lanes=4)
@@ -102,14 +99,15 @@ def test_edges_are_those_of_python(context: cl.Context) -> None:
         kernels["mix_in"](queue, (N,), None, rows[0], rows[1], 0)
         queue.finish()
         before = queue.runtime.stats()["edges"]
-        for row in rows:
-            kernels["slow"](queue, (N,), None, row, np.int32(0), np.int32(ROUNDS // 100))
         choose = random.Random(3)
-        for step in range(40):
-            first = choose.randrange(N // 2)
-            host = np.full(N // 2, step, np.int32)
-            cl.enqueue_copy(queue, choose.choice(rows), host, dst_offset=4 * first)
-        after = queue.runtime.stats()["edges"]
+        with inside.held_by_driver(queue.runtime):
+            for row in rows:
+                kernels["slow"](queue, (N,), None, row, np.int32(0), np.int32(1))
+            for step in range(40):
+                first = choose.randrange(N // 2)
+                host = np.full(N // 2, step, np.int32)
+                cl.enqueue_copy(queue, choose.choice(rows), host, dst_offset=4 * first)
+            after = queue.runtime.stats()["edges"]
         found.append({kind: after[kind] - before[kind] for kind in after})
         queue.finish()
     assert found[0] == found[1]
@@ -123,11 +121,12 @@ def test_a_write_does_not_wait_for_the_device(context: cl.Context, long_way: lis
     kernels["slow"](queue, (1,), None, a, np.int32(1), np.int32(1))
     queue.finish()
     del long_way[:]
-    slow = kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(LONG))
-    for step in range(50):  # each behind the kernel, with other bytes
-        cl.enqueue_copy(queue, a, np.full(N, step, np.int32))
-        junk = [np.full(N, -1, np.int32) for _ in range(4)]
-    assert testing.in_flight(queue.runtime), "the kernel was to be slower than this"
+    with inside.held_by_driver(queue.runtime):
+        slow = kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(1))
+        for step in range(50):  # each behind the kernel, with other bytes
+            cl.enqueue_copy(queue, a, np.full(N, step, np.int32))
+            junk = [np.full(N, -1, np.int32) for _ in range(4)]
+        assert testing.in_flight(queue.runtime) == 51
     assert not long_way
     del junk
     assert (values_of(queue, a) == 49).all()
@@ -154,10 +153,11 @@ def test_a_long_write_is_copied_only_where_it_would_wait(context: cl.Context) ->
         queue.finish()
         assert cl.enqueue_copy(queue, large, host).get_ward() is host
         assert np.array_equal(values_of(queue, large, host.size), host)
-        slow = kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(LONG))
-        assert cl.enqueue_copy(queue, large, host).get_ward() is not host
-        assert testing.in_flight(queue.runtime), "the kernel was to be slower than this"
-        host += 1  # whose old values the device gets
+        with inside.held_by_driver(queue.runtime):
+            slow = kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(1))
+            assert cl.enqueue_copy(queue, large, host).get_ward() is not host
+            assert testing.in_flight(queue.runtime) == 2
+            host += 1  # whose old values the device gets
         assert np.array_equal(values_of(queue, large, host.size) + 1, host)
         slow.wait()
 
@@ -315,11 +315,21 @@ def test_memory_of_the_program_meets_itself(context: cl.Context) -> None:
     shared = cl.Buffer(context, READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=host)
     a = buffer(queue, np.full(N, 9))
     for step in range(1, 6):
-        kernels["slow"](queue, (N,), None, shared, np.int32(step), np.int32(ROUNDS // 100))
-        before = edges(queue)
-        cl.enqueue_copy(queue, host, a)
+        with inside.held_by_driver(queue.runtime) as gate:
+            kernels["slow"](queue, (N,), None, shared, np.int32(step), np.int32(1))
+            before = edges(queue)
+            opens = threading.Thread(target=open_behind_an_edge, args=(gate, queue, before))
+            opens.start()
+            cl.enqueue_copy(queue, host, a)
+            opens.join()
         assert edges(queue) > before  # behind the kernel
         assert host[0] == 9
+
+
+def open_behind_an_edge(gate: testing.Gate, queue: acs.Queue, before: int) -> None:
+    """Open a gate once a launch follows another one."""
+    testing.wait_until(lambda: edges(queue) > before)
+    gate.open()
 
 
 def test_threads(context: cl.Context) -> None:

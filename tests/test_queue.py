@@ -185,11 +185,12 @@ def test_independent_commands_have_no_edges_and_dependent_ones_do(
     a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
     queue.finish()
     before = edges(queue)
-    kernels["slow"](queue, (1,), None, a, np.int32(1), np.int32(ROUNDS))
-    kernels["add"](queue, (N,), None, b, np.int32(1))
-    assert edges(queue) == before
-    kernels["mix_in"](queue, (N,), None, a, b, 1)
-    assert edges(queue) > before or queue.runtime.plan.backend == "serial"
+    with inside.held_by_driver(queue.runtime):
+        kernels["slow"](queue, (1,), None, a, np.int32(1), np.int32(1))
+        kernels["add"](queue, (N,), None, b, np.int32(1))
+        assert edges(queue) == before
+        kernels["mix_in"](queue, (N,), None, a, b, 1)
+        assert edges(queue) > before or queue.runtime.plan.backend == "serial"
     assert values_of(queue, b)[0] == 4
 
 
@@ -616,7 +617,7 @@ def test_events_are_events(queue: acs.Queue, kernels: Kernels) -> None:
     event.set_callback(COMPLETE, lambda status: told.set())
     cl.wait_for_events([event])
     assert event.command_execution_status == COMPLETE
-    assert told.wait(5)
+    assert told.wait(60)
     assert cl.Event.from_int_ptr(event.int_ptr).command_execution_status == COMPLETE
     assert event.reference_count >= 1
     with pytest.raises(cl.RuntimeError):
@@ -1126,10 +1127,11 @@ def test_objects_that_share_memory_of_the_host(queue: acs.Queue, kernels: Kernel
         objects = [memory, memory.as_buffer(context)]
         objects.append(objects[1].get_sub_region(0, 2048))
     before = edges(queue)
-    for step in range(12):
-        some = objects[step % len(objects)]
-        kernels["slow"](queue, (1,), None, some, np.int32(step), np.int32(ROUNDS // 10))
-    assert edges(queue) >= before + 11
+    with inside.held_by_driver(queue.runtime):
+        for step in range(12):
+            some = objects[step % len(objects)]
+            kernels["slow"](queue, (1,), None, some, np.int32(step), np.int32(1))
+        assert edges(queue) >= before + 11
     queue.finish()
 
 
@@ -1379,11 +1381,7 @@ def test_queues_that_are_dropped_with_work_in_flight(context: cl.Context) -> Non
     gc.collect()
     queue = acs.Queue(context)
     queue.finish()
-    deadline = 50
-    while values_of(plain, a)[0] != 7 and deadline:
-        deadline -= 1
-        threading.Event().wait(0.05)
-    assert values_of(plain, a)[0] == 7
+    testing.wait_until(lambda: values_of(plain, a)[0] == 7)
 
 
 def test_threads(queue: acs.Queue) -> None:
