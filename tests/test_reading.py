@@ -6,25 +6,27 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
-import time
 from typing import Any
 
+import endless
 import inside
 import numpy as np
 import pyopencl as cl
 import pytest
+from endless import ENDED, End
 from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import testing, transfers
 
-SOURCE = """
+SOURCE = (
+    endless.SOURCE
+    + """
 kernel void add(global uint *x, uint a) { x[get_global_id(0)] += a; }
-kernel void slow(global uint *x, int turns)
-{ uint v = x[get_global_id(0)] + 1;
-  for (int i = 0; i < turns; i++) { v ^= v << 13; v ^= v >> 17; v ^= v << 5; }
-  x[get_global_id(0)] = v; }
 """
+)
+LASTS_S = 0.5
+"""How long an endless kernel lasts, about, where it does not hear of its end."""
 
 
 class Asked:
@@ -92,25 +94,23 @@ def test_what_would_overwrite_it_waits(device: cl.Device, backend: str) -> None:
     with acs.Runtime(device, backend=backend) as rt:
         program = rt.build(SOURCE)
         x = rt.zeros(1, "u4")
-        program.slow((1,), None, x, 1)
         for _ in range(2):  # so that launches are the core's
             x.fill(0)
             program.add((1,), None, x, 1)
-        x.fill(0)
-        program.slow((1,), None, x, 80_000_000)
-        expected = x.get()
         for _ in range(3):
             x.fill(0)
-            program.slow((1,), None, x, 80_000_000)
-            found: list[Any] = []
+            end = End(rt.device, LASTS_S)
+            program.spin((1,), None, x, end.rounds, end.address, writes=x)
+            before, found = testing.launched(rt), list[Any]()
             thread = threading.Thread(target=lambda into=found: into.append(x.get()))
             thread.start()
-            time.sleep(0.05)
+            testing.wait_until(lambda before=before: testing.launched(rt) > before)
             program.add((1,), None, x, 5)
             x.fill(9)
+            end.set()
             assert x.get().tolist() == [9]
             thread.join()
-            assert found[0].tolist() == expected.tolist()
+            assert found[0].view("i4").tolist() == [ENDED]
         rt.finish()
         assert testing.is_at_rest(rt)
 
@@ -181,10 +181,15 @@ def test_behind_what_is_held_it_is_a_launch(device: cl.Device) -> None:
         assert y.get().tolist() == [0] * 4
         queues: Any = rt.engine.backend.core_queues
         host = np.zeros(4, "u4")
-        number = None
-        deadline = time.monotonic() + 30
-        while number is None and time.monotonic() < deadline:  # the worker may have the lock
+        found: list[int] = []
+
+        def reads() -> bool:
             number = queues.read_now(rt.engine, x, host)
+            found.extend([] if number is None else [number])
+            return bool(found)
+
+        testing.wait_until(reads)  # the worker may have the lock
+        (number,) = found
         assert type(number) is int
         assert not rt.engine.is_done(number)
         go.set()
@@ -216,17 +221,20 @@ def test_one_thread_reads_while_others_launch(device: cl.Device) -> None:
         x, y = rt.zeros(1, "u4"), rt.zeros(16, "u4")
         for _ in range(2):
             program.add((16,), None, y, 1)
-            program.slow((1,), None, x, 1)
         rt.finish()
-        program.slow((1,), None, x, 300_000_000)
-        thread = threading.Thread(target=x.get)
+        end = End(rt.device, LASTS_S)
+        program.spin((1,), None, x, end.rounds, end.address, writes=x)
+        before, found = testing.launched(rt), list[Any]()
+        thread = threading.Thread(target=lambda: found.append(x.get()))
         thread.start()
-        time.sleep(0.02)
+        testing.wait_until(lambda: testing.launched(rt) > before)
         for _ in range(50):
             program.add((16,), None, y, 1)
-        assert thread.is_alive()
+        assert not found
+        end.set()
         assert y.get().tolist() == [52] * 16
         thread.join()
+        assert found[0].view("i4").tolist() == [ENDED]
 
 
 @pytest.mark.parametrize("backend", HOST)

@@ -1,9 +1,7 @@
 """The watchdog names what hangs, on every backend, and never what goes on.
 
-Endless is what ends when the test says so, by a word of the host's memory which the kernel reads.
-So no test depends on how fast or how busy the machine is. A device that cannot read that memory
-counts for several times as long as the watchdog waits. What hangs waits for a gate, or is a host
-task that waits for the test.
+Endless is what ends when the test says so (`endless.py`), or lasts several times as long as the
+watchdog waits. What hangs waits for a gate, or is a host task that waits for the test.
 """
 
 from __future__ import annotations
@@ -14,15 +12,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import NamedTuple
 
+import endless
 import numpy as np
 import pyopencl as cl
 import pytest
 from conftest import Environment
+from endless import ENDED, End
 
 import acs_cl as acs
 from acs_cl.errors import StalledError
@@ -36,18 +35,12 @@ BACKENDS = ("serial", "out_of_order", "lanes", "device", "auto", "emulated")
 WATCHDOG_S = 0.15
 LASTS_S = 4 * WATCHDOG_S
 """How long an endless kernel lasts, about, where it does not hear of its end."""
-LARGE = 1 << 36
-"""Rounds of a kernel that hears of its end: the bound, half a minute and more."""
-ENDED = -1
-"""What an endless kernel leaves."""
 MAY_RUN = "is with the device, and runs if that has begun it"
 N = 64
 
-SOURCE = """
-#define SPIN(word) \\
-    for (ulong k = 0; k < n && !(end && *(global volatile const int *)end); ++k) word ^= 1; \\
-    word = -1;
-kernel void spin(global volatile int *x, ulong n, ulong end) { SPIN(x[0]) }
+SOURCE = (
+    endless.SOURCE
+    + """
 kernel void spin_wide(global volatile int *x, ulong n, ulong end)
 { int i = get_global_id(0) + 8 * get_global_id(1); SPIN(x[i]) }
 kernel void spin_together(global volatile int *x, ulong n, ulong end, local int *own)
@@ -55,41 +48,13 @@ kernel void spin_together(global volatile int *x, ulong n, ulong end, local int 
   if (get_global_id(0) == 0) { SPIN(x[own[0]]) } }
 kernel void add(global const int *x, global int *y) { int i = get_global_id(0); y[i] += x[i]; }
 """
+)
 
 
 @pytest.fixture(autouse=True)
 def no_other_watchdog(environment: Environment) -> None:
     """What the environment asks for comes before what a test asks for."""
     environment(ACS_CL_WATCHDOG=None)
-
-
-@cache
-def counted(device: cl.Device) -> int:
-    """Rounds that last long enough by themselves, by the device's own clock."""
-    context = cl.Context([device])
-    queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-    kernel, word = cl.Program(context, SOURCE).build().spin, cl.Buffer(context, 0, 4 * N)
-    rounds, took_s = 1000, 0.0
-    while took_s < 0.02:  # what comes before the kernel, such as its compilation, is not in it
-        rounds *= 4
-        event = kernel(queue, (1,), None, word, np.uint64(rounds), np.uint64(0))
-        event.wait()
-        took_s = (event.profile.end - event.profile.start) * 1e-9
-    return int(LASTS_S * rounds / took_s)
-
-
-class End:
-    """The word that ends the endless kernels of a device. It has to outlive them."""
-
-    def __init__(self, device: cl.Device) -> None:
-        self._word = np.zeros(16, "i4")
-        hears = bool(device.type & cl.device_type.CPU)
-        self.rounds = LARGE if hears else counted(device)
-        self.address = self._word.ctypes.data if hears else 0
-
-    def set(self) -> None:
-        """They end now, or soon by themselves."""
-        self._word[0] = 1
 
 
 class Setting:
@@ -100,7 +65,7 @@ class Setting:
         self.prog = rt.build(SOURCE)
         self.x, self.y, self.z = (rt.zeros(N, "i4") for _ in range(3))
         self.released = threading.Event()
-        self.end = End(rt.device)
+        self.end = End(rt.device, LASTS_S)
         self.rounds, self.address = self.end.rounds, self.end.address
         rt.prebuild(self.prog.spin, self.prog.add)
         rt.finish()
@@ -500,7 +465,7 @@ def test_queue_is_watched_from_outside(
     x = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * N)
     cl.enqueue_fill_buffer(queue, x, np.int32(0), 0, 4 * N)
     queue.finish()
-    end = End(device)
+    end = End(device, LASTS_S)
     program.spin(queue, (1,), None, x, np.uint64(end.rounds), np.uint64(end.address))
     try:
         with pytest.raises(cl.RuntimeError, match=r"nothing has ended for .*\n  launch 2 \(spin\)"):
