@@ -32,7 +32,7 @@ MACHINE_PATHS = [rf"(?<![\w.])/{name}/" for name in ("work", "root", "tmp/bash_j
 PACKAGE_HOSTS = [r"pypi\." + "org", r"python" + r"hosted\.org", r"deb\.debian\." + "org"]
 FORBIDDEN = re.compile("|".join([*MACHINE_PATHS, r"/home/" + r"\w", *PACKAGE_HOSTS]))
 
-IMPORT_BUDGET_S = 0.3  # beyond PyOpenCL's own
+IMPORT_BUDGET = 1.0  # of what PyOpenCL's own import takes a processor in the same process
 LAZY = ("clang", "pcpp", "matplotlib", "tabulate", "tqdm")  # loaded when first used, not at import
 
 
@@ -141,15 +141,17 @@ def run_python(code: str, cache: Path) -> str:
 @pytest.mark.alone
 def test_import_is_quick_and_loads_no_tools(tmp_path: Path) -> None:
     code = (
-        "import sys, time, pyopencl\n"
-        "begin = time.perf_counter()\n"
+        "import sys, time\n"
+        "begin = time.process_time()\n"
+        "import pyopencl\n"
+        "theirs = time.process_time()\n"
         "import acs_cl\n"
         "acs_cl.Runtime\n"
-        "print(time.perf_counter() - begin)\n"
+        "print((time.process_time() - theirs) / (theirs - begin))\n"
         f"print([name for name in {LAZY!r} if name in sys.modules])\n"
     )
     run_python(code, tmp_path)  # writes the byte code
     runs = [run_python(code, tmp_path).splitlines() for _ in range(5)]
-    took_s = statistics.median(float(run[0]) for run in runs)
-    assert took_s < IMPORT_BUDGET_S, f"import acs_cl took {took_s:.3f} s beyond PyOpenCL"
+    took = statistics.median(float(run[0]) for run in runs)
+    assert took < IMPORT_BUDGET, f"import acs_cl took {took:.2f} of what PyOpenCL's own took"
     assert runs[0][1] == "[]", f"import acs_cl loads {runs[0][1]}"
