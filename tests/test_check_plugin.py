@@ -50,7 +50,7 @@ OPTIONS = ("-p", "no:cacheprovider", "-v")
 
 def run(pytester: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
     pytester.makepyfile(text)
-    return pytester.runpytest_subprocess(*OPTIONS, *options, timeout=120)
+    return pytester.runpytest_subprocess(*OPTIONS, *options, timeout=300)
 
 
 def run_here(pytester: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
@@ -189,6 +189,6 @@ def test_runs_that_do_not_use_it_load_no_opencl(tmp_path: Path) -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "ACS_CL"))}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60,
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

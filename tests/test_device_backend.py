@@ -87,7 +87,7 @@ CASES = (*TILED, *GROUPED)
 @pytest.fixture(autouse=True)
 def no_hang() -> Iterator[None]:
     """End the process rather than wait for ever."""
-    faulthandler.dump_traceback_later(100, exit=True)
+    faulthandler.dump_traceback_later(400, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 
@@ -148,7 +148,7 @@ def run_script(body: str, **environment: str) -> subprocess.CompletedProcess[str
         env={**os.environ, "PYTHONPATH": path, **environment},
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
 
@@ -807,7 +807,7 @@ def test_a_gate_that_fails_poisons_what_was_recorded_behind_it(kept_open: acs.Pr
 
 SCRIPT = """
 import faulthandler, random, sys
-faulthandler.dump_traceback_later(80, exit=True)
+faulthandler.dump_traceback_later(240, exit=True)
 import acs_cl as acs
 from graphs import GROUPED, SOURCE, TILED, Run, graph, prebuild
 from inside import Scheduler

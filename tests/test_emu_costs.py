@@ -54,7 +54,7 @@ def test_steps_are_those_that_oclgrind_counts(tmp_path: Path, workload: str) -> 
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -90,7 +90,7 @@ def test_ten_runs_are_the_same_bytes() -> None:
             [sys.executable, "-c", code, here],
             capture_output=True,
             check=True,
-            timeout=60,
+            timeout=300,
             env=os.environ | {"PYTHONHASHSEED": str(seed)},
         ).stdout
         for seed in range(10)

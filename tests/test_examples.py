@@ -14,7 +14,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parent.parent / "examples"
 EXAMPLES = sorted([*FOLDER.glob("*.py"), *FOLDER.glob("*.ipynb")])
 LONGEST = 80  # lines
-SECONDS = 120
+SECONDS = 600
 
 
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.stem)

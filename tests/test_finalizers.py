@@ -221,7 +221,7 @@ print("done")
 def test_an_interpreter_that_ends_says_nothing(words: tuple[str, ...]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", AT_EXIT, *words],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "done", "")
 

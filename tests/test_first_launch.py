@@ -92,7 +92,7 @@ def test_a_kernel_seen_before_loads_no_parser(tmp_path: Path) -> None:
     said = [
         subprocess.run(
             [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=words,
-            timeout=120,
+            timeout=300,
         ).stdout.strip()
         for _ in range(2)
     ]  # fmt: skip

@@ -587,9 +587,9 @@ def test_long_sources_do_not_take_long(bench: Bench) -> None:
     lines = "\n".join(f"float f{i}(float x) {{ return x * {i} + get_global_id(0); }}"
                       for i in range(300))  # fmt: skip
     calls = " + ".join(f"f{i}(*a)" for i in range(300))
-    start = time.perf_counter()
+    start = time.thread_time()
     translate(f"{lines}\n__kernel void k(__global float *a) {{ *a = {calls}; }}", [], None, "p_")
-    assert time.perf_counter() - start < 10
+    assert time.thread_time() - start < 10
 
 
 def test_letters_beyond_ascii_keep_their_bytes_in_strings() -> None:

@@ -128,7 +128,7 @@ def test_an_installation_that_only_pythonpath_knows_is_used(planted: Path, tmp_p
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [os.path.realpath(sys.executable), str(program)],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
+        env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     where, count = done.stdout.split()

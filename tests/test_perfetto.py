@@ -24,7 +24,7 @@ from acs_cl.observe.measure import Edge, Measure
 from acs_cl.observe.slices import Slice
 
 DRIVER = Path(__file__).with_name("perfetto.js")
-LIMIT_S = 120
+LIMIT_S = 600
 
 ERRORS = "select name, value from stats where severity in ('error', 'data_loss') and value > 0"
 SLICES = """select process.name as process, thread.name as track, slice.name as name, category, ts,

@@ -32,7 +32,7 @@ def left_alone(words: list[str], folder: Path, both: bool = False) -> tuple[int,
     try:
         done = subprocess.run(
             [sys.executable, "-m", *words], stdout=writer, cwd=folder, env=there, text=True,
-            timeout=120, stderr=writer if both else subprocess.PIPE,
+            timeout=300, stderr=writer if both else subprocess.PIPE,
         )  # fmt: skip
     finally:
         os.close(writer)
@@ -62,7 +62,7 @@ def test_a_program_may_close_its_output(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "acs_cl", "run", "program.py"], capture_output=True, cwd=tmp_path,
-        text=True, timeout=120, check=False,
+        text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "said\n")
     assert done.stderr == (

@@ -540,7 +540,7 @@ def test_the_module_is_the_command() -> None:
         [sys.executable, "-m", "acs_cl", "--version"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
         cwd=Path(cli.__file__).parents[1],
     )

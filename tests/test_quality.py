@@ -30,7 +30,7 @@ def run_tool(tool: str, *arguments: str, cwd: Path = ROOT) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=240,
+        timeout=1200,
     )
     return done.stdout if done.returncode else ""
 

@@ -654,7 +654,7 @@ def test_the_interpreter_leaves_in_good_order(device: cl.Device, when: str) -> N
         ],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "left\n"), done.stderr

@@ -36,7 +36,7 @@ def test_a_corrupted_word_is_an_error_or_does_no_harm(device: cl.Device, part: i
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=100 + 2 * EACH,
+        timeout=300 + 10 * EACH,
         check=False,
     )
     lines = done.stdout.splitlines()

@@ -205,7 +205,7 @@ rt.call(lambda values: print("the task ran", flush=True), writes=x)
 def test_a_host_task_pending_at_exit_runs_although_no_thread_starts_then() -> None:
     """As from Python 3.12 on."""
     done = subprocess.run(
-        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.stdout, done.stderr, done.returncode) == ("the task ran\n", "", 0)
 

@@ -286,7 +286,7 @@ def test_the_graphs_of_a_program_are_tuned_from_outside(
     program.write_text(stopped)
     done = subprocess.run(
         [sys.executable, "-m", "acs_cl", "tune", "--backend", "device", program],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 130, done.stderr
     assert "acs-cl tune: interrupted\nacs-cl tune: for launches" in done.stderr

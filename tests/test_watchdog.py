@@ -505,7 +505,7 @@ def test_a_suite_is_listened_to_with_the_programs_that_it_starts(tmp_path: Path)
     done = subprocess.run(
         [sys.executable, ROOT / "tests/alarms", "--out", out, "--seconds", "0.3", "-q", "-p",
          "no:cacheprovider", tmp_path / "test_it.py"],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     found = json.loads(out.read_text(encoding="utf-8"))
@@ -530,7 +530,7 @@ print("runs", flush=True)
 def run_program(then: str, word: int, watchdog_s: float | None) -> subprocess.CompletedProcess[str]:
     text = PROGRAM.format(backend="lanes", then=then, word=word, watchdog_s=watchdog_s)
     return subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=300
     )
 
 

@@ -41,7 +41,7 @@ def pip(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=1200,
     )
 
 
@@ -99,7 +99,7 @@ class Use:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode == 0, f"{command} {arguments}:\n{done.stdout}{done.stderr}"
         return done.stdout

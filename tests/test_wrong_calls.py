@@ -496,7 +496,7 @@ def test_a_launch_without_work_items_is_none_whoever_handles_signals(
         pytest.skip("an error before OpenCL 2.1")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", ON_A_QUEUE.format(options=options)],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
 
