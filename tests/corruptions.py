@@ -104,7 +104,7 @@ def main(count: int, kinds: list[str]) -> None:
     Scheduler(rt).change_words(change)
     for kind in kinds:
         for seed in range(count):
-            faulthandler.dump_traceback_later(60, exit=True)
+            faulthandler.dump_traceback_later(240, exit=True)
             rng = random.Random(f"{kind} {seed}")
             print(f"{kind} {seed}", flush=True)
             with Scheduler(rt).kept():

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import perf_counter, time_ns
+from time import time_ns
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,7 +73,7 @@ def many(count: int, at: int = 0) -> str:
 @pytest.fixture(autouse=True)
 def no_hang() -> Iterator[None]:
     """End the process rather than wait for ever."""
-    faulthandler.dump_traceback_later(100, exit=True)
+    faulthandler.dump_traceback_later(400, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 
@@ -528,10 +528,17 @@ def test_results_are_right_before_during_and_after_a_build(rt: acs.Runtime) -> N
     x = rt.array(np.arange(64, dtype="u4"))
     y = rt.zeros(64, "u4")
     host, doubled = np.arange(64, dtype="u4"), np.zeros(64, "u4")
-    deadline = perf_counter() + 60
+    # what somebody waits for is built in this process, however busy the machine is with others
+    kernels = program.inc, program.twice, (program.turn, (4,))
+    waits = threading.Thread(target=rt.prebuild, args=kernels)
     step = inside = 0
-    while inside < 300 and perf_counter() < deadline:
+    while inside < 300:
         before = tasks(rt)
+        if step == 30:
+            waits.start()
+        elif step == 500:
+            waits.join()
+        assert step < 2000, "what is built is not used"
         program.inc((64,), None, x, step)
         host += np.uint32(step)
         getattr(program, f"k{step % 4}")((64,), None, x)
@@ -544,8 +551,8 @@ def test_results_are_right_before_during_and_after_a_build(rt: acs.Runtime) -> N
             assert (y.get() == doubled).all(), step
         step += 1
         inside += tasks(rt) - before
+    waits.join()
     assert (x.get() == host).all()
-    assert inside >= 300, "no scheduler was built in a minute"
 
 
 @pytest.mark.parametrize("backend", ["device", "auto"])
