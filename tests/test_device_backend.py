@@ -1045,8 +1045,13 @@ def test_launches_whose_times_the_driver_does_not_have_end_all_the_same(device: 
 def test_a_program_whose_tasks_are_long_goes_to_lanes(
     device: cl.Device,
 ) -> None:
-    """As on a GPU, where launches on lanes are not timed one by one."""
-    with inside.long_launch(0.0), acs.Runtime(device) as rt:
+    """As on a GPU, where launches on lanes are not timed one by one. An epoch ends by a wait."""
+    with (
+        inside.long_launch(0.0),
+        inside.unattended(),
+        testing.open_epochs(),
+        acs.Runtime(device) as rt,
+    ):
         choice: Any = with_policy(rt).policy
         choice.on_cpu = False
         add = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }").add
