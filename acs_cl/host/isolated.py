@@ -19,7 +19,10 @@ import os
 import subprocess
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
+from time import perf_counter
 from typing import Any, TypeAlias
+
+from . import threads
 
 PATIENCE_S = 120.0
 """How long a helper may take."""
@@ -28,6 +31,12 @@ POLITE, MODEST = 5, 10
 """How much lower the priority of a helper is than the program's. The second is for programs whose
 kernels need the same cores: Linux then gives the helper a tenth of a core that both want. With less
 it would not end within its time where many other programs run."""
+
+_helpers: set[subprocess.Popen[str]] = set()
+"""Those that are at work."""
+
+_stopped: list[bool] = []
+"""Not empty once the program ends."""
 
 Order: TypeAlias = dict[str, Any]
 """What a worker is to do, as JSON has it."""
@@ -68,25 +77,45 @@ class TooLate(Exception):  # noqa: N818  (said to the program as a reason)
 
 def ask(module: str, order: Order, patience_s: float = PATIENCE_S, nice: int = POLITE) -> bool:
     """Run a module's `main` with an order; whether it ended well. Not where the executable is not
-    Python but the program itself. Raises `TooLate` if it takes longer than `patience_s`. `nice`:
-    how much lower its priority is."""
+    Python but the program itself. Raises `TooLate` if it takes longer than `patience_s`, or the
+    program ends. `nice`: how much lower its priority is."""
     if not sys.executable or getattr(sys, "frozen", False):
         return False
     told = {"places": places(), "module": module, "order": order, "nice": nice}
     bytecode = ["-B"] if sys.dont_write_bytecode else []
     if sys.pycache_prefix and os.path.isabs(sys.pycache_prefix):
         bytecode += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
+    began = perf_counter()
     try:
-        done = subprocess.run(
+        with subprocess.Popen(
             [sys.executable, "-I", *bytecode, "-c", _START],
-            input=json.dumps(told), capture_output=True, text=True, timeout=patience_s,
-            check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise TooLate(patience_s) from None
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as helper:  # fmt: skip
+            _helpers.add(helper)
+            try:
+                if not _stopped:
+                    helper.communicate(json.dumps(told), timeout=patience_s)
+            except subprocess.TimeoutExpired:
+                raise TooLate(patience_s) from None
+            finally:
+                _helpers.discard(helper)
+                helper.kill()  # if it has not ended
     except (OSError, subprocess.SubprocessError):
         return False
-    return done.returncode == 0
+    if _stopped:
+        raise TooLate(perf_counter() - began)
+    return helper.returncode == 0
+
+
+def stop() -> None:
+    """Stop all helpers, now and later: the program ends, and nobody needs what they make. One that
+    gets what others leave of the processors may take minutes for it."""
+    _stopped.append(True)
+    for helper in list(_helpers):
+        helper.kill()
+
+
+threads.stops.append(stop)
 
 
 def places() -> dict[str, str]:

@@ -44,6 +44,10 @@ _leaves = threading.Event()
 """The program ends, and needs no more threads."""
 
 
+stops: list[Callable[[], None]] = []
+"""Called when the program ends: they stop what its threads may wait for."""
+
+
 class Worker(Protocol):
     """Owns threads that must end by themselves, because they may be in any code."""
 
@@ -95,6 +99,8 @@ def _end_threads() -> None:
     threads = [one for one in _threads.items() if one[0].is_alive()]
     for one in {worker for _, worker in threads if worker is not None}:
         one.close()
+    for stop in stops:
+        stop()
     with contextlib.suppress(KeyboardInterrupt):  # an interrupted user waits no longer
         for thread, worker in threads:
             thread.join(LAST_S)
