@@ -115,12 +115,13 @@ def compiling(told: Callable[[str], object]) -> Iterator[None]:
 
 @contextmanager
 def helpers() -> Iterator[list[tuple[str, bool]]]:
-    """Collect the modules that ran in processes of their own, and whether each ended well."""
+    """Collect the modules that ran in processes of their own, and whether each ended well. However
+    busy the machine is, they get as much of it as this process."""
     ask = isolated.ask
     found: list[tuple[str, bool]] = []
 
     def asked(module: str, *arguments: Any, **named: Any) -> bool:
-        is_well: bool = ask(module, *arguments, **named)
+        is_well: bool = ask(module, *arguments, **named | {"nice": 0, "patience_s": 600.0})
         found.append((module.rpartition(".")[2], is_well))
         return is_well
 
