@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from time import sleep
 
 import endless_compiler
 import pytest
@@ -58,6 +60,7 @@ STAND_INS = {
 
 LAST = """
 def goes_on():  # the last of all that is to be done
+    print("works", flush=True)
     until = time.perf_counter() + {works_s}
     while time.perf_counter() < until:
         pass
@@ -100,6 +103,22 @@ def test_a_program_beside_such_a_compiler_has_the_time_that_it_works(
     assert done.returncode == status, done.stderr
     assert ("the end" in done.stdout) is not hangs
     assert not done.stderr
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="nothing stops a process here")
+def test_a_program_without_a_processor_is_not_ended_for_it() -> None:
+    about = {"stand_in": "build_told = endless", "apart": "", "nonce": 7}
+    last = LAST.format(works_s=threads.LAST_S, hangs=False)
+    text = PROGRAM.format(at_exit=last, **about)
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as done:
+        assert done.stdout is not None
+        while "works" not in done.stdout.readline():
+            assert done.poll() is None
+        done.send_signal(signal.SIGSTOP)
+        sleep(2 * threads.LAST_S)  # that it has none so long is what is tested
+        done.send_signal(signal.SIGCONT)
+        assert "the end" in done.stdout.read()
+    assert done.returncode == 3
 
 
 def test_a_process_that_never_ends_is_stopped() -> None:

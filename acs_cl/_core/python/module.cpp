@@ -69,11 +69,12 @@ void end_once_idle(double seconds, int status) {
     constexpr double WORK_S = 0.002;  // less may be a look at something that it waits for
     const ThreadClock clock;
     std::thread([seconds, status, clock] {
-        const double began = now_s();
-        double worked = began;
-        for (double before = clock.worked_s(); now_s() < std::min(worked + seconds, began + LONGEST * seconds);) {
+        const double until = now_s() + LONGEST * seconds;
+        double before = clock.worked_s();
+        // Looks are counted, not time: while this process has no processor there are none.
+        for (int idle = 0; idle < LOOKS && now_s() < until; idle++) {
             std::this_thread::sleep_for(std::chrono::duration<double>(seconds / LOOKS));
-            if (const double now = clock.worked_s(); now >= before + WORK_S) before = now, worked = now_s();
+            if (const double now = clock.worked_s(); now >= before + WORK_S) before = now, idle = -1;
         }
         std::_Exit(status);
     }).detach();
