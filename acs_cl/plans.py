@@ -82,7 +82,8 @@ def plan_launches(
         return
     may_record = not is_kept and command.kernel is kernel.native
     heads: list[Head] = engine.backend.heads(command) if may_record else []
-    lease = _lease(kernel, command, args, number)
+    # a recorded launch went nowhere: its number is one of the graph
+    lease = _lease(kernel, command, args, 0 if is_kept else number)
     if not heads and lease is None:
         return
     if not native.is_planned(kernel, bool(heads)):

@@ -35,6 +35,7 @@ from acs_cl import testing
 from acs_cl.program import LOOKED_AT, RELEASED
 from acs_cl.queue import kernel_arguments, patch
 from acs_cl.queue.queue import with_queues
+from acs_cl.testing.changing import changed
 from acs_cl.tools import cli
 
 pytestmark = pytest.mark.rotate("make", 3)
@@ -1007,7 +1008,7 @@ def test_a_map_that_is_given_up_is_unmapped_when_it_has_run(
 
 
 def test_memory_that_is_mapped_when_a_queue_goes_is_unmapped_before_its_runtime(
-    context: cl.Context, monkeypatch: pytest.MonkeyPatch
+    context: cl.Context,
 ) -> None:
     """Intel's CPU runtime begins nothing more once a queue without order goes before its unmap."""
     queue = acs.Queue(context)
@@ -1019,11 +1020,11 @@ def test_memory_that_is_mapped_when_a_queue_goes_is_unmapped_before_its_runtime(
         close(backend)
         left.append(a.map_count)
 
-    monkeypatch.setattr(kind, "close", closed)
-    mapped, event = cl.enqueue_map_buffer(queue, a, cl.map_flags.READ, 0, (N,), np.int32)
-    assert not mapped.any()
-    del queue, mapped, event
-    gc.collect()
+    with changed(kind, "close", closed):
+        mapped, event = cl.enqueue_map_buffer(queue, a, cl.map_flags.READ, 0, (N,), np.int32)
+        assert not mapped.any()
+        del queue, mapped, event
+        gc.collect()
     assert left == [0]
 
 

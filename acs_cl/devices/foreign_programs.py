@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 from weakref import WeakValueDictionary
 
 import pyopencl as cl
@@ -28,8 +27,8 @@ _programs: WeakValueDictionary[int, cl.Program] = WeakValueDictionary()
 
 def note(program: cl.Program, options: str | Sequence[str] | None) -> None:
     """Keep a program, and remember its source and the options that it was built with."""
-    noted: Any = program
-    noted.acs_options = cl.Program._process_build_options(program.context, options)[0]
+    told = cl.Program._process_build_options(program.context, options)[0]
+    vars(program)["acs_options"] = told
     with _lock:
         _newest.append(program)
         _programs[program.int_ptr] = program

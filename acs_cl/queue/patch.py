@@ -211,7 +211,9 @@ def _building(original: Original) -> Original:
     """Return the replacement of `Program.build`."""
 
     @functools.wraps(original)
-    def build(self: cl.Program, options: Any = None, *args: object, **keywords: object) -> object:
+    def build(
+        self: cl.Program, options: Sequence[str] | None = None, *args: object, **keywords: object
+    ) -> object:
         if isinstance(options, Iterator):  # it can be read once only
             options = tuple(options)
         found = original(self, options, *args, **keywords)

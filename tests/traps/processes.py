@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 LIMIT_S = 300.0
 """Seconds for one step of a job; what takes longer is ended and counts as hung."""
+TOO_LONG = "took too long"
 TRAPS_A_PROCESS = 128
 """A process is then replaced, so that what drivers never give back does not pile up."""
 
@@ -85,7 +86,7 @@ class _Worker:
         finally:
             timer.cancel()
         status = self.close()
-        ended = "took too long" if hung.is_set() else f"exit status {status}"
+        ended = TOO_LONG if hung.is_set() else f"exit status {status}"
         return [], f"{stage} ({ended}) {self.last_words}"
 
     def _ends_after_limit(self, hung: threading.Event) -> threading.Timer:
@@ -120,9 +121,11 @@ def run(
     heard: Callable[[Sequence[Result]], None],
     seconds: float = float("inf"),
     limit_s: float = LIMIT_S,
+    is_patient: bool = True,
 ) -> list[Result]:
     """Give every job's results. `heard` is told those of each job as it ends. No job begins after
-    so many seconds, and no step of one takes longer than `limit_s`."""
+    so many seconds, and no step of one takes longer than `limit_s`. `is_patient`: the parts of a
+    job that took too long are tried by themselves; else they are skipped."""
     left, lock = deque(jobs), threading.Lock()
     results: list[Result] = []
     until = time.monotonic() + seconds
@@ -144,7 +147,10 @@ def run(
             if died:
                 worker = None
                 print(f"a process died: {died}", flush=True)
-                found = _after_death(job, died, left, lock)
+                if is_patient or TOO_LONG not in died:
+                    found = _after_death(job, died, left, lock)
+                else:
+                    found = [{"name": name, "skipped": f"the driver: {died}"} for name in job.names]
             elif worker.done >= TRAPS_A_PROCESS:
                 worker.close()
                 worker = None
