@@ -74,7 +74,7 @@ def warm_up(context: Any, device: Any, native: Any, group: int, notes: Any = Non
 
 
 def warm_up_apart(
-    device: Any, source: str, options: Sequence[str], group: int, tier: str, nice: int
+    device: cl.Device, source: str, options: Sequence[str], group: int, tier: str, nice: int
 ) -> bool:
     """Build and launch in a process of its own, and tell whether it succeeded. Raises `TooLate`.
     `nice`: as for `isolated.ask`."""
