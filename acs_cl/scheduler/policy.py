@@ -160,7 +160,7 @@ class Choice:
     def takes_long(self, key: Key | None) -> str | None:
         """Say why launches of `key` should take a lane for their times there. It is known before a
         scheduler has the kernel, so that none is built for kernels that take long."""
-        us = self._usual_us(key)
+        us = self._least_us(key)
         if us * SLOWDOWN <= SAVED_US or self._cuts.get(key, 0) >= CUTS:
             return None
         return (
@@ -168,15 +168,15 @@ class Choice:
             f"scheduler may take {us * SLOWDOWN:.0f} us longer"
         )
 
-    def _usual_us(self, key: Key | None) -> float:
-        times = self._times.get(key)
-        return sorted(times)[len(times) // 2] if times else 0.0
+    def _least_us(self, key: Key | None) -> float:
+        """Return the least time of a launch, since other programs only add to it."""
+        return min(self._times.get(key, (0.0,)))
 
     def cut(self, key: Key | None) -> bool:
         """Note that a launch of `key` cut the open epoch, because it went to a lane and follows it.
         Tell whether launches like it stay in the scheduler from now on. An epoch more takes as long
         as `few` launches on lanes, which may be more than they gain there."""
-        us = self._usual_us(key)
+        us = self._least_us(key)
         if key is None or not SAVED_US < us * SLOWDOWN <= SAVED_US * (1 + self.few):
             return False
         self._cuts[key] = self._cuts.get(key, 0) + 1
