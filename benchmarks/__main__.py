@@ -5,10 +5,6 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from pyopencl import Error
-
-from acs_cl.devices import advice
-
 COMMANDS = {
     "run": ("suite.run", "one benchmark, or all"),
     "everything": ("suite.everything", "all that docs/measurements shows, within so many seconds"),
@@ -35,6 +31,10 @@ def main() -> int:
         for one, (_, about) in COMMANDS.items():
             print(f"  {one:15} {about}", file=sys.stderr)
         return 0 if name in ("-h", "--help") else 2
+    from pyopencl import Error  # here, so that the list of commands needs none of it
+
+    from acs_cl.devices import advice
+
     try:
         code: int = import_module(f"acs_cl.benchmarks.{COMMANDS[name][0]}").main(words)
     except KeyboardInterrupt:

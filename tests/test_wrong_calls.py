@@ -316,6 +316,15 @@ def test_so_do_wrong_calls_on_shared_memory(
     compare(acs.Queue(context, **options), lambda queue: SHARED[which](queue, one, half), scene)
 
 
+def held(queue: acs.Queue, program: cl.Program, size: tuple[int, ...]) -> tuple[Any, ...]:
+    """What comes of a launch in groups of four that is held when it is made."""
+    scene, gate = Scene(queue.context, program), cl.UserEvent(queue.context)
+    cl.enqueue_marker(queue, wait_for=[gate])
+    found = outcome(lambda: scene.launch(queue, size, (4,)))
+    gate.set_status(COMPLETE)
+    return found
+
+
 @pytest.mark.parametrize(
     ("how", "is_wrong"),
     [
@@ -333,12 +342,9 @@ def test_groups_differ_in_size_only_in_programs_that_may_have_such(
         program = cl.link_program(context, [cl.Program(context, SOURCE).compile()])
     else:
         program = cl.Program(context, SOURCE).build(how, cache_dir=False)
-    scene, queue = Scene(context, program), acs.Queue(context)
-    gate = cl.UserEvent(context)
-    cl.enqueue_marker(queue, wait_for=[gate])
+    queue = acs.Queue(context)
     with inside.uneven_groups():
-        found = outcome(lambda: scene.launch(queue, (10,), (4,)))
-    gate.set_status(COMPLETE)
+        found = held(queue, program, (10,))
     refused = cl.LogicError, CODES.INVALID_WORK_GROUP_SIZE
     assert found[:2] == (refused if is_wrong else ("nothing",))
     outcome(queue.finish)  # the driver says what it takes
@@ -348,12 +354,9 @@ def test_groups_that_the_driver_does_not_name_are_for_it_to_refuse(
     context: cl.Context, program: cl.Program
 ) -> None:
     """Rusticl takes larger ones than it names as the largest of a kernel."""
-    scene, queue = Scene(context, program), acs.Queue(context)
-    gate = cl.UserEvent(context)
-    cl.enqueue_marker(queue, wait_for=[gate])
+    queue = acs.Queue(context)
     with inside.small_groups():
-        found = outcome(lambda: scene.launch(queue, (16,), (4,)))
-    gate.set_status(COMPLETE)
+        found = held(queue, program, (16,))
     assert found[:2] == ("nothing",)
     queue.finish()
 
