@@ -1287,6 +1287,8 @@ class Queues:
     bare: int
     """Counts launches that got no event of their own."""
     unasked_enough: int
+    clock_s: float | None
+    """The time by which stretches of launches are measured. None: the clock's."""
 
     def __init__(
         self,

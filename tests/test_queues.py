@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -54,12 +54,19 @@ class Modelled:
         self.table = core.native.Table()
         self.table.join(core.native.Hazards(), core.native.Lock(), 1 << 20, None, False, False)
         self.backend.join(self.table)
-        self.model = (
-            Queue(name == "serial") if name != "lanes" else Lanes(lanes, self.has_ended, placing)
-        )
+        self.now_s = 0.0
+        self.pass_time(0)
+        self.model: Queue | Lanes = Queue(name == "serial")
+        if name == "lanes":
+            self.model = Lanes(lanes, self.has_ended, placing, lambda: self.now_s)
         program = cl.Program(context, ADD).build()
         self.kernels = [OwnKernel(program, "add") for _ in range(3)]
         self.buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, 256) for _ in range(4)]
+
+    def pass_time(self, seconds: float) -> None:
+        """Set the clock of both forward."""
+        self.now_s += seconds
+        self.backend.core_queues.clock_s = self.now_s
 
     def has_ended(self, number: int) -> bool:
         event = self.backend.event(number)
@@ -88,7 +95,11 @@ class Modelled:
         """Submit to both; the lane that they agree on."""
         backend = self.backend
         used, waits = backend.used, backend.waits
-        expected = self.model.submit(launch.number, launch.upstream)
+        command = launch.command
+        is_kernel = isinstance(command, KernelCommand)
+        what = (id(command.kernel), command.global_size) if is_kernel else None
+        of_lanes = (what,) if isinstance(self.model, Lanes) else ()
+        expected = self.model.submit(launch.number, launch.upstream, *of_lanes)
         self.give(launch)
         assert backend.used - used == {expected.lane: 1}, launch
         if not backend.in_order:
@@ -248,6 +259,103 @@ def test_where_the_device_waits_for_the_host_one_lane_is_enough(context: cl.Cont
         assert len(used_by(8)) > 1  # one lane was wrong, so that it takes longer
         used_by(24)
         assert len(used_by(steady)) == 1  # after long enough all is as before
+    both.close()
+
+
+class Stretches:
+    """Stretches of launches on lanes: the device ends one before the next begins."""
+
+    def __init__(self, both: Modelled, rng: random.Random) -> None:
+        self.both, self.rng = both, rng
+        self.numbers = iter(range(1, 1_000_000))
+
+    def run(self, commands: Sequence[Any], takes_s: Callable[[int], float]) -> int:
+        """Launch what is independent; the time it takes depends on how many lanes are used. Return
+        that number."""
+        both = self.both
+        with held(both.backend.queues):
+            lanes = {
+                both.submit(Launch(next(self.numbers), command, NOTHING, ()))
+                for command in commands
+            }
+        both.backend.wait_all()
+        both.pass_time(takes_s(len(lanes)))
+        both.take(both.backend.poll())
+        both.pass_time(self.rng.random())  # which is the program's own
+        return len(lanes)
+
+
+def of_one_lane(lanes: int) -> float:
+    """A device whose lanes cost more than they gain."""
+    return 2.0 if lanes == 1 else 3.0
+
+
+def of_lanes(lanes: int) -> float:
+    return 3.0 if lanes == 1 else 2.0
+
+
+def test_stretches_that_repeat_go_the_quicker_way(context: cl.Context) -> None:
+    """Lanes are found to cost, then to pay, while the host never waits for the device."""
+    both = Modelled("lanes", context, 4)
+    rng = random.Random(3)
+    stretches = Stretches(both, rng)
+    step = [both.kernel_command(rng) for _ in range(6)]
+    assert [stretches.run(step, of_one_lane) for _ in range(6)] == [4, 4, 4, 1, 1, 4]
+    assert {stretches.run(step, of_one_lane) for _ in range(64)} == {1}
+    again = [stretches.run(step, of_lanes) for _ in range(4)]
+    assert again == [4, 1, 1, 4]
+    assert {stretches.run(step, of_lanes) for _ in range(64)} == {4}
+    both.close()
+
+
+def test_ways_that_take_as_long_are_timed_more_often(context: cl.Context) -> None:
+    both = Modelled("lanes", context, 2)
+    rng = random.Random(4)
+    stretches = Stretches(both, rng)
+    step = [both.kernel_command(rng) for _ in range(4)]
+    for _ in range(2):
+        stretches.run(step, lambda _: 2.0)
+
+    def nearly(lanes: int) -> float:
+        return 1.9 if lanes == 1 else 2.0
+
+    assert [stretches.run(step, nearly) for _ in range(8)] == [2, 1, 1, 2, 2, 1, 1, 2]
+    assert {stretches.run(step, nearly) for _ in range(64)} == {1}
+    both.close()
+
+
+def test_a_step_between_others_is_forgiven(context: cl.Context) -> None:
+    """Such as one that prints how far a program is."""
+    both = Modelled("lanes", context, 3)
+    rng = random.Random(6)
+    stretches = Stretches(both, rng)
+    step = [both.kernel_command(rng) for _ in range(5)]
+    for _ in range(6):
+        stretches.run(step, of_one_lane)
+    for _ in range(4):
+        assert {stretches.run(step, of_one_lane) for _ in range(8)} == {1}
+        stretches.run(step[:2], of_one_lane)
+        stretches.run(step, of_one_lane)  # behind the other one
+    both.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_stretches_in_any_order_go_the_way_of_the_model(seed: int, context: cl.Context) -> None:
+    rng = random.Random(seed)
+    both = Modelled("lanes", context, rng.choice((2, 4)))
+    stretches = Stretches(both, rng)
+    kinds = [[both.kernel_command(rng) for _ in range(rng.randint(1, 6))] for _ in range(12)]
+    quick = {id(kind): rng.choice((of_lanes, of_one_lane)) for kind in kinds}
+    row = kinds[:1]
+    for _ in range(500):
+        if rng.random() < 0.02:
+            row = rng.sample(kinds, rng.choice((1, 1, 2, 5)))
+        for kind in row:
+            stretches.run(kind, quick[id(kind)])
+            if rng.random() < 0.01:
+                stretches.run(rng.choice(kinds), of_lanes)
+        if rng.random() < 0.005:
+            quick = {id(kind): rng.choice((of_lanes, of_one_lane)) for kind in kinds}
     both.close()
 
 

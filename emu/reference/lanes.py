@@ -1,18 +1,23 @@
 """Model which lane the core's `Queues` picks for a launch, and how many events it waits for.
 
 Input: launches by their numbers, with their upstream, and which of them were reported to have
-ended. Output: a lane and a count of waits. The driver's side is one question: has this launch
-ended?
+ended. Output: a lane and a count of waits. The driver's side are two questions: has this launch
+ended, and what time is it?
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
+from math import inf
+from time import perf_counter
 from typing import NamedTuple
 
 from acs_cl.records import Placing
+
+Launched = tuple[Hashable, ...]
+"""Launches in their order: of each, what tells it from others."""
 
 VOTES, MOST_VOTES = 4, 1024
 """Looks that find the device waiting until one lane is enough, twice as many after each time that
@@ -20,6 +25,16 @@ it was not, and at most."""
 
 STEADY = 256
 """Launches on one lane after which that was right."""
+
+TRIES, CLEAR = 4, 1.25
+"""How often a stretch is timed on all lanes and on one; half as often if one way takes so many
+times as long as the other."""
+
+SHORTEST, LONGEST = 64, 1024
+"""For how many stretches the quicker way is kept: at first, and at most."""
+
+KNOWN = 8
+"""How many stretches are known at one time."""
 
 
 class Placed(NamedTuple):
@@ -29,7 +44,7 @@ class Placed(NamedTuple):
     waits: int
 
 
-class Spread:
+class Looks:
     """Decide whether launches are spread over lanes, from looks at whether a launch some launches
     ago has ended."""
 
@@ -37,7 +52,7 @@ class Spread:
         self.wide = True
         self._votes = 0
         self._needed = VOTES
-        self._stretch = 0
+        self._narrow = 0
         self._launches = 0
 
     @property
@@ -53,8 +68,8 @@ class Spread:
     def note(self, ended: bool) -> None:
         """Take what a look has found."""
         if not self.wide:
-            self._stretch += 4
-            if ended and self._stretch >= STEADY:
+            self._narrow += 4
+            if ended and self._narrow >= STEADY:
                 self._needed = VOTES
             if not ended:
                 self.wide = True
@@ -64,7 +79,89 @@ class Spread:
         self._votes = self._votes + 1 if ended else 0
         if self._votes >= self._needed:
             self.wide = False
-            self._stretch = 0
+            self._narrow = 0
+
+
+class Stretch:
+    """A stretch of launches between two moments at which nothing is in flight, and how long it
+    takes on all lanes and on one. It is expected behind the stretch `behind`."""
+
+    def __init__(self, behind: Launched, launches: Launched) -> None:
+        self.behind, self.launches = behind, launches
+        self._chosen = True
+        self._least_s = {True: inf, False: inf}
+        self._tries = self._left = self.misses = 0
+        self._keep = SHORTEST
+
+    @property
+    def wide(self) -> bool:
+        """Say whether it goes to all lanes the next time: yes, no, no, yes, and so on."""
+        return self._chosen if self._left else self._tries % 4 in (0, 3)
+
+    def note(self, took_s: float) -> None:
+        """Note how long it took this time."""
+        self.misses = 0
+        if self._left:
+            self._left -= 1
+            if not self._left:
+                self._tries, self._least_s = 0, {True: inf, False: inf}
+            return
+        least = self._least_s
+        least[self.wide] = min(least[self.wide], took_s)
+        self._tries += 1
+        is_clear = self._tries == 4 and max(least.values()) > CLEAR * min(least.values())
+        if self._tries < 2 * TRIES and not is_clear:
+            return
+        wide = least[True] < least[False]
+        self._keep = min(2 * self._keep, LONGEST) if wide == self._chosen else SHORTEST
+        self._chosen, self._left = wide, self._keep
+
+
+class Spread:
+    """Decide whether launches are spread over lanes: by times where stretches repeat, else by
+    looks."""
+
+    def __init__(self) -> None:
+        self._looks = Looks()
+        self._timed: list[Stretch] = []
+        """The one that was used last comes last."""
+        self._expected: Stretch | None = None
+        self._last: Launched = ()
+        self._launches: list[Hashable] = []
+        self._began_s = 0.0
+
+    @property
+    def wide(self) -> bool:
+        """Say whether a launch may go to any lane."""
+        return (self._expected or self._looks).wide
+
+    @property
+    def looks(self) -> Looks | None:
+        """Return what looks at launches. None: this stretch is timed."""
+        return None if self._expected else self._looks
+
+    def begin(self, now_s: float) -> None:
+        """A launch comes while nothing is in flight."""
+        self._began_s, self._launches = now_s, []
+        self._expected = next((one for one in self._timed if one.behind == self._last), None)
+
+    def add(self, what: Hashable) -> None:
+        """Take a launch of the stretch."""
+        self._launches.append(what)
+
+    def end(self, now_s: float) -> None:
+        """Nothing is in flight any more."""
+        launches, expected = tuple(self._launches), self._expected
+        if expected and expected.launches == launches:
+            expected.note(now_s - self._began_s)
+        elif expected:
+            expected.misses += 1
+        if expected:
+            self._timed.remove(expected)
+        if not expected or expected.misses > 1:
+            expected = Stretch(self._last, launches)
+        self._timed = [*self._timed, expected][-KNOWN:]
+        self._last, self._expected = launches, None
 
 
 class Queue:
@@ -99,9 +196,14 @@ class Lanes:
     'least'."""
 
     def __init__(
-        self, lanes: int, has_ended: Callable[[int], bool], placing: Placing = DEFAULT
+        self,
+        lanes: int,
+        has_ended: Callable[[int], bool],
+        placing: Placing = DEFAULT,
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._placing = placing
+        self._clock = clock
         self._continued: set[int] = set()
         self._has_ended = has_ended
         self._queued: list[deque[int]] = [deque() for _ in range(lanes)]
@@ -115,8 +217,8 @@ class Lanes:
         self.in_flight: dict[int, int] = {}
         """The lane of each launch that nobody has reported yet."""
 
-    def submit(self, number: int, upstream: Sequence[int]) -> Placed:
-        """Place a launch."""
+    def submit(self, number: int, upstream: Sequence[int], what: Hashable = None) -> Placed:
+        """Place a launch. `what` tells it from others, if stretches are to be known again."""
         above = [one for one in upstream if one in self.in_flight]
         lane = self._choose(above)
         last: dict[int, int] = {}
@@ -127,6 +229,7 @@ class Lanes:
         for other, place in last.items():
             waits += place > follows[other]
             follows[other] = max(follows[other], place)
+        self._spread.add(what)
         self.in_flight[number] = lane
         self._places[lane] += 1
         self._place[number] = self._places[lane]
@@ -137,15 +240,22 @@ class Lanes:
         """Take note that a launch was reported."""
         self._queued[self.in_flight.pop(number)].remove(number)
         del self._place[number]
+        if not self.in_flight and self._is_timed:
+            self._spread.end(self._clock())
+
+    @property
+    def _is_timed(self) -> bool:
+        return self._placing == DEFAULT and len(self._queued) > 1
 
     def _choose(self, upstream: list[int]) -> int:
-        queued = self._queued
         if self._placing != DEFAULT:
             return self._by_policy(upstream)
-        if len(queued) > 1 and self._spread.is_due():
-            back = self._spread.back
-            looked_at = next(islice(reversed(self.in_flight), back - 1, None), None)
-            self._spread.note(looked_at is None or self._has_ended(looked_at))
+        if not self.in_flight and self._is_timed:
+            self._spread.begin(self._clock())
+        looks = self._spread.looks
+        if self._is_timed and looks and looks.is_due():
+            looked_at = next(islice(reversed(self.in_flight), looks.back - 1, None), None)
+            looks.note(looked_at is None or self._has_ended(looked_at))
         if not self._spread.wide:
             return self._latest
         lane = self._behind_tail(upstream)

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -34,6 +35,7 @@
 #include "driver/staging.hpp"
 #include "driver/transfer.hpp"
 #include "driver/variants.hpp"
+#include "python/clock.hpp"
 #include "python/gil.hpp"
 #include "python/waiting.hpp"
 #include "table/ends.hpp"
@@ -100,6 +102,7 @@ public:
     std::int64_t waits = 0;  // events that launches were made to wait for
     std::int64_t bare = 0;  // launches without an event of their own
     int unasked_enough = UNASKED;
+    std::optional<double> clock_s;  // a test's clock
     Landings landings;  // for small reads that the host waits for
     Staging staging;    // for long uploads
 
@@ -145,6 +148,7 @@ public:
                 }
             }
         }
+        spread_.add(0);
         nb::object wait_list = nb::none();
         if (!wait_for_.empty()) wait_list = nb::list();
         for (void *event : wait_for_) wait_list.attr("append")(made(event));
@@ -184,6 +188,7 @@ public:
         auto enqueue_on = [&](Lane &lane, void *&event) {
             if (!may_go_on) return ELSEWHERE;
             on = &lane;
+            spread_.add(transfer.nbytes);
             if (behind) wait_for_.push_back(behind);
             if (waited && waited->may_block && wait_for_.empty() && (out_of_order_ || lane.queued.empty())) {
                 const WithoutGil others;
@@ -351,6 +356,7 @@ public:
             lane.queued.clear();
         }
         in_flight_ = 0;
+        spread_.forget();
         untold_.reset();
     }
 
@@ -478,8 +484,11 @@ private:
     // fewest in flight, or the latest lane if several would overlap nothing.
     Lane &choose() {
         if (after_ != After::TAIL || fresh_ != Fresh::LEAST) return choose_by_policy();
-        if (open_ > 1 && spread_.is_due()) look_back();
-        if (!spread_.wide) return lanes_[latest_];
+        if (open_ > 1) {
+            if (!in_flight_) spread_.begin(time_s());
+            if (Looks *looks = spread_.looks(); looks && looks->is_due()) look_back(*looks);
+            if (!spread_.is_wide()) return lanes_[latest_];
+        }
         if (Lane *lane = behind_tail()) return *lane;
         return lanes_[latest_ = least_used()];
     }
@@ -524,7 +533,7 @@ private:
 
     // Notes whether a launch has ended that is some launches older than the newest one in flight. If it has no event,
     // the next older one that has.
-    void look_back() {
+    void look_back(Looks &looks) {
         std::vector<std::size_t> left;  // by lane: the launches that are older than those seen so far
         for (const Lane &lane : lanes_) left.push_back(lane.queued.size());
         for (int many = 1;; many++) {
@@ -534,13 +543,13 @@ private:
                 if (left[lane] && lanes_[lane].queued[left[lane] - 1] > number)
                     number = lanes_[newest = lane].queued[left[lane] - 1];
             if (!number) {
-                if (many <= spread_.back()) spread_.note(true);
+                if (many <= looks.back()) looks.note(true);
                 return;
             }
             left[newest]--;
             void *event = find(number)->event;
-            if (many < spread_.back() || !event) continue;
-            spread_.note(event_status(event) <= 0);
+            if (many < looks.back() || !event) continue;
+            looks.note(event_status(event) <= 0);
             return;
         }
     }
@@ -550,6 +559,7 @@ private:
                          const std::size_t *offset = nullptr) {
         void **wanted = wants_event(lane) ? &event : nullptr;
         if (apart_) keep_apart(kernel, sizes, offset);
+        spread_.add(std::uintptr_t(&kernel) + sizes[1] + (sizes[2] << 20) + (sizes[3] << 40));
         auto now = [&] { return kernel.enqueue(lane.queue, sizes, wait_for_, wanted, offset); };
         if (lane.queued.size() < CROWDED) return now();
         const WithoutGil others;
@@ -638,15 +648,21 @@ private:
         lane.bare = 0;
         lane.flushed = lane.used;
         bare--;
-        in_flight_--;
+        land();
         table_->land(number);
         table_->end_on_lane(number);
     }
 
     void take(std::int64_t number, std::int32_t status) {
         ended_.emplace_back(table_->land(number), status);
-        in_flight_--;
+        land();
     }
+
+    void land() {
+        if (!--in_flight_ && spread_.is_open()) spread_.end(time_s());
+    }
+
+    double time_s() const { return clock_s ? *clock_s : now_s(); }
 
     // Takes the ended launches at the heads of in-order lanes. Returns whether there were any.
     bool collect_heads() {

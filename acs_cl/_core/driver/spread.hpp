@@ -1,41 +1,159 @@
-// Decides whether launches are spread over lanes. If kernels end before the next but one is launched, lanes overlap
-// nothing, and an event between lanes costs some drivers as much as a launch. All launches then go to one lane.
+// Decides whether launches are spread over lanes. Lanes let kernels overlap, but an event between two lanes costs some
+// drivers as much as a launch, so one lane alone is often quicker. Two ways to know:
+//
+// A *stretch* is what is launched between two moments at which nothing is in flight, such as a step of a program that
+// waits for each step. If stretches repeat, they are timed on all lanes and on one, in turns, until one way is clearly
+// quicker, or each had TRIES. It is kept for some stretches, then both are timed again. A stretch is known by its
+// launches in order, and expected behind the stretch that came before it last time.
+//
+// Other launches are looked at: if a kernel ends before the next but one is launched, lanes overlap nothing.
+//
+// emu/reference/lanes.py is the model.
 
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 
 namespace acs_cl {
 
-class Spread {
+// Looks that find the device waiting until one lane is enough.
+class Looks {
 public:
-    bool wide = true;
+    bool is_wide() const { return wide_; }
 
-    int back() const { return wide ? 2 : 4; }
-    bool is_due() { return ++launches_ % (wide ? 8 : 4) == 0; }
+    // Which launch in flight is looked at: the newest is 1.
+    int back() const { return wide_ ? 2 : 4; }
+    bool is_due() { return ++launches_ % (wide_ ? 8 : 4) == 0; }
 
     void note(bool ended) {
-        if (!wide) {
-            stretch_ += 4;
-            if (ended && stretch_ >= STEADY) needed_ = VOTES;
+        if (!wide_) {
+            narrow_ += 4;
+            if (ended && narrow_ >= STEADY) needed_ = VOTES;
             if (ended) return;
-            wide = true;
+            wide_ = true;
             needed_ = std::min(2 * needed_, MOST_VOTES);
             votes_ = 0;
             return;
         }
         votes_ = ended ? votes_ + 1 : 0;
         if (votes_ < needed_) return;
-        wide = false;
-        stretch_ = 0;
+        wide_ = false;
+        narrow_ = 0;
     }
 
 private:
     static constexpr int VOTES = 4, MOST_VOTES = 1024, STEADY = 256;
 
+    bool wide_ = true;
     int votes_ = 0, needed_ = VOTES;
     unsigned launches_ = 0;
-    long stretch_ = 0;
+    long narrow_ = 0;
+};
+
+// A stretch that came before, and how long it takes on all lanes and on one.
+class Stretch {
+public:
+    Stretch() = default;
+    Stretch(std::uint64_t behind, std::uint64_t launches) : behind_(behind), launches_(launches) {}
+
+    bool is_behind(std::uint64_t last) const { return is_set() && behind_ == last; }
+    bool is(std::uint64_t launches) const { return launches_ == launches; }
+    bool is_set() const { return launches_ != 0; }
+
+    // Whether it goes to all lanes the next time: wide, narrow, narrow, wide, and so on.
+    bool is_wide() const { return left_ ? wide_ : tries_ % 4 == 0 || tries_ % 4 == 3; }
+
+    void note(double took_s) {
+        misses_ = 0;
+        if (left_) {
+            if (--left_) return;
+            tries_ = 0;
+            least_s_ = {NEVER, NEVER};
+            return;
+        }
+        double &least = least_s_[is_wide()];
+        least = std::min(least, took_s);
+        tries_++;
+        const auto [narrow_s, wide_s] = least_s_;
+        const auto [less_s, more_s] = std::minmax(narrow_s, wide_s);
+        const bool is_clear = tries_ == 4 && more_s > CLEAR * less_s;
+        if (tries_ < 2 * TRIES && !is_clear) return;
+        const bool wide = wide_s < narrow_s;
+        keep_ = wide == wide_ ? std::min(2 * keep_, LONGEST) : SHORTEST;
+        wide_ = wide;
+        left_ = keep_;
+    }
+
+    // Notes that another stretch came. Returns whether this one should be forgotten.
+    bool miss() { return ++misses_ > 1; }
+
+    std::uint64_t last_used = 0;
+
+private:
+    static constexpr int TRIES = 4, SHORTEST = 64, LONGEST = 1024;
+    static constexpr double CLEAR = 1.25;
+    static constexpr double NEVER = std::numeric_limits<double>::infinity();
+
+    std::uint64_t behind_ = 0, launches_ = 0;  // 0: there is none
+    std::array<double, 2> least_s_{NEVER, NEVER};  // by whether it is wide
+    bool wide_ = true;
+    int tries_ = 0, left_ = 0, keep_ = SHORTEST, misses_ = 0;
+};
+
+class Spread {
+public:
+    bool is_wide() const { return expected_ ? expected_->is_wide() : looks_.is_wide(); }
+
+    // Returns what looks at launches; null: not needed, because this stretch is timed.
+    Looks *looks() { return expected_ ? nullptr : &looks_; }
+
+    // A launch comes while nothing is in flight.
+    void begin(double now_s) {
+        began_s_ = now_s;
+        launches_ = 1;
+        is_open_ = true;
+        expected_ = nullptr;
+        for (Stretch &one : stretches_)
+            if (one.is_behind(last_)) expected_ = &one;
+    }
+
+    // `what`: the kernel and its sizes, or how many bytes a transfer has.
+    void add(std::uint64_t what) { launches_ = (launches_ ^ what) * 0x9E3779B97F4A7C15u + 1; }
+
+    bool is_open() const { return is_open_; }
+
+    // Nothing is in flight any more, and nobody knows since when.
+    void forget() { is_open_ = false, expected_ = nullptr; }
+
+    // Nothing is in flight any more.
+    void end(double now_s) {
+        is_open_ = false;
+        if (expected_ && expected_->is(launches_)) expected_->note(now_s - began_s_);
+        else if (!expected_ || expected_->miss()) keep();
+        if (expected_) expected_->last_used = ++uses_;
+        last_ = launches_;
+        expected_ = nullptr;
+    }
+
+private:
+    void keep() {
+        if (!expected_)
+            expected_ = std::min_element(stretches_.begin(), stretches_.end(), [](const Stretch &a, const Stretch &b) {
+                return a.last_used < b.last_used;
+            });
+        *expected_ = Stretch(last_, launches_);
+    }
+
+    Looks looks_;
+    std::array<Stretch, 8> stretches_{};
+    Stretch *expected_ = nullptr;  // the stretch that is being launched, if one is expected
+    std::uint64_t last_ = 0, launches_ = 0, uses_ = 0;
+    double began_s_ = 0;
+    bool is_open_ = false;
 };
 
 }  // namespace acs_cl

@@ -342,6 +342,7 @@ NB_MODULE(_core, module) {
         .def_ro("waits", &Queues::waits)
         .def_ro("bare", &Queues::bare)
         .def_rw("unasked_enough", &Queues::unasked_enough)
+        .def_rw("clock_s", &Queues::clock_s, nb::arg().none())
         .def_prop_ro("in_flight", &Queues::in_flight);
 }
 
