@@ -119,6 +119,13 @@ class Modelled:
         ended.clear()  # else they are told again
         return numbers
 
+    def waited(self, up_to: int = 1 << 30) -> list[int]:
+        """Does the same for a host that has waited."""
+        ended = self.take(self.backend.poll_up_to(up_to))
+        if isinstance(self.model, Lanes):
+            self.model.waited()
+        return ended
+
     def close(self) -> None:
         self.backend.wait_all()
         self.backend.close()
@@ -215,8 +222,8 @@ def compare_with_the_model(
         seen: set[int] = set()
         while backend.in_flight:
             most, up_to = rng.choice((1, 7, 64)), rng.randint(launches[0].number, number)
-            ended = backend.poll_up_to(up_to) if rng.random() < 0.3 else backend.poll(most)
-            seen |= set(both.take(ended))
+            has_waited = rng.random() < 0.3
+            seen |= set(both.waited(up_to) if has_waited else both.take(backend.poll(most)))
             above = {one for launch in launches if launch.number in seen for one in launch.upstream}
             assert not above & both.model.in_flight.keys()  # upstream is reported first
         assert seen == {launch.number for launch in launches}
@@ -280,7 +287,10 @@ class Stretches:
             }
         both.backend.wait_all()
         both.pass_time(takes_s(len(lanes)))
-        both.take(both.backend.poll())
+        if self.rng.random() < 0.5:
+            both.take(both.backend.poll())  # only a wait ends a stretch
+            both.pass_time(1e-6)
+        both.waited()
         both.pass_time(self.rng.random())  # which is the program's own
         return len(lanes)
 

@@ -83,8 +83,8 @@ class Looks:
 
 
 class Stretch:
-    """A stretch of launches between two moments at which nothing is in flight, and how long it
-    takes on all lanes and on one. It is expected behind the stretch `behind`."""
+    """What is launched between two waits that leave nothing in flight, and how long that takes on
+    all lanes and on one. It is expected behind the stretch `behind`."""
 
     def __init__(self, behind: Launched, launches: Launched) -> None:
         self.behind, self.launches = behind, launches
@@ -128,7 +128,7 @@ class Spread:
         self._expected: Stretch | None = None
         self._last: Launched = ()
         self._launches: list[Hashable] = []
-        self._began_s = 0.0
+        self._began_s: float | None = None
 
     @property
     def wide(self) -> bool:
@@ -140,28 +140,45 @@ class Spread:
         """Return what looks at launches. None: this stretch is timed."""
         return None if self._expected else self._looks
 
+    @property
+    def is_open(self) -> bool:
+        """Say whether a stretch has begun."""
+        return self._began_s is not None
+
     def begin(self, now_s: float) -> None:
-        """A launch comes while nothing is in flight."""
+        """A launch comes, the first one of a stretch."""
         self._began_s, self._launches = now_s, []
-        self._expected = next((one for one in self._timed if one.behind == self._last), None)
+        self._expected = self._behind_last()
 
     def add(self, what: Hashable) -> None:
         """Take a launch of the stretch."""
         self._launches.append(what)
+        if self._expected and len(self._launches) > len(self._expected.launches):
+            self._miss()
 
     def end(self, now_s: float) -> None:
-        """Nothing is in flight any more."""
-        launches, expected = tuple(self._launches), self._expected
-        if expected and expected.launches == launches:
-            expected.note(now_s - self._began_s)
-        elif expected:
-            expected.misses += 1
-        if expected:
-            self._timed.remove(expected)
-        if not expected or expected.misses > 1:
-            expected = Stretch(self._last, launches)
-        self._timed = [*self._timed, expected][-KNOWN:]
-        self._last, self._expected = launches, None
+        """The host has waited, and nothing is in flight any more."""
+        assert self._began_s is not None
+        launches = tuple(self._launches)
+        if self._expected and self._expected.launches != launches:
+            self._miss()
+        if self._expected:
+            self._expected.note(now_s - self._began_s)
+            self._timed.remove(self._expected)
+            self._timed.append(self._expected)
+        elif not self._behind_last():
+            self._timed = [*self._timed, Stretch(self._last, launches)][-KNOWN:]
+        self._last, self._expected, self._began_s = launches, None, None
+
+    def _miss(self) -> None:
+        assert self._expected is not None
+        self._expected.misses += 1
+        if self._expected.misses > 1:
+            self._timed.remove(self._expected)
+        self._expected = None
+
+    def _behind_last(self) -> Stretch | None:
+        return next((one for one in self._timed if one.behind == self._last), None)
 
 
 class Queue:
@@ -240,7 +257,10 @@ class Lanes:
         """Take note that a launch was reported."""
         self._queued[self.in_flight.pop(number)].remove(number)
         del self._place[number]
-        if not self.in_flight and self._is_timed:
+
+    def waited(self) -> None:
+        """The host has waited for a launch, and took what was reported."""
+        if not self.in_flight and self._spread.is_open:
             self._spread.end(self._clock())
 
     @property
@@ -250,7 +270,7 @@ class Lanes:
     def _choose(self, upstream: list[int]) -> int:
         if self._placing != DEFAULT:
             return self._by_policy(upstream)
-        if not self.in_flight and self._is_timed:
+        if self._is_timed and not self._spread.is_open:
             self._spread.begin(self._clock())
         looks = self._spread.looks
         if self._is_timed and looks and looks.is_due():

@@ -318,8 +318,13 @@ public:
         return ended();
     }
 
+    // Does the same for a caller that has waited for a launch.
     nb::list poll_up_to(std::int64_t number) {
-        if (!out_of_order_ || has_timed()) return poll(0);
+        if (!out_of_order_ || has_timed()) {
+            nb::list found = poll(0);
+            end_stretch();
+            return found;
+        }
         const auto &queued = lanes_[0].queued;
         auto after = std::find_if(queued.begin(), queued.end(),
                                   [&](std::int64_t other) { return other > number; });
@@ -485,7 +490,7 @@ private:
     Lane &choose() {
         if (after_ != After::TAIL || fresh_ != Fresh::LEAST) return choose_by_policy();
         if (open_ > 1) {
-            if (!in_flight_) spread_.begin(time_s());
+            if (!spread_.is_open()) spread_.begin(time_s());
             if (Looks *looks = spread_.looks(); looks && looks->is_due()) look_back(*looks);
             if (!spread_.is_wide()) return lanes_[latest_];
         }
@@ -648,18 +653,20 @@ private:
         lane.bare = 0;
         lane.flushed = lane.used;
         bare--;
-        land();
+        in_flight_--;
+        end_stretch();
         table_->land(number);
         table_->end_on_lane(number);
     }
 
     void take(std::int64_t number, std::int32_t status) {
         ended_.emplace_back(table_->land(number), status);
-        land();
+        in_flight_--;
     }
 
-    void land() {
-        if (!--in_flight_ && spread_.is_open()) spread_.end(time_s());
+    // The host has waited.
+    void end_stretch() {
+        if (!in_flight_ && spread_.is_open()) spread_.end(time_s());
     }
 
     double time_s() const { return clock_s ? *clock_s : now_s(); }

@@ -1,8 +1,8 @@
 // Decides whether launches are spread over lanes. Lanes let kernels overlap, but an event between two lanes costs some
 // drivers as much as a launch, so one lane alone is often quicker. Two ways to know:
 //
-// A *stretch* is what is launched between two moments at which nothing is in flight, such as a step of a program that
-// waits for each step. If stretches repeat, they are timed on all lanes and on one, in turns, until one way is clearly
+// A *stretch* is what is launched between two waits of the host that leave nothing in flight, such as a step of a
+// program that waits for each step. If stretches repeat, they are timed on all lanes and on one, in turns, until one way is clearly
 // quicker, or each had TRIES. It is kept for some stretches, then both are timed again. A stretch is known by its
 // launches in order, and expected behind the stretch that came before it last time.
 //
@@ -58,17 +58,17 @@ private:
 class Stretch {
 public:
     Stretch() = default;
-    Stretch(std::uint64_t behind, std::uint64_t launches) : behind_(behind), launches_(launches) {}
+    Stretch(std::uint64_t behind, std::uint64_t launches, std::size_t many)
+        : many(many), behind_(behind), launches_(launches) {}
 
-    bool is_behind(std::uint64_t last) const { return is_set() && behind_ == last; }
+    bool is_behind(std::uint64_t last) const { return many && behind_ == last; }
     bool is(std::uint64_t launches) const { return launches_ == launches; }
-    bool is_set() const { return launches_ != 0; }
 
     // Whether it goes to all lanes the next time: wide, narrow, narrow, wide, and so on.
     bool is_wide() const { return left_ ? wide_ : tries_ % 4 == 0 || tries_ % 4 == 3; }
 
     void note(double took_s) {
-        misses_ = 0;
+        misses = 0;
         if (left_) {
             if (--left_) return;
             tries_ = 0;
@@ -88,20 +88,19 @@ public:
         left_ = keep_;
     }
 
-    // Notes that another stretch came. Returns whether this one should be forgotten.
-    bool miss() { return ++misses_ > 1; }
-
+    std::size_t many = 0;  // launches; 0: there is no such stretch
     std::uint64_t last_used = 0;
+    int misses = 0;  // in a row
 
 private:
     static constexpr int TRIES = 4, SHORTEST = 64, LONGEST = 1024;
     static constexpr double CLEAR = 1.25;
     static constexpr double NEVER = std::numeric_limits<double>::infinity();
 
-    std::uint64_t behind_ = 0, launches_ = 0;  // 0: there is none
+    std::uint64_t behind_ = 0, launches_ = 0;
     std::array<double, 2> least_s_{NEVER, NEVER};  // by whether it is wide
     bool wide_ = true;
-    int tries_ = 0, left_ = 0, keep_ = SHORTEST, misses_ = 0;
+    int tries_ = 0, left_ = 0, keep_ = SHORTEST;
 };
 
 class Spread {
@@ -111,10 +110,10 @@ public:
     // Returns what looks at launches; null: not needed, because this stretch is timed.
     Looks *looks() { return expected_ ? nullptr : &looks_; }
 
-    // A launch comes while nothing is in flight.
+    // A launch comes, the first one of a stretch.
     void begin(double now_s) {
         began_s_ = now_s;
-        launches_ = 1;
+        launches_ = many_ = 0;
         is_open_ = true;
         expected_ = nullptr;
         for (Stretch &one : stretches_)
@@ -122,36 +121,54 @@ public:
     }
 
     // `what`: the kernel and its sizes, or how many bytes a transfer has.
-    void add(std::uint64_t what) { launches_ = (launches_ ^ what) * 0x9E3779B97F4A7C15u + 1; }
+    void add(std::uint64_t what) {
+        launches_ = (launches_ ^ what) * 0x9E3779B97F4A7C15u + 1;
+        many_++;
+        if (expected_ && many_ > expected_->many) miss();  // perhaps no wait ever comes
+    }
 
     bool is_open() const { return is_open_; }
 
-    // Nothing is in flight any more, and nobody knows since when.
-    void forget() { is_open_ = false, expected_ = nullptr; }
-
-    // Nothing is in flight any more.
+    // The host has waited, and nothing is in flight any more.
     void end(double now_s) {
         is_open_ = false;
-        if (expected_ && expected_->is(launches_)) expected_->note(now_s - began_s_);
-        else if (!expected_ || expected_->miss()) keep();
-        if (expected_) expected_->last_used = ++uses_;
+        if (expected_ && !expected_->is(launches_)) miss();
+        if (expected_) {
+            expected_->note(now_s - began_s_);
+            expected_->last_used = ++uses_;
+        } else {
+            keep();
+        }
         last_ = launches_;
         expected_ = nullptr;
     }
 
+    // Nothing is in flight any more, and nobody knows since when.
+    void forget() { is_open_ = false, expected_ = nullptr; }
+
 private:
+    // Another stretch comes. Only the second time in a row is the expected one forgotten.
+    void miss() {
+        if (++expected_->misses > 1) *expected_ = Stretch();
+        expected_ = nullptr;
+    }
+
+    // Expects this stretch the next time, unless another one still is.
     void keep() {
-        if (!expected_)
-            expected_ = std::min_element(stretches_.begin(), stretches_.end(), [](const Stretch &a, const Stretch &b) {
-                return a.last_used < b.last_used;
-            });
-        *expected_ = Stretch(last_, launches_);
+        Stretch *oldest = &stretches_[0];
+        for (Stretch &one : stretches_) {
+            if (one.is_behind(last_)) return;
+            if (one.last_used < oldest->last_used) oldest = &one;
+        }
+        *oldest = Stretch(last_, launches_, many_);
+        oldest->last_used = ++uses_;
     }
 
     Looks looks_;
     std::array<Stretch, 8> stretches_{};
     Stretch *expected_ = nullptr;  // the stretch that is being launched, if one is expected
     std::uint64_t last_ = 0, launches_ = 0, uses_ = 0;
+    std::size_t many_ = 0;
     double began_s_ = 0;
     bool is_open_ = false;
 };

@@ -20,7 +20,7 @@ namespace acs_cl {
 constexpr double SLICE_S = 0.05;
 
 // How long a GPU's event is asked first.
-constexpr double ASKED_S = 0.0002;
+constexpr double ASKED_S = 0.002;
 
 // Whether this thread runs host tasks. It must not wait for launches, which may wait for it.
 inline thread_local bool runs_host_task = false;
