@@ -835,6 +835,7 @@ class View:
     lead: int
     """Bytes that it touches before its first element."""
     home: Any
+    is_inside: bool
     """The runtime while the array is plain and alive, else None."""
     address: int
     @property
@@ -913,8 +914,10 @@ def plan_bands(
     a lane, or how its record begins. `lanes`: the kernel of those with an offset, and why they are
     there. `record`: the scheduler, its local memory, and the shape of records."""
 
-def plan_condition(kernel: Caller, variant: Any) -> None:
-    """Give a launch plan the kernel that first reads the flag of `when=`."""
+def plan_form(kernel: Caller, variant: Any, starts: Iterable[int], decides: bool) -> None:
+    """Give a launch plan another OpenCL kernel for lanes. `starts`: parameters whose arrays may start
+    inside their buffers; it takes the first byte of each, behind its other parameters. `decides`:
+    then it takes the flag of `when=`, which it reads first."""
 
 def is_planned(kernel: Caller, for_epochs: bool) -> bool:
     """Tell whether a kernel has a valid launch plan, with records if these are asked for."""

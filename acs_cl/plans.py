@@ -93,8 +93,11 @@ def plan_launches(
             kernel.is_for_python = True
             return
     native.plan_sizes(kernel, command.global_size, command.local_size, heads, lease)
+    starts = kernel.versions.offsets_of(command.kernel)
     if variant is not None:
-        native.plan_condition(kernel, variant)
+        native.plan_form(kernel, variant, starts, True)
+    elif starts:
+        native.plan_form(kernel, command.kernel, starts, False)
 
 
 def plan_bands(
@@ -242,9 +245,10 @@ def _too_many(parameters: Sequence[_Parameter]) -> bool:
 
 
 def _are_plain(engine: object, args: tuple[object, ...]) -> bool:
-    """Tell whether all memory among the arguments is plain arrays of the runtime."""
+    """Tell whether all memory among the arguments is plain arrays of the runtime, which may start
+    inside their buffers."""
     return all(
-        value.home is engine
+        value.home is engine or (value.is_inside and value.engine is engine)
         if type(value) is Array
         else isinstance(value, (int, float, np.number, np.bool_)) or type(value) is cl.LocalMemory
         for value in args

@@ -96,14 +96,16 @@ def steps(rng: random.Random, rows: acs.Array) -> list[Any]:
     return [one() for _ in range(80)]
 
 
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
 @pytest.mark.parametrize("part", range(PARTS))
 def test_they_are_what_python_makes(
-    device: cl.Device, backend: str, part: int, long_way: list[str]
+    device: cl.Device, backend: str, memory: str, part: int, long_way: list[str]
 ) -> None:
+    """Most views start inside their memory. That takes another form of a kernel with buffers."""
     for seed in range(part, FUZZ, PARTS):
         made = []
         for is_quick in (True, False):
-            with acs.Runtime(device, backend=backend) as rt:
+            with acs.Runtime(device, backend=backend, memory=memory) as rt:
                 program = rt.build(SOURCE)
                 rows = rt.array(np.arange(4 * ROW, dtype="u4").reshape(4, ROW))
                 program_steps = steps(random.Random(seed), rows)
@@ -124,6 +126,32 @@ def test_they_are_what_python_makes(
                 # every array of a runtime has the number of its base in its spans
                 made.append((values.tolist(), kept, spans))
         assert made[0] == made[1], f"seed {seed}"
+
+
+def test_an_array_inside_a_buffer_is_passed_where_the_kernel_takes_its_first_byte(
+    device: cl.Device, backend: str, long_way: list[str]
+) -> None:
+    """Which is not for `constant` memory, and not for an array of another runtime."""
+    source = """
+    kernel void scale(constant int *by, global const int *x, global int *y)
+    { int i = get_global_id(0); y[i] = x[i] * by[0]; }
+    """
+    with (
+        acs.Runtime(device, backend=backend, memory="buffers") as rt,
+        acs.Runtime(device, memory="buffers") as other,
+    ):
+        scale = rt.build(source).scale
+        by, x, y = rt.array([3, 5], "i4"), rt.array(np.arange(12), "i4"), rt.zeros(12, "i4")
+        scale((4,), None, by, x[4:8], y[:4])
+        before = len(long_way)
+        scale((4,), None, by, x[:4], y[4:8])
+        scale((4,), None, by[:1], x[8:], y[8:])
+        scale((4,), None, by, x[:4], y[:4])  # the kernel itself
+        assert len(long_way) == before
+        for wrong in ((by[1:], x[:4], y[:4]), (by, x[4:8], other.zeros(12, "i4")[4:8])):
+            with pytest.raises(acs.UsageError, match="argument"):
+                scale((4,), None, *wrong)
+        assert y.get().tolist() == [0, 3, 6, 9, 0, 3, 6, 9, 24, 27, 30, 33]
 
 
 def test_edges_are_those_of_python(device: cl.Device, backend: str) -> None:

@@ -99,6 +99,8 @@ class Array(core.native.View):
     __slots__ = ("__weakref__",)
 
     home: Home | None
+    is_inside: bool
+    """It would be a simple kernel argument, but starts inside its buffer."""
     place: Place | None
     engine: Home
     base: Base | None

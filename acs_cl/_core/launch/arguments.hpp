@@ -123,12 +123,14 @@ struct Home {
     Hazards &hazards;
 };
 
-// Puts an argument into its place in a record, and notes what it touches. False: it is not plain.
+// Puts an argument into its place in a record, and notes what it touches. False: it is not plain. `may_start_inside`:
+// an array may start inside its buffer.
 inline bool take(const Parameter &parameter, PyObject *value, const Home &home, char *record,
-                 Touched &touched) {
+                 Touched &touched, bool may_start_inside = false) {
     if (parameter.code != 'P') return put_number(parameter.code, value, record + parameter.at);
     View *view = view_of(value);
-    if (!view || view->home != home.engine) return false;
+    if (!view) return false;
+    if (view->home != home.engine && !(may_start_inside && view->is_inside && view->engine == home.engine)) return false;
     Node *node = view->node_in(home.hazards);
     if (!node) return false;
     put(record + parameter.at, view->address);

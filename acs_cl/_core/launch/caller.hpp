@@ -37,15 +37,12 @@ public:
 
     // Begins with the sizes. False: launches of these sizes are unknown. `decides`: with `when=`.
     bool begin(PyObject *global, PyObject *local, bool decides) {
-        kernel_ = decides ? plan.lanes.gated : plan.lanes.kernel;
-        object_ = decides ? plan.lanes.gated_object : plan.lanes.kernel_object;
         decides_ = decides;
         return begin(global, local);
     }
     // Does the same for a PyOpenCL kernel, which has its arguments already. `object`: the kernel for queues.
     bool begin(PyObject *global, PyObject *local, QueueKernel *kernel, PyObject *object) {
-        kernel_ = kernel;
-        object_ = object;
+        own_form_ = {nb::borrow(object), kernel};
         are_views_ = false;
         return begin(global, local);
     }
@@ -59,7 +56,7 @@ public:
         return head_ && table.takes_more();
     }
     bool may_enqueue() const {
-        return plan.is_current() && kernel_ && plan.lanes.lease.lasts(table);
+        return plan.is_current() && plan.lanes.lease.lasts(table);
     }
     bool is_on_lanes() const {
         return (size_->is_tried ? size_->on_lanes : plan.lanes.lease.takes_new(sizes_)) && may_enqueue();
@@ -70,6 +67,8 @@ public:
         touched = Touched();
         bytes_ = own_;
         in_epoch_ = in_epoch;
+        may_start_inside_ = !in_epoch;
+        is_inside_ = false;
         if (!in_epoch) return look_up();
         const std::size_t nbytes = plan.epoch->blob_bytes;
         arena_ = {plan.epoch->local_bytes, head_->arena_bytes};
@@ -86,6 +85,7 @@ public:
     // Does the same for a launch in bands, whose records get all arguments at the end.
     bool start(const CutPlan &cut) {
         start(false);
+        may_start_inside_ = false;
         in_epoch_ = cut.is_recorded();
         if (!in_epoch_) return look_up();
         arena_ = {plan.epoch->local_bytes, cut.arena_bytes};
@@ -96,8 +96,13 @@ public:
     bool take(std::size_t at, PyObject *value) {
         const Parameter &parameter = plan.parameters[at];
         args[at] = value;
-        if (parameter.code != 'L')
-            return acs_cl::take(parameter, value, home, bytes_, touched) && (in_epoch_ || has_driven(parameter, value));
+        if (parameter.code == 'P') {
+            const bool may_start_inside = may_start_inside_ && plan.lanes.takes_start(at);
+            if (!acs_cl::take(parameter, value, home, bytes_, touched, may_start_inside)) return false;
+            is_inside_ |= reinterpret_cast<View *>(value)->is_inside;
+            return in_epoch_ || has_driven(value);
+        }
+        if (parameter.code != 'L') return acs_cl::take(parameter, value, home, bytes_, touched);
         return in_epoch_ ? arena_.take(parameter, value, bytes_) : Py_TYPE(value) == local_type;
     }
     // Takes the bytes of all arguments of a PyOpenCL kernel, in their places.
@@ -120,6 +125,7 @@ public:
             size_->is_tried = true;
             size_->on_lanes = plan.lanes.lease.takes_new(sizes_);
         }
+        if (!in_epoch_ && !form().kernel) return false;
         if (!decides_) return true;
         return in_epoch_ ? take_flag(when, home, bytes_, touched)
                          : flag_.take(when, home, plan.lanes.by_address, touched);
@@ -211,7 +217,9 @@ public:
     // Sets the arguments of the driver's kernel. The caller has the runtime's lock, so that the GIL may be given away
     // while the driver makes it wait.
     bool set() const {
-        return plan.set(kernel_, bytes_, args, are_views_) && (!decides_ || plan.set(flag_));
+        QueueKernel *const kernel = form().kernel;
+        return plan.set(kernel, bytes_, args, are_views_) && (!is_inside_ || plan.set_starts(kernel, args)) &&
+               (!decides_ || plan.set(kernel, flag_, plan.first_of_flag(is_inside_)));
     }
 
     // Enters the launch into the hazards, and sends it to a lane. False: no lane took it, and it is in the table.
@@ -219,20 +227,20 @@ public:
         ToLanes &lanes = plan.lanes;
         lanes.lease.use();
         return lanes.queues->launch(
-            touched, kernel_, sizes_, nullptr, plan.name.ptr(), lanes.lease.reason, [&] {
-                return plan.command(object_, sizes_, bytes_, args, are_views_,
+            touched, form().kernel, sizes_, nullptr, plan.name.ptr(), lanes.lease.reason, [&] {
+                return plan.command(form().object, sizes_, bytes_, args, are_views_, is_inside_,
                                     decides_ ? &flag_ : nullptr, nb::none());
             });
     }
 
     // Does the same for a band. The bands before it are under way, so it gets into the table whatever happens.
     bool enqueue(const CutPlan &cut, const BandPlan &band, const Touched &own) {
-        QueueKernel *kernel = band.has_offset() ? cut.kernel : kernel_;
-        const nb::handle object = band.has_offset() ? nb::handle(cut.kernel_object) : object_;
+        QueueKernel *kernel = band.has_offset() ? cut.kernel : form().kernel;
+        const nb::handle object = band.has_offset() ? cut.kernel_object : form().object;
         const bool may_go = table.may_go_on() && plan.set(kernel, bytes_, args, true);
         return plan.lanes.queues->launch(
             own, may_go ? kernel : nullptr, band.sizes, &band.offset[1], plan.name.ptr(), cut.reason, [&] {
-                return plan.command(object, band.sizes, bytes_, args, true, nullptr,
+                return plan.command(object, band.sizes, bytes_, args, true, false, nullptr,
                                     band.python_offset, cut.reason);
             });
     }
@@ -245,21 +253,21 @@ private:
         return are_views_ && (size_ = plan.make_new(sizes_));
     }
     // Has an array's argument for the driver made. False with an error.
-    static bool has_driven(const Parameter &parameter, PyObject *value) {
-        return parameter.code != 'P' || reinterpret_cast<View *>(value)->driven();
-    }
+    static bool has_driven(PyObject *array) { return reinterpret_cast<View *>(array)->driven(); }
+    // The driver's kernel for the arguments that were taken.
+    const KernelForm &form() const { return are_views_ ? plan.lanes.forms[is_inside_][decides_] : own_form_; }
     bool fits() const { return plan.epoch->blob_bytes <= INLINE_BYTES; }
     bool look_up() { return (size_ = plan.sizes.find(sizes_)); }
 
     LaunchPlan::Use use_;
-    QueueKernel *kernel_ = nullptr;
-    nb::handle object_;
+    KernelForm own_form_;
     Sizes sizes_;
     Sized *size_ = nullptr;
     const Head *head_ = nullptr;
     Arena arena_{};
     Flag flag_;
     bool decides_ = false, in_epoch_ = false, are_views_ = true, is_narrow_ = true;
+    bool may_start_inside_ = false, is_inside_ = false;
     char *bytes_ = nullptr, own_[HEAD_BYTES + MOST_BLOB];
 };
 

@@ -161,13 +161,32 @@ struct ToEpoch {
     Addresses addresses;
 };
 
-// What a kernel needs on lanes: their queues, the kernel itself, and its form for `when=`.
+// A kernel of the driver for some launches of a kernel.
+struct KernelForm {
+    nb::object object;
+    QueueKernel *kernel = nullptr;  // of `object`; null: there is none yet
+
+    void become(nb::object other) {
+        kernel = QueueKernel::of(other);
+        object = std::move(other);
+    }
+};
+
+// What a kernel needs on lanes: their queues, and its forms. After its own parameters, one for arrays that start inside
+// their buffers takes the first byte of each, and then one for `when=` takes the word that decides.
 struct ToLanes {
     Queues *queues = nullptr;  // the kernel holds it
-    nb::object kernel_object, gated_object;
-    QueueKernel *kernel = nullptr, *gated = nullptr;
+    KernelForm forms[2][2];  // by whether arrays start inside buffers, and by `when=`
+    std::uint64_t starts = 0;  // bits of the parameters whose first byte is taken; 0: no such form is known
     bool by_address = false;
     Lease lease;
+
+    bool takes_start(std::size_t parameter) const { return starts >> parameter & 1; }
+    std::size_t many_starts() const {
+        std::size_t many = 0;
+        for (std::uint64_t left = starts; left; left &= left - 1) many++;
+        return many;
+    }
 };
 
 // The launch plan. Arguments are bound in one way for epochs and for lanes: each has a place among bytes. If a
@@ -371,20 +390,35 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return true;
     }
 
-    // Sets the word that decides, behind the other parameters of the form for `when=`.
-    bool set(const Flag &flag) const {
-        std::size_t first = parameters.size();
-        bool is_set = lanes.by_address
-                          ? lanes.gated->set_address(first, flag.address, flag.memory)
-                          : lanes.gated->set_memory(first, flag.memory, lanes.queues->classes());
-        return is_set && lanes.gated->set_value(
-                             first + 1, {reinterpret_cast<const char *>(&flag.offset),
-                                         sizeof(flag.offset)});
+    // Calls `visit` with the index of each further parameter that takes the first byte of an array, and with that byte.
+    template <typename Visit>
+    bool each_start(PyObject *const *args, Visit &&visit) const {
+        std::size_t index = parameters.size();
+        for (std::size_t at = 0; at < parameters.size(); at++) {
+            if (!lanes.takes_start(at)) continue;
+            const View *view = reinterpret_cast<View *>(args[at]);
+            const std::uint64_t start = view->is_inside ? view->address : 0;
+            if (!visit(index++, std::string_view(reinterpret_cast<const char *>(&start), sizeof(start)))) return false;
+        }
+        return true;
+    }
+    bool set_starts(QueueKernel *kernel, PyObject *const *args) const {
+        return each_start(args, [&](std::size_t index, std::string_view start) { return kernel->set_value(index, start); });
     }
 
-    // Makes a `commands.KernelCommand` of such a launch. `lane`: why it has to go to a lane; null: it need not.
-    nb::object command(nb::handle kernel, const Sizes &size, const char *bytes, PyObject *const *args,
-                       bool are_views, const Flag *flag, nb::handle offset, const nb::object &lane = {}) const {
+    // Sets the word that decides. `first`: the index of its parameters.
+    bool set(QueueKernel *kernel, const Flag &flag, std::size_t first) const {
+        bool is_set = lanes.by_address ? kernel->set_address(first, flag.address, flag.memory)
+                                       : kernel->set_memory(first, flag.memory, lanes.queues->classes());
+        return is_set &&
+               kernel->set_value(first + 1, {reinterpret_cast<const char *>(&flag.offset), sizeof(flag.offset)});
+    }
+    std::size_t first_of_flag(bool is_inside) const { return parameters.size() + (is_inside ? lanes.many_starts() : 0); }
+
+    // Makes a `commands.KernelCommand` of such a launch. `is_inside`: an array starts inside its buffer. `lane`: why it
+    // has to go to a lane; null: it need not.
+    nb::object command(nb::handle kernel, const Sizes &size, const char *bytes, PyObject *const *args, bool are_views,
+                       bool is_inside, const Flag *flag, nb::handle offset, const nb::object &lane = {}) const {
         nb::list objects, values;
         for (std::size_t at = 0; at < parameters.size(); at++) {
             const Parameter &one = parameters[at];
@@ -393,10 +427,17 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
             if (one.is_object()) turns.append(nb::handle(driven(at, args, are_views)));
             else turns.append(nb::bytes(bytes + one.at, one.nbytes));
         }
+        if (is_inside)
+            each_start(args, [&](std::size_t index, std::string_view start) {
+                values.append(index);
+                values.append(nb::bytes(start.data(), start.size()));
+                return true;
+            });
         if (flag) {
-            objects.append(parameters.size());
+            const std::size_t first = first_of_flag(is_inside);
+            objects.append(first);
             objects.append(nb::handle(flag->memory));
-            values.append(parameters.size() + 1);
+            values.append(first + 1);
             values.append(nb::bytes(reinterpret_cast<const char *>(&flag->offset), sizeof(flag->offset)));
         }
         const nb::object &type = lanes.queues->classes().command;

@@ -227,12 +227,16 @@ void lay_out(View *view, std::int64_t offset, const Axes &axes, nb::handle place
     view->first = first;
     view->length = end - first;
     view->lead = offset - first;
-    bool begins = true;
+    unsigned long long start = 0;
     if (!view->ground.memory) {
         view->place = nb::object(place_of(first, end - first)).release().ptr();
-        begins = !PyObject_IsTrue(nb::object(nb::handle(view->place)[1]).ptr());
+        start = nb::cast<unsigned long long>(nb::handle(view->place)[1]);
     }
-    if (!view->is_one || view->lead || !begins) return;
+    if (!view->is_one || view->lead) return;
+    if ((view->is_inside = start)) {
+        view->address = start;
+        return;
+    }
     view->address = view->ground.address + static_cast<unsigned long long>(first);
     view->home = Py_NewRef(view->engine);
 }

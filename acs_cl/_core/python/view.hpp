@@ -40,6 +40,7 @@ struct View {
     unsigned long long address;
     NodePointer node;  // of its bytes, if they are one span and a launch asked for it; or null
     bool is_one;  // its bytes are `span`
+    bool is_inside;  // it would be a simple argument, but starts inside its buffer, and `address` is where
     PyObject *engine, *dtype, *base, *shape, *strides, *spans, *place, *argument;
     long long size, nbytes, offset, lead, first, length, itemsize;
     Ground ground;
@@ -68,7 +69,7 @@ struct View {
     PyObject *driven() {
         if (!argument) {
             PyObject *const its = its_place();
-            if (its) argument = Py_NewRef(home && PyTuple_Check(its) ? PyTuple_GET_ITEM(its, 0) : Py_None);
+            if (its) argument = Py_NewRef((home || is_inside) && PyTuple_Check(its) ? PyTuple_GET_ITEM(its, 0) : Py_None);
         }
         return argument;
     }
@@ -76,7 +77,7 @@ struct View {
     // Releases the memory.
     void release() {
         for (PyObject **one : {&base, &home, &ground.memory, &spans, &place, &argument}) Py_CLEAR(*one);
-        is_one = false;
+        is_one = is_inside = false;
     }
 
     auto objects() {
@@ -137,6 +138,7 @@ inline PyGetSetDef view_properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 inline PyMemberDef view_members[] = {
     {"home", T_OBJECT, offsetof(View, home), READONLY, nullptr},
+    {"is_inside", T_BOOL, offsetof(View, is_inside), READONLY, nullptr},
     {"address", T_ULONGLONG, offsetof(View, address), READONLY, nullptr},
     {"engine", T_OBJECT_EX, offsetof(View, engine), READONLY, nullptr},
     {"base", T_OBJECT, offsetof(View, base), READONLY, nullptr},
