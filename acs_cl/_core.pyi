@@ -915,9 +915,9 @@ def plan_bands(
     there. `record`: the scheduler, its local memory, and the shape of records."""
 
 def plan_form(kernel: Caller, variant: Any, starts: Iterable[int], decides: bool) -> None:
-    """Give a launch plan another OpenCL kernel for lanes. `starts`: parameters whose arrays may start
-    inside their buffers; it takes the first byte of each, behind its other parameters. `decides`:
-    then it takes the flag of `when=`, which it reads first."""
+    """Give a launch plan another OpenCL kernel for lanes. `starts`: parameters whose arrays may
+    start inside their buffers; it takes the first byte of each, behind its other parameters.
+    `decides`: then it takes the flag of `when=`, which it reads first."""
 
 def is_planned(kernel: Caller, for_epochs: bool) -> bool:
     """Tell whether a kernel has a valid launch plan, with records if these are asked for."""

@@ -8,7 +8,7 @@
 //
 // Other launches are looked at: if a kernel ends before the next but one is launched, lanes overlap nothing.
 //
-// emu/reference/lanes.py is the model.
+// emu/reference/spread.py is the model.
 
 #pragma once
 
