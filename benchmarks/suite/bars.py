@@ -13,17 +13,19 @@ from typing import Any
 
 def target(
     what: str,
-    value: float | str | None,
+    value: float | str | Mapping[str, Any] | None,
     sense: str,
     limit: float | str | None,
     unit: str = "",
-    around: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return a figure with its bar. `sense`: 'at most', 'below', 'at least' or 'is'.
 
-    `value` None: not measured. `limit` None: there is no bar, and the figure is for comparison.
-    `around`: a `spread`, whose quartiles are added.
+    `value`: a figure, or a `spread`, which gives its median and its quartiles. None: not measured.
+    `limit` None: there is no bar, and the figure is for comparison.
     """
+    quartiles = None
+    if isinstance(value, Mapping):
+        quartiles, value = [value["p25"], value["p75"]], value["median"]
     met = limit is None or (value is not None and _SENSES[sense](value, limit))
     return {
         "what": what,
@@ -32,7 +34,7 @@ def target(
         "sense": sense,
         "limit": limit,
         "met": bool(met),
-        "quartiles": [around["p25"], around["p75"]] if around is not None else None,
+        "quartiles": quartiles,
     }
 
 

@@ -260,13 +260,13 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
         what = f"{name} of {row['groups']} groups, {row['at_once']} at a time: bands over"
         for side in ("whole", "queue"):
             over = row[f"over_{side}"]
-            found.append(target(f"{what} {side}", over["median"], "at least", least, "x", over))
+            found.append(target(f"{what} {side}", over, "at least", least, "x"))
     found += _bars_of_products(result["products"].values(), on_cpu)
     for row in result["chains"].values():
         most = None if on_cpu else MOST_LINK_US[row["groups"]]
         for side, limit in (("bands", most), ("whole", None)):
             us, what = row["us"][side], f"a link of {row['groups']} groups, {side}"
-            found.append(target(what, us["median"], "at most", limit, "us", us))
+            found.append(target(what, us, "at most", limit, "us"))
         for way, cuda_us in row.get("cuda_us", {}).items():
             what = f"a link of {row['groups']} groups, CUDA, {way}"
             found.append(target(what, cuda_us, "at most", None, "us"))
@@ -279,7 +279,7 @@ def _bars_of_products(rows: Collection[Mapping[str, Any]], on_cpu: bool) -> list
         what = f"two products of {row['rows']} rows"
         over, share = row["over_best"], max(row["gflops"].values()) / row["peak_gflops"]
         text = f"{what}: tuned over queue or whole"
-        found.append(target(text, over["median"], "at least", LEAST_TUNED, "x", over))
+        found.append(target(text, over, "at least", LEAST_TUNED, "x"))
         least = LEAST_SHARE[on_cpu]
         found.append(target(f"{what}: share of the peak", share, "at least", least, ""))
     medians = [row["over_best"]["median"] for row in rows]

@@ -124,9 +124,7 @@ def targets_of(check_ns: dict[str, Any]) -> list[dict[str, Any]]:
         for place, limit in LIMITS_NS.items():
             name = _name(shape, *place, "inside")
             took = check_ns[name]
-            targets.append(
-                target(f"a hazard check, {name}", took["median"], "at most", limit, "ns", took)
-            )
+            targets.append(target(f"a hazard check, {name}", took, "at most", limit, "ns"))
         least, most = (
             check_ns[_name(shape, window, 6, "inside")]["median"] for window in (16, 1024)
         )

@@ -154,16 +154,13 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     empty, over = result["empty_us"], result["over_empty_us"]
     graph = f"graphs of {result['graph_ms']:.0f} ms on two workers of Dask over one"
     made = [
-        target(graph, gain["median"], "at least", LEAST_GAIN, "x", gain),
-        target("a remote replay, from submit to result", alone["median"], "at most", MOST_US, "us",
-               alone),
-        target("a task of Dask that takes the same and does nothing", empty["median"], "at most",
-               None, "us", empty),
-        target("a remote replay over such a task", over["median"], "at most", MOST_US, "us", over),
-        target("a remote replay among 100 in flight", flight["median"], "at most", None, "us",
-               flight),
+        target(graph, gain, "at least", LEAST_GAIN, "x"),
+        target("a remote replay, from submit to result", alone, "at most", MOST_US, "us"),
+        target("a task of Dask that takes the same and does nothing", empty, "at most", None, "us"),
+        target("a remote replay over such a task", over, "at most", MOST_US, "us"),
+        target("a remote replay among 100 in flight", flight, "at most", None, "us"),
     ]  # fmt: skip
     if direct := result.get("direct_us"):  # results from before there was one lack it
         what = "a remote replay without a task, `acs.dask.Direct`"
-        made.append(target(what, direct["median"], "at most", MOST_US, "us", direct))
+        made.append(target(what, direct, "at most", MOST_US, "us"))
     return made

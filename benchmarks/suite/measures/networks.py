@@ -153,7 +153,7 @@ def _contestants(
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Compare `auto`, and the best of ours, with one lane for each branch and one queue."""
     found = []
-    best: tuple[float, str, Any] = (0.0, "", None)
+    best: dict[str, Any] = {}
     for name, row in result["rows"].items():
         peers = [one for one in (CHAIN, CUDA_BRANCHES) if one in row["ms"]]
         others = (EXPERT, SERIAL, BRANCHES, *peers)
@@ -168,11 +168,11 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
             fastest = max(over, key=lambda one: over[one]["median"], default=None)
             for one in dict.fromkeys(one for one in (AUTO, fastest) if one in over):
                 what = f"{name}: over {base if base == BRANCHES else 'one queue'}, {one}"
-                found.append(target(what, over[one]["median"], "at least", least, "x", over[one]))
+                found.append(target(what, over[one], "at least", least, "x"))
             if base == SERIAL and fastest is not None:
-                best = max(best, (over[fastest]["median"], f"{name}, {fastest}", over[fastest]),
-                           key=lambda one: one[0])  # fmt: skip
-    if best[1]:
-        what = f"the best over one queue: {best[1]}"
-        found.append(target(what, best[0], "at least", BEST_OVER_SERIAL, "x", best[2]))
+                best[f"{name}, {fastest}"] = over[fastest]
+    if best:
+        which = max(best, key=lambda one: best[one]["median"])
+        what = f"the best over one queue: {which}"
+        found.append(target(what, best[which], "at least", BEST_OVER_SERIAL, "x"))
     return found

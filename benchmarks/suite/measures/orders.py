@@ -171,17 +171,13 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
         for contestant, over in row["over_first_in"].items():
             if contestant.endswith(BARRED):
                 what = f"{name}: order over program order, {contestant}"
-                found.append(target(what, over["median"], "at least", least, "x", over))
+                found.append(target(what, over, "at least", least, "x"))
         if name in NETWORKS:
             ours = {n: s for n, s in row["over_serial"].items() if "expert" not in n}
             best = max(ours, key=lambda one: ours[one]["median"])
-            found.append(
-                target(f"{name}: the best replay over one on one queue ({best})",
-                       ours[best]["median"], "at least", LEAST_OVER_ONE_QUEUE, "x", ours[best])
-            )  # fmt: skip
+            what = f"{name}: the best replay over one on one queue ({best})"
+            found.append(target(what, ours[best], "at least", LEAST_OVER_ONE_QUEUE, "x"))
     for name, taken in result["sorting_us"].items():
-        found.append(
-            target(f"{SORTED:,} launches in order {name}", taken["median"], "at most",
-                   MOST_SORT_US, "us", taken)
-        )  # fmt: skip
+        what = f"{SORTED:,} launches in order {name}"
+        found.append(target(what, taken, "at most", MOST_SORT_US, "us"))
     return found

@@ -143,7 +143,7 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
         ("end to end above bare PyOpenCL, `auto`", auto, "end"),
     ]
     return [
-        target(what, above(name, how)["median"], "at most", MOST_ABOVE_US, "us", above(name, how))
+        target(what, above(name, how), "at most", MOST_ABOVE_US, "us")
         | {"where": name}
         for what, name, how in found
     ] + [

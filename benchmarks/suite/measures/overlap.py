@@ -143,7 +143,7 @@ def _flight_bars(name: str, row: Mapping[str, Any], least: float) -> list[dict[s
     flight, share = row["in_flight"], row.get("in_epochs", {"median": 0.0})["median"]
     what = f"kernels in flight, by profiling intervals, `{name}`"
     if not share:
-        return [target(what, flight["median"], "at least", least, "", flight)]
+        return [target(what, flight, "at least", least, "")]
     said = f"share of `{name}`'s kernels in epochs of the scheduler, whose own times nobody knows"
     return [target(what, None, "at least", least), target(said, share, "at most", None)]
 
@@ -158,7 +158,7 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     found = [
         target(
             f"64 chains of 8 kernels over `serial`, `{name}`",
-            rows[name]["speed_up"]["median"], "at least", least, "x", rows[name]["speed_up"],
+            rows[name]["speed_up"], "at least", least, "x",
         )
         for name, least in wanted.items()
     ]  # fmt: skip

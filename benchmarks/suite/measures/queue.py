@@ -76,8 +76,8 @@ def measure(settings: Settings) -> dict[str, Any]:
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Compare the results with their bars."""
     return [
-        target(what + _where(result["rows"][name]), result["rows"][name]["ratio"]["median"],
-               "at least", least, "x", result["rows"][name]["ratio"])
+        target(what + _where(result["rows"][name]), result["rows"][name]["ratio"],
+               "at least", least, "x")
         for name, (what, least) in BARS.items()
     ]  # fmt: skip
 

@@ -200,14 +200,14 @@ def targets_of(on_cpu: bool, rows: dict[str, Any]) -> list[dict[str, Any]]:
             took = row[way]["record_us"]
             how = "a loop of calls" if way == "loop" else "`launch_many`"
             what = f"to record a launch for the scheduler, {shape}, {how}"
-            targets.append(target(what, took["median"], "at most", limit, "us", took))
+            targets.append(target(what, took, "at most", limit, "us"))
     for shape, row in rows.items():
         if on_cpu:
             what = f"a new graph of {LAUNCHES:,} launches over typed PyOpenCL in order, {shape}"
             ratio = row["loop"]["over_bare"]
-            targets.append(target(what, ratio["median"], "at least", OVER_BARE, "x", ratio))
+            targets.append(target(what, ratio, "at least", OVER_BARE, "x"))
         else:
             what = f"a new graph of {LAUNCHES:,} launches, end to end, per launch, {shape}"
             took = row["loop"]["end_us"]
-            targets.append(target(what, took["median"], "at most", END_US, "us", took))
+            targets.append(target(what, took, "at most", END_US, "us"))
     return targets

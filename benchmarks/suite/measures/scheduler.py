@@ -86,27 +86,19 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
         least = limits.get(graph)
         what = f"device time per task, {name}"
         found += [
-            target(f"{what}, a new graph", new["median"], "at most", least, "us", new),
-            target(f"{what}, recorded and replayed", again["median"], "at most", None, "us", again),
+            target(f"{what}, a new graph", new, "at most", least, "us"),
+            target(f"{what}, recorded and replayed", again, "at most", None, "us"),
         ]
     chains = result["graphs"][1]
     new = chains["new_graph_us"]
-    found.append(
-        target("a new graph of 64 chains, end to end, per launch", new["median"], "at most",
-               NEW_GRAPH_US, "us", new)
-    )  # fmt: skip
+    what = "a new graph of 64 chains, end to end, per launch"
+    found.append(target(what, new, "at most", NEW_GRAPH_US, "us"))
     if on_cpu:
-        over = chains["replay_over_bare"]
-        found.append(
-            target("a replay of 64 chains over bare PyOpenCL in order", over["median"], "at least",
-                   REPLAY_GAIN, "x", over)
-        )  # fmt: skip
+        over, what = chains["replay_over_bare"], "a replay of 64 chains over bare PyOpenCL in order"
+        found.append(target(what, over, "at least", REPLAY_GAIN, "x"))
     else:
-        took = chains["replay_us"]
-        found.append(
-            target("a replay of 64 chains, end to end, per launch", took["median"], "at most",
-                   REPLAY_US, "us", took)
-        )  # fmt: skip
+        took, what = chains["replay_us"], "a replay of 64 chains, end to end, per launch"
+        found.append(target(what, took, "at most", REPLAY_US, "us"))
     return [*found, *bars_of(result["gates"])]
 
 

@@ -171,15 +171,13 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     for parents, row in result.get("children", {}).items():
         most, took = LONE_CHILD_US if parents == "1" else CHILD_US, row["child_us"]
         what = f"a child, where {parents} work-items spawn one each"
-        found.append(target(what, took["median"], "at most", most, "us", took))
+        found.append(target(what, took, "at most", most, "us"))
     gains = []
     for name, row in result.get("rows", {}).items():
         for gain, took in row["gain"].items():
             if gain.startswith(CONTROLLERS[0]):
                 gains.append(took["median"])
-                found.append(
-                    target(f"{name}, {gain}", took["median"], "at least", LEAST_GAIN, "x", took)
-                )
+                found.append(target(f"{name}, {gain}", took, "at least", LEAST_GAIN, "x"))
         ours = row["us"][CONTROLLERS[0]]["median"]
         cuda = [
             one["median"] for way, one in row.get("cuda", {}).items()

@@ -124,11 +124,11 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     import_s = result.get("import_runtime_s")
     return [
         target(f"first result of a new process over plain PyOpenCL, {state} caches",
-               ratio["median"], "at most", MOST_RATIO, "x", ratio)
+               ratio, "at most", MOST_RATIO, "x")
         for state, ratio in ratios.items()
     ] + [
         target("`from acs_cl import Runtime` in a fresh process, beyond PyOpenCL's own import",
-               import_s and import_s["median"], "below", MOST_IMPORT_S, "s", import_s)
+               import_s, "below", MOST_IMPORT_S, "s")
     ]  # fmt: skip
 
 

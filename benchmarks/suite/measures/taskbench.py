@@ -98,7 +98,7 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     if machine["kind"] == "CPU":
         ratio = rows["trivial"]["over_bare"]["device"]
         what = "new graphs of trivial launches over bare PyOpenCL in order, `device`"
-        return [target(what, ratio["median"], "at least", LEAST_OVER_BARE, "x", ratio)]
+        return [target(what, ratio, "at least", LEAST_OVER_BARE, "x")]
     found = []
     for backend in ("device", "auto"):
         took = sorted(
@@ -108,5 +108,5 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
             ("quickest", "slowest"), (took[0], took[-1]), CUDASTF_US, strict=True
         ):
             what = f"Task Bench, end to end per task, the {which} pattern, `{backend}`"
-            found.append(target(what, one["median"], "below", limit, "us", one))
+            found.append(target(what, one, "below", limit, "us"))
     return found
