@@ -3,13 +3,12 @@
     python -m acs_cl.benchmarks devices                         # two devices of the platform
     python -m acs_cl.benchmarks devices --devices 0 1 2 3 --out devices.json
     python -m acs_cl.benchmarks devices --devices 0 0 --scale 0.01 --only jacobi
-    python -m acs_cl.benchmarks devices --suite                 # the workloads of the suite
-    python -m acs_cl.benchmarks devices --copies                # from one device to another one
+    python -m acs_cl.benchmarks devices --suite small           # the workloads of the suite
 
 Input: devices, given as indices; one that comes twice stands for two, for a rehearsal. Output: a
-line for each program, as soon as it is known: milliseconds a step on one device and on all, copies
-and bytes of all steps and of the timed ones, launches by device. `--out` has a document for the
-tables of docs/measurements.md: copies, and all programs on two devices and on all.
+line for each program on two devices and on all, as soon as it is known: milliseconds a step on one
+device and on all, copies and bytes of all steps and of the timed ones, launches by device. `--out`
+gets a document of these and of copies, for the tables of docs/measurements.md.
 
 A program moves its data to other devices while it runs, once that pays. So programs run for some
 seconds before they are timed (`--warm`), and longer if nothing is decided then. A rehearsal on one
@@ -19,7 +18,6 @@ device says nothing about speed.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
@@ -33,17 +31,15 @@ from ...devices import choose
 from ...records import HostArray, Report
 from ...several.engine import SeveralEngine
 from ..workloads import catalogue
+from ..workloads.workload import PRESETS
 from . import documents
 from .device_programs import PROGRAMS, Step
 from .machine import machine
 from .statistics import quantile
 from .timing import interleave
 
-SMALLEST = "tiny"
-"""The size of the suite's workloads for rehearsals."""
-
-
 SAMPLE_MS, MOST_EACH = 40.0, 40
+"""Between two waits there are as many steps as take about `SAMPLE_MS`, at most `MOST_EACH`."""
 
 LONGER = 5
 """Up to so many times as long a program runs before it is timed, if the runtime has not decided
@@ -61,8 +57,6 @@ class How(NamedTuple):
     devices: Sequence[int]
     scale: float
     steps: int
-    each: int
-    """Steps between two waits; 0: as many as take some `SAMPLE_MS`."""
     warm_s: float
     """How long programs run before they are timed."""
     spread: bool | None
@@ -125,7 +119,7 @@ def line(name: str, how: How) -> Report:
     one, every = Made(name, how.devices[:1], how), Made(name, how.devices, how)
     with one.runtime, every.runtime:
         took_ms = min(one.step_ms(1) for _ in range(3))
-        each = how.each or max(1, min(MOST_EACH, int(SAMPLE_MS / took_ms)))
+        each = max(1, min(MOST_EACH, int(SAMPLE_MS / took_ms)))
         began, warm = monotonic(), 0
         while warm < 2 or monotonic() < began + how.warm_s * (LONGER if every.decides else 1):
             every.step_ms(each)
@@ -181,7 +175,8 @@ def document(how: How, names: Sequence[str], within: float) -> Iterator[document
             if monotonic() > until:
                 return
             found["programs"].append(line(name, how._replace(devices=how.devices[:many])))
-            print("  ".join(f"{key} {value}" for key, value in found["programs"][-1].items()))
+            said = found["programs"][-1].items()
+            print("  ".join(f"{key} {value}" for key, value in said), flush=True)
             yield found
 
 
@@ -218,41 +213,18 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--devices", type=int, nargs="+", default=[0, 1], help="indices")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full sizes")
     parser.add_argument("--steps", type=int, default=20, help="times that are taken")
-    parser.add_argument("--each", type=int, default=0, help="steps between two waits")
     parser.add_argument("--warm", type=float, default=2.0, help="seconds before times are taken")
     parser.add_argument("--out", type=Path, help="a document of copies and all programs")
     parser.add_argument("--spread", action="store_true", help="cut whatever can be cut")
-    parser.add_argument("--suite", action="store_true", help="workloads of the suite")
-    parser.add_argument("--copies", action="store_true", help="copies between the first two")
-    parser.add_argument("--size", default=SMALLEST, help="of workloads of the suite")
+    parser.add_argument("--suite", choices=PRESETS, help="workloads of the suite, of this size")
     parser.add_argument("--only", nargs="+", help="names of programs or workloads")
     parser.add_argument("--within", type=float, default=600.0, help="seconds; no more begin then")
-    parser.add_argument("--json", type=Path, help="where the lines go")
     args = parser.parse_args(words)
-    size = args.size if args.suite else ""
-    spread = args.spread or None
-    how = How(args.devices, args.scale, args.steps, args.each, args.warm, spread, size)
-    if args.copies:
-        rows = copies(args.devices, args.steps)
-        for row in rows:
-            print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
-        if args.json is not None:
-            args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-        return 0
-    there = list(catalogue() if args.suite else PROGRAMS)
+    spread, size = args.spread or None, args.suite or ""
+    how = How(args.devices, args.scale, args.steps, args.warm, spread, size)
+    there = list(catalogue() if size else PROGRAMS)
     names = args.only or there
     if wrong := set(names) - set(there):
         parser.error(f"unknown: {', '.join(sorted(wrong))}; there are: {', '.join(there)}")
-    if args.out is not None:
-        for whole in document(how, names, args.within):
-            documents.write(args.out, whole)
-        return 0
-    until, found = monotonic() + args.within, []
-    for name in names:
-        if monotonic() > until:
-            break
-        found.append(line(name, how))
-        print("  ".join(f"{key} {value}" for key, value in found[-1].items()), flush=True)
-        if args.json is not None:
-            args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return 0
+    growing = document(how, names, args.within)
+    return documents.exit_code(documents.last_written(growing, args.out), 0)
