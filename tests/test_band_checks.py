@@ -26,16 +26,16 @@ RIGHT = 12
 
 
 @pytest.fixture(scope="module")
-def checked() -> Iterator[Machine]:
-    machine = Machine(backend="device", check="access")
+def checked(device: cl.Device) -> Iterator[Machine]:
+    machine = Machine(device, backend="device", check="access")
     machine.prebuild()
     yield machine
     machine.rt.close()
 
 
 @pytest.fixture(scope="module")
-def on_lanes() -> Iterator[Machine]:
-    machine = Machine(backend="lanes", check="access")
+def on_lanes(device: cl.Device) -> Iterator[Machine]:
+    machine = Machine(device, backend="lanes", check="access")
     yield machine
     machine.rt.close()
 
@@ -73,7 +73,7 @@ def replay(machine: Machine, kernel: str) -> None:
 
 @pytest.mark.parametrize(("kernel", "what", "where"), PLANTS)
 def test_a_band_that_touches_more_than_was_worked_out_is_named(
-    device: cl.Device, checked: Machine, kernel: str, what: str, where: str
+    checked: Machine, kernel: str, what: str, where: str
 ) -> None:
     band = len(f"{kernel} {what} {where}") % BANDS
     seen = []
@@ -91,16 +91,12 @@ def test_a_band_that_touches_more_than_was_worked_out_is_named(
 
 @pytest.mark.parametrize(("kernel", "what", "where"), ON_LANES)
 def test_a_band_on_a_lane_is_named_too(
-    device: cl.Device, on_lanes: Machine, kernel: str, what: str, where: str
+    on_lanes: Machine, kernel: str, what: str, where: str
 ) -> None:
-    test_a_band_that_touches_more_than_was_worked_out_is_named(
-        device, on_lanes, kernel, what, where
-    )
+    test_a_band_that_touches_more_than_was_worked_out_is_named(on_lanes, kernel, what, where)
 
 
-def test_no_band_is_accused_that_touches_what_was_worked_out(
-    device: cl.Device, checked: Machine
-) -> None:
+def test_no_band_is_accused_that_touches_what_was_worked_out(checked: Machine) -> None:
     oracle, before = Machine(backend="serial"), checked.rt.stats()["check"]
     for seed in range(RIGHT):
         check(checked, oracle, seed)
@@ -112,7 +108,7 @@ def test_no_band_is_accused_that_touches_what_was_worked_out(
 
 def test_bands_are_looked_at_while_the_times_of_tasks_are_taken(device: cl.Device) -> None:
     """Then the scheduler has a form of its own."""
-    machine = Machine(backend="device", check="access", trace=True)
+    machine = Machine(device, backend="device", check="access", trace=True)
     with machine.rt.measure():
         replay(machine, "scale")
     assert machine.rt.stats()["check"]["runs"] > 3 * BANDS

@@ -29,22 +29,22 @@ PROGRAMS = max(12, int(os.environ.get("ACS_CL_FUZZ", "300")) // 24)
 
 
 @pytest.fixture(scope="module", params=["device", "lanes"])
-def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    made = Machine(backend=request.param)
+def machine(request: pytest.FixtureRequest, device: cl.Device) -> Iterator[Machine]:
+    made = Machine(device, backend=request.param)
     made.prebuild()
     yield made
     made.rt.close()
 
 
 @pytest.fixture(scope="module")
-def oracle() -> Iterator[Machine]:
-    made = Machine(backend="serial")
+def oracle(device: cl.Device) -> Iterator[Machine]:
+    made = Machine(device, backend="serial")
     yield made
     made.rt.close()
 
 
 def test_random_programs_in_bands_give_what_whole_launches_give(
-    device: cl.Device, machine: Machine, oracle: Machine
+    machine: Machine, oracle: Machine
 ) -> None:
     cut = launches = 0
     for seed in range(PROGRAMS):
@@ -199,9 +199,7 @@ def test_a_program_that_has_a_name_of_ours_stays_whole(device: cl.Device) -> Non
         assert x.get().tolist() == [2] * 4 + [3] * 4
 
 
-def test_bands_of_a_launch_like_one_before_are_those(
-    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
-) -> None:
+def test_bands_of_a_launch_like_one_before_are_those(sweeps: Sweeps) -> None:
     rt, prog = sweeps
     x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
     with rt.record() as graph:
@@ -212,6 +210,8 @@ def test_bands_of_a_launch_like_one_before_are_those(
     first, *others = segment.cuts
     assert [cuts is first for cuts in others] == [True, False, False]
 
+
+Sweeps = tuple[acs.Runtime, acs.Program]
 
 SWEEP = """
 kernel void sweep(global const float *x, global float *y, int n)
@@ -231,8 +231,8 @@ def bands_of(told: object) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def sweeps() -> Iterator[tuple[acs.Runtime, acs.Program]]:
-    with acs.Runtime(backend="device") as rt:
+def sweeps(device: cl.Device) -> Iterator[Sweeps]:
+    with acs.Runtime(device, backend="device") as rt:
         yield rt, rt.build(SWEEP)
 
 
@@ -245,9 +245,7 @@ def two_sweeps(rt: acs.Runtime, prog: acs.Program) -> tuple[acs.Graph, acs.Handl
     return graph, handle
 
 
-def test_a_band_of_a_sweep_waits_for_its_neighbours(
-    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
-) -> None:
+def test_a_band_of_a_sweep_waits_for_its_neighbours(sweeps: Sweeps) -> None:
     rt, prog = sweeps
     graph, handle = two_sweeps(rt, prog)
     told = rt.explain(handle)
@@ -258,9 +256,7 @@ def test_a_band_of_a_sweep_waits_for_its_neighbours(
     graph.verify()
 
 
-def test_bands_that_need_all_of_another_launch_wait_for_one_task(
-    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
-) -> None:
+def test_bands_that_need_all_of_another_launch_wait_for_one_task(sweeps: Sweeps) -> None:
     rt, prog = sweeps
     values = np.arange(N, dtype="f4")
     at, x, y = rt.array(np.arange(N)[::-1].copy(), "i4"), rt.array(values), rt.zeros(N, "f4")
@@ -280,9 +276,7 @@ def test_bands_that_need_all_of_another_launch_wait_for_one_task(
     np.testing.assert_allclose(z.get(), want[::-1], rtol=1e-6)
 
 
-def test_what_cannot_be_cut_says_why(
-    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
-) -> None:
+def test_what_cannot_be_cut_says_why(device: cl.Device, sweeps: Sweeps) -> None:
     rt, prog = sweeps
     at, x, y = rt.zeros(N, "i4"), rt.zeros(N, "f4"), rt.zeros(N, "f4")
     flag = rt.array([1], "i4")
@@ -368,9 +362,7 @@ def test_a_kernel_too_heavy_for_schedulers_has_its_bands_on_lanes(device: cl.Dev
         np.testing.assert_array_equal(x.get(), wanted.astype("u4"))
 
 
-def test_bands_in_a_loop_on_the_device(
-    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
-) -> None:
+def test_bands_in_a_loop_on_the_device(sweeps: Sweeps) -> None:
     rt, prog = sweeps
     values = np.random.default_rng(3).random(N, "f4")
     found = []
@@ -388,9 +380,7 @@ def test_bands_in_a_loop_on_the_device(
     np.testing.assert_array_equal(found[0], found[1])
 
 
-def test_a_wrong_edge_between_bands_is_found(
-    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
-) -> None:
+def test_a_wrong_edge_between_bands_is_found(sweeps: Sweeps) -> None:
     """By `verify`, which compares the words on the device with the bytes of each band."""
     graph, _ = two_sweeps(*sweeps)
     (segment,) = graph.pieces
@@ -404,9 +394,7 @@ def test_a_wrong_edge_between_bands_is_found(
 
 
 @pytest.mark.parametrize("bands", [4, "auto", acs.Row(1024)], ids=str)
-def test_a_file_keeps_bands(
-    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program], bands: Any
-) -> None:
+def test_a_file_keeps_bands(sweeps: Sweeps, bands: Any) -> None:
     rt, prog = sweeps
     x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
     with rt.record() as graph:

@@ -111,7 +111,7 @@ class Device(Backend):
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._few = 1 if choice is None else choice.few
         """Tasks from which on an epoch is sent, even though it may go to lanes."""
-        self.sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings, table, self._few)
+        self.sender = Sender(self.queues[0], lanes, store, on_cpu, settings, table, self._few)
         self._table = table
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []

@@ -201,7 +201,6 @@ class Sender(core.native.Sender):
         queue: cl.CommandQueue,
         lanes: Backend,
         store: Store,
-        tier: str,
         on_cpu: bool,
         settings: Settings,
         table: core.native.Table,

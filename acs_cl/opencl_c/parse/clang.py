@@ -281,7 +281,7 @@ def _tree(
         "-ftrigraphs" if environment.macros.get(names.TRIGRAPHS) == "#" else "-fno-trigraphs",
         *words,
     ]  # fmt: skip
-    header = prelude.text(facts, _predefined_macros(cindex, index, standard, target), undeclared)
+    header = prelude.text(facts, _predefined_macros(index, standard, target), undeclared)
     lines = environment.definitions(prelude.macros(header))
     try:
         tree = index.parse(
@@ -307,9 +307,7 @@ def _tree(
     return tree, _Complaints(errors, frozenset(strange[0]), frozenset(strange[1]))
 
 
-def _predefined_macros(
-    cindex: ModuleType, index: Index, standard: str, target: str
-) -> frozenset[str]:
+def _predefined_macros(index: Index, standard: str, target: str) -> frozenset[str]:
     """Return the macros that the parser defines by itself."""
     key = (standard, target)
     if key not in _predefined:
