@@ -76,7 +76,7 @@ def steps(runtime: acs.Runtime, settings: Settings) -> Iterator[tuple[str, Step]
     ):
         yield name, _launching(list(graph()))
     yield "cholesky", Cholesky(runtime, TILES, 1).launch
-    yield "gates", _deciding(runtime)
+    yield "gates", gates.Gates(runtime).launch
     for workload in RIGID[:1] if settings.quick else RIGID:
         size = workload.presets["tiny" if settings.quick else "small"]
         yield f"rigid bodies, {workload.name}", workload.make(runtime, size, 0).step
@@ -86,20 +86,6 @@ def _launching(launches: list[views.Launch]) -> Step:
     def step() -> None:
         for kernel, arguments in launches:
             kernel(views.GROUP, views.GROUP, *arguments)
-
-    return step
-
-
-def _deciding(runtime: acs.Runtime) -> Step:
-    program = runtime.build(gates.SOURCE)
-    runtime.prebuild(program.gate, program.cell)
-    x, flags = runtime.zeros(gates.GATED_ITEMS, "u4"), runtime.zeros(gates.GATES, "u4")
-    single = [flags[i : i + 1] for i in range(gates.GATES)]
-
-    def step() -> None:
-        for i, view in enumerate(single):
-            program.gate((1,), None, x, view, i)
-            program.cell((gates.GATED_ITEMS,), None, x, i, when=view)
 
     return step
 
