@@ -8,7 +8,6 @@ import inspect
 import os
 import subprocess
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyopencl as cl
 import pytest
+from fuzz.threads import in_threads
 
 import acs_cl as acs
 
@@ -148,18 +148,12 @@ def test_a_large_set_behind_an_event_returns_at_once(rt: acs.Runtime) -> None:
 
 def test_concurrent_failures_are_all_accounted_for(rt: acs.Runtime) -> None:
     arrays = [rt.zeros(4, "i4") for _ in range(12)]
-    together = threading.Barrier(3)
 
-    def work(mine: list[acs.Array]) -> None:
-        together.wait()
-        for x in mine:
+    def work(which: int) -> None:
+        for x in arrays[which::3]:
             rt.call(fail, writes=[x])
 
-    threads = [threading.Thread(target=work, args=(arrays[i::3],)) for i in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, 3)
     for x in arrays:
         with pytest.raises(acs.PoisonedError):
             x.get()

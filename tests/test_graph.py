@@ -25,6 +25,7 @@ from fuzz.kernels import SOURCE as STEPS
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
 from fuzz.steps import Launch, Step, run
+from fuzz.threads import in_threads
 from fuzz.views import BYTES, SHAPES, View
 
 import acs_cl as acs
@@ -828,15 +829,11 @@ def test_threads_replay_the_same_graph(rt: acs.Runtime, prog: acs.Program) -> No
             prog.count((64,), None, temporary)
             prog.copy((64,), None, temporary, x)
 
-    def replay() -> None:
+    def replay(which: int) -> None:
         for _ in range(10):
             graph.replay()
 
-    threads = [threading.Thread(target=replay) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(replay, 3)
     assert (x.get() == 150).all()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from endless import ENDED, End
+from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl.backends import queues as queues_module
@@ -98,11 +98,7 @@ def test_reads_of_threads_have_places_of_their_own(device: cl.Device) -> None:
         def read(at: int) -> None:
             wrong.extend(at for _ in range(40) if (rows[at].get() != at).any())
 
-        threads = [threading.Thread(target=read, args=(at,)) for at in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(read, 8)
         assert not wrong
         assert queues.core_queues.places == (0, queues_module.PLACES)
 

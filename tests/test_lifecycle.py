@@ -19,6 +19,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
 import pytest
+from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import testing
@@ -575,11 +576,7 @@ def test_threads_keep_their_own_order(rt: acs.Runtime) -> None:
             program.spin((64,), None, mine, 3)
         results[me] = mine.get()
 
-    threads = [threading.Thread(target=work, args=(me,)) for me in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     want = np.zeros(64, "i4")
     for _ in range(60):
         want = spin(want + np.arange(64, dtype="i4"), 3)

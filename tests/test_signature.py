@@ -9,7 +9,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ import pyopencl as cl
 import pytest
 from conftest import Enter, Environment
 from ctrl_c import interrupted
+from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl.access import inference as signatures
@@ -324,18 +324,14 @@ def test_several_threads_may_ask_at_once(
     environment(ACS_CL_CACHE="off")
     wrong: list[object] = []
 
-    def ask(first: int) -> None:
-        for i in range(first, first + 5):
+    def ask(which: int) -> None:
+        for i in range(10 * which, 10 * which + 5):
             source = f"__kernel void k(__global int *a, __global int *b) {{ a[{i}] = b[{i}]; }}"
             modes = [p.mode for p in from_source(source, "k", None, None).parameters]
             if modes != ["w", "r"]:
                 wrong.append((i, modes))
 
-    threads = [threading.Thread(target=ask, args=(10 * i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(ask)
     assert wrong == []
 
 

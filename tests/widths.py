@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import acs_cl as acs
+from acs_cl.benchmarks.workloads.inference import Inference, Model
 
 
 class Watched:
@@ -44,6 +45,17 @@ class _Program:
 def width(runtime: acs.Runtime, handles: list[acs.Handle]) -> int:
     """From the bytes that launches touch."""
     return widest(len(handles), lambda a, b: runtime.explain(handles[a], handles[b]).ordered)
+
+
+def edges_of(runtime: acs.Runtime, model: Model) -> list[list[int]]:
+    """For each layer of a network, the earlier layers that the runtime has it follow."""
+    platform = Watched(runtime)
+    Inference(platform, model).step()
+    handles = platform.handles[1:-1]  # less the copies of image and result
+    return [
+        [place for place, before in enumerate(handles[:at]) if runtime.explain(before, one).ordered]
+        for at, one in enumerate(handles)
+    ]
 
 
 def widest(count: int, ordered: Callable[[int, int], bool]) -> int:
