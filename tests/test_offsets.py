@@ -37,17 +37,31 @@ def build(context: cl.Context, source: str, kernel: str, indices: tuple[int, ...
     return cl.Kernel(cl.Program(context, text).build(options), name)
 
 
+def left_by(
+    context: cl.Context, kernel: Any, items: int, group: int, *arguments: Any
+) -> list[np.ndarray]:
+    """What a launch leaves in its arrays. Other arguments are NumPy's numbers, or local memory."""
+    queue, flags = cl.CommandQueue(context), cl.mem_flags.COPY_HOST_PTR
+    given = [
+        cl.Buffer(context, flags, hostbuf=one) if isinstance(one, np.ndarray) else one
+        for one in arguments
+    ]
+    kernel(queue, (items,), (group,), *given)
+    found = []
+    for host, memory in zip(arguments, given, strict=True):
+        if isinstance(host, np.ndarray):
+            found.append(np.empty_like(host))
+            cl.enqueue_copy(queue, found[-1], memory)
+    return found
+
+
 def test_local_arrays_and_barriers_work_behind_macros(context: cl.Context) -> None:
     options = ["-DN=8"]
     kernel = build(context, REVERSE, "reverse", (0, 1), options)
     assert kernel.function_name == "reverse__acs_offset_0_1"
-    queue = cl.CommandQueue(context)
     values = np.arange(64, dtype=np.float32)
-    source = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
-    target = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(64, np.float32))
-    kernel(queue, (16,), (8,), source, target, cl.LocalMemory(32), np.uint64(12), np.uint64(20))
-    got = np.empty(64, np.float32)
-    cl.enqueue_copy(queue, got, target)
+    arguments = values, np.zeros_like(values), cl.LocalMemory(32), np.uint64(12), np.uint64(20)
+    _, got = left_by(context, kernel, 16, 8, *arguments)
     expected = np.zeros(64, np.float32)
     expected[5:21] = values[3:19].reshape(2, 8)[:, ::-1].reshape(-1) / 2
     assert np.array_equal(got, expected)
@@ -84,12 +98,8 @@ def test_kernels_that_nothing_names_are_not_compiled_again(
     assert {one.function_name for one in program.all_kernels()} == {kernel, name, "called"}
     assert "#pragma OPENCL FP_CONTRACT OFF" in text
     assert text.count("reqd_work_group_size") == 2 * (kernel == "ours")
-    queue = cl.CommandQueue(context)
     values = np.arange(8, dtype=np.int32)
-    x = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
-    cl.Kernel(program, name)(queue, (4,), (4,), x, np.uint64(16))
-    got = np.empty_like(values)
-    cl.enqueue_copy(queue, got, x)
+    (got,) = left_by(context, cl.Kernel(program, name), 4, 4, values, np.uint64(16))
     change = {"ours": lambda v: v + 1, "last": lambda v: v - 3, "first": lambda v: v * 2,
               "calling": lambda v: v + 3}[kernel]  # fmt: skip
     assert got.tolist() == [0, 1, 2, 3, *change(values[4:]).tolist()]
@@ -110,13 +120,8 @@ struct four {{ int x, y, z, w; }};
 kernel void pick(global int *restrict out, {parameter}) {{ out[0] = v[1].z; out[1] = v->x; }}
 """
     kernel = build(context, source, "pick", (1, 0), [])
-    queue = cl.CommandQueue(context)
-    values = np.arange(32, dtype=np.int32)
-    vectors = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
-    out = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(4, np.int32))
-    kernel(queue, (1,), (1,), out, vectors, np.uint64(32), np.uint64(4))
-    got = np.empty(4, np.int32)
-    cl.enqueue_copy(queue, got, out)
+    out, vectors = np.zeros(4, np.int32), np.arange(32, dtype=np.int32)
+    got, _ = left_by(context, kernel, 1, 1, out, vectors, np.uint64(32), np.uint64(4))
     assert list(got) == [0, 8 + 6, 8, 0]
 
 
@@ -126,11 +131,7 @@ __kernel void one(__global int *a, int i) { a[i] += 1; }
 __kernel void all_of(__global int *a) { one(a, get_global_id(0)); }
 """
     kernel = build(context, source, "all_of", (0,), [])
-    queue = cl.CommandQueue(context)
-    memory = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(8, np.int32))
-    kernel(queue, (4,), (1,), memory, np.uint64(8))
-    got = np.empty(8, np.int32)
-    cl.enqueue_copy(queue, got, memory)
+    (got,) = left_by(context, kernel, 4, 1, np.zeros(8, np.int32), np.uint64(8))
     assert list(got) == [0, 0, 1, 1, 1, 1, 0, 0]
 
 
@@ -145,11 +146,7 @@ typedef float real;
 __kernel void size(__global int *out) { out[0] = sizeof(real); }
 """
     kernel = build(context, source, "size", (0,), [])
-    queue = cl.CommandQueue(context)
-    memory = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(2, np.int32))
-    kernel(queue, (1,), (1,), memory, np.uint64(4))
-    got = np.empty(2, np.int32)
-    cl.enqueue_copy(queue, got, memory)
+    (got,) = left_by(context, kernel, 1, 1, np.zeros(2, np.int32), np.uint64(4))
     assert list(got) == [0, 8 if "cl_khr_fp64" in context.devices[0].extensions else 4]
 
 

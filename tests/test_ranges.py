@@ -188,12 +188,16 @@ def spans_as_bytes(found: tuple[Span, ...]) -> set[int]:
     return {byte for span in found for byte in bytes_of(span)}
 
 
+def spans_in(base: np.ndarray, view: np.ndarray) -> tuple[Span, ...]:
+    offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    return native.spans_of_view(7, offset, view.shape, view.strides, view.itemsize)
+
+
 @MANY
 @given(views())
 def test_spans_of_a_view_are_the_bytes_numpy_touches(pair: tuple[np.ndarray, np.ndarray]) -> None:
     base, view = pair
-    offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    found = native.spans_of_view(7, offset, view.shape, view.strides, view.dtype.itemsize)
+    found = spans_in(base, view)
     touched = addresses(base, view)
     assert spans_as_bytes(found) >= touched
     assert all(span.base == 7 for span in found)
@@ -209,15 +213,8 @@ def test_spans_of_a_view_are_the_bytes_numpy_touches(pair: tuple[np.ndarray, np.
 @FEWER
 @given(views())
 def test_spans_of_a_view_do_not_share_bytes(pair: tuple[np.ndarray, np.ndarray]) -> None:
-    base, view = pair
-    offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    found = native.spans_of_view(1, offset, view.shape, view.strides, view.dtype.itemsize)
+    found = spans_in(*pair)
     assert sum(span.nbytes for span in found) == len(spans_as_bytes(found))
-
-
-def spans_in(base: np.ndarray, view: np.ndarray) -> tuple[Span, ...]:
-    offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    return native.spans_of_view(1, offset, view.shape, view.strides, view.itemsize)
 
 
 def test_columns_and_tiles_of_a_matrix_are_one_exact_rectangle_each() -> None:
