@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from acs_cl.core import native
 from acs_cl.emu import fields
-from acs_cl.emu.reference.hazards import Hazards
 from acs_cl.errors import UsageError
 from acs_cl.records import Span
 
@@ -97,7 +97,7 @@ def resolved(trace: Trace) -> Trace:
     """Return the trace with upstream lists instead of spans, and with segments counted."""
     if trace.edges == "upstream":
         return trace
-    hazards = Hazards()
+    hazards = native.Hazards()
     entries = []
     for entry in trace.entries:
         upstream = tuple(sorted(hazards.enter(entry.number, entry.reads, entry.writes)))

@@ -8,7 +8,6 @@ import pytest
 
 from acs_cl import core
 from acs_cl.emu.reference.footprints import ReplayHazards
-from acs_cl.emu.reference.hazards import Hazards
 
 
 def with_wide_nodes() -> Any:
@@ -18,22 +17,11 @@ def with_wide_nodes() -> Any:
     return made
 
 
-on_both = pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(Hazards, id="model"),
-        pytest.param(core.native.Hazards, id="core"),
-        pytest.param(with_wide_nodes, id="core, wide"),
-    ],
-)
-"""Hazards."""
-
-on_both_replaying = pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(ReplayHazards, id="model"),
-        pytest.param(core.native.Hazards, id="core"),
-        pytest.param(with_wide_nodes, id="core, wide"),
-    ],
-)
-"""Hazards that know footprints."""
+OF_CORE = [
+    pytest.param(core.native.Hazards, id="core"),
+    pytest.param(with_wide_nodes, id="core, wide"),
+]
+on_both = pytest.mark.parametrize("kind", [pytest.param(ReplayHazards, id="model"), *OF_CORE])
+"""Hazards of both, which know footprints."""
+on_core = pytest.mark.parametrize("kind", OF_CORE)
+"""Hazards of the core."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from models import on_both_replaying
+from models import on_both
 
 from acs_cl.emu.reference.footprints import Footprint, ReplayHazards
 from acs_cl.ranges import merged, overlap
@@ -33,7 +33,7 @@ def conflict(a: tuple[list[Span], list[Span]], b: tuple[list[Span], list[Span]])
 
 
 @pytest.mark.parametrize("seed", range(60))
-@on_both_replaying
+@on_both
 def test_replays_and_launches_are_ordered_where_they_conflict_and_nowhere_else(
     kind: type[ReplayHazards], seed: int
 ) -> None:
@@ -107,7 +107,7 @@ def test_replays_in_a_row_look_at_no_node() -> None:
     assert hazards.enter_footprint(3, footprint) == {}
 
 
-@on_both_replaying
+@on_both
 def test_memory_of_a_dropped_footprint_is_used_until_its_last_replay_has_ended(
     kind: type[ReplayHazards],
 ) -> None:
@@ -126,7 +126,7 @@ def test_memory_of_a_dropped_footprint_is_used_until_its_last_replay_has_ended(
     assert hazards.live == 0
 
 
-@on_both_replaying
+@on_both
 def test_the_hull_of_a_dropped_footprint_is_not_looked_at_for_ever(
     kind: type[ReplayHazards],
 ) -> None:

@@ -113,11 +113,12 @@ class ReplayHazards(Hazards):
         spans, footprint.new = footprint.new, []
         met = dict(footprint.nodes) if footprint.met is None else footprint.met
         for node in list(met):
-            if self._nodes.get(node.span) is not node:  # it was swept after it had lost its mark
+            base = self._bases.get(node.span.base)
+            if base is None or base.nodes.get(node.span) is not node:  # swept, without its mark
                 spans.append((node.span, met.pop(node)))
                 del footprint.nodes[node]
         for span, written in spans:
-            node = self._nodes.get(span) or self._new_node(span)
+            node = self._node(span)
             footprint.nodes[node] = met[node] = written
         for kind in (RAW, WAW, WAR):
             for node in [node for node, written in met.items() if written == (kind != RAW)]:
@@ -128,9 +129,7 @@ class ReplayHazards(Hazards):
         found.pop(mark, None)
         self._resolve(found, list(met))
         for node in [node for node, written in met.items() if written]:
-            for covered in (node, *node.covered):
-                covered.writers = ()
-                covered.readers.clear()
+            node.take_over()
         for node, written in met.items():
             if written:
                 node.writers = (mark,)
