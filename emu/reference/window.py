@@ -42,8 +42,7 @@ class Window:
         if size is not None and size < 1:
             raise ValueError(f"a window needs at least one slot, got {size}")
         self.size = size
-        self.slots: dict[int, _Slot | None] = {}
-        """None: the launch executes and holds no other, the common case, made cheap."""
+        self.slots: dict[int, _Slot] = {}
         self.waiting: deque[tuple[int, tuple[int, ...], bool, bool, bool]] = deque()
         """Launches outside the window, with the arguments of `insert`."""
         self._executing = 0
@@ -85,16 +84,6 @@ class Window:
             self.waiting.append((number, tuple(upstream), holds, gated, patient))
             self.full += 1
             return []
-        slots = self.slots
-        if not holds and not gated and not patient:
-            for other in upstream:
-                if slots.get(other) is not None:
-                    break
-            else:
-                slots[number] = None
-                self._executing += 1
-                self.most = max(self.most, len(slots))
-                return [number]
         handed_out: list[int] = []
         self._enter(number, upstream, holds, gated, patient, handed_out)
         return handed_out
@@ -102,14 +91,10 @@ class Window:
     def done(self, number: int) -> list[int]:
         """Note the end of a launch: its slot is free, and its dependants no longer wait for it."""
         slot = self.slots.pop(number)
-        if slot is None or slot.executing:
-            self._executing -= 1
+        self._executing -= slot.executing
         handed_out: list[int] = []
-        if slot is None and not self.waiting:
-            return handed_out
-        if slot is not None:
-            for dependant in (*slot.dependants, *slot.patients):
-                self._unblock(dependant, handed_out)
+        for dependant in (*slot.dependants, *slot.patients):
+            self._unblock(dependant, handed_out)
         while self.waiting and self.has_room():
             self._enter(*self.waiting.popleft(), handed_out)
         return handed_out
@@ -140,24 +125,14 @@ class Window:
         patient: bool,
         handed_out: list[int],
     ) -> None:
-        slots = self.slots
         slot = _Slot(number, holds)
+        slot.blockers = int(gated)
         for other in upstream:
-            if other not in slots:
-                continue
-            parent = slots[other]
-            if patient:
-                if parent is None:
-                    parent = slots[other] = _Slot(other, False)
-                    parent.executing = True
-                parent.patients.append(slot)
+            parent = self.slots.get(other)
+            if parent is not None and (patient or parent.holds or not parent.executing):
+                (parent.patients if patient else parent.dependants).append(slot)
                 slot.blockers += 1
-            elif parent is not None and (parent.holds or not parent.executing):
-                parent.dependants.append(slot)
-                slot.blockers += 1
-        if gated:
-            slot.blockers += 1
-        slots[number] = slot
+        self.slots[number] = slot
         self.most = max(self.most, self.occupied)
         if not slot.blockers:
             self._hand_out(slot, handed_out)
@@ -176,8 +151,6 @@ class Window:
             self._executing += 1
             handed_out.append(slot.number)
             if not slot.holds:
-                if not slot.patients:
-                    self.slots[slot.number] = None
                 dependants, slot.dependants = slot.dependants, []
                 for dependant in dependants:
                     dependant.blockers -= 1
