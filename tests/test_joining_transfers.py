@@ -17,6 +17,7 @@ import inside
 import numpy as np
 import pyopencl as cl
 import pytest
+from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import core, testing
@@ -344,11 +345,7 @@ def test_threads(context: cl.Context) -> None:
             if not (host == which * 1000 + step).all():
                 wrong.append(step)
 
-    threads = [threading.Thread(target=work, args=(which,)) for which in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(60)
+    in_threads(work)
     assert not wrong
     queue.finish()
     assert testing.is_at_rest(queue.runtime)

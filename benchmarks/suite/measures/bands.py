@@ -24,7 +24,7 @@ import acs_cl as acs
 from acs_cl.benchmarks.peers import cuda_graphs
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
-from acs_cl.benchmarks.suite.statistics import quantile, ratios, spread, spreads
+from acs_cl.benchmarks.suite.statistics import geomean, quantile, ratios, spread, spreads
 from acs_cl.benchmarks.suite.timing import interleave, no_collection, timed
 from acs_cl.benchmarks.suite.tiny import typed_kernel
 from acs_cl.benchmarks.workloads import dense
@@ -283,8 +283,10 @@ def _bars_of_products(rows: Collection[Mapping[str, Any]], on_cpu: bool) -> list
         least = LEAST_SHARE[on_cpu]
         found.append(target(f"{what}: share of the peak", share, "at least", least, ""))
     medians = [row["over_best"]["median"] for row in rows]
-    mean = float(np.exp(np.mean(np.log(medians))))
     what = "pairs of products, tuned over queue or whole"
-    for which, value, bar in (("best", max(medians), LEAST_BEST), ("mean", mean, LEAST_MEAN)):
+    for which, value, bar in (
+        ("best", max(medians), LEAST_BEST),
+        ("mean", geomean(medians), LEAST_MEAN),
+    ):
         found.append(target(f"{what}: {which}", value, "at least", None if on_cpu else bar, "x"))
     return found
