@@ -96,17 +96,6 @@ def test_replays_and_launches_are_ordered_where_they_conflict_and_nowhere_else(
         assert hazards.live == len(live)
 
 
-def test_replays_in_a_row_look_at_no_node() -> None:
-    hazards = ReplayHazards()
-    footprint = hazards.footprint([plain(1, 0, 64)], [plain(base, 0, 64) for base in range(2, 99)])
-    assert hazards.enter_footprint(1, footprint) == {}
-    footprint.nodes.clear()  # it cannot
-    assert list(hazards.enter_footprint(2, footprint)) == [1]
-    hazards.retire(1)
-    hazards.retire(2)
-    assert hazards.enter_footprint(3, footprint) == {}
-
-
 @on_both
 def test_memory_of_a_dropped_footprint_is_used_until_its_last_replay_has_ended(
     kind: type[ReplayHazards],

@@ -257,7 +257,7 @@ def wavefront(per_row: int, rows: int, side: int = 64) -> Iterator[tuple[list[Sp
             yield [above, left, corner, own], [own]
 
 
-def test_a_tile_iscompared_with_few_however_many_a_row_has() -> None:
+def test_a_tile_is_compared_with_few_however_many_a_row_has() -> None:
     compared = {}
     for per_row in (8, 32, 256):
         hazards = core.native.Hazards()
@@ -323,25 +323,6 @@ def test_a_launch_that_outlives_many_is_waited_for(kind: type[Hazards], gap: int
     assert set(model.launch([], [z])) == {1}
     model.retire_one(0)
     assert not model.launch([x, y], [])
-
-
-@pytest.mark.parametrize("live", [20, 70, 300, REMEMBERED, REMEMBERED + 300])
-def test_many_live_launches_have_the_edges_of_the_model(live: int) -> None:
-    rng = random.Random(live)
-    spans = [plain(base, 0, 64) for base in range(1, 3 * live)]
-    model, own = Hazards(), core.native.Hazards()
-    in_flight: list[int] = []
-    for number in range(1, 3 * live):
-        some = rng.sample(spans, 6)
-        found = own.enter(number, some[:3], some[3:])
-        assert found == model.enter(number, some[:3], some[3:]), f"launch {number}"
-        in_flight.append(number)
-        if len(in_flight) > live:
-            ended = in_flight.pop(rng.randrange(8))
-            own.retire(ended)
-            model.retire(ended)
-    assert own.edges == model.edges
-    assert own.pruned == model.pruned
 
 
 @on_both
