@@ -311,10 +311,14 @@ def test_stretches_that_repeat_go_the_quicker_way(context: cl.Context) -> None:
     stretches = Stretches(both, rng)
     step = [both.kernel_command(rng) for _ in range(6)]
     assert [stretches.run(step, of_one_lane) for _ in range(6)] == [4, 4, 4, 1, 1, 4]
-    assert {stretches.run(step, of_one_lane) for _ in range(64)} == {1}
-    again = [stretches.run(step, of_lanes) for _ in range(4)]
-    assert again == [4, 1, 1, 4]
-    assert {stretches.run(step, of_lanes) for _ in range(64)} == {4}
+    for many in (32, 64, 128):
+        assert {stretches.run(step, of_one_lane) for _ in range(many)} == {1}
+        assert stretches.run(step, of_one_lane) == 4  # is that quicker now?
+    assert {stretches.run(step, of_lanes) for _ in range(256)} == {1}
+    again = [stretches.run(step, of_lanes) for _ in range(5)]
+    assert again == [4, 4, 1, 1, 4]
+    assert {stretches.run(step, of_lanes) for _ in range(32)} == {4}
+    assert stretches.run(step, of_lanes) == 1
     both.close()
 
 
@@ -330,6 +334,8 @@ def test_ways_that_take_as_long_are_timed_more_often(context: cl.Context) -> Non
         return 1.9 if lanes == 1 else 2.0
 
     assert [stretches.run(step, nearly) for _ in range(8)] == [2, 1, 1, 2, 2, 1, 1, 2]
+    assert {stretches.run(step, nearly) for _ in range(32)} == {1}
+    assert [stretches.run(step, nearly) for _ in range(9)] == [2, 2, 1, 1, 2, 2, 1, 1, 2]
     assert {stretches.run(step, nearly) for _ in range(64)} == {1}
     both.close()
 

@@ -23,8 +23,9 @@ TRIES, CLEAR = 4, 1.25
 """How often a stretch is timed on all lanes and on one; half as often if one way takes so many
 times as long as the other."""
 
-SHORTEST, LONGEST = 64, 1024
-"""For how many stretches the quicker way is kept: at first, and at most."""
+SHORTEST, LONGEST = 32, 1024
+"""For how many stretches the quicker way is kept: at first, and at most. Then one goes the other
+way. If that is not clearly slower, both are timed again."""
 
 KNOWN = 8
 """How many stretches are known at one time."""
@@ -74,33 +75,53 @@ class Stretch:
 
     def __init__(self, behind: Launched, launches: Launched) -> None:
         self.behind, self.launches = behind, launches
-        self._chosen = True
+        self.misses = 0
+        """How often in a row another stretch came."""
+        self._quicker = True
+        self._state = "timed"
+        self._tries = self._left = 0
+        self._keep = SHORTEST // 2
         self._least_s = {True: inf, False: inf}
-        self._tries = self._left = self.misses = 0
-        self._keep = SHORTEST
 
     @property
     def wide(self) -> bool:
-        """Say whether it goes to all lanes the next time: yes, no, no, yes, and so on."""
-        return self._chosen if self._left else self._tries % 4 in (0, 3)
+        """Say whether it goes to all lanes the next time. While both ways are timed: yes, no, no,
+        yes, and so on."""
+        if self._state == "timed":
+            return self._tries % 4 in (0, 3)
+        return self._quicker is (self._state == "kept")
 
     def note(self, took_s: float) -> None:
         """Note how long it took this time."""
         self.misses = 0
-        if self._left:
+        least, wide = self._least_s, self.wide
+        least[wide] = min(least[wide], took_s)
+        if self._state == "timed":
+            self._decide()
+        elif self._state == "kept":
             self._left -= 1
             if not self._left:
-                self._tries, self._least_s = 0, {True: inf, False: inf}
-            return
+                self._state = "asked"
+        elif least[wide] > CLEAR * least[self._quicker]:
+            self._go_on()
+        else:
+            self._state, self._tries, self._least_s = "timed", 0, {True: inf, False: inf}
+
+    def _decide(self) -> None:
         least = self._least_s
-        least[self.wide] = min(least[self.wide], took_s)
         self._tries += 1
         is_clear = self._tries == 4 and max(least.values()) > CLEAR * min(least.values())
         if self._tries < 2 * TRIES and not is_clear:
             return
         wide = least[True] < least[False]
-        self._keep = min(2 * self._keep, LONGEST) if wide == self._chosen else SHORTEST
-        self._chosen, self._left = wide, self._keep
+        if wide is not self._quicker:
+            self._quicker, self._keep = wide, SHORTEST // 2
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Keep the quicker way."""
+        self._keep = min(2 * self._keep, LONGEST)
+        self._state, self._left, self._least_s = "kept", self._keep, {True: inf, False: inf}
 
 
 class Spread:

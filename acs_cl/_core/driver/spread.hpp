@@ -3,8 +3,9 @@
 //
 // A *stretch* is what is launched between two waits of the host that leave nothing in flight, such as a step of a
 // program that waits for each step. If stretches repeat, they are timed on all lanes and on one, in turns, until one way is clearly
-// quicker, or each had TRIES. It is kept for some stretches, then both are timed again. A stretch is known by its
-// launches in order, and expected behind the stretch that came before it last time.
+// quicker, or each had TRIES. It is kept for some stretches. Then one goes the other way, and if that is not clearly
+// slower, both are timed again. A stretch is known by its launches in order, and expected behind the stretch that came
+// before it last time.
 //
 // Other launches are looked at: if a kernel ends before the next but one is launched, lanes overlap nothing.
 //
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 namespace acs_cl {
 
@@ -64,28 +66,27 @@ public:
     bool is_behind(std::uint64_t last) const { return many && behind_ == last; }
     bool is(std::uint64_t launches) const { return launches_ == launches; }
 
-    // Whether it goes to all lanes the next time: wide, narrow, narrow, wide, and so on.
-    bool is_wide() const { return left_ ? wide_ : tries_ % 4 == 0 || tries_ % 4 == 3; }
+    // Whether it goes to all lanes the next time. While both ways are timed: yes, no, no, yes, and so on.
+    bool is_wide() const {
+        if (state_ == State::TIMED) return tries_ % 4 == 0 || tries_ % 4 == 3;
+        return (state_ == State::KEPT) == wide_;
+    }
 
     void note(double took_s) {
         misses = 0;
-        if (left_) {
-            if (--left_) return;
+        double &least_s = least_s_[is_wide()];
+        least_s = std::min(least_s, took_s);
+        switch (state_) {
+        case State::TIMED: return decide();
+        case State::KEPT:
+            if (!--left_) state_ = State::ASKED;
+            return;
+        case State::ASKED:
+            if (least_s > CLEAR * least_s_[wide_]) return keep();
+            state_ = State::TIMED;
             tries_ = 0;
             least_s_ = {NEVER, NEVER};
-            return;
         }
-        double &least = least_s_[is_wide()];
-        least = std::min(least, took_s);
-        tries_++;
-        const auto [narrow_s, wide_s] = least_s_;
-        const auto [less_s, more_s] = std::minmax(narrow_s, wide_s);
-        const bool is_clear = tries_ == 4 && more_s > CLEAR * less_s;
-        if (tries_ < 2 * TRIES && !is_clear) return;
-        const bool wide = wide_s < narrow_s;
-        keep_ = wide == wide_ ? std::min(2 * keep_, LONGEST) : SHORTEST;
-        wide_ = wide;
-        left_ = keep_;
     }
 
     std::size_t many = 0;  // launches; 0: there is no such stretch
@@ -93,14 +94,35 @@ public:
     int misses = 0;  // in a row
 
 private:
-    static constexpr int TRIES = 4, SHORTEST = 64, LONGEST = 1024;
+    // Both ways are timed; the quicker one is kept; the other one is asked once whether it has become quicker.
+    enum class State { TIMED, KEPT, ASKED };
+
+    static constexpr int TRIES = 4, SHORTEST = 32, LONGEST = 1024;
     static constexpr double CLEAR = 1.25;
     static constexpr double NEVER = std::numeric_limits<double>::infinity();
 
+    void decide() {
+        tries_++;
+        const auto [narrow_s, wide_s] = least_s_;
+        const auto [less_s, more_s] = std::minmax(narrow_s, wide_s);
+        const bool is_clear = tries_ == 4 && more_s > CLEAR * less_s;
+        if (tries_ < 2 * TRIES && !is_clear) return;
+        const bool was_wide = std::exchange(wide_, wide_s < narrow_s);
+        if (wide_ != was_wide) keep_ = SHORTEST / 2;
+        keep();
+    }
+
+    void keep() {
+        state_ = State::KEPT;
+        left_ = keep_ = std::min(2 * keep_, LONGEST);
+        least_s_ = {NEVER, NEVER};
+    }
+
     std::uint64_t behind_ = 0, launches_ = 0;
     std::array<double, 2> least_s_{NEVER, NEVER};  // by whether it is wide
+    State state_ = State::TIMED;
     bool wide_ = true;
-    int tries_ = 0, left_ = 0, keep_ = SHORTEST;
+    int tries_ = 0, left_ = 0, keep_ = SHORTEST / 2;
 };
 
 class Spread {
