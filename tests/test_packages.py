@@ -70,7 +70,7 @@ BENCHMARKS = ("workloads", "peers", "suite", "validation", "figures")
 PURE = {"host.intervals", "records", "ranges", "launch.failures", "errors", "scheduler.proof"}
 PURE |= {
     f"emu.reference.{name}"
-    for name in ("hazards", "footprints", "lanes", "ranges", "table", "window")
+    for name in ("footprints", "hazards", "lanes", "ranges", "spread", "table", "window")
 }
 IMPURE = {"pyopencl", "threading", "time", "datetime", "asyncio", "concurrent", "queue", "random"}
 

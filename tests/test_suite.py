@@ -65,7 +65,7 @@ def test_a_document_describes_itself(document: dict[str, Any]) -> None:
     assert entry["failed"] == {}
     experts = set(contestants.experts(devices.choose()))
     assert {f"expert, {lanes} lanes" for lanes in (2, 4, 8, 16)} | {"expert, 1 lane"} <= experts
-    there = {"bare", "serial", "lanes", "auto", "replay", "expert"}
+    there = {"bare", "serial", "lanes", "auto", "auto, later", "replay", "expert"}
     assert set(entry["rows"]) == there | experts
     tried = [entry["rows"][name]["ms"]["median"] for name in (*experts, "bare")]
     assert entry["rows"]["expert"]["ms"]["median"] == min(tried)
@@ -110,7 +110,7 @@ def test_where_the_host_may_decide_it_does_so_on_each_of_its_backends() -> None:
     runtimes: list[acs.Runtime] = []
     makers = contestants._makers(plan, ant, runtimes)
     assert list(makers) == [
-        "bare", *there, "host gates", "lanes, host gates", "replay",
+        "bare", *there, "auto, later", "host gates", "lanes, host gates", "replay",
         *contestants.experts(plan.device),
     ]  # fmt: skip
     assert ant.host_decided is not None
