@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import threading
 import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import inside
@@ -13,10 +16,12 @@ import pytest
 
 import acs_cl as acs
 from acs_cl.errors import CheckWarning
-from tests.test_queue import READ_WRITE, N, kernels_of
+from tests.test_queue import COMPLETE, READ_WRITE, N, kernels_of
 
 LAUNCHES = 700
 """Some batches of `order`."""
+
+BACKENDS = "serial", "out_of_order", "lanes", "device", "auto", "emulated"
 
 
 def program(queue: Any, kernels: Any, seed: int) -> list[bytes]:
@@ -121,4 +126,85 @@ def test_a_look_waits_as_often_with_many_buffers(context: cl.Context, count: int
     host = np.empty(N, np.int32)
     cl.enqueue_copy(queue, host, rows[0])
     assert (host == np.arange(N) + 4).all()
+    queue.runtime.close()
+
+
+def at_once(call: Callable[[], Any], gate: cl.UserEvent) -> Any:
+    """What a call returns that must not wait for the gate, which opens if it does."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(call()))
+    thread.start()
+    thread.join(30)
+    waits = thread.is_alive()
+    if waits:
+        gate.set_status(COMPLETE)
+        thread.join()
+    assert not waits, "it waited for the user event"
+    return found[0]
+
+
+def held_launches(
+    queue: acs.Queue, gate: cl.UserEvent, kernels: Any, behind: Sequence[cl.Event]
+) -> tuple[list[cl.Event], np.ndarray[Any, Any]]:
+    """Commands of each kind that stand behind these events, and what a read of them fills."""
+    a, b = (cl.Buffer(queue.context, READ_WRITE, 4 * N) for _ in range(2))
+    for one in (a, b):
+        cl.enqueue_copy(queue, one, np.zeros(N, np.int32))
+    host, given = np.zeros(N, np.int32), np.ones(N, np.int32)
+    made: list[cl.Event] = []
+    add = partial(kernels["add"], queue, (N,), None)
+    calls: list[Callable[[], Any]] = [
+        lambda: add(b, np.int32(1)),
+        lambda: add(a, np.int32(1), wait_for=behind),
+        lambda: add(a, np.int32(1)),
+        lambda: add(b, np.int32(1), wait_for=made[-1:]),
+        lambda: cl.enqueue_marker(queue),
+        lambda: cl.enqueue_marker(queue, wait_for=made[-1:]),
+        lambda: cl.enqueue_barrier(queue),
+        lambda: cl.enqueue_barrier(queue, wait_for=made[1:2]),
+        lambda: cl.enqueue_copy(queue, host, a, is_blocking=False),
+        lambda: cl.enqueue_copy(queue, b, given, is_blocking=False),
+        lambda: cl.enqueue_fill_buffer(queue, b, np.int32(3), 0, 4 * N),
+    ]
+    for call in calls:
+        made.append(at_once(call, gate))
+    return made, host
+
+
+CHECKS = "access", "order=1", "uninitialised", "leaks"
+HELD = [(backend, check, "a user event") for backend in BACKENDS for check in CHECKS]
+HELD += [("lanes", check, "another queue") for check in CHECKS]
+
+
+@pytest.mark.parametrize(("backend", "check", "through"), HELD)
+def test_nothing_waits_for_a_user_event_that_pyopencl_would_not_wait_for(
+    context: cl.Context, scheduler: None, backend: str, check: str, through: str
+) -> None:
+    """A callback on a command behind one never got set: checks waited for all launches before it.
+    The command of another queue that a launch follows may stand behind one, too."""
+    queue, plain = acs.Queue(context, backend=backend, check=check), cl.CommandQueue(context)
+    gate = cl.UserEvent(context)
+    behind: cl.Event = gate
+    if through == "another queue":
+        behind = cl.enqueue_marker(plain, wait_for=[gate])
+        plain.flush()
+    events, host = held_launches(queue, gate, kernels_of(context), [behind])
+    told = [threading.Event() for _ in events]
+    for event, has_told in zip(events, told, strict=True):
+        at_once(
+            lambda event=event, has_told=has_told: event.set_callback(
+                COMPLETE, lambda status: has_told.set()
+            ),
+            gate,
+        )
+        at_once(lambda event=event: event.command_execution_status, gate)
+        at_once(lambda event=event: event.get_info(cl.event_info.REFERENCE_COUNT), gate)
+        at_once(queue.flush, gate)
+    at_once(lambda: cl.enqueue_marker(plain, wait_for=events), gate)
+    assert not any(one.is_set() for one in told[1:])
+    gate.set_status(COMPLETE)
+    assert all(one.wait(30) for one in told)
+    plain.finish()
+    queue.finish()
+    assert (host == 2).all()
     queue.runtime.close()

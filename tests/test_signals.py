@@ -337,6 +337,22 @@ def test_waits_on_a_cpu_need_no_thread_of_ours_and_may_be_left(device: cl.Device
         assert event.command_execution_status == cl.command_execution_status.COMPLETE
 
 
+def test_a_bounded_wait_ends_on_each_thread(device: cl.Device) -> None:
+    """On any but the main one it ended only with the event."""
+    context = cl.Context([device])
+    queue, gate, found = cl.CommandQueue(context), cl.UserEvent(context), list[bool]()
+    event = cl.enqueue_marker(queue, wait_for=[gate])
+    queue.flush()
+    thread = threading.Thread(
+        target=lambda: found.append(core.native.wait_for_event(event.int_ptr, 0.01))
+    )
+    thread.start()
+    thread.join(30)
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    thread.join()
+    assert found == [False]
+
+
 def test_a_wait_with_a_lock_ends_by_a_signal_and_has_the_lock_again() -> None:
     lock = core.native.Lock()
     timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))

@@ -27,13 +27,14 @@ import pyopencl as cl
 from .. import core
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import kind as device_kind
-from ..devices.driver import COMPLETE, CommandQueue, Events, status, wait_for_event
+from ..devices.driver import CommandQueue, Events
 from ..errors import CheckError, CheckWarning, Finding
 from ..handle import Handle
 from ..host.call_sites import caller, warn_there
 from ..host.threads import on_host_task
 from ..launch.bases import take_back
 from ..launch.commands import HostCommand, KernelCommand, TransferCommand
+from ..launch.gates import comes
 from ..launch.waits import wait
 from ..memory.array import Array
 from ..memory.blocks import Base, Block
@@ -67,6 +68,11 @@ ONCE = "map", "unmap"
 
 THOROUGH = 2
 """The first launches of a kernel, which have a second trial with other values."""
+
+BEHIND = "behind an event that the program has not set yet"
+
+Make = Callable[[Command, Access], Handle]
+"""Has the backend run the launch that the program asked for, by this command."""
 
 
 class Checker:
@@ -168,14 +174,23 @@ class Checker:
 
     # ---- launches ------------------------------------------------------------------------------
 
-    def launch(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
-        """Do the work of `Engine.launch`, with the checks around it."""
+    def launch(
+        self,
+        command: Command,
+        access: Access,
+        wait_for: Events,
+        result: object,
+        after: Sequence[int],
+    ) -> Handle:
+        """Do the work of `Engine.launch`, with the checks around it. Whoever waits for what is in
+        flight has waited for `after`, too."""
+        make = partial(self._plain, wait_for=wait_for, result=result, after=after)
         with self._lock:
             started, plain = perf_counter(), self._plain_s
             self._enter()
             try:
                 self.launches += 1
-                return self._around(command, access, wait_for, result)
+                return self._around(command, access, wait_for, make)
             except CheckError:
                 self._spoil()
                 raise
@@ -195,7 +210,7 @@ class Checker:
         del given  # now, since it may be the last to know something of the program
         core.native.hold_leftovers(False)
 
-    def _around(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
+    def _around(self, command: Command, access: Access, wait_for: Events, make: Make) -> Handle:
         self._take_notes()
         given, command = command, self.engine.at_home(command)
         self._given = command, given
@@ -205,7 +220,7 @@ class Checker:
             self.unchecked[reason] += 1
             self._stale = True
             self._spoil()
-            return self._plain(command, access, wait_for, result)
+            return make(command, access)
         batch, passes = self._batch, self._passes
         again = not _moves(command, "read")
         if batch is not None:
@@ -229,13 +244,13 @@ class Checker:
         if let is not None:
             if self.looks:
                 self._passed.update(access.writes)
-            handle = self._plain(let[0], access, wait_for, result)
+            handle = make(let[0], access)
         elif self.looks and kernel is not None:
-            handle = self._kernel(kernel, command, access, wait_for, result)
+            handle = self._kernel(kernel, command, access, make)
         elif self.looks and isinstance(command, HostCommand):
-            handle = self._host_task(command, access, wait_for, result)
+            handle = self._host_task(command, access, make)
         else:
-            handle = self._transfer(command, access, wait_for, result)
+            handle = self._transfer(command, access, make)
         if batch is not None and again:
             batch.add(handle.number, command, access, caller(), known, watched)
         if self.modes.leaks:
@@ -260,13 +275,20 @@ class Checker:
                     memory.argument(value, "i4")
         return all(memory.place(span) is not None for span in odd)
 
-    def _plain(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
+    def _plain(
+        self,
+        command: Command,
+        access: Access,
+        wait_for: Events,
+        result: object,
+        after: Sequence[int],
+    ) -> Handle:
         """Have the backend run the launch. The program's own command may go to any device."""
         started = perf_counter()
         if self._given is not None and command is self._given[0]:
             command = self._given[1]
         try:
-            return self.engine.launch(command, access, wait_for, result)
+            return self.engine.launch(command, access, wait_for, result, after=after)
         finally:
             self._plain_s += perf_counter() - started
 
@@ -284,24 +306,14 @@ class Checker:
         if signature is not None and signature.program_globals:
             return "uses variables of its program, which nobody can put back"
         engine = self.engine
-        for event in wait_for or ():
-            if isinstance(event, cl.Event) and status(event) > COMPLETE:
-                if event.get_info(cl.event_info.COMMAND_TYPE) == cl.command_type.USER:
-                    return "behind an event that the program has not set yet"
-                wait_for_event(event)
-        if engine.gates:
-            return "behind an event that the program has not set yet"
+        if engine.gates or not all(map(comes, wait_for or ())):
+            return BEHIND
         if engine.failures.any and engine.failures.reads_poison(access) is not None:
             return "poisoned"
         return ""
 
     def _kernel(
-        self,
-        kernel: KernelCommand,
-        command: Command,
-        access: Access,
-        wait_for: Events,
-        result: object,
+        self, kernel: KernelCommand, command: Command, access: Access, make: Make
     ) -> Handle:
         engine, memory, number = self.engine, self.memory, self.engine.number + 1
         arguments = arguments_of(kernel, memory)
@@ -317,7 +329,7 @@ class Checker:
         if self.modes.access:
             self.findings.fail_if(self.beyond(case, kernel, command, access, who))
         trials = self._trials(case, kernel)
-        handle = self._plain(command, access, wait_for, result)
+        handle = make(command, access)
         self._settled(handle.number)
         if engine.failures.any and engine.failures.knows(handle.number):
             self._stale = True
@@ -436,9 +448,7 @@ class Checker:
             window.region.mirror[start:end] = real.out[index][low:high]
             window.region.changed(start, end)
 
-    def _host_task(
-        self, command: HostCommand, access: Access, wait_for: Events, result: object
-    ) -> Handle:
+    def _host_task(self, command: HostCommand, access: Access, make: Make) -> Handle:
         engine, memory = self.engine, self.memory
         self._settle_all()
         who = Who(engine.number + 1, command.name, command.site, True)
@@ -446,7 +456,7 @@ class Checker:
         self._warn_of_unwritten(who, reads)
         self._task, self._taken, self._nested = access, None, []
         try:
-            handle = self._plain(command, access, wait_for, result)
+            handle = make(command, access)
             self._settled(handle.number)
         finally:
             self._task = None
@@ -468,9 +478,7 @@ class Checker:
             self._look_at_task(who)
         return handle
 
-    def _transfer(
-        self, command: Command, access: Access, wait_for: Events, result: object
-    ) -> Handle:
+    def _transfer(self, command: Command, access: Access, make: Make) -> Handle:
         if self.looks:
             who = Who(self.engine.number + 1, command.name, caller())
             writes = self.memory.intervals(access.writes)
@@ -484,7 +492,7 @@ class Checker:
                 and _moves(command, "write")
             ):
                 self._foreign.promise(who, command.source)
-        return self._plain(command, access, wait_for, result)
+        return make(command, access)
 
     # ---- moments -------------------------------------------------------------------------------
 

@@ -253,6 +253,11 @@ def wait_for_event(event: cl.Event) -> int:
     return status(event)
 
 
+def has_come(event: cl.Event, within_s: float) -> bool:
+    """Block until the event has ended, but no longer than that. Return whether it has."""
+    return core.native.wait_for_event(event.int_ptr, within_s)
+
+
 def wait_for_events(events: Sequence[cl.Event]) -> None:
     """Block until all of them ended. PoCL frees a command's resources a moment after the next one
     may begin. Waiting for each event meets that less often than waiting for the last one alone."""

@@ -137,7 +137,7 @@ class Engine(Books):
         if self.recorders and (graph := self.recorders.get(get_ident())) is not None:
             return graph.take(command, access, wait_for)
         if self.checker is not None and self.checker.takes(access):
-            return self.checker.launch(command, access, wait_for, result)
+            return self.checker.launch(command, access, wait_for, result, after)
         with self.lock:
             if self.state:
                 self.check_open()

@@ -22,7 +22,7 @@ from ..errors import UsageError, describe
 from .books import Books, Gates
 
 PATIENCE_S = 1.0
-"""How long a wait for room gives other threads to set a user event."""
+"""How long a wait gives other threads to set a user event."""
 
 
 def events_of(wait_for: Any) -> tuple[cl.Event, ...] | None:
@@ -73,6 +73,14 @@ def all_held(books: Books, promised: Sequence[cl.Event] = ()) -> bool:
         any(_set_by_program(event) and event not in promised for event in gates)
         for gates in books.gates.values()
     )
+
+
+def comes(event: cl.Event) -> bool:
+    """Wait until a foreign event has ended, unless that may be up to the program, which does not
+    go on meanwhile. A command of another queue may stand behind a user event, too."""
+    if driver.status(event) <= driver.COMPLETE:
+        return True
+    return not _set_by_program(event) and driver.has_come(event, PATIENCE_S)
 
 
 def _set_by_program(event: cl.Event) -> bool:

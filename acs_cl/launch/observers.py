@@ -114,8 +114,16 @@ class Checker(Protocol):
     def takes(self, access: Access) -> bool:
         """Tell whether a launch of this thread is checked first."""
 
-    def launch(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
-        """Launch, with checks around it."""
+    def launch(
+        self,
+        command: Command,
+        access: Access,
+        wait_for: Events,
+        result: object,
+        after: Sequence[int],
+    ) -> Handle:
+        """Launch, with checks around it. `after`: launches that it follows whatever their
+        bytes."""
 
     def sync(self) -> None:
         """Look back, because the program waits or learns what has ended."""

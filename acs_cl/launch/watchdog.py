@@ -14,7 +14,6 @@ for events which the program itself will set are a stall only if the program wai
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from time import perf_counter
 
@@ -38,9 +37,6 @@ MOST = 10
 
 NAMED = 8
 """Launches of a kind that a report names."""
-
-SHORTEST_S, LONGEST_S = 1e-4, 0.01
-"""How often a thread other than the main one polls its event."""
 
 STATES = {
     3: "is with the driver",
@@ -123,8 +119,7 @@ class Watchdog:
 
     def wait(self, books: Books, event: cl.Event, seconds: float) -> None:
         """Wait as `Lock.wait` does, and raise the report if there is one."""
-        began, pause = perf_counter(), SHORTEST_S
-        on_main = threading.current_thread() is threading.main_thread()
+        began = perf_counter()
         while driver.status(event) > 0:
             self.bark(began)
             left = self.seconds / LOOKS
@@ -132,11 +127,7 @@ class Watchdog:
                 left = min(left, seconds - (perf_counter() - began))
             if left <= 0:
                 return
-            if on_main:
-                books.lock.wait(event.int_ptr, left)
-            else:  # here the core's wait ends only with the event
-                books.lock.wait(0, min(pause, left))
-                pause = min(2 * pause, LONGEST_S)
+            books.lock.wait(event.int_ptr, left)
 
 
 def report(books: Books, seconds: float, inside: tuple[str, ...]) -> str:

@@ -373,9 +373,6 @@ class Queue(cl.CommandQueue):
         if self._foreign:
             self._foreign[:] = self._still_open()
             foreign = [*self._foreign, *(foreign or ())]
-        if after and engine.checker is not None:  # the checker knows of bytes only
-            for one in after:
-                wait(engine, one)
         held = bool(foreign) or self._holds or engine.table.held > 0
         if held or engine.failures.any:  # the driver may get it later, or never
             refuse_wrong(engine, command, foreign or ())

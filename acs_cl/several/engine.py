@@ -150,7 +150,7 @@ class SeveralEngine(Holding):
         if (graph := self.recorder()) is not None:
             return graph.take(command, access, wait_for)
         if self.checker is not None and self.checker.takes(access):
-            return self.checker.launch(command, access, wait_for, result)
+            return self.checker.launch(command, access, wait_for, result, after)
         with self.lock:
             started_ns = self._starts()
             self.make_room()

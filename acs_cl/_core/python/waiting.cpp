@@ -179,7 +179,7 @@ Wait wait_for_event(void *event, double seconds) {
     PyThreadState *saved = PyEval_SaveThread();
     bool is_over = true, is_noticed = false;
     SharedNotice notice;
-    if (is_main) {
+    if (is_main || seconds >= 0) {
         is_over = event_status(event) <= 0;
         if (!is_over) {
             const Device device(event);

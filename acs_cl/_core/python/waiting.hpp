@@ -4,7 +4,7 @@
 // waits to be told, in slices between which signals are handled. With PoCL the driver tells it, by a
 // callback from the thread that has run the command. Elsewhere a thread of ours waits in the driver. A
 // callback of a GPU's driver comes late. In Intel's driver for CPUs the thread that waits is one of those
-// that run commands. Any other thread waits in the driver itself.
+// that run commands. Any other thread waits in the driver itself, unless its wait is bounded.
 //
 // To hand an event over to a thread and back costs some microseconds, which a short wait would feel. So
 // first the status of a GPU's event is asked for a while. On a CPU that would take the processor from the
@@ -27,8 +27,7 @@ inline thread_local bool runs_host_task = false;
 
 enum class Wait { ENDED, LATE, RAISED };  // the last one with a Python error
 
-// Waits until the driver's event has ended. In the main thread it waits for that many seconds at most, unless that
-// is below 0. The queue of the event was flushed. Called with the GIL, which is released.
+// Waits until the driver's event has ended, for that many seconds at most, unless that is below 0. The queue of the event was flushed. Called with the GIL, which is released.
 Wait wait_for_event(void *event, double seconds = -1);
 
 // Whether another processor than the host's works on the commands of the driver's queue.
