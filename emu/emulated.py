@@ -7,7 +7,9 @@ on the model's clock. The program's own time between launches counts as nothing.
 a launch, the model goes on to the end of that launch.
 
 Durations are declared (nanoseconds of a group, by kernel), or come from an earlier timeline, or are
-guessed; `about` says how many were guessed.
+guessed; `about` says how many were guessed. A program chooses its groups for the real device. One
+that fits no unit of the modelled device counts as several that do; `about` says for how many
+launches.
 
 Invariants:
 - A launch that runs first on the real queue began first in the model. So an order that the modelled
@@ -91,7 +93,7 @@ class Emulated(Backend):
         self._events: dict[int, ModelEvent] = {}
         self.settings = settings
         self.machine: Machine = MACHINES[settings.machine]
-        self.guessed = 0
+        self.guessed = self.divided = 0
         self._live = Live(settings.policy, self.machine, self._began, self._has_ended)
         self._live.model.gpu.on_start = self._runs
         self._lock = core.native.Lock()
@@ -134,10 +136,13 @@ class Emulated(Backend):
         local = getattr(command, "local_size", None)
         items = prod(local) if local else GROUP
         groups = max(1, -(-prod(global_size) // items))
+        total_ns = self.settings.measured.get((command.name, groups, items))
+        pieces = -(-items // self.machine.gpu.threads)
+        self.divided += pieces > 1
+        groups, items = groups * pieces, -(-items // pieces)
         entry = Entry(
             place, command.name, KERNEL, upstream, groups=groups, items=items, segments=segments
         )
-        total_ns = self.settings.measured.get((command.name, groups, items))
         if total_ns is not None:
             return entry._replace(total_ns=total_ns)
         declared = self.settings.durations.get(command.name)
@@ -279,6 +284,7 @@ class Emulated(Backend):
                 "policy": self._live.name,
                 "model_us": self._live.now / 1e3,
                 "guessed": self.guessed,
+                "divided": self.divided,
                 "host_us": {name: ns / 1e3 for name, ns in sorted(self._live.model.ledger.items())},
             }
 

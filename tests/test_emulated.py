@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 import acs_cl as acs
@@ -110,6 +111,37 @@ def test_what_waits_for_room_does_not_run() -> None:
         rt.finish()
         assert 1.5 < rt.trace.overlap() <= 2
         assert [one.end_ns - one.start_ns for one in rt.trace.slices] == [500_000] * 6
+
+
+SUM = """
+kernel void sum(global const uint *x, global uint *y, local uint *part)
+{
+    size_t i = get_local_id(0);
+    part[i] = x[get_global_id(0)];
+    for (size_t step = get_local_size(0) / 2; step; step /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (i < step) part[i] += part[i + step];
+    }
+    if (!i) y[get_group_id(0)] = part[0];
+}
+"""
+
+
+@pytest.mark.parametrize("policy", ["acs_hw", "acs_sw", "serial", "ideal"])
+def test_a_group_of_the_real_device_may_be_larger_than_a_unit_of_the_model(policy: str) -> None:
+    """The model lost the launch, and those behind it never ended."""
+    emulated: Any = {"policy": policy}
+    with acs.Runtime(backend="emulated", emulate=emulated) as rt:
+        group = 1 << (rt.device.max_work_group_size.bit_length() - 1)
+        if group <= MACHINES["paper"].gpu.threads:
+            pytest.skip(f"groups of this device have {group:,} work-items at most")
+        built, values = rt.build(SUM), np.arange(4 * group, dtype=np.uint32)
+        x, y, z = rt.array(values), rt.zeros(4, np.uint32), rt.zeros(1, np.uint32)
+        for _ in range(2):
+            built.sum((4 * group,), (group,), x, y, cl.LocalMemory(4 * group))
+            built.sum((4,), (4,), y, z, cl.LocalMemory(16))
+        assert z.get()[0] == values.sum(dtype=np.uint32)
+        assert rt.stats()["emulated"]["divided"] == 2
 
 
 def test_durations_may_be_those_of_a_run_before(tmp_path: Path) -> None:
