@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -231,3 +236,66 @@ def test_arrays_of_known_calls_are_not_kept(rows: Rows) -> None:
     gone = weakref.ref(rows.rows[CHANGED])
     del rows.rows[CHANGED]
     assert gone() is None
+
+
+COUNTS = """
+#include <cstdlib>
+#include <new>
+static thread_local long many;
+extern "C" long allocations() { return many; }
+void *operator new(std::size_t size) {
+    many++;
+    if (void *found = std::malloc(size)) return found;
+    throw std::bad_alloc();
+}
+void operator delete(void *place) noexcept { std::free(place); }
+void operator delete(void *place, std::size_t) noexcept { std::free(place); }
+"""
+"""Counts what C++ allocates in a thread."""
+
+LAUNCHES_ONE_BY_ONE = f"""
+import ctypes, sys
+from itertools import count
+import acs_cl as acs
+from acs_cl import testing
+
+allocations = ctypes.CDLL(sys.argv[1]).allocations
+with testing.open_epochs(), acs.Runtime(backend="device", predict=True) as rt:
+    made = rt.build({SOURCE!r})
+    rt.prebuild(made.add)
+    rows, numbers = [rt.zeros({ITEMS}, "u4") for _ in range({ROWS})], count()
+    def step(number):
+        took = []
+        for row in rows:
+            before = allocations()
+            made.add(({ITEMS},), None, row, number)
+            took.append(allocations() - before)
+        rt.finish()
+        return took
+    for turn in range({SETTLED}):
+        step(5)
+    print(*step(5))
+    step(6)  # which makes room for what the device has to be told
+    print(*step(7))
+    assert rt.stats()["scheduler"]["predicted"]["by_call"]
+"""
+
+
+def test_a_known_call_with_another_number_allocates_nothing(
+    scheduler: None, tmp_path: Path
+) -> None:
+    """The core made a list of its arrays, and found that it had one like it."""
+    compiler = shutil.which("c++")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("no C++ compiler, or a system without LD_PRELOAD")
+    source, library = tmp_path / "counts.cpp", tmp_path / "counts.so"
+    source.write_text(COUNTS, "utf-8")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", source, "-o", library], check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", LAUNCHES_ONE_BY_ONE, library],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    same, differs = done.stdout.splitlines()
+    assert same.split() == differs.split() == ["0"] * ROWS

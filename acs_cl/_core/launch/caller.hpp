@@ -186,12 +186,9 @@ public:
     void remember(PyObject *when) const {
         Expected *task = table.forecast.last_counted();
         if (!task || plan.has_local()) return;
+        if (task->call && is_call(*task->call, when)) return;  // only its numbers are others
         std::vector<Node *> arrays;
-        for (std::size_t at = 0; at < plan.parameters.size(); at++)
-            if (plan.parameters[at].code == 'P') arrays.push_back(view_of(args[at])->node.get());
-        if (when) arrays.push_back(view_of(when)->node.get());
-        if (task->call && task->call->plan == plan.place && task->call->sizes == sizes_ && task->call->arrays == arrays)
-            return;
+        each_array(when, [&](Node *node) { return arrays.push_back(node), true; });
         task->call = std::make_shared<const Call>(plan.place, sizes_, std::move(arrays), touched.overwrites);
     }
 
@@ -251,6 +248,20 @@ private:
         look_up();
         if (size_ && size_->is_tried) return true;
         return are_views_ && (size_ = plan.make_new(sizes_));
+    }
+    // Gives the nodes of its arrays, in order, until the function returns false. Returns whether it never did.
+    template <typename Take>
+    bool each_array(PyObject *when, Take &&take) const {
+        for (std::size_t at = 0; at < plan.parameters.size(); at++)
+            if (plan.parameters[at].code == 'P' && !take(view_of(args[at])->node.get())) return false;
+        return !when || take(view_of(when)->node.get());
+    }
+    // Whether the launch is one of this call.
+    bool is_call(const Call &call, PyObject *when) const {
+        if (call.plan != plan.place || call.sizes != sizes_) return false;
+        auto array = call.arrays.begin();
+        const auto is_next = [&](Node *node) { return array != call.arrays.end() && node == *array++; };
+        return each_array(when, is_next) && array == call.arrays.end();
     }
     // Has an array's argument for the driver made. False with an error.
     static bool has_driven(PyObject *array) { return reinterpret_cast<View *>(array)->driven(); }
