@@ -279,9 +279,9 @@ def call_to_the_end(call: Callable[[bool], None]) -> None:
 
     It is told whether it was interrupted before."""
 
-def hold_leftovers(held: bool) -> None:
-    """Count as inside of the core, or no longer: what it lets go of in this thread waits until the
-    thread is outside."""
+def hold_finalizers(held: bool) -> None:
+    """Count this thread as inside of the core, or no longer. Until it is outside, what the core
+    lets go of waits, and the collector of cycles does."""
 
 def let_go(object: object) -> None:
     """Keep an object that may not be needed any more until the thread is outside of the core. With

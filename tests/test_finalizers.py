@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import chain, count, starmap
 from typing import Any
 
 import inside
@@ -22,7 +22,7 @@ import pytest
 from ctrl_c import Ctrl
 
 import acs_cl as acs
-from acs_cl import testing
+from acs_cl import core, testing
 from acs_cl.launch import failures, registry
 from acs_cl.queue.bypass import BEHIND
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
@@ -91,32 +91,90 @@ def gated(context: cl.Context, kernels: Any) -> tuple[acs.Queue, cl.Buffer]:
     return queue, a
 
 
-def test_a_queue_that_is_collected_inside_of_its_runtime(
-    context: cl.Context,
-) -> None:
+def test_a_queue_that_goes_inside_of_its_runtime(context: cl.Context) -> None:
     """Its last commands were moved along by the finalizer, in the middle of the same loop of the
     same thread: KeyError."""
     kernels = kernels_of(context)
-    gc.disable()
-    try:
-        queue, a = gated(context, kernels)
-        runtime, collected = queue.runtime, []
+    queue, a = gated(context, kernels)
+    runtime, last, gone = queue.runtime, [queue], weakref.ref(queue)
 
-        def collect() -> None:
-            if not collected and threading.current_thread() is threading.main_thread():
-                collected.append(gc.collect())
+    def drop() -> None:
+        if last and threading.current_thread() is threading.main_thread():
+            assert runtime.engine.lock.is_owned()
+            del last.pop().cycle  # type: ignore[attr-defined]
 
-        del queue
-        with testing.at("before foreign events are looked at", collect):
-            runtime.flush()
-    finally:
-        gc.enable()
-    assert collected, "the gates were open before anybody looked"
+    del queue
+    with testing.at("before foreign events are looked at", drop):
+        runtime.flush()
+    assert not last, "the gates were open before anybody looked"
+    assert gone() is None
     wait_for_ends()
     assert not runtime.engine.gates
     runtime.finish()
     assert (values_of(cl.CommandQueue(context), a) == 4).all()
     assert id(runtime) not in inside.users()
+
+
+@pytest.fixture
+def own_collector() -> Iterator[None]:
+    """What others have set does not count, nor what they have made."""
+    before = gc.get_threshold(), gc.isenabled()
+    gc.collect()
+    yield
+    gc.set_threshold(*before[0])
+    (gc.enable if before[1] else gc.disable)()
+
+
+def turned_on_by_another_thread() -> None:
+    thread = threading.Thread(target=gc.enable)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("turned_on", [turned_on_by_another_thread, gc.enable, gc.isenabled])
+def test_no_finalizer_runs_while_its_thread_has_the_lock(
+    own_collector: None, turned_on: Callable[[], None]
+) -> None:
+    """The collector is off then, unless somebody turns it on."""
+    lock, had = core.native.Lock(), list[bool]()
+    gc.set_threshold(10, 1, 1)
+    with lock:
+        turned_on()
+        Finalized(lambda: had.append(lock.is_owned()))
+        kept = [[] for _ in range(100)]  # type: ignore[var-annotated]
+        gc.collect()
+    assert (had, len(kept)) == ([], 100)
+    assert gc.isenabled()
+    gc.collect()
+    assert had == [False]
+    assert not gc.get_freeze_count()
+
+
+def test_another_thread_collects_while_one_has_the_lock(own_collector: None) -> None:
+    lock, had = core.native.Lock(), list[bool]()
+    with lock:
+        Finalized(lambda: had.append(lock.is_owned()))
+        thread = threading.Thread(target=gc.collect)
+        thread.start()
+        thread.join()
+        assert had == [False]
+
+
+def test_a_collection_that_was_due_before_the_lock_is_none_inside(own_collector: None) -> None:
+    """Python 3.12 begins one that is due, although it was turned off meanwhile."""
+    lock, had = core.native.Lock(), list[bool]()
+    gc.disable()
+    Finalized(lambda: had.append(lock.is_owned()))
+    gc.set_threshold(gc.get_count()[0] + 50, 1000, 1000)
+    gc.enable()
+    # in C from the first of these to the lock, so that nothing can be collected in between
+    made = list(chain(enumerate(range(100)), starmap(lock.acquire, [()])))
+    many = [[] for _ in range(100)]  # type: ignore[var-annotated]
+    assert True not in had
+    lock.release()
+    gc.collect()
+    assert had == [False]
+    assert (len(made), len(many)) == (101, 100)
 
 
 def test_queues_come_and_go_on_all_threads(context: cl.Context) -> None:
@@ -299,6 +357,32 @@ def test_a_finalizer_that_launches_finds_no_launch_half_made(
         assert (y.get() == want_y).all()
         for handle in handles:
             handle.wait()
+
+
+@pytest.mark.parametrize("check", ["access", "access,order=1", "order=1"])
+def test_a_finalizer_that_launches_is_no_part_of_what_is_checked(
+    device: cl.Device, uncollected: None, check: str
+) -> None:
+    """It was undone with a launch that ran to be checked, or what it wrote was held against that
+    launch."""
+    with acs.Runtime(device, backend="lanes", check=f"{check},every=1") as rt:
+        add = rt.build("kernel void add(global int *x, int a) { x[get_global_id(0)] += a; }").add
+        x, own, finalized = rt.zeros(8, "i4"), rt.zeros(8, "i4"), 0
+
+        def launches() -> None:
+            nonlocal finalized
+            finalized += 1
+            add((8,), None, own, 1)
+
+        for objects in range(20, 260, 4):
+            Finalized(launches)
+            with collected_after(objects):
+                add((8,), None, x, 1)
+                rt.finish()
+            gc.collect()
+        assert finalized == 60
+        assert (own.get() == 60).all()
+        assert (x.get() == 60).all()
 
 
 @pytest.mark.parametrize("window", [None, 1])

@@ -201,14 +201,14 @@ class Checker:
     def _enter(self) -> None:
         """Begin to run launches alone. What dies meanwhile waits, since a launch of its finalizer
         would be taken for one of these, and undone with them."""
-        core.native.hold_leftovers(True)
+        core.native.hold_finalizers(True)
         self._inside = get_ident()
 
     def _leave(self) -> None:
         given, self._given = self._given, None
         self._inside = 0
         del given  # now, since it may be the last to know something of the program
-        core.native.hold_leftovers(False)
+        core.native.hold_finalizers(False)
 
     def _around(self, command: Command, access: Access, wait_for: Events, make: Make) -> Handle:
         self._take_notes()

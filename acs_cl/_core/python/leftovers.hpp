@@ -18,7 +18,7 @@
 
 namespace acs_cl::leftovers {
 
-inline thread_local long inside;  // locks that the thread holds, and launches that it makes without one
+inline thread_local long inside;  // locks that the thread holds, launches that it makes without one, and its checks
 inline thread_local std::vector<PyObject *> *kept;
 
 // Drops them. The GIL is held, and an error may be set.

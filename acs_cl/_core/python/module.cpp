@@ -212,6 +212,7 @@ NB_MODULE(_core, module) {
     nb::handle lock(reinterpret_cast<PyObject *>(lock_type()));
     if (!lock.is_valid()) throw nb::python_error();
     module.attr("Lock") = lock;
+    if (!collector::watch()) throw nb::python_error();
     nb::handle leaving(reinterpret_cast<PyObject *>(leaving_type()));
     if (!leaving.is_valid()) throw nb::python_error();
     module.attr("Leaving") = leaving;
@@ -238,7 +239,15 @@ NB_MODULE(_core, module) {
             PyErr_Clear();
         }
     }, "call"_a);
-    module.def("hold_leftovers", [](bool held) { held ? leftovers::enter() : leftovers::leave(); }, nb::arg("held"));
+    module.def("hold_finalizers", [](bool held) {
+        if (held) {
+            collector::pause();
+            leftovers::enter();
+        } else {
+            collector::go_on();
+            leftovers::leave();
+        }
+    }, "held"_a);
     module.def("let_go", [](nb::object object) { leftovers::drop(object.release().ptr()); },
                nb::arg("object").none());
     module.def("need_stack", [](int frames) {
