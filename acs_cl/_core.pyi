@@ -230,6 +230,9 @@ class Hazards:
     def compared(self) -> int:
         """Count the comparisons of new spans with others."""
     @property
+    def listed(self) -> int:
+        """Count the neighbours of wide spans that came back, or were listed anew."""
+    @property
     def _held(self) -> int:
         """Count the spans that are referenced. For tests of leaks."""
     wide: int

@@ -164,6 +164,27 @@ def test_a_window_of_thousands_is_the_same() -> None:
     assert (python.edges, python.pruned) == (native.edges, native.pruned)
 
 
+def test_neighbours_of_a_wide_span_are_not_listed_anew_for_each_of_them() -> None:
+    """Two spans cover all tiles. Launches on one put tiles to sleep, of which the other still had
+    all: each tile that woke had it list all of them again."""
+    native, tiles = core.native.Hazards(), [plain(1, 16 * tile, 16) for tile in range(256)]
+    one, other = plain(1, 0, 16 * 256), plain(1, 0, 16 * 256 + 4)
+    number = 0
+    for span in (*tiles, one, other):
+        number += 1
+        native.enter(number, (), (span,))
+    for ended in range(number):
+        native.retire(ended + 1)
+    for _ in range(4):
+        before = native.listed
+        for span in (*[one] * 8, *tiles):
+            number += 1
+            native.enter(number, (), (span,))
+            native.retire(number)
+        assert native.looks_at(other) >= len(tiles)
+        assert native.listed - before <= 4 * len(tiles)
+
+
 def test_nothing_is_held_longer_than_it_has_to_be() -> None:
     """Over 100,000 launches with new spans, references of kept ones come back to what they were."""
     kept = [plain(base, 0, 64) for base in range(1, 9)]

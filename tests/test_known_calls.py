@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -236,6 +237,56 @@ def test_arrays_of_known_calls_are_not_kept(rows: Rows) -> None:
     gone = weakref.ref(rows.rows[CHANGED])
     del rows.rows[CHANGED]
     assert gone() is None
+
+
+class Windows:
+    """Views of one array, each of which shares bytes with dozens of others."""
+
+    def __init__(self, runtime: acs.Runtime) -> None:
+        self.runtime, self.add = runtime, runtime.build(SOURCE).add
+        x = runtime.zeros(300, "u4")
+        self.views = [x[at : at + 32] for at in range(256)]
+
+    def turn(self) -> int:
+        """Use each of them by itself; how many others new ones were compared with."""
+        before = self.runtime.engine.hazards.compared
+        for view in self.views:
+            self.add((32,), None, view, 1)
+            self.runtime.finish()
+        found: int = self.runtime.engine.hazards.compared - before
+        return found
+
+
+def test_what_is_known_of_views_that_are_used_in_turns_is_kept(device: cl.Device) -> None:
+    """Those that came later swept others out of the index, which were looked up again next time."""
+    with acs.Runtime(device, backend="serial") as runtime:
+        windows = Windows(runtime)
+        for _ in range(3):
+            windows.turn()
+        assert windows.turn() == 0
+
+
+def test_what_is_known_of_views_stays_when_a_recording_goes(
+    device: cl.Device, scheduler: None
+) -> None:
+    """The span of all views, which a replay has, went out of the index with them."""
+    with acs.Runtime(device, backend="device", predict=False) as runtime:
+        windows = Windows(runtime)
+        for _ in range(2):  # the index has room for all of it the second time
+            for _ in range(3):
+                windows.turn()
+            with runtime.record() as graph:
+                for view in windows.views:
+                    windows.add((32,), None, view, 1)
+            for _ in range(2):
+                graph.replay()
+                runtime.finish()
+            spans = runtime.engine.hazards.spans
+            del graph
+            gc.collect()
+            found = windows.turn()
+        assert found == 0
+        assert runtime.engine.hazards.spans < spans, "that of the recording is gone"
 
 
 COUNTS = """

@@ -127,7 +127,7 @@ void Hazards::look_again(Footprint &footprint) {
         if (node && written) write(*node, 0);  // all before the first replay record, whatever covers what
     for (const auto &[node, written] : met.items) {
         if (!node) continue;
-        if (node->near.is_asleep()) node->wake();
+        if (node->near.is_asleep()) listed += node->wake();
         auto &readers = node->readers;
         if (written)
             node->writer = mark;
@@ -175,7 +175,7 @@ void Hazards::forget_dropped() {
         } else {
             by_number.erase(found);
             live_.remove(one.mark);
-            crowded_.insert(crowded_.end(), one.bases.begin(), one.bases.end());
+            deserted_.insert(deserted_.end(), one.bases.begin(), one.bases.end());
         }
     }
 }
@@ -474,7 +474,7 @@ void Hazards::let_rest(Nodes nodes) {
 void Hazards::let_rest(Node &node) {
     if (!node.is_wide()) node.widen();
     if (!node.is_time_to_rest(REST_EACH)) return;
-    node.near.remove([&](Node *other) {
+    node.let_rest([&](Node *other) {
         if (live_.has(other->writer)) return false;
         other->writer = 0;
         keep_live(other->readers);
@@ -493,7 +493,7 @@ void Hazards::note_width(Node &node) {
 // Wakes nodes, because a launch stands on them now.
 void Hazards::wake(Nodes nodes) {
     for (Node *node : nodes)
-        if (node->near.is_asleep()) node->wake();
+        if (node->near.is_asleep()) listed += node->wake();
 }
 
 inline void Hazards::read(Node &node, std::int64_t number) {
@@ -517,9 +517,12 @@ void Hazards::write(Node &node, std::int64_t number) {
 
 // ---- the index ----------------------------------------------------------------------------------
 
-NodePointer Hazards::node(const Span &span) {
+NodePointer Hazards::node(const Span &span, const Node *before) {
     Node *known = nodes_.find(span);
-    return known ? NodePointer(known) : new_node(span);
+    if (known) return NodePointer(known);
+    NodePointer made = new_node(span);
+    if (before) bases_[span.base].again++;
+    return made;
 }
 
 NodePointer Hazards::new_node(const Span &span) {
@@ -543,11 +546,12 @@ NodePointer Hazards::new_node(const Span &span) {
 
 inline void Hazards::tidy() {
     if (met_dropped_) forget_dropped();
-    if (!crowded_.empty()) make_room();
+    if (!crowded_.empty() || !deserted_.empty()) make_room();
 }
 
-// Sweeps bases that grew past their limit. Never while a launch is half entered.
+// Sweeps bases that grew past their limit, and of footprints that are gone. Never while a launch is half entered.
 void Hazards::make_room() {
+    for (std::int64_t base : std::exchange(deserted_, {})) sweep(base, SIZE_MAX);
     auto crowded = std::exchange(crowded_, {});
     if (nodes_.size() < sweep_at_) {
         for (std::int64_t base : crowded) sweep(base);
@@ -555,22 +559,27 @@ void Hazards::make_room() {
     }
     crowded.clear();
     for (const auto &[base, _] : bases_) crowded.push_back(base);
-    for (std::int64_t base : crowded) sweep(base);
-    sweep_at_ = std::max(SWEPT_AT, 2 * nodes_.size());
+    std::size_t back = 0;
+    for (std::int64_t base : crowded) back += sweep(base);
+    sweep_at_ = std::max(SWEPT_AT, 2 * (nodes_.size() + back));
 }
 
 // Drops the nodes of `base` on which no live launch stands. Nodes of live arrays stay if few others have to look at
-// them, because the next launch would make them again.
-void Hazards::sweep(std::int64_t base) {
+// them, because the next launch would make them again. Returns how many of the others will be back: as many as came
+// back since the last sweep. They count as if they were there. Otherwise a program that uses its arrays in turns would
+// have them swept in each turn.
+std::size_t Hazards::sweep(std::int64_t base, std::size_t most_near) {
     auto place = bases_.find(base);
-    if (place == bases_.end()) return;
+    if (place == bases_.end()) return 0;
     Base &index = place->second;
     std::vector<Node *> idle;
+    std::size_t wanted = 0;  // that go, although an array lives
     index.each([&](Node *node) {
         if (!live_.has(node->writer)) node->writer = 0;
         keep_live(node->readers);
-        bool is_wanted = node->details().arrays && node->every().size() <= MOST_NEAR;
-        if (node->writer || !node->readers.empty() || is_wanted) return;
+        const bool is_wanted = node->details().arrays;
+        if (node->writer || !node->readers.empty() || (is_wanted && node->every().size() <= most_near)) return;
+        wanted += is_wanted;
         node->index = 0;
         idle.push_back(node);
     });
@@ -581,8 +590,10 @@ void Hazards::sweep(std::int64_t base) {
         index.each([&](Node *node) { node->forget(gone); });
     }
     for (Node *node : idle) nodes_.erase(node);
-    index.sweep_at = std::max<std::size_t>(64, 2 * index.count);
-    if (!index.count) bases_.erase(place);
+    const std::size_t back = std::min(wanted, std::exchange(index.again, 0));
+    index.sweep_at = std::max<std::size_t>(64, 2 * (index.count + back));
+    if (!index.count && !back) bases_.erase(place);
+    return back;
 }
 
 template <typename Uses>

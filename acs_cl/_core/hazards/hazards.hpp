@@ -137,8 +137,9 @@ public:
     Hazards(const Hazards &) = delete;
     Hazards &operator=(const Hazards &) = delete;
 
-    // Returns the node of a span, which is not `EVERYTHING`. Makes a new one if needed.
-    NodePointer node(const Span &span);
+    // Returns the node of a span, which is not `EVERYTHING`. Makes a new one if needed. `before`: what it was when the
+    // same array asked last, or null.
+    NodePointer node(const Span &span, const Node *before = nullptr);
     // Whether it is still in this index.
     bool has(const Node &node) const { return node.index == index_; }
     std::uint32_t index() const { return index_; }
@@ -178,6 +179,7 @@ public:
     std::uint64_t edges[KINDS] = {};
     std::uint64_t pruned = 0;
     std::uint64_t compared = 0;  // spans that new ones may have met
+    std::uint64_t listed = 0;    // neighbours of wide nodes that came back, or were listed anew
     std::size_t wide = WIDE;
 
 private:
@@ -205,7 +207,7 @@ private:
     NodePointer new_node(const Span &span);
     void tidy();
     void make_room();
-    void sweep(std::int64_t base);
+    std::size_t sweep(std::int64_t base, std::size_t most_near = MOST_NEAR);
     // Calls `visit(number)` for launches in flight that use a base, until it returns false. Some come twice.
     template <typename Visit>
     void each_user(std::int64_t base, Visit &&visit);
@@ -225,7 +227,7 @@ private:
     std::int64_t barrier_ = 0;
     std::int64_t newest_mark_ = 0;
     std::size_t sweep_at_ = SWEPT_AT;
-    std::vector<std::int64_t> crowded_;
+    std::vector<std::int64_t> crowded_, deserted_;  // bases with too many nodes, and with some of a footprint that is gone
     bool met_dropped_ = false;  // a replay record whose footprint is gone
     bool has_wide_ = false;     // some node has, or had, many neighbours
 

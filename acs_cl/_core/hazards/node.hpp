@@ -129,6 +129,7 @@ struct Crowd {
     Neighbours every;          // of a wide node: all its neighbours; `near` has the others
     std::vector<Node *> wide;  // of its neighbours
     std::uint32_t looks = 0;
+    bool lists_all = false;    // `near` has each of `every`, so that none has to come back
 };
 
 // The part of a node that a check seldom needs.
@@ -209,10 +210,21 @@ struct alignas(NodeMemory::LINE) Node {
             new_crowd().every.add(one.node(), one.is_covered());
             one.node()->new_crowd().wide.push_back(this);
         }
+        new_crowd().lists_all = true;
     }
-    ACS_CL_SELDOM void wake() {
+    // Puts neighbours to sleep.
+    template <typename Rests>
+    void let_rest(Rests &&rests) {
+        const std::size_t before = near.size();
+        near.remove(rests);
+        if (near.size() < before) crowd()->lists_all = false;
+    }
+    // Returns how many neighbours of wide nodes were listed anew.
+    ACS_CL_SELDOM std::size_t wake() {
         near.set_asleep(false);
-        for (Node *wide : crowd()->wide) wide->hear(this);
+        std::size_t listed = 0;
+        for (Node *wide : crowd()->wide) listed += wide->hear(this);
+        return listed;
     }
     template <typename Gone>
     void forget(Gone &&gone) {
@@ -229,14 +241,18 @@ private:
         if (!crowd()) crowd() = std::make_unique<Crowd>();
         return *crowd();
     }
-    void hear(Node *other) {
+    // A neighbour that another wide node has put to sleep may still be in the list of this one.
+    std::size_t hear(Node *other) {
         near.set_crowded(true);
+        if (crowd()->lists_all) return 0;
         if (near.size() < crowd()->every.size()) {
             near.add(other, covers(span(), other->span()));
-            return;
+            return 1;
         }
         near.clear();  // it has some of them twice
         for (auto one : crowd()->every) near.add(one.node(), one.is_covered());
+        crowd()->lists_all = true;
+        return near.size();
     }
 };
 static_assert(sizeof(Node) <= NodeMemory::LINE && sizeof(NodeDetails) <= NodeMemory::LINE);

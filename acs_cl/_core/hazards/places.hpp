@@ -201,6 +201,7 @@ public:
     Base() : grids_(1) {}
 
     std::size_t count = 0, sweep_at = 64;
+    std::size_t again = 0;  // nodes that an array needed again after they had been swept, since the last sweep
 
     void add(Node *node) {
         const Span &span = node->span();

@@ -161,7 +161,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 90;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 91;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -207,7 +207,8 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_held", &Hazards::held)
         .def_rw("wide", &PythonHazards::wide)
         .def("looks_at", &PythonHazards::looks_at, "span"_a)
-        .def_ro("compared", &Hazards::compared);
+        .def_ro("compared", &Hazards::compared)
+        .def_ro("listed", &Hazards::listed);
 
     nb::handle lock(reinterpret_cast<PyObject *>(lock_type()));
     if (!lock.is_valid()) throw nb::python_error();

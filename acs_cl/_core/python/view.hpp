@@ -94,7 +94,7 @@ private:
 
     Node *look_up(Hazards &hazards) {
         if (!is_one || span.base == EVERYTHING) return nullptr;
-        keep(hazards.node(bounded(span)));
+        keep(hazards.node(bounded(span), node.get()));
         return node.get();
     }
 };
