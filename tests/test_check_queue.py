@@ -103,6 +103,52 @@ def test_memory_of_the_program_stays_its_own(context: cl.Context) -> None:
     assert (host == 77).all()
 
 
+def wait_by_read(queue: acs.Queue, event: cl.Event) -> None:
+    other = cl.Buffer(queue.context, READ_WRITE, 4 * N)
+    cl.enqueue_copy(queue, np.empty(N, np.int32), other, wait_for=[event])
+
+
+WAITS: list[Callable[[acs.Queue, cl.Event], None]] = [
+    lambda queue, event: queue.finish(),
+    lambda queue, event: event.wait(),
+    lambda queue, event: cl.wait_for_events([event]),
+    wait_by_read,
+]
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_buffer_may_be_released_behind_any_wait(
+    context: cl.Context, wait: Callable[[acs.Queue, cl.Event], None]
+) -> None:
+    """Waits of a queue told the checks nothing, so that later ones accused the program."""
+    kernels = kernels_of(context)
+    queue = acs.Queue(context, backend="lanes", check="access")
+    a, b = (cl.Buffer(context, READ_WRITE, 4 * N) for _ in range(2))
+    for one in (a, b):
+        cl.enqueue_copy(queue, one, np.zeros(N, np.int32))
+    wait(queue, kernels["add"](queue, (N,), None, a, np.int32(1)))
+    a.release()
+    kernels["add"](queue, (N,), None, b, np.int32(1)).wait()
+    queue.runtime.close()
+
+
+def test_a_wait_of_a_queue_judges_what_it_waited_for(context: cl.Context) -> None:
+    """Another queue may write the same buffers then. That was held against launches before."""
+    kernels, plain = kernels_of(context), cl.CommandQueue(context)
+    queue = acs.Queue(context, backend="lanes", check="order=1")
+    a, b = (cl.Buffer(context, READ_WRITE, 4 * N) for _ in range(2))
+    for _ in range(3):
+        cl.enqueue_copy(queue, a, np.zeros(N, np.int32))
+        cl.enqueue_copy(queue, b, np.ones(N, np.int32))
+        kernels["add"](queue, (N,), None, a, np.int32(1))
+        kernels["mix_in"](queue, (N,), None, a, b, 1)
+        queue.finish()
+        kernels["add"](plain, (N,), None, a, np.int32(7))
+        plain.finish()
+    queue.runtime.close()
+    assert queue.runtime.stats()["check"]["found"] == 0
+
+
 @pytest.mark.parametrize("count", [2, 18])
 def test_a_look_waits_as_often_with_many_buffers(context: cl.Context, count: int) -> None:
     """All buffers are loaded or stored before anybody waits, and no event goes before that, since

@@ -540,6 +540,7 @@ class Queue(cl.CommandQueue):
         waits = self._live_up_to(number) if everything else self.seen_up_to(number)
         try:
             refuse_on_host_task("waiting for a command")
+            engine.sync()
             for one in (number, *reversed(waits)):
                 wait(engine, one)
         except AcsError as error:
