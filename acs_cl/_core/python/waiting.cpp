@@ -183,7 +183,7 @@ Wait wait_for_event(void *event, double seconds) {
         is_over = event_status(event) <= 0;
         if (!is_over) {
             const Device device(event);
-            is_over = !device.is_cpu && ends_within(ASKED_S, event);
+            is_over = !device.is_cpu && ends_within(seconds < 0 ? ASKED_S : std::min(ASKED_S, seconds), event);
             if (!is_over) {
                 notice = std::make_shared<Notice>();
                 is_noticed = device.tells && is_told(event, notice);
