@@ -1292,6 +1292,8 @@ class Queues:
     """Counts events that launches were made to wait for."""
     bare: int
     """Counts launches that got no event of their own."""
+    narrow: int
+    """Counts launches on one lane, because all lanes would not be quicker."""
     unasked_enough: int
     clock_s: float | None
     """The time by which stretches of launches are measured. None: the clock's."""

@@ -312,7 +312,9 @@ def test_stretches_that_repeat_go_the_quicker_way(context: cl.Context) -> None:
     step = [both.kernel_command(rng) for _ in range(6)]
     assert [stretches.run(step, of_one_lane) for _ in range(6)] == [4, 4, 4, 1, 1, 4]
     for many in (32, 64, 128):
+        before = both.backend.on_one_lane
         assert {stretches.run(step, of_one_lane) for _ in range(many)} == {1}
+        assert both.backend.on_one_lane == before + many * len(step)
         assert stretches.run(step, of_one_lane) == 4  # is that quicker now?
     assert {stretches.run(step, of_lanes) for _ in range(256)} == {1}
     again = [stretches.run(step, of_lanes) for _ in range(5)]

@@ -639,3 +639,12 @@ def test_a_marker_and_a_bypass_are_called_what_they_are() -> None:
     assert data["names"] == ["f", "g", "marker", "bypass"]
     assert {one["name"] for one in data["shares"]} >= {"kernels", "bypass"}
     assert any("7 commands bypassed" in note for note in data["notes"])
+
+
+def test_more_lanes_are_advised_unless_one_was_chosen() -> None:
+    ms = 1_000_000
+    side_by_side = [ran(number, f"k{number}", 0, ms) for number in range(1, 9)]
+    for chosen in (0, 8):
+        about = LANES._replace(on_one_lane=chosen)
+        kinds = {one.kind for one in findings(record("", side_by_side, [], about))}
+        assert ("lane-bound" in kinds) is (not chosen), kinds

@@ -114,6 +114,11 @@ class HostQueues(Backend):
         return self._core.waits
 
     @property
+    def on_one_lane(self) -> int:
+        """Return how many launches went to one lane, because all lanes would not be quicker."""
+        return self._core.narrow
+
+    @property
     def used(self) -> Counter[int]:
         """Count launches by lane."""
         return +Counter(dict(enumerate(self._core.used())))

@@ -36,6 +36,8 @@ class About(NamedTuple):
     full: int = 0
     """Launches that found the window full."""
     lanes: int = 0
+    on_one_lane: int = 0
+    """Launches that went to one lane, because all lanes would not be quicker."""
     units: int = 0
     """Compute units of the device."""
     is_cpu: bool = False

@@ -250,6 +250,8 @@ def _window(block: _Block) -> Iterator[Finding]:
 def _lanes(block: _Block) -> Iterator[Finding]:
     about, lanes = block.record.about, block.record.about.lanes
     width = block.total / block.chain if block.chain else 0.0
+    if 2 * about.on_one_lane > len(block.record.slices):
+        return  # more lanes would not be quicker
     if about.backend == "lanes" and block.in_flight > MOST * lanes and width > 1.2 * lanes:
         yield Finding(
             "lane-bound",

@@ -90,7 +90,7 @@ class Measure:
             self._before = engine.tracer, engine.retime(True)
             engine.tracer = self._trace
             engine.measuring = self
-            self._about = About(full=engine.table.full)
+            self._about = About(full=engine.table.full, on_one_lane=engine.backend.on_one_lane)
         self._began_ns = perf_counter_ns()
         return self
 
@@ -109,7 +109,7 @@ class Measure:
                 self._where = {
                     one.number: _place(one, engine.backend.where(one.number)) for one in mine.slices
                 }
-                self._about = self._known(self._about.full, kernels)
+                self._about = self._known(self._about, kernels)
                 self._leave()
         except BaseException:  # what still runs uses the queues that keep times
             with engine.lock:
@@ -132,13 +132,17 @@ class Measure:
         engine.retime(False, backend)
         engine.measuring = None
 
-    def _known(self, full: int, kernels: tuple[Needs, ...]) -> About:
-        """Return facts about the block. `full`: launches before it that found the window full."""
+    def _known(self, before: About, kernels: tuple[Needs, ...]) -> About:
+        """Return facts about the block. `before`: what was counted before it."""
         known = about(self._engine, kernels)
         ended_ns = self._began_ns + self._wall_ns
         noted = self._trace.found if self._trace is not None else Found()
         return known._replace(
-            full=known.full - full, began_ns=self._began_ns, ended_ns=ended_ns, noted=noted
+            full=known.full - before.full,
+            on_one_lane=known.on_one_lane - before.on_one_lane,
+            began_ns=self._began_ns,
+            ended_ns=ended_ns,
+            noted=noted,
         )
 
     # ---- tables ----------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ def report(engine: Engine) -> Report:
         "backlog_waits": engine.counts.backlog_waits,
         "calls_not_plain": engine.counts.not_plain,
         "lanes": dict(sorted(backend.used.items())),
+        "on_one_lane": backend.on_one_lane,
         "memory": {
             "kind": engine.plan.memory,
             "reserved_bytes": engine.store.reserved_bytes,
@@ -74,6 +75,7 @@ def about(engine: Engine, kernels: tuple[Needs, ...]) -> About:
         window=engine.window or 0,
         full=engine.table.full,
         lanes=backend.lane_count,
+        on_one_lane=backend.on_one_lane,
         units=engine.device.max_compute_units,
         is_cpu=bool(engine.device.type & cl.device_type.CPU),
         checks=said.get("modes", ""),

@@ -165,6 +165,11 @@ class Device(Backend):
         """Return how many launches on lanes epochs had to wait for."""
         return self.sender.waits
 
+    @property
+    def on_one_lane(self) -> int:
+        """Return that of the lanes."""
+        return self.lanes.on_one_lane
+
     def keep_open(self, tasks: int = 0) -> None:
         """Let the open epoch grow to that many tasks, or until it is asked for, however large
         earlier epochs were."""

@@ -121,6 +121,11 @@ class Several(Backend):
         return sum(one.waits for one in self.backends)
 
     @property
+    def on_one_lane(self) -> int:
+        """The number of launches on one lane of a device, because all would not be quicker."""
+        return sum(one.on_one_lane for one in self.backends)
+
+    @property
     def used(self) -> Counter[int]:
         """The number of launches of each lane. The lanes of the first device come first."""
         found: Counter[int] = Counter()

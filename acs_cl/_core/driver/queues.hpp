@@ -101,6 +101,7 @@ public:
 
     std::int64_t waits = 0;  // events that launches were made to wait for
     std::int64_t bare = 0;  // launches without an event of their own
+    std::int64_t narrow = 0;  // launches on one lane, because all lanes would not be quicker
     int unasked_enough = UNASKED;
     std::optional<double> clock_s;  // a test's clock
     Landings landings;  // for small reads that the host waits for
@@ -492,7 +493,7 @@ private:
         if (open_ > 1) {
             if (!spread_.is_open()) spread_.begin(time_s());
             if (Looks *looks = spread_.looks(); looks && looks->is_due()) look_back(*looks);
-            if (!spread_.is_wide()) return lanes_[latest_];
+            if (!spread_.is_wide()) return narrow++, lanes_[latest_];
         }
         if (Lane *lane = behind_tail()) return *lane;
         return lanes_[latest_ = least_used()];

@@ -351,6 +351,7 @@ NB_MODULE(_core, module) {
         .def("used", &Queues::used)
         .def_ro("waits", &Queues::waits)
         .def_ro("bare", &Queues::bare)
+        .def_ro("narrow", &Queues::narrow)
         .def_rw("unasked_enough", &Queues::unasked_enough)
         .def_rw("clock_s", &Queues::clock_s, nb::arg().none())
         .def_prop_ro("in_flight", &Queues::in_flight);
