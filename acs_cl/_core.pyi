@@ -26,8 +26,8 @@ from .launch.backend import Lease
 from .launch.commands import KernelCommand, TransferCommand
 from .records import Access, HostArray, Launch, Span
 from .records import Command as Launchable
-from .several.coherence import Parcel, Piece
-from .several.placement import Lack, Links
+from .several.model import Parcel, Piece
+from .several.policies import Lack, Links
 
 Spans: TypeAlias = Iterable[Span]
 Sizes: TypeAlias = tuple[int, ...]
@@ -430,7 +430,7 @@ class Crossing:
         """Launch the second half, which writes to another device, behind the first one there."""
 
 class Coherence:
-    """Where the bytes of each base are valid, with several devices; `several.coherence` says what
+    """Where the bytes of each base are valid, with several devices; `several.model` says what
     a piece and a set of devices are.
 
     Spans of memory without a number are passed over. Links are given by source, then by target."""

@@ -218,16 +218,16 @@ class Runtime:
         given: Mapping[str, object],
     ) -> None:
         """Put the parts together for several devices."""
-        from .several import opening
+        from .several import team as several
         from .several.engine import SeveralEngine
 
         for name, value in given.items():
             if value is not None:
                 raise UsageError(f"{name}= takes one device; name all of them in devices=")
-        opening.check(asked, placement)
-        chosen = opening.chosen(devices)
-        planned = opening.planned(plan(chosen[0], asked, lanes_by), len(chosen))
-        team = opening.team(chosen, planned, placement, spread, asked.trace)
+        several.check(asked, placement)
+        chosen = several.chosen(devices)
+        planned = several.planned(plan(chosen[0], asked, lanes_by), len(chosen))
+        team = several.open_team(chosen, planned, placement, spread, asked.trace)
         parts = Parts(
             team.contexts[0], chosen[0], asked, planned, team.store, team.backend,
             core.native.Table(), _tracer() if asked.trace else None, team.backend.with_times,

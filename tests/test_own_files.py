@@ -19,7 +19,7 @@ from acs_cl.host import files
 from acs_cl.host.digest import digest
 from acs_cl.opencl_c import cache
 from acs_cl.several import links
-from acs_cl.several.placement import ASSUMED, Link
+from acs_cl.several.policies import ASSUMED, Link
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are a POSIX matter")
 

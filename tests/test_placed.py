@@ -17,8 +17,8 @@ from fuzz.several import Looked, engine_of, team
 import acs_cl as acs
 from acs_cl.launch.commands import KernelCommand
 from acs_cl.records import Access, interval
-from acs_cl.several.coherence import Coherence, Parcel
-from acs_cl.several.placed import LEARNS, MOST
+from acs_cl.several.model import Coherence, Parcel
+from acs_cl.several.placed_runs import LEARNS, MOST
 
 ADD = """
 kernel void add(global const float *x, global float *y, float a)
@@ -33,7 +33,7 @@ def places(runtime: acs.Runtime, devices: Sequence[int]) -> None:
     """Place launches of kernels on these devices in turns, in each graph from its first replay
     on."""
     engine, turn = engine_of(runtime), iter(range(1 << 30))
-    engine.placing.policy = lambda *of: devices[next(turn) % len(devices)]
+    engine.placer.policy = lambda *of: devices[next(turn) % len(devices)]
     engine.places_after = 0, 0
 
 

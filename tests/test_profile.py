@@ -20,8 +20,8 @@ from acs_cl.opencl_c.modes import bodies
 from acs_cl.opencl_c.modes.operations import TURNS, Sizes, operations
 from acs_cl.opencl_c.parse import clang
 from acs_cl.records import Access, Span
-from acs_cl.several.coherence import Parcel
 from acs_cl.several.engine import SeveralEngine
+from acs_cl.several.model import Parcel
 
 SOURCE = """
 kernel void heavy(global const float *x, global float *y, int rounds)

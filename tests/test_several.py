@@ -35,18 +35,17 @@ from acs_cl.observe.report.page import page
 from acs_cl.observe.shares import shares
 from acs_cl.observe.slices import AT_ONCE
 from acs_cl.records import Access, HostArray, Span, interval
-from acs_cl.several import placement, spreading
-from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
+from acs_cl.several import device_parts, policies
+from acs_cl.several.copies_launched import MOST
 from acs_cl.several.engine import SeveralEngine
-from acs_cl.several.known import Known
+from acs_cl.several.kernel_times import FIRST, RARELY, Times
+from acs_cl.several.known_launches import Known
 from acs_cl.several.links import links_of
-from acs_cl.several.placement import Lack, Link, State, Task
-from acs_cl.several.planning import ON_EACH
-from acs_cl.several.staging import MOST
+from acs_cl.several.model import MOST_ROWS, Coherence, Parcel, Piece
+from acs_cl.several.policies import Lack, Link, State, Task
+from acs_cl.several.step_plans import ON_EACH
+from acs_cl.several.steps import LIMITS, Clock, Limits, Step, Steps
 from acs_cl.several.steps import MOST as MOST_SEEN
-from acs_cl.several.steps import Steps
-from acs_cl.several.times import FIRST, RARELY, Times
-from acs_cl.several.trying import LIMITS, Clock, Limits, Step
 from acs_cl.tools import links
 
 EACH = max(6, int(os.environ.get("ACS_CL_FUZZ", "0")) // len(CONFIGURATIONS))
@@ -198,7 +197,7 @@ def test_min_finish_weighs_waiting_against_moving(
     asked: Task, there: list[State], expected: int
 ) -> None:
     links = [row[: len(there)] for row in LINKS[: len(there)]]
-    assert placement.min_finish(asked, there, links, NOW) == expected
+    assert policies.min_finish(asked, there, links, NOW) == expected
 
 
 def test_baselines_look_at_what_their_names_say() -> None:
@@ -210,13 +209,13 @@ def test_baselines_look_at_what_their_names_say() -> None:
     )
 
     def chosen(name: str) -> int:
-        return placement.policy(name)(asked, there, links, NOW)
+        return policies.policy(name)(asked, there, links, NOW)
 
     assert chosen("stream_aware") == 1
     assert chosen("min_transfer_size") == 1  # 500 bytes
     assert chosen("minmin_transfer_time") == 1  # 500 bytes by the fast link from device 2
     assert chosen("minmax_transfer_time") == 2  # the only one without a slow link
-    turns = placement.policy("round_robin")
+    turns = policies.policy("round_robin")
     assert [turns(asked, there, links, NOW) for _ in range(4)] == [0, 1, 2, 0]
 
 
@@ -293,7 +292,7 @@ def test_lanes_of_several_devices_keep_no_times(device: cl.Device) -> None:
         assert sum(rt.stats()["lanes"].values()) >= 6
 
 
-@pytest.mark.parametrize("name", placement.PLACEMENTS)
+@pytest.mark.parametrize("name", policies.PLACEMENTS)
 def test_every_policy_runs_programs_and_is_told(device: cl.Device, name: str) -> None:
     with acs.Runtime(devices=team(device, 2), placement=name) as rt:
         prog = rt.build(ADD)
@@ -351,7 +350,7 @@ def test_checks_look_at_one_memory_wherever_launches_run(device: cl.Device, memo
     with acs.Runtime(devices=team(device, 2), memory=memory, check="access,order") as rt:
         engine, prog = engine_of(rt), rt.build(ADD)
         x, y = rt.array(np.ones(64), "f4"), rt.array(np.ones(64), "f4")
-        engine.placing.policy = lambda *of: 1
+        engine.placer.policy = lambda *of: 1
         for _ in range(6):
             prog.add((64,), None, x, y, 1)
         rt.finish()
@@ -383,7 +382,7 @@ def test_the_check_of_orders_finds_what_was_not_copied(device: cl.Device) -> Non
         engine, prog = engine_of(rt), rt.build(ADD)
         x, y, z = (rt.array(np.ones(64), "f4") for _ in range(3))
         for target in (1, 0, 1):
-            engine.placing.policy = lambda *of, target=target: target
+            engine.placer.policy = lambda *of, target=target: target
             prog.add((64,), None, x, y, 1)
         rt.finish()
         bring = engine.copies.bring
@@ -393,7 +392,7 @@ def test_the_check_of_orders_finds_what_was_not_copied(device: cl.Device) -> Non
 
         engine.copies.bring = forgetful  # type: ignore[method-assign]
         for target in (0, 1):
-            engine.placing.policy = lambda *of, target=target: target
+            engine.placer.policy = lambda *of, target=target: target
             prog.add((64,), None, x, y, 1)
             prog.add((64,), None, x, z, 1)  # else there is one order alone
         with pytest.raises(CheckError, match="comes out otherwise"):
@@ -445,17 +444,17 @@ def test_the_core_makes_short_launches_where_the_first_device_alone_has_their_da
         assert ten(y) == 0
         assert ten(y[:100]) == 0
         assert y.get()[0] == 25
-        engine.placing.policy = lambda *of: 0
+        engine.placer.policy = lambda *of: 0
         engine.have(far, 1, alone=True)
         assert ten(far) == 0  # the one before them brings it back
         assert far.get()[0] == 13
-        engine.placing.policy = lambda *of: 1
+        engine.placer.policy = lambda *of: 1
         engine.have(y, 1)  # two devices have it: the next launch is placed, and the one behind it
         assert ten(y) == 10
         assert "on device 1" in str(rt.explain(prog.add((100,), None, x, y, 1)))
         assert y.get()[0] == 38
         z = rt.empty(100)
-        engine.placing.policy = lambda *of: 0
+        engine.placer.policy = lambda *of: 0
         prog.add((100,), None, x, z, 1)
         z.fill(2)  # a transfer of the core's
         engine.have(z, 1, alone=True)
@@ -478,7 +477,7 @@ def test_copies_are_made_at_once_unless_their_data_comes_late(
             assert not len(engine.table)  # nothing was launched
         np.testing.assert_array_equal(x.get(), values)
         gate = cl.UserEvent(rt.context)
-        engine.placing.policy = lambda *of: 0
+        engine.placer.policy = lambda *of: 0
         prog.add((64,), None, x, y, 1, wait_for=[gate])
         engine.have(y, 1)  # behind what waits for the program: the copy has to be launched
         assert len(engine.table) >= 3
@@ -601,16 +600,16 @@ def test_a_timeline_has_a_row_for_each_lane_of_each_device_and_the_copies_betwee
     with acs.Runtime(devices=team(device, 2), trace=True, spread=False) as rt:
         engine, prog = engine_of(rt), rt.build(ADD)
         x, y = rt.array(np.ones(64), "f4"), rt.array(np.ones(64), "f4")
-        engine.placing.policy = lambda *of: 0
+        engine.placer.policy = lambda *of: 0
         prog.add((64,), None, x, y, 1)
         rt.finish()
-        engine.placing.policy = lambda *of: 1
+        engine.placer.policy = lambda *of: 1
         last = prog.add((64,), None, x, y, 1)  # both arrays are copied, at once
         rt.finish()
         gate = cl.UserEvent(rt.context)
-        engine.placing.policy = lambda *of: 0
+        engine.placer.policy = lambda *of: 0
         gated = prog.add((64,), None, x, y, 1, wait_for=[gate])
-        engine.placing.policy = lambda *of: 1
+        engine.placer.policy = lambda *of: 1
         behind = prog.add((64,), None, y, x, 1)  # its copy has to be launched
         gate.set_status(cl.command_execution_status.COMPLETE)
         rt.finish()
@@ -717,7 +716,7 @@ def test_links_are_measured_and_believed_again(
 ) -> None:
     environment(ACS_CL_CACHE=str(tmp_path))
     pair = team(device, 2)
-    assert links_of(pair)[0][1] is placement.ASSUMED
+    assert links_of(pair)[0][1] is policies.ASSUMED
     found = links.between(pair, fresh=False)
     assert set(found) == {(0, 1), (1, 0)}
     assert all(link.latency_us > 0 and link.bytes_per_us > 0 for link in found.values())
@@ -726,7 +725,7 @@ def test_links_are_measured_and_believed_again(
     assert links.between(pair, fresh=False)[1, 0] == kept
     for file in tmp_path.rglob("*.json"):
         file.write_text(file.read_text().replace("1", "x"))
-    assert links_of(pair)[0][1] is placement.ASSUMED
+    assert links_of(pair)[0][1] is policies.ASSUMED
 
 
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
@@ -841,9 +840,9 @@ KERNELS: Any = object(), object()
 def test_the_part_at_the_beginning_is_launched_with_the_kernel_itself() -> None:
     """The others have an offset, which some drivers mix with launches that have none."""
     command = KernelCommand("blur", KERNELS[0], (16, 48), (1, 1), (), (), None)
-    parts = spreading.cut(command, KERNELS, 2, rows)
-    first = spreading.border_first(parts[0], [interval(2, 16 * 23, 16)], rows)
-    second = spreading.border_first(parts[1], [interval(2, 16 * 24, 16)], rows)
+    parts = device_parts.cut(command, KERNELS, 2, rows)
+    first = device_parts.border_first(parts[0], [interval(2, 16 * 23, 16)], rows)
+    second = device_parts.border_first(parts[1], [interval(2, 16 * 24, 16)], rows)
     begins = [(one.command.offset[1], one.command.kernel) for one in (*parts, *first, *second)]
     assert [begin for begin, _ in begins] == [0, 24, 23, 0, 24, 25]
     assert all(kernel is KERNELS[begin > 0] for begin, kernel in begins)
@@ -851,8 +850,8 @@ def test_the_part_at_the_beginning_is_launched_with_the_kernel_itself() -> None:
 
 def test_a_border_may_be_as_large_as_the_largest_one() -> None:
     command = KernelCommand("blur", None, (16, 48), None, (), (), (0, 0))
-    part = spreading.DevicePart(command, rows((16, 48), (0, 0)), KERNELS)
-    found = spreading.border_first(part, [interval(2, 16 * 5, 16)], rows)  # the sixth of six
+    part = device_parts.DevicePart(command, rows((16, 48), (0, 0)), KERNELS)
+    found = device_parts.border_first(part, [interval(2, 16 * 5, 16)], rows)  # the sixth of six
     assert [one.command.global_size[1] for one in found] == [6, 42]
 
 
@@ -879,8 +878,8 @@ def test_what_another_device_wants_soon_is_run_first(
     wanted: list[Span], cuts: list[tuple[int, int]]
 ) -> None:
     command = KernelCommand("blur", None, (16, 32), None, (), (), (0, 16))
-    part = spreading.DevicePart(command, rows((16, 32), (0, 16)), KERNELS)
-    found = spreading.border_first(part, wanted, rows)
+    part = device_parts.DevicePart(command, rows((16, 32), (0, 16)), KERNELS)
+    found = device_parts.border_first(part, wanted, rows)
     ends = [(one.command.offset[1], one.command.global_size[1]) for one in found]
     assert [(first, first + many) for first, many in ends] == cuts
     assert all(one.access == rows(*one.command[2:3], one.command.offset) for one in found)
@@ -1108,7 +1107,7 @@ def test_of_ways_that_the_model_finds_alike_the_clock_chooses(
     now_us = 0.0
     with acs.Runtime(devices=team(device, 2)) as rt:
         engine, prog = engine_of(rt), rt.build(ADD)
-        engine.planning.limits = LIMITS._replace(whole_us=0.0, part_us=0.0)
+        engine.step_plans.limits = LIMITS._replace(whole_us=0.0, part_us=0.0)
         x, y, z = rt.array(np.ones(4096), "f4"), rt.zeros(4096), rt.zeros(512)
         engine.now_us = lambda: now_us
         took_us = {(4096,): 1000.0, (2048,): 500.0, (512,): 40.0, (256,): 20.0}
@@ -1138,7 +1137,7 @@ def test_a_step_stays_at_home_until_memory_elsewhere_would_have_paid(
         engine.now_us = lambda: now_us
         took_us = {(n,): 16e3}
         launches_take(engine, took_us, 8e3)
-        engine.placing.ask_links()
+        engine.placer.ask_links()
         for store in engine.store.stores:
             store.us_per_byte = ms_per_mib * 1e3 / (1 << 20)
         turns = 0
@@ -1158,7 +1157,7 @@ def test_a_step_that_goes_home_takes_its_short_launches_along(device: cl.Device)
     now_us = 0.0
     with acs.Runtime(devices=team(device, 2)) as rt:
         engine, prog = engine_of(rt), rt.build(ADD)
-        engine.planning.limits = LIMITS._replace(whole_us=0.0, part_us=0.0)
+        engine.step_plans.limits = LIMITS._replace(whole_us=0.0, part_us=0.0)
         x, y, z = rt.array(np.ones(4096), "f4"), rt.zeros(4096), rt.zeros(512)
         engine.now_us = lambda: now_us
         took_us = {(4096,): 1000.0, (2048,): 500.0, (512,): 40.0, (256,): 20.0}
@@ -1226,7 +1225,7 @@ def test_a_launch_whose_parts_take_as_long_stays_whole(
 def test_a_step_with_a_new_array_is_planned_anew(device: cl.Device) -> None:
     with acs.Runtime(devices=team(device, 2)) as rt:
         engine, prog = engine_of(rt), rt.build(ADD)
-        engine.planning.limits = Limits(whole_us=0.0, part_us=0.0, keeps=1e9, shortest_us=0.0)
+        engine.step_plans.limits = Limits(whole_us=0.0, part_us=0.0, keeps=1e9, shortest_us=0.0)
         took_us = {(256,): 1000.0}
         launches_take(engine, took_us)
         x = rt.array(np.ones(256), "f4")
@@ -1250,7 +1249,7 @@ def test_a_program_that_frees_an_array_each_step_is_not_watched_for_ever(
             y = rt.zeros(64)
             for k in range(8):
                 prog.add((64,), None, x, y, k)
-            watched.append(engine.planning.is_watching)
+            watched.append(engine.step_plans.is_watching)
         assert any(watched)
         assert not watched[-1]
         assert y.get().tolist() == [sum(range(8))] * 64
@@ -1290,7 +1289,7 @@ def test_a_program_comes_to_rest_where_it_runs_best(
     with acs.Runtime(devices=team(device, many)) as rt:
         engine, scale, whole = engine_of(rt), 0.0005, dict[str, int]()
         # the clock knows this device only, and it is about the devices, not the host
-        engine.planning.limits = Limits(
+        engine.step_plans.limits = Limits(
             whole_us=0.0, part_us=0.0, keeps=1e9, near=0.0, shortest_us=0.0
         )
         if name == "black_scholes":  # its kernels are long
@@ -1363,8 +1362,8 @@ def test_what_each_device_may_make(device: cl.Device, body: str, repeats: bool) 
             seen.append(known)
             return ON_EACH if known.repeats else None
 
-        engine.planning.may_cut = lambda known: True  # type: ignore[method-assign]
-        engine.planning.device_of = device_of  # type: ignore[method-assign]
+        engine.step_plans.may_cut = lambda known: True  # type: ignore[method-assign]
+        engine.step_plans.device_of = device_of  # type: ignore[method-assign]
         x, y = rt.zeros(64), rt.zeros(64)
         handle = rt.build(source).k((64,), None, x, y)
         handle.wait()

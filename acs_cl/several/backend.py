@@ -19,7 +19,7 @@ from ..backends.queues import HostQueues
 from ..devices.driver import OwnKernel
 from ..launch.backend import Backend, Ended, Lease
 from ..records import Launch
-from .times import Key
+from .kernel_times import Key
 
 REMEMBERED = 4096
 """How many ended launches the backend still knows the device of."""

@@ -21,12 +21,11 @@ from ..devices import driver
 from ..launch.commands import TransferCommand
 from ..memory.array import HostArray
 from ..records import EVERYTHING, Access, Launch, Span, interval
-from .coherence import Parcel, Piece
-from .copier import TOGETHER, Copier, Move
-from .crossing import Between, Crossings, said
-from .holding import Holding
-from .known import Wanted
-from .staging import Staging
+from .arrays import ArrayEngine
+from .copies_at_once import TOGETHER, Copier, Move
+from .copies_launched import Between, Crossings, Staging, said
+from .known_launches import Wanted
+from .model import Parcel, Piece
 
 PREFETCH = 64 << 10
 """A copy takes along the bytes between two pieces, up to this many, if its target lacks them."""
@@ -45,7 +44,7 @@ WAITS_US = 2000.0
 class Copies:
     """Makes the copies of an engine. Its methods are called under the engine's lock."""
 
-    def __init__(self, engine: Holding) -> None:
+    def __init__(self, engine: ArrayEngine) -> None:
         self._engine = engine
         team, many = engine.team, len(engine.team.devices)
         self.copier = Copier(team.contexts, team.devices, engine.store.is_svm, self._pinned)

@@ -31,20 +31,20 @@ from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..launch.several_handles import SeveralHandle
 from ..memory.array import Array
 from ..records import EVERYTHING, Access, Command, interval
-from . import binding, placement
-from .coherence import Parcel, Piece
+from . import device_commands, policies
+from .arrays import ArrayEngine
 from .copies import PREFETCH, Copies
-from .holding import Holding, Team
-from .known import Assigned, Group, Known, KnownLaunches, bases_of
+from .device_commands import Twins
+from .device_parts import LEAST_US
+from .kernel_times import Key, Times, key_of
+from .known_launches import Assigned, Group, Known, KnownLaunches, bases_of
 from .memory import AnyPart
-from .model import key_of, needed
-from .placed import LEARNS, Chosen, Placed, Recorded, Step, runs
-from .placing import AT_HOME, Placing
-from .planning import ON_EACH, SPREAD, Planning
-from .spreading import LEAST_US
-from .times import Key, Times
-from .trying import Plan
-from .twins import Twins
+from .model import Parcel, Piece, needed
+from .placed_runs import LEARNS, Chosen, Placed, Recorded, RunStep, runs
+from .placer import AT_HOME, Placer
+from .step_plans import ON_EACH, SPREAD, StepPlans
+from .steps import Plan
+from .team import Team
 
 MOST_PIECES = 64
 """A read of more pieces than this first copies all of them to one device."""
@@ -70,7 +70,7 @@ class ReadHandle(SeveralHandle):
         return self._value() if callable(self._value) else self._value
 
 
-class SeveralEngine(Holding):
+class SeveralEngine(ArrayEngine):
     """Makes launches on several devices."""
 
     def __init__(self, parts: Parts, calls: Calls, team: Team) -> None:
@@ -84,15 +84,15 @@ class SeveralEngine(Holding):
         self.times = Times(many)
         self._plans = team.placement == "min_finish"
         self._wants_times = self._plans or team.spread is None
-        self.placing = Placing(
+        self.placer = Placer(
             team.placement, self.model, self.times, team.links, self.store.stores,
             self.backend, self.table, self.copies.copier,
         )  # fmt: skip
         self.spread = team.spread
         self._are_alike = len({(one.name, one.driver_version) for one in team.devices}) == 1
         """Whether all devices compute the same, bit by bit."""
-        self.planning = Planning(
-            self.times, self.placing.tried, self._leave_all, self.placing.ask_links,
+        self.step_plans = StepPlans(
+            self.times, self.placer.tried, self._leave_all, self.placer.ask_links,
             self._allocating_us, self.copies.forget_wanted,
         )  # fmt: skip
         self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
@@ -107,11 +107,11 @@ class SeveralEngine(Holding):
         """The number of launches of graphs that had their devices before the replay."""
         self.places_after = 1, LEARNS
         """A graph is placed for good after this many replays, at least and at most."""
-        self.stepped: Callable[[Step], None] | None = None
+        self.stepped: Callable[[RunStep], None] | None = None
         """Receives each launch of a replay. For tests."""
         self.made: Callable[[Group, Sequence[Parcel]], None] | None = None
         """Receives launches that the core made together, and the copies before them. For tests."""
-        self.forgets += [self.known.forget, self.planning.forget, self.copies.forget]
+        self.forgets += [self.known.forget, self.step_plans.forget, self.copies.forget]
         self.backend.timed, self.backend.asked = self.times.took, self.times.asked
         self.backend.staying = self._staying
         self._has_core = False
@@ -129,7 +129,7 @@ class SeveralEngine(Holding):
     def _staying(self, key: Key) -> int:
         """Return how many launches like the last one the core may make."""
         took = self.times.of(key)[0]
-        if took is None or took >= placement.STAYS_US:
+        if took is None or took >= policies.STAYS_US:
             return 0
         self.times.due(key, 0)
         return LOOKED_AT
@@ -179,7 +179,7 @@ class SeveralEngine(Holding):
             started_ns = self._starts()
             self.make_room()
             known = self.known.find(command, access)
-            if self.spread or (self._plans and self.planning.may_cut(known)):
+            if self.spread or (self._plans and self.step_plans.may_cut(known)):
                 known.cut(len(self.placed_on), cutting, self._are_alike)
             device = self._planned(known)
             if device in (SPREAD, ON_EACH) and self.may_be_poisoned():
@@ -197,7 +197,7 @@ class SeveralEngine(Holding):
         if not self._plans or self.checker is not None:
             return None
         waited_us = None if len(self.table) else self._waited_us
-        return self.planning.device_of(known, self.now_us(), waited_us)
+        return self.step_plans.device_of(known, self.now_us(), waited_us)
 
     def waited(self) -> None:
         """Note when the program goes on, since steps are timed without its pauses. Another wait in
@@ -236,7 +236,7 @@ class SeveralEngine(Holding):
     ) -> Handle:
         """Launch on the planned device, else on the one that the policy chooses."""
         if planned is None or planned < 0 or known.pinned:
-            device, reason = self.placing.place(known, perf_counter() * 1e6)
+            device, reason = self.placer.place(known, perf_counter() * 1e6)
         else:
             device, reason = planned, "the step that is repeated is fastest so"
         if known.key is None:
@@ -391,7 +391,7 @@ class SeveralEngine(Holding):
 
     def _bound(self, command: Command, device: int) -> Command:
         """Return the command for a device."""
-        return binding.bound(
+        return device_commands.bound(
             command, partial(self._place_on, device), lambda one: self.twins.kernel(one, device)
         )
 
@@ -431,9 +431,9 @@ class SeveralEngine(Holding):
                 and (parts := one.parts(len(self.placed_on)))
             }
             known = [Known(one.command, one.access) for one in recorded]
-            trial = self.placing.tried(known, parts)
+            trial = self.placer.tried(known, parts)
             if parts and not self.spread:
-                whole = self.placing.tried(known, {})
+                whole = self.placer.tried(known, {})
                 trial = whole if whole.steady_us <= trial.steady_us else trial
             try:
                 found = runs(recorded, trial.chosen, borders)
@@ -446,7 +446,7 @@ class SeveralEngine(Holding):
         if isinstance(run, int):
             return [run]
         if self._has_core and not any(
-            one.device or one.took_us >= placement.STAYS_US for one in run
+            one.device or one.took_us >= policies.STAYS_US for one in run
         ):
             return [one.turn for one in run]
         links = self.team.links
@@ -519,7 +519,7 @@ class SeveralEngine(Holding):
         (span,), place, launches = access.reads, command.source, []
         for piece in pieces:
             at = piece.start - span.start
-            device = placement.members(piece.devices, len(self.placed_on))[0]
+            device = policies.members(piece.devices, len(self.placed_on))[0]
             part = TransferCommand(
                 "read",
                 command.target[at : at + piece.nbytes],
@@ -562,7 +562,7 @@ class SeveralEngine(Holding):
 
     def _take_up(self, one: Assigned) -> None:
         """Let the core make launches like one on the first device, if that alone has the data."""
-        if self.left and self.table.usable and not self.planning.is_watching:
+        if self.left and self.table.usable and not self.step_plans.is_watching:
             for base in one.bases & self.left:
                 self.take_up(base)
 

@@ -16,8 +16,8 @@ from ..errors import OutOfMemory
 from ..host import files
 from ..host.digest import digest
 from ..memory.blocks import Store
-from .copier import Copier
-from .placement import ASSUMED, Link, Links
+from .copies_at_once import Copier
+from .policies import ASSUMED, Link, Links
 
 FORMAT = 1
 SMALL = 4 << 10

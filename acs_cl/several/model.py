@@ -1,21 +1,80 @@
-"""The model: where bytes will be valid, and when devices and their data will be ready.
+"""The model: where bytes are valid, and when devices and their data will be ready.
 
 Input: launches in program order, each with its device. Output: what a policy needs to know of the
-next launch. The engine has one model of all launches; to place a graph, it tries its launches on
-another. Times are in microseconds, on a clock that the caller chooses. Pure.
+next launch, and the pieces that its device lacks. The engine has one model of all launches; to
+place a graph, it tries its launches on another. Times are in microseconds, on a clock that the
+caller chooses. Pure.
+
+The coherence says on which devices the bytes of each base are valid. A set of devices is an
+integer, with one bit for each device. The core keeps it: `_core/several/coherence.hpp`. Invariants:
+the intervals of a base are disjoint, in order, and cover all of it. Neighbours differ. Bytes that
+were never written are valid nowhere, and missing nowhere. Its own model, which looks at each byte,
+is `emu/reference/coherence.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from .. import core
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
-from ..records import Access, Command, Span
-from .coherence import Coherence, Piece, is_widened
-from .placement import Links, Task, arrives_us
-from .times import Key
+from ..records import Access, Command, Span, interval
+from .policies import Links, Task, arrives_us
+
+MOST_ROWS = core.native.MOST_ROWS
+"""A span with more rows than this counts as all bytes from its first to its last one."""
+
+CHUNK = 4 << 20
+"""Size of a chunk in bytes. While one is written the next one is read. But each costs the host, so
+on two H200s smaller ones took longer (driver 580)."""
+
+Coherence = core.native.Coherence
+
+
+class Piece(NamedTuple):
+    """Bytes of one base, and the devices that have them."""
+
+    base: int
+    start: int
+    end: int
+    devices: int
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self.end - self.start
+
+    @property
+    def span(self) -> Span:
+        """Its bytes."""
+        return interval(self.base, self.start, self.nbytes)
+
+
+class Parcel(NamedTuple):
+    """One copy between devices."""
+
+    base: int
+    start: int
+    end: int
+    source: int
+    target: int
+
+    def chunks(self) -> list[Parcel]:
+        """Return the chunks in which launches make it."""
+        return [
+            self._replace(start=start, end=min(self.end, start + CHUNK))
+            for start in range(self.start, self.end, CHUNK)
+        ]
+
+    def follows(self, other: Parcel) -> bool:
+        """Tell whether it copies bytes that another copy brings."""
+        return (
+            (self.base, self.source) == (other.base, other.target)
+            and self.start < other.end and other.start < self.end
+        )  # fmt: skip
+
 
 PlacedLaunch = tuple[Command, Access, int, float]
 """A launch with its device and how long it takes there."""
@@ -72,10 +131,6 @@ def needed(command: Command, access: Access) -> tuple[Span, ...]:
     return (*access.reads, *(span for span in access.writes if span not in sure))
 
 
-def key_of(command: Command) -> Key | None:
-    """Return the key of a kernel's times; None for other commands."""
-    if isinstance(command, DecidedCommand):
-        command = command.plain
-    if isinstance(command, KernelCommand):
-        return command.name, command.global_size, command.local_size
-    return None
+def is_widened(span: Span) -> bool:
+    """Tell whether more bytes count for a span than it has."""
+    return span.rows > MOST_ROWS and span.pitch != span.width

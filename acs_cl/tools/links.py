@@ -13,7 +13,7 @@ import pyopencl as cl
 from ..runtime import Runtime
 from ..several.engine import SeveralEngine
 from ..several.links import keep, links_of, measured
-from ..several.placement import ASSUMED, Link
+from ..several.policies import ASSUMED, Link
 
 
 def between(

@@ -93,7 +93,7 @@ class Made:
     def decides(self) -> bool:
         """Tell whether the runtime may soon run the steps elsewhere."""
         engine = self.runtime.engine
-        return isinstance(engine, SeveralEngine) and engine.planning.is_deciding
+        return isinstance(engine, SeveralEngine) and engine.step_plans.is_deciding
 
     def moved(self) -> tuple[int, int]:
         """Say how many copies there were between devices so far, and of how many bytes."""

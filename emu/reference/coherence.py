@@ -1,4 +1,4 @@
-"""The model of `acs_cl/several/coherence.py`: a set of devices for each byte.
+"""The model of the coherence in `acs_cl/several/model.py`: a set of devices for each byte.
 
 Input: the same calls. Output: the same answers, found byte by byte. It counts copies of bytes that
 a device has already, which must never happen.

@@ -18,13 +18,12 @@ import pyopencl as cl
 import acs_cl as acs
 from acs_cl.emu.reference.coherence import Bytes
 from acs_cl.records import Span, interval
-from acs_cl.several.coherence import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.engine import SeveralEngine
-from acs_cl.several.known import Group, Known
-from acs_cl.several.model import Model
-from acs_cl.several.placed import Step
-from acs_cl.several.placement import Links
-from acs_cl.several.planning import ON_EACH, SPREAD
+from acs_cl.several.known_launches import Group, Known
+from acs_cl.several.model import MOST_ROWS, Coherence, Model, Parcel, Piece
+from acs_cl.several.placed_runs import RunStep
+from acs_cl.several.policies import Links
+from acs_cl.several.step_plans import ON_EACH, SPREAD
 from fuzz.kernels import SOURCE
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
@@ -123,7 +122,7 @@ class Looked(Coherence):
         self._grow(span.base, span.end)
         self.model.written(span, device)
 
-    def stepped(self, step: Step) -> None:
+    def stepped(self, step: RunStep) -> None:
         """A launch of a replay was made, with the copies before it. The engine notes what all of
         them did at the end."""
         for base, start, end, source, target in step.copies:
@@ -223,9 +222,9 @@ class Ways:
         engine.made = looked.made
         engine.model.written_by_each = partial(looked.written_by_each, engine.model)  # type: ignore[method-assign]
         if "spread" in options and options["spread"] is None:
-            engine.planning.may_cut = lambda known: known.parts is None  # type: ignore[method-assign]
-            engine.planning.device_of = drawn(seed, many)  # type: ignore[method-assign]
-        engine.placing.policy = at_random(seed)
+            engine.step_plans.may_cut = lambda known: known.parts is None  # type: ignore[method-assign]
+            engine.step_plans.device_of = drawn(seed, many)  # type: ignore[method-assign]
+        engine.placer.policy = at_random(seed)
         engine.places_after = 0, 0
         engine.times.first = 1
         before, chance = counted(engine), random.Random(f"several {seed}")

@@ -40,7 +40,7 @@ nb::list bring(Coherence &self, nb::handle spans, int device, nb::handle links, 
 }
 
 nb::tuple lacking(const Coherence &self, nb::handle spans, int devices) {
-    static nb::handle type = named_tuple("acs_cl.several.placement", "Lack");
+    static nb::handle type = named_tuple("acs_cl.several.policies", "Lack");
     nb::list all;
     for (int device = 0; device < devices; device++) {
         nb::list lacks;

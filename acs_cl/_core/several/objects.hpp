@@ -14,12 +14,12 @@
 namespace acs_cl {
 
 inline nb::object object_of(const Piece &piece) {
-    static nb::handle type = named_tuple("acs_cl.several.coherence", "Piece");
+    static nb::handle type = named_tuple("acs_cl.several.model", "Piece");
     return named(type, nb::make_tuple(piece.base, piece.start, piece.end, piece.devices));
 }
 
 inline nb::object object_of(const Parcel &parcel) {
-    static nb::handle type = named_tuple("acs_cl.several.coherence", "Parcel");
+    static nb::handle type = named_tuple("acs_cl.several.model", "Parcel");
     return named(type, nb::make_tuple(parcel.base, parcel.start, parcel.end, parcel.source, parcel.target));
 }
 

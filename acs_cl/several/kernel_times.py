@@ -1,4 +1,4 @@
-"""Times: how long launches of a kernel and size take on each device. Only some are measured.
+"""Times of kernels: how long one of some sizes takes on each device. Only some are measured.
 
 Input: launches, and how long the measured ones took. Output: which launches to measure, and the
 median of the newest for each kernel, size and device. Pure.
@@ -18,7 +18,9 @@ from collections import deque
 from collections.abc import Callable
 from statistics import median_low
 
-from ..records import Sizes
+from ..launch.commands import KernelCommand
+from ..launch.decision import DecidedCommand
+from ..records import Command, Sizes
 
 Key = tuple[str, Sizes, Sizes | None]
 """The key of times: a kernel and its sizes."""
@@ -113,3 +115,12 @@ class Times:
         kind.newest_us.append(took_us)
         known = self._took.get(key, self._unknown)
         self._took[key] = (*known[:device], median_low(kind.newest_us), *known[device + 1 :])
+
+
+def key_of(command: Command) -> Key | None:
+    """Return the key of a kernel's times; None for other commands."""
+    if isinstance(command, DecidedCommand):
+        command = command.plain
+    if isinstance(command, KernelCommand):
+        return command.name, command.global_size, command.local_size
+    return None

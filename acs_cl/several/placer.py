@@ -1,7 +1,7 @@
-"""Placing: chooses devices for the launches of a runtime, one by one or for a graph.
+"""The placer: it chooses devices for the launches of a runtime, one by one or for a graph.
 
 Input: launches, the model, and what is on each device. Output: devices, with reasons. The policy
-decides where more than one device is possible; see `placement`.
+decides where more than one device is possible; see `policies`.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from ..errors import OutOfMemory
 from ..launch.commands import TransferCommand
 from ..memory.blocks import Store
 from ..records import Access
-from . import placement
+from . import policies
 from .backend import Several
-from .copier import Copier
-from .known import EACH_TEXT, Known, part_text
+from .copies_at_once import Copier
+from .device_parts import LEAST_US, DevicePart
+from .kernel_times import Times, key_of
+from .known_launches import EACH_TEXT, Known, part_text
 from .links import measured
-from .model import Model, key_of
-from .placed import Chosen
-from .placement import ASSUMED, Links, Policy, State
-from .planning import Trial
-from .spreading import LEAST_US, DevicePart
-from .times import Times
+from .model import Model
+from .placed_runs import Chosen
+from .policies import ASSUMED, Links, Policy, State
+from .step_plans import Trial
 
 AT_HOME = "its data is there"
 
 
-class Placing:
+class Placer:
     """Chooses devices by the policy called `name`."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Placing:
         copier: Copier,
     ) -> None:
         self.name = name
-        self.policy = placement.policy(name)
+        self.policy = policies.policy(name)
         self._model, self._times, self._links = model, times, links
         self._stores, self._backend, self._table = stores, backend, table
         self._copier = copier
@@ -86,15 +86,15 @@ class Placing:
             return 0, AT_HOME
         task = model.task(known.spans, times)
         if isinstance(command, TransferCommand):
-            return placement.at_home(task, states()), AT_HOME
+            return policies.at_home(task, states()), AT_HOME
         return policy(task, states(), self._links, now_us), f"placed by {self.name}"
 
     def _stays_short(self, took_us: float | None, known: Known, model: Model) -> bool:
         """Whether a launch is known to be short, and the first device has all it needs: what
         `min_finish` would say, without asking it."""
-        if took_us is None or took_us >= placement.STAYS_US:
+        if took_us is None or took_us >= policies.STAYS_US:
             return False
-        return self.policy is placement.min_finish and model.coherence.is_there(known.spans, 0)
+        return self.policy is policies.min_finish and model.coherence.is_there(known.spans, 0)
 
     def _place_of_write(
         self, access: Access, model: Model, states: Sequence[State]
@@ -128,7 +128,7 @@ class Placing:
         pass counts, because it finds the data where the first one left it. `is_at_home`: launches
         that are not short run where their data is."""
         links, many = self._links, len(self._stores)
-        policy = placement.min_finish_at_home if is_at_home else self.policy
+        policy = policies.min_finish_at_home if is_at_home else self.policy
         model = Model(many, self._model.coherence.copy())
         held = [store.in_use_bytes for store in self._stores]
         chosen, active, ends_us, copies = list[Chosen](), [0] * many, list[float](), 0

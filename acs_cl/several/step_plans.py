@@ -1,4 +1,4 @@
-"""Planning: decides where the launches of a step run that a program repeats.
+"""Plans of steps: they say where the launches of a step run that a program repeats.
 
 Input: launches in program order, how long they take, and where their data is. Output: for each
 launch of a repeated step its device, or that it is spread over all. A launch alone does not tell:
@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..launch.commands import KernelCommand, TransferCommand
-from .known import Known
-from .placed import Chosen
-from .placement import STAYS_US
-from .spreading import LEAST_US, DevicePart
-from .steps import MOST, Steps
-from .times import Times
-from .trying import LIMITS, Plan, Step
+from .device_parts import LEAST_US, DevicePart
+from .kernel_times import Times
+from .known_launches import Known
+from .placed_runs import Chosen
+from .policies import STAYS_US
+from .steps import LIMITS, MOST, Plan, Step, Steps
 
 SPREAD = -1
 """Stands for all devices, each with a part of the launch."""
@@ -61,7 +60,7 @@ Parts = Mapping[Known, Sequence[DevicePart]]
 """{a launch that is spread: its parts; none if each device makes all of it}."""
 
 
-class Planning:
+class StepPlans:
     """Knows the steps of a program. `watches` is called when launches begin to be watched, and
     `moves` when some are to run elsewhere."""
 

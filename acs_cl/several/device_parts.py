@@ -1,4 +1,4 @@
-"""Spreading: one launch becomes several on several devices, each with some of its groups.
+"""Parts for devices: a launch that is spread becomes one for each device, with some of the groups.
 
 Input: a launch of a kernel, and the access of a part of it. Output: the parts, or why it stays
 whole. A part is the same kernel with fewer work-items and, but for the first one, a global offset.

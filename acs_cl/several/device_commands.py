@@ -1,16 +1,19 @@
-"""Binding: makes the command for one device from a command that names memory on all devices.
+"""Commands of one device, made from commands that name memory on all devices.
 
-Input: commands with parts of arrays in place of the driver's memory. Output: commands that a queue
-of one device takes.
+Input: commands with parts of arrays in place of the driver's memory, and kernels of the first
+device. Output: commands that a queue of one device takes. A kernel is built for another device when
+a launch needs it there (its twin), and kept as long as the runtime.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pyopencl as cl
 
+from ..devices.build import build, cut_at_blanks
 from ..devices.driver import OwnKernel, Place
+from ..errors import DeviceError
 from ..launch.commands import HostCommand, KernelCommand, TransferCommand
 from ..launch.decision import DecidedCommand, Fault
 from ..memory.array import HostArray
@@ -90,3 +93,41 @@ def _pairs(
     pairs: Iterable[tuple[Place, HostArray]], place_on: PlaceOn
 ) -> list[tuple[Place, HostArray]]:
     return [(_place(place, place_on), host) for place, host in pairs]
+
+
+class Twins:
+    """Holds the kernels of a runtime for all of its devices."""
+
+    def __init__(self, contexts: Sequence[cl.Context], devices: Sequence[cl.Device]) -> None:
+        self._contexts = contexts
+        self._devices = devices
+        self._kernels: dict[tuple[OwnKernel, int], OwnKernel] = {}
+
+    def kernel(self, kernel: OwnKernel, device: int) -> OwnKernel:
+        """Return the kernel for a device; for the first device, the kernel itself."""
+        if not device:
+            return kernel
+        found = self._kernels.get((kernel, device))
+        if found is None:
+            source, options, name = self._origin(kernel)
+            context, chosen = self._contexts[device], self._devices[device]
+            found = OwnKernel(build(context, chosen, source, options), name)
+            found.signature = kernel.signature
+            self._kernels[kernel, device] = found
+        return found
+
+    def _origin(self, kernel: OwnKernel) -> tuple[str, Sequence[str], str]:
+        if kernel.origin is not None:
+            source, options, name = kernel.origin
+            return source, options, name
+        try:
+            program: cl.Program = kernel.get_info(cl.kernel_info.PROGRAM)  # type: ignore[assignment]
+            source = str(program.get_info(cl.program_info.SOURCE))
+            what = cl.program_build_info.OPTIONS
+            words = str(program.get_build_info(self._devices[0], what))  # type: ignore[no-untyped-call]
+        except cl.Error as error:
+            raise DeviceError(
+                f"the driver does not tell the source of kernel {kernel.function_name!r}, which "
+                f"another device needs ({error})"
+            ) from None
+        return source, cut_at_blanks(words), kernel.function_name

@@ -1,4 +1,4 @@
-"""Opening: makes a team of devices from the options of a program.
+"""The team: the devices of a runtime, made from the options of a program.
 
 Input: `Runtime(devices=...)` and its other options. Output: the devices, checked, and a backend and
 a store for all of them. The error of a wrong choice says which choices there are.
@@ -7,7 +7,7 @@ a store for all of them. The error of a wrong choice says which choices there ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyopencl as cl
 
@@ -17,15 +17,26 @@ from ..devices.contexts import shared_context
 from ..errors import UsageError, refuse_unknown
 from ..memory.blocks import store_for
 from .backend import Several
-from .holding import Team
 from .links import links_of
 from .memory import Everywhere
-from .placement import PLACEMENTS
+from .policies import PLACEMENTS, Links
 
 if TYPE_CHECKING:
     from ..records import Options, Plan
 
 MOST = 16
+
+
+class Team(NamedTuple):
+    """Holds the devices of a runtime, and how launches are placed on them."""
+
+    contexts: Sequence[cl.Context]
+    devices: Sequence[cl.Device]
+    backend: Several
+    store: Everywhere
+    links: Links
+    placement: str
+    spread: bool | None
 
 
 def chosen(asked: object) -> list[cl.Device]:
@@ -73,7 +84,7 @@ def planned(one: Plan, many: int) -> Plan:
     return one._replace(backend=backend, scheduler="no", why=why)
 
 
-def team(
+def open_team(
     devices: Sequence[cl.Device],
     how: Plan,
     placement: str,

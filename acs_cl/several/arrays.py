@@ -1,4 +1,4 @@
-"""Holding: an engine whose arrays are on several devices.
+"""Arrays on several devices, and the engine that holds them.
 
 Input: arrays, and which device writes them. Output: memory on the devices that need it, and where
 bytes are valid. The engine that makes launches inherits from it, and copies are made for it.
@@ -11,9 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
-from typing import NamedTuple
-
-import pyopencl as cl
 
 from .. import core
 from ..errors import OutOfMemory, UsageError
@@ -27,22 +24,10 @@ from ..records import EVERYTHING, Access, Span, interval
 from .backend import Several
 from .memory import Blocks, Everywhere, real_base
 from .model import Model
-from .placement import Links
+from .team import Team
 
 
-class Team(NamedTuple):
-    """Holds the devices of a runtime, and how launches are placed on them."""
-
-    contexts: Sequence[cl.Context]
-    devices: Sequence[cl.Device]
-    backend: Several
-    store: Everywhere
-    links: Links
-    placement: str
-    spread: bool | None
-
-
-class Holding(Engine):
+class ArrayEngine(Engine):
     """Knows where the arrays of a runtime are."""
 
     is_several = True

@@ -1,14 +1,16 @@
-"""Crossings: copies between devices as launches, each in two halves.
+"""Copies that are launched: each is two launches, since events do not cross contexts.
 
-Input: bytes of a base that one device has and another one lacks. Output: two launches. One reads
-into staging memory of the host, and the other one writes from there. What is the same when a copy
-comes again is kept, and the core makes both halves then.
+Input: bytes of a base that one device has and another one lacks. Output: two launches for each
+chunk. One reads into staging memory of the host, which is pinned, and the other one writes from
+there. One chunk is read while the chunk before it is written. What is the same when a copy comes
+again is kept, and the core makes both halves then.
 
 Invariant: a half follows the last launches that use its bytes, and the write follows the read.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
@@ -21,15 +23,51 @@ from ..devices.driver import Events, Place
 from ..launch.commands import BETWEEN, TransferCommand
 from ..memory.array import HostArray
 from ..memory.blocks import Block
-from ..records import Access, Span, interval
-from .coherence import Parcel
-from .copier import Move
-from .holding import Holding
+from ..records import STAGING, Access, Span, interval
+from .arrays import ArrayEngine
+from .copies_at_once import SMALL, Move
 from .memory import real_base
-from .staging import Slot, Staging
+from .model import CHUNK, Parcel
 
-MOST = 4096
+MOST_KNOWN = 4096
 """Largest number of copies of which is kept what the core knows of them."""
+
+MOST = {SMALL: 64, 8 * SMALL: 32, CHUNK: 8}
+"""Largest number of pieces of each size: so many copies are under way before one has to wait."""
+
+
+class Slot:
+    """A piece of staging memory."""
+
+    __slots__ = ("base", "host", "span", "stage")
+
+    def __init__(self, base: int, host: HostArray, hazards: core.native.Hazards) -> None:
+        self.base, self.host = base, host
+        self.span = interval(base, 0, host.nbytes)
+        self.stage = core.native.Stage(hazards, int(host.ctypes.data), self.span)
+        """What the core knows of it."""
+
+
+class Staging:
+    """Holds the staging memory of a runtime. `allocate` returns pinned memory."""
+
+    def __init__(self, allocate: Callable[[int], HostArray], hazards: core.native.Hazards) -> None:
+        self._allocate, self._hazards = allocate, hazards
+        self._slots: dict[int, deque[Slot]] = {size: deque() for size in MOST}
+        """The pieces by size; the one that was taken longest ago comes first."""
+
+    def take(self, nbytes: int, is_used: Callable[[int], bool]) -> tuple[Slot, bool]:
+        """Return staging memory for a chunk, and whether a launch in flight still uses it. If so,
+        the next one has to wait for that launch."""
+        size = min(size for size in MOST if nbytes <= size)
+        slots = self._slots[size]
+        in_use = not slots or is_used(slots[0].base)
+        if in_use and len(slots) < MOST[size]:
+            many = sum(map(len, self._slots.values()))
+            slots.append(Slot(STAGING + many, self._allocate(size), self._hazards))
+            return slots[-1], False
+        slots.rotate(-1)
+        return slots[-1], in_use
 
 
 class SecondHalf(TransferCommand):
@@ -51,7 +89,7 @@ class SecondHalf(TransferCommand):
 class Halves:
     """Makes the commands of the two halves of a copy."""
 
-    def __init__(self, engine: Holding, parcel: Parcel, slot: Slot) -> None:
+    def __init__(self, engine: ArrayEngine, parcel: Parcel, slot: Slot) -> None:
         self._engine, self._parcel, self._slot = engine, parcel, slot
         self.first = engine.number + 1
         """The number of the first half."""
@@ -112,7 +150,7 @@ class Crossings:
 
     def __init__(
         self,
-        engine: Holding,
+        engine: ArrayEngine,
         staging: Staging,
         place: Callable[[Block, int], tuple[int, int]],
         have_ended: Callable[[Iterable[int]], bool],
@@ -144,7 +182,7 @@ class Crossings:
         """Return what is known of a copy."""
         found = self._known.get(parcel)
         if found is None:
-            if len(self._known) >= MOST:
+            if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             found = self._known[parcel] = self._between(parcel)
         return found

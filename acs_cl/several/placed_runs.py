@@ -21,10 +21,9 @@ from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.observers import Cutting
 from ..ranges import merged
 from ..records import EVERYTHING, Access, Command, Span
-from .coherence import Coherence, Parcel
-from .model import needed
-from .placement import Links
-from .spreading import DevicePart, parts_of
+from .device_parts import DevicePart, parts_of
+from .model import Coherence, Parcel, needed
+from .policies import Links
 
 MOST = 256
 """A replay makes up to this many launches without asking whether there is room."""
@@ -69,7 +68,7 @@ class Chosen(NamedTuple):
     took_us: float
 
 
-class Step(NamedTuple):
+class RunStep(NamedTuple):
     """A chosen launch as a replay makes it."""
 
     chosen: Chosen
@@ -101,7 +100,7 @@ class Placed:
         self.places: Sequence[int] = range(self.first, chosen[-1].turn + 1)
         """The places of its launches in the graph, which may keep them in another order."""
         self._bind, self._prepare, self._launch = bind, prepare, launch
-        self.steps: list[Step] = []
+        self.steps: list[RunStep] = []
         known = Coherence()  # the bytes that these launches have written so far
         needs: list[list[Span]] = [[] for _ in links]
         moved = set()
@@ -115,7 +114,9 @@ class Placed:
                     known.written(span, one.device)
             moved |= {parcel.base for parcel in copies}
             command, access = bind(one.command, one.device), real(one.access, one.device)
-            self.steps.append(Step(one, command, access, prepare(command, access), tuple(copies)))
+            self.steps.append(
+                RunStep(one, command, access, prepare(command, access), tuple(copies))
+            )
         self.needs = [merged(spans) for spans in needs]
         """The spans that each device needs at the start."""
         self.left = [piece for base in known.bases for piece in known.all_of(base)]

@@ -1,4 +1,4 @@
-"""The copier: copies between devices that the core makes at once, and waits for.
+"""Copies that are made at once: the core makes them, and waits for them.
 
 Input: memory of two devices, and a number of bytes. Output: the copied bytes. A copy goes through
 pinned memory of the host, because contexts share no other memory. Copies that are made beside each
@@ -17,8 +17,10 @@ from ..devices import driver
 from ..errors import DeviceError
 from ..memory.array import HostArray
 from ..memory.blocks import Block
-from .coherence import CHUNK
-from .staging import SMALL
+from .model import CHUNK
+
+SMALL = 64 << 10
+"""Size of the smallest pieces of the host's memory that copies go through."""
 
 AT_ONCE = 4
 """Number of chunks of one copy in flight at one time."""

@@ -18,11 +18,11 @@ from .. import core
 from ..launch.commands import KernelCommand
 from ..launch.observers import AccessOf, Cutting
 from ..records import EVERYTHING, Access, Command, Span
-from . import binding
+from . import device_commands
+from .device_parts import DevicePart, border_first, parts_of
+from .kernel_times import RARELY, Key, Times, key_of
 from .memory import AnyPart
-from .model import key_of, needed
-from .spreading import DevicePart, border_first, parts_of
-from .times import RARELY, Key, Times
+from .model import needed
 
 MOST = 4096
 """Largest number of launches that are kept."""
@@ -130,7 +130,7 @@ class Known:
         self.key = key_of(command)
         self.spans = needed(command, access)
         self.bases = bases_of(access)
-        self.pinned = binding.pinned_because(command, access)
+        self.pinned = device_commands.pinned_because(command, access)
         """Why it has to run on the first device. Empty: it need not."""
         self.on: dict[int, Assigned] = {}
         self.parts: Sequence[DevicePart] | None = None

@@ -1,4 +1,4 @@
-"""Placement: chooses the device on which a launch runs.
+"""Policies: each chooses the device on which a launch runs.
 
 Input: the bytes that each device lacks, when the data and the devices are ready, and the cost of
 moving bytes. Output: the number of a device. Everything here is pure. Times are in microseconds of
