@@ -17,15 +17,15 @@ from __future__ import annotations
 import struct
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import pyopencl as cl
 
 from . import core
 from .access import arguments, hints, scalars
-from .access.binder import MOST_RUNS, Bound, Outside, binder
+from .access.binder import MOST_RUNS, Bound, binder
 from .access.called import Arguments
-from .access.cuts import AUTO, LANES, asked
+from .access.cuts import AUTO, LANES, Cut, Policy, asked
 from .access.outside import look
 from .access.signature import Signature, by_arguments
 from .access.usual import check_const, usual, where
@@ -52,6 +52,33 @@ if TYPE_CHECKING:
 ASKED_LANE = "bands='lanes' was asked for"
 
 _new = tuple.__new__
+
+_Sizes = tuple[tuple[Any, ...], Sizes | None, Sizes | None]
+"""Global size, local size and offset of a call. The global size may begin with `acs.size`."""
+
+
+class _Call(NamedTuple):
+    """A call whose sizes are plain: what it says, and in which ways it is unusual. The steps of the
+    launch go by this."""
+
+    args: Arguments
+    sizes: _Sizes
+    wait_for: Events
+    reads: object
+    writes: object
+    bands: object
+    """What it says of bands; None: nothing, and the runtime's option holds."""
+    deciding: Deciding | None
+    """What the device decides: whether it runs, or how large it is."""
+    is_recorded: bool
+    """Whether a recording keeps it."""
+    is_declared: bool
+    """Whether it says itself which bytes it touches."""
+    is_plain: bool
+    """Whether the arguments and the sizes alone say which bytes it touches, from the first group
+    on."""
+    repeats: bool
+    """Whether the core may make the next one like it."""
 
 
 class Kernel(core.native.Caller):
@@ -211,11 +238,11 @@ class Kernel(core.native.Caller):
         spawn: object = None,
         **unknown: object,
     ) -> Handle:
-        """Launch what the core has no plan for, or what is unusual."""
+        """Launch what the core has no plan for, or what is unusual: sizes, what the device decides,
+        arguments, the cut into bands, bytes, launch, and a plan for the next one."""
         if local_size is ... or unknown:
             raise self._no_launch(unknown)
-        wait_for = events_of(wait_for)
-        engine = self.engine
+        wait_for, engine, standing = events_of(wait_for), self.engine, self.standing
         if engine.tracer is not None:
             engine.tracer.called()
         sizes = self._sizes(global_size, local_size, offset)
@@ -231,63 +258,34 @@ class Kernel(core.native.Caller):
         if when is not None or sizes[0][0].__class__ is size:
             deciding = Deciding(self, sizes[0], when)
             sizes = deciding.global_size, *sizes[1:]
-        narrows = self.standing is None and not (deciding is not None and deciding.counts)
-        native, bound = self._bind(args, *sizes, narrows)
-        if self._is_new:
-            self._look_at_types(args)
         is_declared = reads is not None or writes is not None
-        if bound.outside is not None and not is_declared and deciding is None:
-            self._look_outside(bound.outside, args)
+        is_plain = not is_declared and standing is None and sizes[2] is None
+        call = _new(
+            _Call,
+            (
+                args, sizes, wait_for, reads, writes, bands, deciding, graph is not None,
+                is_declared, is_plain, is_plain and items is None,
+            ),
+        )  # fmt: skip
+        narrows = standing is None and not (deciding is not None and deciding.counts)
+        native, bound = self._bind(args, *sizes, narrows)
+        if self._is_new or bound.outside is not None:
+            self._look(call, bound)
         many = asked(engine.options.bands if bands is None else bands)
-        cut, lane = None, ""
-        if many == LANES:
-            lane = ASKED_LANE
-        elif many:
-            how = deciding is not None, is_declared
-            cut = self._bands.cut(self, many, native, bound, sizes[0], sizes[2], *how)
+        cut = self._cut(call, many, native, bound) if many and many != LANES else None
         access = bound.access
-        if self.standing is not None or is_declared:
-            access = self._declare(access, sizes, args, reads, writes)
+        if is_declared or standing is not None:
+            access = self._declare(call, access)
         command = _new(
             KernelCommand,
             (
-                self.name,
-                native,
-                *sizes[:2],
-                bound.pointers,
-                bound.values,
-                sizes[2],
-                cut,
-                items,
-                lane,
+                self.name, native, *sizes[:2], bound.pointers, bound.values, sizes[2], cut, items,
+                ASKED_LANE if many == LANES else "",
             ),
-        )
-        plain = not is_declared and sizes[2] is None and self.standing is None
-        repeats = plain and items is None
-        whole = ""
+        )  # fmt: skip
         if cut is not None and graph is None:
-            said = ... if many == AUTO or not repeats else None if bands is None else many
-            made = self._in_parts(command, access, wait_for, said, args)
-            if not isinstance(made, str):
-                return made
-            whole = made
-            if engine.checker is None:
-                command = command._replace(cut=None)
-        if deciding is not None:
-            handle = deciding.launch(command, access, wait_for)
-        elif plain and narrows and self.binder.has_ranges and engine.is_several:
-            handle = engine.launch_kernel(command, access, self._cutting(command, bound), wait_for)
-        else:
-            handle = engine.launch(command, access, wait_for)
-        if deciding is not None and deciding.counts:
-            return handle
-        # with bands by default, only a call without bands= says what the next one is
-        is_usual = bands is None and deciding is None and whole != POISONED
-        if repeats and not lane and (is_usual or not asked(engine.options.bands)):
-            # a graph keeps commands, and makes tasks of them
-            variant = None if deciding is None else deciding.variant
-            plan_launches(self, command, graph is not None, args, handle.number, variant)
-        return left_whole(engine, handle, whole) if whole else handle
+            return self._launch_in_parts(call, command, access, bound)
+        return self._launch_whole(call, command, access, bound)
 
     def _no_launch(self, unknown: dict[str, object]) -> UsageError:
         """Make the error for a call without sizes, or with keywords that nobody knows."""
@@ -305,12 +303,10 @@ class Kernel(core.native.Caller):
     def _names(self) -> list[str]:
         return [parameter.name for parameter in self.signature.parameters]
 
-    def _sizes(
-        self, global_size: object, local_size: object, offset: object
-    ) -> tuple[tuple[Any, ...], Sizes | None, Sizes | None]:
+    def _sizes(self, global_size: object, local_size: object, offset: object) -> _Sizes:
         """Return the sizes of a call as the driver takes them, and refuse what the device cannot
-        run. The global size may begin with `acs.size`. A local size of None becomes the one that
-        the kernel requires, if it does: some drivers refuse None there."""
+        run. A local size of None becomes the one that the kernel requires, if it does: some drivers
+        refuse None there."""
         required = self.signature.group_size
         whole = global_size_of(self, global_size)
         local = local_size_of(self, local_size)
@@ -318,28 +314,62 @@ class Kernel(core.native.Caller):
             local = tuple(required)[: len(whole)]
         found = whole, local, offset_of(self, offset)
         try:
-            self.engine.sizes.check(Sizing(*found, required, self._may_have_rests))
+            self.engine.sizes.check(_new(Sizing, (*found, required, self._may_have_rests)))
         except Unsuitable as why:
             raise UsageError(f"{self.label()}: {why}") from None
         return found
 
-    def _in_parts(
-        self,
-        command: KernelCommand,
-        access: Access,
-        wait_for: Events,
-        said: object,
-        args: Arguments,
-    ) -> Handle | str:
-        """Launch in bands, or say why the launch stays whole. `said`: what a call that the core may
-        repeat said of bands, or ... for a call that it may not."""
-        parts = self._bands.parts(self.engine, command, access)
+    def _cut(self, call: _Call, many: int | Policy, native: cl.Kernel, bound: Bound) -> Cut:
+        """Return how a launch is to be cut into bands."""
+        global_size, _, offset = call.sizes
+        how = call.deciding is not None, call.is_declared
+        return self._bands.cut(self, many, native, bound, global_size, offset, *how)
+
+    def _launch_in_parts(
+        self, call: _Call, command: KernelCommand, access: Access, bound: Bound
+    ) -> Handle:
+        """Launch in bands, or whole if that is not possible."""
+        engine, cut = self.engine, command.cut
+        assert cut is not None
+        parts = self._bands.parts(engine, command, access)
         if isinstance(parts, str):
-            return parts
-        made = launched(self.engine, command, access, parts, wait_for)
-        if not isinstance(made, str) and said is not ...:
-            plan_bands(self, command, said, parts, args)
-        return made
+            why = parts
+        else:
+            made = launched(engine, command, access, parts, call.wait_for)
+            if not isinstance(made, str):
+                if call.repeats and cut.bands != AUTO:
+                    said = None if call.bands is None else cut.bands
+                    plan_bands(self, command, said, parts, call.args)
+                return made
+            why = made
+        if engine.checker is None:
+            command = command._replace(cut=None)
+        return self._launch_whole(call, command, access, bound, why)
+
+    def _launch_whole(
+        self, call: _Call, command: KernelCommand, access: Access, bound: Bound, why: str = ""
+    ) -> Handle:
+        """Launch, and give the core a plan for the next launch. `why`: the reason why there are no
+        bands, if they were asked for."""
+        engine, deciding = self.engine, call.deciding
+        if deciding is not None:
+            handle = deciding.launch(command, access, call.wait_for)
+            if deciding.counts:
+                return handle
+        elif engine.is_several and call.is_plain and self.binder.has_ranges:
+            cutting = self._cutting(command, bound)
+            handle = engine.launch_kernel(command, access, cutting, call.wait_for)
+        else:
+            handle = engine.launch(command, access, call.wait_for)
+        if call.repeats and not command.lane:
+            # with bands by default, only a call without bands= says what the next one is
+            is_usual = call.bands is None and deciding is None and why != POISONED
+            if is_usual or not asked(engine.options.bands):
+                # a graph keeps commands, and makes tasks of them
+                variant = None if deciding is None else deciding.variant
+                number = handle.number
+                plan_launches(self, command, call.is_recorded, call.args, number, variant)
+        return left_whole(engine, handle, why) if why else handle
 
     def _cutting(self, command: KernelCommand, bound: Bound) -> Cutting:
         """Return how a launch can be cut into parts for several devices."""
@@ -407,10 +437,14 @@ class Kernel(core.native.Caller):
         self._forget()
         return self
 
-    def _look_outside(self, found: Outside, args: Arguments) -> None:
-        """Refuse an access that leaves its array, or warn of it. A check looks closer."""
-        if self.engine.checker is None:
-            look(self, found, args, self._told)
+    def _look(self, call: _Call, bound: Bound) -> None:
+        """Refuse or warn of arguments that are surely wrong: at the first call arrays of other
+        elements, at any an access that leaves its array. A check looks closer at the latter."""
+        if self._is_new:
+            self._look_at_types(call.args)
+        is_sure = not call.is_declared and call.deciding is None
+        if bound.outside is not None and is_sure and self.engine.checker is None:
+            look(self, bound.outside, call.args, self._told)
 
     def _look_at_types(self, args: Arguments) -> None:
         """Warn of arrays of other elements than the parameter's, at the first call."""
@@ -457,24 +491,17 @@ class Kernel(core.native.Caller):
             return arguments.ALL[0]
         return interval(-int(self.program.int_ptr), 0, 1)
 
-    def _declare(
-        self,
-        access: Access,
-        sizes: tuple[Sizes, Sizes | None, Sizes | None],
-        args: Arguments,
-        reads: object,
-        writes: object,
-    ) -> Access:
+    def _declare(self, call: _Call, access: Access) -> Access:
         """Put what was declared in place of what was inferred."""
         if self.standing is not None:
-            access = self.standing.apply(access, *sizes, args)
-        if reads is None and writes is None:
+            access = self.standing.apply(access, *call.sizes, call.args)
+        if not call.is_declared:
             return access
-        _, read_spans, _ = arguments.declared(self.engine, reads, "reads", self.label())
-        _, write_spans, exact = arguments.declared(self.engine, writes, "writes", self.label())
-        check_const(self, args, write_spans)
-        views = arguments.views_of(self.engine, args)
-        return arguments.replace(access, read_spans, write_spans, exact, views)
+        _, reads, _ = arguments.declared(self.engine, call.reads, "reads", self.label())
+        _, writes, exact = arguments.declared(self.engine, call.writes, "writes", self.label())
+        check_const(self, call.args, writes)
+        views = arguments.views_of(self.engine, call.args)
+        return arguments.replace(access, reads, writes, exact, views)
 
 
 def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:
