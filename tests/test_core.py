@@ -347,9 +347,11 @@ class Fake(core.native.Caller):
     def _call(self, *args: Any, **keywords: Any) -> None:
         self.long_way += 1
 
-    def completed(self, ended: None, launched: int, due: None) -> None:
-        if launched:  # the core has put it into the table, where an epoch was to take it
-            self.kept.append(launched)
+    def look(self) -> None:
+        """Nothing is due."""
+
+    def take_over(self, number: int, goes_on: bool) -> None:
+        self.kept.append(number)  # it is in the table, where an epoch was to take it
 
 
 def read_by(x: Array, y: Array, when: Array | None) -> tuple[Any, ...]:

@@ -257,29 +257,11 @@ class Engine(Books):
 
     # ---- the way back --------------------------------------------------------------------------
 
-    def completed(
-        self,
-        ended: Ended | None = None,
-        launched: int = 0,
-        due: core.native.Due | None = None,
-        goes_on: bool = False,
-    ) -> None:
-        """Take launches that the core saw end, or do what else the core asks for.
-
-        - `ended`: these launches. None: poll, and do what is due.
-        - `launched`: continue with this launch, which is in the table. `goes_on`: as for `enter`.
-        - `due`: only a queue of the program has something to do.
-        """
-        if due is not None:
-            due.queue.see_to(due)
-            return
+    def look(self) -> None:
+        """Poll, and do what is due. The core asks for it now and then, and where an epoch is full
+        or nobody looks at one whose launches were only counted."""
         with self.lock:
-            if launched:
-                self._go_on(launched, 0, goes_on)
-            elif ended is not None:
-                if retire(self, self.backend.from_queues(ended)):
-                    self.lock.notify()
-            elif self.table.wants_attention:  # launches were only counted, and stay so
+            if self.table.wants_attention:  # launches were only counted, and stay so
                 self.backend.attend()
                 self.progress.start()
             elif not self.state:
@@ -287,6 +269,18 @@ class Engine(Books):
                 pump(self)
                 if self.backend.unsent:
                     self.progress.start()
+
+    def hear(self, ended: Ended) -> None:
+        """Take launches that the core saw end."""
+        with self.lock:
+            if retire(self, self.backend.from_queues(ended)):
+                self.lock.notify()
+
+    def take_over(self, number: int, goes_on: bool = False) -> None:
+        """Go on with a launch of the core's that is in the table because no lane took it.
+        `goes_on`: as for `enter`."""
+        with self.lock:
+            self._go_on(number, 0, goes_on)
 
     def launch_series(self, series: core.native.Series, at: int, many: int) -> list[int]:
         """Make `many` launches of a series on lanes, from the one at `at` on, as far as nothing is
@@ -321,7 +315,7 @@ class Engine(Books):
         made `-number`: no lane took it, and it is in the table. `goes_on`: it continues earlier
         launches of its call."""
         if made < 0:
-            self.completed(launched=-made, goes_on=goes_on)
+            self.take_over(-made, goes_on)
         elif made % POLL_EVERY < many:
             self.pump()
         return abs(made)

@@ -6,7 +6,7 @@ Input: a moment, and a call or an error. Output: `with` blocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from ..launch import ends, gates, waits
 from ..launch.engine import Engine
@@ -15,29 +15,33 @@ from .changing import changed
 
 MOMENTS: dict[str, tuple[object, str, bool]] = {
     "before an end is noted": (ends, "retire_one", False),
-    "before ends are told": (Engine, "completed", False),
-    "after ends are noted": (Engine, "completed", True),
+    "before ends are told": (Engine, "look hear", False),
+    "after ends are noted": (Engine, "look hear", True),
     "before foreign events are looked at": (ends, "look_at_gates", False),
     "before a wait for one of several": (waits, "_wait_for_any", False),
     "before a wait for room goes on": (gates.Patience, "spend", False),
     "before a bypass": (Bypass, "begin", False),
 }
-"""Where each is: what has the function, its name, and whether the moment is behind it."""
+"""Where each is: what has the functions, their names, and whether the moment is behind them."""
 
 
 @contextmanager
 def at(moment: str, call: Callable[[], object]) -> Iterator[None]:
     """Call a function at one of `MOMENTS`, each time that it comes."""
-    where, name, is_after = MOMENTS[moment]
-    before = getattr(where, name)
+    where, names, is_after = MOMENTS[moment]
 
-    def come(*arguments: object) -> object:
-        if is_after:
-            before(*arguments)
-        call()
-        return None if is_after else before(*arguments)
+    def replaced(before: Callable[..., object]) -> Callable[..., object]:
+        def come(*arguments: object) -> object:
+            if is_after:
+                before(*arguments)
+            call()
+            return None if is_after else before(*arguments)
 
-    with changed(where, name, come):
+        return come
+
+    with ExitStack() as stack:
+        for name in names.split():
+            stack.enter_context(changed(where, name, replaced(getattr(where, name))))
         yield
 
 

@@ -160,8 +160,8 @@ public:
 
     // Enters a launch of the core into the hazards, and submits it. False: no lane took it, because its upstream is
     // held or in an epoch, or because the driver refuses it. The table then keeps what `command` returns, and
-    // `completed` goes on with that. Without `command` Python has to finish it. `kernel`: null if no lane may have it.
-    // `offset`: null for none.
+    // `engine_takes_over` goes on with that. Without `command` Python has to finish it. `kernel`: null if no lane may
+    // have it. `offset`: null for none.
     template <typename Command = std::nullptr_t>
     bool launch(const Touched &touched, const QueueKernel *kernel, const Sizes &sizes, const std::size_t *offset,
                 PyObject *name, const nb::object &reason, Command &&command = nullptr) {
@@ -334,7 +334,7 @@ public:
     }
 
     // Tells the Python engine about launches that `poll` returned. False with an error.
-    bool tell(PyObject *engine, const nb::list &ended) { return completed(engine, ended.ptr()); }
+    bool tell(PyObject *engine, const nb::list &ended) { return engine_hears(engine, ended.ptr()); }
 
     void flush() {
         const WithoutGil others;

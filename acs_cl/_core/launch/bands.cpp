@@ -63,7 +63,7 @@ bool enqueue_all(Bound &bound, PyObject *engine, const CutPlan &cut, std::vector
     for (std::size_t at = 0; at < shares.size(); at++) {
         shares[at].renew(*table.hazards);
         if (bound.enqueue(cut, cut.bands[at], shares[at])) continue;
-        if (!completed(engine, nullptr, table.number, nullptr, at > 0)) return false;
+        if (!engine_takes_over(engine, table.number, at > 0)) return false;
     }
     return true;
 }

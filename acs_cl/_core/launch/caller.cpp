@@ -86,7 +86,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         if (kept) {
             Lock *lock = table->lock;  // of the engine, which the kernel holds
             const std::int64_t number = reinterpret_cast<Handle *>(handle)->number;
-            if (!completed(self->engine, nullptr, number)) Py_CLEAR(handle);
+            if (!engine_takes_over(self->engine, number)) Py_CLEAR(handle);
             else if (self->plan) self->plan->is_back(number);
             lock->give_back();
         } else if (handle && table->should_look(made) && !table->look(self->engine)) {

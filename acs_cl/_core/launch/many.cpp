@@ -258,7 +258,7 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
         if (!bound.set()) return;
         const Holding holding(bound.touched);
         const bool is_on_lane = bound.enqueue();
-        if (!is_on_lane && !completed(self->engine, nullptr, table.number)) {
+        if (!is_on_lane && !engine_takes_over(self->engine, table.number)) {
             const nb::python_error error;  // takes the error
             made.error = nb::borrow(error.value());
             return;

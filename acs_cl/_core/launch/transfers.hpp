@@ -227,7 +227,7 @@ inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, 
         number = table->number;
         if (!is_on_lane) {
             queues.landings.give(std::move(landing));
-            if (!completed(engine.ptr(), nullptr, number)) throw PythonError();
+            if (!engine_takes_over(engine.ptr(), number)) throw PythonError();
             return nb::int_(number);
         }
     }
@@ -237,7 +237,7 @@ inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, 
         if (has_ended_well) std::memcpy(bound.program.view.buf, landing.bytes, bound.plain.nbytes);
         queues.landings.give(std::move(landing));
     }
-    if (table->should_look() && !completed(engine.ptr(), nullptr)) throw PythonError();
+    if (table->should_look() && !engine_looks(engine.ptr())) throw PythonError();
     return nb::bool_(has_ended_well);
 }
 
@@ -255,7 +255,7 @@ inline nb::object transfer(Queues &queues, nb::handle engine, nb::object target,
     const Taken taken(table->lock);
     const bool is_on_lane = bound.launch(nullptr);
     const std::int64_t number = reinterpret_cast<Handle *>(handle.ptr())->number = table->number;
-    if (!is_on_lane && !completed(engine.ptr(), nullptr, number)) throw PythonError();
+    if (!is_on_lane && !engine_takes_over(engine.ptr(), number)) throw PythonError();
     return handle;
 }
 

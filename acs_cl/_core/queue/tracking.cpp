@@ -77,7 +77,7 @@ void sample(Joining *self, std::int64_t number, const std::vector<std::int64_t> 
     if (!sample.many) bypass->began = now_s();
     bool is_well = true;
     if (table.in_epochs() || table.has_watched()) {
-        is_well = completed(self->engine, nullptr);
+        is_well = engine_looks(self->engine);
     } else {
         nb::list ended = self->queues->poll(64);
         if (nb::len(ended) || table.has_ready()) is_well = self->queues->tell(self->engine, ended);
@@ -89,7 +89,7 @@ void sample(Joining *self, std::int64_t number, const std::vector<std::int64_t> 
 
 // Takes a launch on from the table if no lane took it. Returns false with an error.
 bool go_on(Joining *self, std::int64_t number) {
-    if (completed(self->engine, nullptr, number)) return true;
+    if (engine_takes_over(self->engine, number)) return true;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
@@ -116,10 +116,10 @@ bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched) {
 }
 
 bool after(Joining *self, const Launched &launched) {
-    if (self->table->should_look() && !completed(self->engine, nullptr)) return false;
+    if (self->table->should_look() && !engine_looks(self->engine)) return false;
     if (!launched.settles && !launched.sampled && !launched.waited) return true;
     const Due due{nb::borrow(self->queue), launched.settles ? launched.number : 0, launched.sampled, launched.waited};
-    return completed(self->engine, nullptr, 0, &due);
+    return queue_sees_to(due);
 }
 
 PyObject *told(nb::object event, Launched &launched) {

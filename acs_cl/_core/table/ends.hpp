@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include <nanobind/nanobind.h>
 
@@ -32,18 +33,37 @@ struct Due {
     bool is_sampled, has_waited;
 };
 
-// Has the Python engine handle what is under way. `ended`: launches that have ended; null: it only looks. `launched`,
-// if not 0: a launch in the table that no lane took, and that the engine goes on with. `due`, if not null, is the only
-// thing to handle. `goes_on`: the launch is a part of another one that has begun. False with an error, for instance
-// when the driver refuses the launch. `ended` is empty then if Python has kept all of it.
-inline bool completed(PyObject *engine, PyObject *ended, std::int64_t launched = 0, const Due *due = nullptr,
-                      bool goes_on = false) {
-    static PyObject *const name = PyUnicode_InternFromString("completed");
-    const nb::object number = nb::steal(PyLong_FromLongLong(launched));
-    if (!number.is_valid()) return false;
-    const nb::object what = due ? nb::cast(*due) : nb::none();
-    PyObject *all[] = {engine, ended ? ended : Py_None, number.ptr(), what.ptr(), Py_True};
-    return nb::steal(PyObject_VectorcallMethod(name, all, goes_on ? 5 : 4, nullptr)).is_valid();
+// What the core asks of Python about launches under way. All return false with an error.
+
+// Calls a method of a Python object. `all` begins with the object.
+inline bool call_method(PyObject *name, std::initializer_list<PyObject *> all) {
+    return nb::steal(PyObject_VectorcallMethod(name, all.begin(), all.size(), nullptr)).is_valid();
+}
+
+// The engine polls, and does what is due.
+inline bool engine_looks(PyObject *engine) {
+    static PyObject *const name = PyUnicode_InternFromString("look");
+    return call_method(name, {engine});
+}
+
+// The engine takes launches that have ended. `ended` is empty then if it has kept all of it, also with an error.
+inline bool engine_hears(PyObject *engine, PyObject *ended) {
+    static PyObject *const name = PyUnicode_InternFromString("hear");
+    return call_method(name, {engine, ended});
+}
+
+// The engine goes on with a launch in the table that no lane took. `goes_on`: it is a part of another one that has
+// begun. An error may be that the driver refuses it.
+inline bool engine_takes_over(PyObject *engine, std::int64_t launch, bool goes_on = false) {
+    static PyObject *const name = PyUnicode_InternFromString("take_over");
+    const nb::object number = nb::steal(PyLong_FromLongLong(launch));
+    return number.is_valid() && call_method(name, {engine, number.ptr(), goes_on ? Py_True : Py_False});
+}
+
+// A queue of the program does what is due.
+inline bool queue_sees_to(const Due &due) {
+    static PyObject *const name = PyUnicode_InternFromString("see_to");
+    return call_method(name, {due.queue.ptr(), nb::cast(due).ptr()});
 }
 
 void add_table(nb::module_ &module);

@@ -113,14 +113,14 @@ std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::o
 bool Table::look(PyObject *engine) {
     const bool only_tells = wants_attention();
     if (!only_tells && !(sender && sender->by_itself && (is_due() || forecast.is_complete())))
-        return completed(engine, nullptr);
-    if (!lock->try_take(only_tells)) return only_tells || completed(engine, nullptr);  // a signal comes first
+        return engine_looks(engine);
+    if (!lock->try_take(only_tells)) return only_tells || engine_looks(engine);  // a signal comes first
     Taken taken(lock);
     if (!only_tells) {
         const nb::object self = nb::find(sender);
         if (sender->send_due() && !is_unseen()) return true;
     }
-    return completed(engine, nullptr);
+    return engine_looks(engine);
 }
 
 bool Table::open_for(nb::handle other) {
