@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from threading import get_ident
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import pyopencl as cl
 
@@ -49,7 +49,7 @@ from .leaks import leaks
 from .memory import GUARD, Interval, Memory, MemoryPart
 from .naming import arguments_of, plain_kernel, signature_of, token_of, where, where_of
 from .order import Batch
-from .passes import Passes
+from .passes import Let, Passes
 from .patterns import Bytes, kind_of, marked
 from .uninitialised import first_unwritten, note_written
 from .watch import Watch
@@ -71,8 +71,23 @@ THOROUGH = 2
 
 BEHIND = "behind an event that the program has not set yet"
 
-Make = Callable[[Command, Access], Handle]
-"""Has the backend run the launch that the program asked for, by this command."""
+
+class Checked(NamedTuple):
+    """A launch under check."""
+
+    command: Command
+    """The command for the first device, whose memory checks look at."""
+    own: Command
+    """The program's own command for it, which may go to any device."""
+    access: Access
+    wait_for: Events
+    result: object
+    after: Sequence[int]
+
+    @property
+    def kernel(self) -> KernelCommand | None:
+        """Its kernel, without a decision; None: it is no kernel."""
+        return plain_kernel(self.command)
 
 
 class Checker:
@@ -110,8 +125,6 @@ class Checker:
         self._task: Access | None = None
         self._taken: tuple[int, str] | None = None
         self._nested: list[Access] = []
-        self._given: tuple[Command, Command] | None = None
-        """The command under check, and the program's own command for it."""
         self._seen: Counter[int] = Counter()
         self._kernels: set[int] = set()
         """The kernels of launches that were checked."""
@@ -184,18 +197,23 @@ class Checker:
     ) -> Handle:
         """Do the work of `Engine.launch`, with the checks around it. Whoever waits for what is in
         flight has waited for `after`, too."""
-        make = partial(self._plain, wait_for=wait_for, result=result, after=after)
         with self._lock:
             started, plain = perf_counter(), self._plain_s
             self._enter()
+            one: Checked | None = None
             try:
                 self.launches += 1
-                return self._around(command, access, wait_for, make)
+                self._take_notes()
+                home = self.engine.at_home
+                one = Checked(home(command), command, access, wait_for, result, after)
+                return self._around(one)
             except CheckError:
                 self._spoil()
                 raise
             finally:
                 self._total_s += perf_counter() - started - (self._plain_s - plain)
+                self._inside = 0
+                del one  # now, since it may be the last to know something of the program
                 self._leave()
 
     def _enter(self) -> None:
@@ -205,67 +223,83 @@ class Checker:
         self._inside = get_ident()
 
     def _leave(self) -> None:
-        given, self._given = self._given, None
         self._inside = 0
-        del given  # now, since it may be the last to know something of the program
         core.native.hold_finalizers(False)
 
-    def _around(self, command: Command, access: Access, wait_for: Events, make: Make) -> Handle:
-        self._take_notes()
-        given, command = command, self.engine.at_home(command)
-        self._given = command, given
-        kernel = plain_kernel(command)
-        reason = self._not_now(kernel, access, wait_for)
-        if reason:
+    def _around(self, one: Checked) -> Handle:
+        """Launch with the checks around it: let through or with trials (`Let`), and kept in a batch
+        if that is judged later."""
+        if reason := self._not_now(one):
             self.unchecked[reason] += 1
             self._stale = True
             self._spoil()
-            return make(command, access)
-        batch, passes = self._batch, self._passes
-        again = not _moves(command, "read")
+            return self._plain(one)
+        may_join = self._batch is not None and self._makes_room(self._batch, one)
+        command, let = self._let(one)
+        batch = self._batch_of(one, let)
         if batch is not None:
-            again = again and self._runs_again(kernel, command, access)
-            if wait_for or not again:
-                batch.end()
-        let: tuple[Command, bool] | None = None
-        if kernel is not None and type(command) is KernelCommand:
-            watches = batch is not None and batch.takes_watched
-            let = passes.lets(command, kernel, access, watches)
-        watched = let is not None and let[1]
-        known = let is not None and not self.modes.every
-        if batch is not None and batch.empty and not watched and (
-            not self.modes.order or (kernel is not None and not passes.judged(kernel))
-        ):  # fmt: skip
-            batch = None
-        if batch is not None:
-            batch.before(command, known)
-        if let is None and kernel is not None:
-            self._kernels.add(token_of(kernel))
-        if let is not None:
-            if self.looks:
-                self._passed.update(access.writes)
-            handle = make(let[0], access)
-        elif self.looks and kernel is not None:
-            handle = self._kernel(kernel, command, access, make)
-        elif self.looks and isinstance(command, HostCommand):
-            handle = self._host_task(command, access, make)
-        else:
-            handle = self._transfer(command, access, make)
-        if batch is not None and again:
-            batch.add(handle.number, command, access, caller(), known, watched)
+            batch.before(one.command, let)
+        handle = self._checked(one) if let is Let.NOT else self._let_through(one, command, let)
+        if batch is not None and may_join:
+            batch.add(handle.number, one.command, one.access, caller(), let)
         if self.modes.leaks:
             self._sites[handle.number] = caller()
         return handle
 
-    def _runs_again(self, kernel: KernelCommand | None, command: Command, access: Access) -> bool:
+    def _makes_room(self, batch: Batch, one: Checked) -> bool:
+        """Tell whether a launch may join the batch, because it can run again when that ends. The
+        batch ends before one that cannot, or that follows foreign events."""
+        may_join = self._runs_again(one)
+        if one.wait_for or not may_join:
+            batch.end()
+        return may_join
+
+    def _let(self, one: Checked) -> tuple[Command, Let]:
+        """Decide whether a launch is let through, and return the command for that."""
+        command, kernel = one.command, one.kernel
+        if kernel is None or type(command) is not KernelCommand:
+            return command, Let.NOT
+        watches = self._batch is not None and self._batch.takes_watched
+        return self._passes.lets(command, kernel, one.access, watches)
+
+    def _batch_of(self, one: Checked, let: Let) -> Batch | None:
+        """Return the batch that keeps a launch. None: there is none, or it would begin with this
+        one, for which it need not be judged."""
+        batch, kernel = self._batch, one.kernel
+        if batch is None or not batch.empty or let is Let.WATCHED:
+            return batch
+        is_judged = self.modes.order and (kernel is None or self._passes.judged(kernel))
+        return batch if is_judged else None
+
+    def _let_through(self, one: Checked, command: Command, let: Let) -> Handle:
+        """Launch without trials. A watched launch has a command of its own."""
+        if self.looks:
+            self._passed.update(one.access.writes)
+        return self._plain(one, command if let is Let.WATCHED else None)
+
+    def _checked(self, one: Checked) -> Handle:
+        """Launch with the checks of its kind."""
+        if one.kernel is not None:
+            self._kernels.add(token_of(one.kernel))
+        if not self.looks:
+            return self._plain(one)
+        if one.kernel is not None:
+            return self._kernel(one, one.kernel)
+        if isinstance(one.command, HostCommand):
+            return self._host_task(one, one.command)
+        return self._transfer(one)
+
+    def _runs_again(self, one: Checked) -> bool:
         """Tell whether a launch can run again when its batch ends. Its bytes have to be known, to
         put them back, and not the program's, which goes on with them meanwhile."""
+        command, access, memory = one.command, one.access, self.memory
+        if _moves(command, "read"):
+            return False
         odd = [span for span in (*access.reads, *access.writes) if span.base <= 0]
         if not odd or isinstance(command, HostCommand):
             return True
-        memory = self.memory
-        if kernel is not None:
-            arguments_of(kernel, memory)  # this finds foreign ones
+        if one.kernel is not None:
+            arguments_of(one.kernel, memory)  # this finds foreign ones
             odd = [span for span in odd if span.base not in (ADDRESS_SPACE, EVERYTHING)]
         elif command.name in ONCE:
             return False
@@ -275,20 +309,13 @@ class Checker:
                     memory.argument(value, "i4")
         return all(memory.place(span) is not None for span in odd)
 
-    def _plain(
-        self,
-        command: Command,
-        access: Access,
-        wait_for: Events,
-        result: object,
-        after: Sequence[int],
-    ) -> Handle:
-        """Have the backend run the launch. The program's own command may go to any device."""
+    def _plain(self, one: Checked, command: Command | None = None) -> Handle:
+        """Have the backend run a launch by the program's own command, or by another one."""
         started = perf_counter()
-        if self._given is not None and command is self._given[0]:
-            command = self._given[1]
         try:
-            return self.engine.launch(command, access, wait_for, result, after=after)
+            return self.engine.launch(
+                command or one.own, one.access, one.wait_for, one.result, after=one.after
+            )
         finally:
             self._plain_s += perf_counter() - started
 
@@ -300,22 +327,22 @@ class Checker:
             self.engine.drain()
         self._plain_s += perf_counter() - started
 
-    def _not_now(self, kernel: KernelCommand | None, access: Access, wait_for: Events) -> str:
+    def _not_now(self, one: Checked) -> str:
         """Return why a launch cannot run alone, or not more than once. '': it can."""
-        signature = None if kernel is None else signature_of(kernel)
+        signature = None if one.kernel is None else signature_of(one.kernel)
         if signature is not None and signature.program_globals:
             return "uses variables of its program, which nobody can put back"
         engine = self.engine
-        if engine.gates or not all(map(comes, wait_for or ())):
+        if engine.gates or not all(map(comes, one.wait_for or ())):
             return BEHIND
-        if engine.failures.any and engine.failures.reads_poison(access) is not None:
+        if engine.failures.any and engine.failures.reads_poison(one.access) is not None:
             return "poisoned"
         return ""
 
-    def _kernel(
-        self, kernel: KernelCommand, command: Command, access: Access, make: Make
-    ) -> Handle:
+    def _kernel(self, one: Checked, kernel: KernelCommand) -> Handle:
+        """Run trials of a kernel, and launch it."""
         engine, memory, number = self.engine, self.memory, self.engine.number + 1
+        command, access = one.command, one.access
         arguments = arguments_of(kernel, memory)
         self._settle_all()
         who = Who(number, kernel.name, caller())
@@ -329,7 +356,7 @@ class Checker:
         if self.modes.access:
             self.findings.fail_if(self.beyond(case, kernel, command, access, who))
         trials = self._trials(case, kernel)
-        handle = make(command, access)
+        handle = self._plain(one)
         self._settled(handle.number)
         if engine.failures.any and engine.failures.knows(handle.number):
             self._stale = True
@@ -448,22 +475,23 @@ class Checker:
             window.region.mirror[start:end] = real.out[index][low:high]
             window.region.changed(start, end)
 
-    def _host_task(self, command: HostCommand, access: Access, make: Make) -> Handle:
-        engine, memory = self.engine, self.memory
+    def _host_task(self, one: Checked, command: HostCommand) -> Handle:
+        """Launch a host task, and look at what it has changed."""
+        engine, memory, access = self.engine, self.memory, one.access
         self._settle_all()
         who = Who(engine.number + 1, command.name, command.site, True)
         reads, writes = memory.intervals(access.reads), memory.intervals(access.writes)
         self._warn_of_unwritten(who, reads)
         self._task, self._taken, self._nested = access, None, []
         try:
-            handle = make(command, access)
+            handle = self._plain(one)
             self._settled(handle.number)
         finally:
             self._task = None
         if len(engine.table):
             engine.drain()
-        for one in self._nested:
-            writes = [*writes, *memory.intervals(one.writes)]
+        for nested in self._nested:
+            writes = [*writes, *memory.intervals(nested.writes)]
         for interval in writes:
             interval.region.unwritten[interval.low : interval.high] = False
         case = Case(memory, reads, writes, (), _never)
@@ -478,21 +506,18 @@ class Checker:
             self._look_at_task(who)
         return handle
 
-    def _transfer(self, command: Command, access: Access, make: Make) -> Handle:
-        if self.looks:
-            who = Who(self.engine.number + 1, command.name, caller())
-            writes = self.memory.intervals(access.writes)
-            self._warn_of_unwritten(who, self.memory.intervals(access.reads))
-            for one in writes:
-                one.region.unwritten[one.low : one.high] = False
-            self._pending += writes
-            if (
-                self.modes.access
-                and isinstance(command, TransferCommand)
-                and _moves(command, "write")
-            ):
-                self._foreign.promise(who, command.source)
-        return make(command, access)
+    def _transfer(self, one: Checked) -> Handle:
+        """Launch what moves bytes, and note which it writes."""
+        command = one.command
+        who = Who(self.engine.number + 1, command.name, caller())
+        writes = self.memory.intervals(one.access.writes)
+        self._warn_of_unwritten(who, self.memory.intervals(one.access.reads))
+        for part in writes:
+            part.region.unwritten[part.low : part.high] = False
+        self._pending += writes
+        if self.modes.access and isinstance(command, TransferCommand) and _moves(command, "write"):
+            self._foreign.promise(who, command.source)
+        return self._plain(one)
 
     # ---- moments -------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ from .case import Case
 from .findings import Where, Who, finding
 from .memory import Interval, Region, common, load_all, merged, store_all
 from .naming import arguments_of, plain_kernel, signature_of, where
+from .passes import Let
 from .patterns import Bytes
 from .sequence import legal, lots
 
@@ -123,13 +124,12 @@ class Batch:
             return not self._spoiled
         return self._ordered or checker.memory.nbytes <= KEPT_BYTES
 
-    def before(self, command: Command, let: bool) -> None:
-        """Keep the memory before a launch. `let`: it was let through, so it uses no foreign
-        memory."""
+    def before(self, command: Command, let: Let) -> None:
+        """Keep the memory before a launch. One that is known uses no foreign memory."""
         memory = self._checker.memory
         if len(self._entries) >= MOST:
             self.end()
-        if let and self._entries and memory.changes == self._changes:
+        if let.is_known and self._entries and memory.changes == self._changes:
             return
         self._changes = memory.changes
         if not self._entries:
@@ -138,7 +138,7 @@ class Batch:
             self._regions.clear()
             self._hosts.clear()
             self._spoiled = self._doubtful = False
-        kernel = None if let else plain_kernel(command)
+        kernel = None if let.is_known else plain_kernel(command)
         if kernel is not None:
             arguments_of(kernel, memory)  # this finds foreign ones
         for region in memory.regions:
@@ -156,13 +156,11 @@ class Batch:
         if known is not None and low + len(values) <= len(known):
             known[low : low + len(values)] = values
 
-    def add(
-        self, number: int, command: Command, access: Access, site: str, let: bool, watched: bool
-    ) -> None:
+    def add(self, number: int, command: Command, access: Access, site: str, let: Let) -> None:
         """Add a launch that was made."""
         later = Later(Who(number, command.name, site, command.on_host), command, access)
-        self._watched |= watched
-        if let or self._is_plain_transfer(command):
+        self._watched |= let is Let.WATCHED
+        if let.is_known or self._is_plain_transfer(command):
             self._entries.append(later)
         else:
             self._doubtful = True

@@ -16,6 +16,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Sequence
+from enum import Enum
 from random import Random
 
 from .. import core
@@ -37,6 +38,20 @@ MOST_ROWS = 1024
 """Most rows of a rectangle that are looked up one by one."""
 
 MOST_KEPT = 1 << 16
+
+
+class Let(Enum):
+    """How a launch passes the checks."""
+
+    NOT = "it is checked, by trials if it is a kernel"
+    PROVEN = "no contents of memory can make it touch undeclared bytes"
+    WATCHED = "the device compares each of its accesses"
+    BY_CHANCE = "the program asked for every=N, and this is not one of them"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a launch does what it declares, or notes that it does not."""
+        return self in (Let.PROVEN, Let.WATCHED)
 
 
 class Passes:
@@ -62,12 +77,12 @@ class Passes:
 
     def lets(
         self, command: KernelCommand, kernel: KernelCommand, access: Access, watches: bool
-    ) -> tuple[KernelCommand, bool] | None:
-        """Return the command to launch unchecked, and whether it is watched. None: check the
-        launch. `watches`: notes of a watched launch would be of use."""
+    ) -> tuple[KernelCommand, Let]:
+        """Return how a launch passes, and the command for that. `watches`: notes of a watched
+        launch would be of use."""
         every = self._every
         if every == 1:
-            return None
+            return command, Let.NOT
         known: bool | None
         try:
             if every:
@@ -76,18 +91,18 @@ class Passes:
             else:
                 known = self._is_proven(kernel, access)
         except TypeError:  # an argument that cannot be a key
-            return None
+            return command, Let.NOT
         if known:
             self.passed += 1
-            return command, False
+            return command, Let.BY_CHANCE if every else Let.PROVEN
         if every or known is None or not watches or self._watch is None:
-            return None
+            return command, Let.NOT
         watched = self._watch.of(kernel, access)
         if watched is None:
-            return None
+            return command, Let.NOT
         self.passed += 1
         self.watched += 1
-        return watched, True
+        return watched, Let.WATCHED
 
     def judged(self, kernel: KernelCommand) -> bool:
         """Tell whether a batch of orders that begins with this launch is judged."""
