@@ -36,7 +36,7 @@ class Sent(NamedTuple):
     """Launches whose numbers were written before it."""
 
 
-class Known:
+class RememberedEpoch:
     """A remembered epoch, with its latest numbers."""
 
     def __init__(self, launches: Sequence[Launch]) -> None:
@@ -45,7 +45,7 @@ class Known:
         self.gained = 0
         self.is_kept = False
         self.changed: set[int] = set()
-        self.next: Known | None = None
+        self.next: RememberedEpoch | None = None
 
     def __len__(self) -> int:
         return len(self.launches)
@@ -70,10 +70,10 @@ class Forecast:
     def __init__(self) -> None:
         self.sent: list[Sent] = []
         self.given_up = 0
-        self._remembered: list[Known] = []
+        self._remembered: list[RememberedEpoch] = []
         self._tasks: list[Launch] = []
-        self._known: Known | None = None
-        self._last: Known | None = None
+        self._followed: RememberedEpoch | None = None
+        self._last: RememberedEpoch | None = None
         self._matched = 0
         self._counts = False
         self._is_complete = False
@@ -88,7 +88,7 @@ class Forecast:
             self.send()
         if not self._tasks and not self._counts:
             self._open(launch)
-        if self._known is not None:
+        if self._followed is not None:
             self._compare(launch)
         if not self._counts:
             self._tasks.append(launch)
@@ -97,49 +97,49 @@ class Forecast:
         """Take a launch that is not made by the core."""
         self.settle()
         self._tasks.append(launch)
-        self._known = self._last = None
+        self._followed = self._last = None
 
     def settle(self) -> None:
         """Record counted launches, or send them as foreseen, when the lock is taken."""
-        known = self._known
-        if not self._counts or known is None:
+        epoch = self._followed
+        if not self._counts or epoch is None:
             return
-        begun = known.launches[: self._matched]
+        begun = epoch.launches[: self._matched]
         kept = (one for one in self._remembered if one.is_kept and one.begins_like(begun))
-        whole = [one for one in (known, *kept) if len(one) == self._matched]
+        whole = [one for one in (epoch, *kept) if len(one) == self._matched]
         if whole:
-            self._hand_over(known, whole[0])
-            self._known, self._is_complete = whole[0], True
+            self._hand_over(epoch, whole[0])
+            self._followed, self._is_complete = whole[0], True
             return
-        self._give_up(known)
+        self._give_up(epoch)
 
-    def _give_up(self, known: Known) -> None:
+    def _give_up(self, epoch: RememberedEpoch) -> None:
         self._counts = False
-        self._tasks = known.launches[: self._matched]
+        self._tasks = epoch.launches[: self._matched]
         self.given_up += self._matched
-        known.gained -= self._matched
-        if known.gained > -MOST_LOST * len(known):
+        epoch.gained -= self._matched
+        if epoch.gained > -MOST_LOST * len(epoch):
             return
-        self._remembered.remove(known)
-        first = known.launches[:1]
+        self._remembered.remove(epoch)
+        first = epoch.launches[:1]
         if not any(one.is_kept and one.begins_like(first) for one in self._remembered):
             rests = self._costly.setdefault(first[0].kind, [0, REST])
             rests[:] = rests[1], 2 * rests[1]
 
-    def _hand_over(self, known: Known, other: Known) -> None:
+    def _hand_over(self, epoch: RememberedEpoch, other: RememberedEpoch) -> None:
         """Go on with another epoch, which takes over the numbers of counted launches."""
         for at in range(self._matched):
-            other.take(at, known.launches[at])
+            other.take(at, epoch.launches[at])
 
     def send(self, by_core: bool = True) -> None:
         """Send the open epoch: it is complete, or awaited. `by_core`: the core made all its
         launches."""
-        known = self._known
-        if self._counts and known is not None and self._matched == len(known):
-            self.sent.append(Sent(tuple(known.launches), True, len(known.changed)))
-            known.changed.clear()
-            known.gained = min(known.gained + len(known), MOST_GAINED * len(known))
-            self._follow_up(known)
+        epoch = self._followed
+        if self._counts and epoch is not None and self._matched == len(epoch):
+            self.sent.append(Sent(tuple(epoch.launches), True, len(epoch.changed)))
+            epoch.changed.clear()
+            epoch.gained = min(epoch.gained + len(epoch), MOST_GAINED * len(epoch))
+            self._follow_up(epoch)
         else:
             self.settle()
             if not self._tasks:
@@ -149,7 +149,7 @@ class Forecast:
                 self._follow_up(self._remember())
             else:
                 self._last = None
-        self._tasks, self._known, self._matched = [], None, 0
+        self._tasks, self._followed, self._matched = [], None, 0
         self._counts = self._is_complete = self._rests = False
 
     def _open(self, launch: Launch) -> None:
@@ -163,53 +163,53 @@ class Forecast:
         following = self._last.next if self._last is not None else None
         fits = [one for one in self._remembered if one.begins_like([launch])]
         if following in fits:
-            self._known = following
+            self._followed = following
         else:
-            self._known = next(iter(fits), None)
-        self._counts = self._known is not None and self._known.is_kept
+            self._followed = next(iter(fits), None)
+        self._counts = self._followed is not None and self._followed.is_kept
 
     def _compare(self, launch: Launch) -> None:
-        known = self._known
-        assert known is not None
-        if self._matched == len(known) or known.launches[self._matched].kind != launch.kind:
-            other = self._another(known, launch)
+        epoch = self._followed
+        assert epoch is not None
+        if self._matched == len(epoch) or epoch.launches[self._matched].kind != launch.kind:
+            other = self._another(epoch, launch)
             if self._counts and not (other is not None and other.is_kept):
-                self._give_up(known)
+                self._give_up(epoch)
             if other is not None and self._counts:
-                self._hand_over(known, other)
-            self._known = known = other
-        if known is None:
+                self._hand_over(epoch, other)
+            self._followed = epoch = other
+        if epoch is None:
             return
         if self._counts:
-            known.take(self._matched, launch)
+            epoch.take(self._matched, launch)
         self._matched += 1
 
-    def _another(self, known: Known, launch: Launch) -> Known | None:
-        """Return an epoch that equals `known` up to here, and goes on with this launch."""
-        begun = [*known.launches[: self._matched], launch]
-        found = [one for one in self._remembered if one is not known and one.begins_like(begun)]
+    def _another(self, epoch: RememberedEpoch, launch: Launch) -> RememberedEpoch | None:
+        """Return an epoch that equals `epoch` up to here, and goes on with this launch."""
+        begun = [*epoch.launches[: self._matched], launch]
+        found = [one for one in self._remembered if one is not epoch and one.begins_like(begun)]
         kept = [one for one in found if one.is_kept]
         return next(iter(kept if self._counts and kept else found), None)
 
-    def _remember(self) -> Known:
+    def _remember(self) -> RememberedEpoch:
         """Remember an epoch that was collected."""
-        for known in self._remembered:
-            if len(known) == len(self._tasks) and known.begins_like(self._tasks):
-                known.came += 1
-                if not known.is_kept:
+        for epoch in self._remembered:
+            if len(epoch) == len(self._tasks) and epoch.begins_like(self._tasks):
+                epoch.came += 1
+                if not epoch.is_kept:
                     for at, launch in enumerate(self._tasks):
-                        known.take(at, launch)
-                known.is_kept = known.is_kept or known.came >= OFTEN
-                return known
-        made = Known(self._tasks)
+                        epoch.take(at, launch)
+                epoch.is_kept = epoch.is_kept or epoch.came >= OFTEN
+                return epoch
+        made = RememberedEpoch(self._tasks)
         self._remembered.insert(0, made)
         del self._remembered[MOST_EPOCHS:]
         return made
 
-    def _follow_up(self, known: Known) -> None:
+    def _follow_up(self, epoch: RememberedEpoch) -> None:
         if self._last is not None:
-            self._last.next = known
-        self._last = known
-        if known in self._remembered:
-            self._remembered.remove(known)
-            self._remembered.insert(0, known)
+            self._last.next = epoch
+        self._last = epoch
+        if epoch in self._remembered:
+            self._remembered.remove(epoch)
+            self._remembered.insert(0, epoch)

@@ -30,7 +30,7 @@ constexpr std::size_t MOST_EPOCHS = 32, MOST_REMEMBERED = 1 << 16;  // most epoc
 constexpr std::size_t SHAPE_BYTES = 40;  // as in acs_cl/scheduler/layout.py
 constexpr std::size_t LEAST_FORESEEN = 8;  // fewest tasks of an epoch that is remembered
 constexpr std::uint32_t OFTEN = 3;         // times that an epoch came before it stays on the device
-constexpr std::int64_t MOST_LOST = 4, MOST_GAINED = 4;  // `Template::gained`, in times of its size
+constexpr std::int64_t MOST_LOST = 4, MOST_GAINED = 4;  // `RememberedEpoch::gained`, in times of its size
 constexpr std::size_t MOST_PIECES = 16;    // changed records that are written one by one
 constexpr std::size_t NEW_IN_A_ROW = MOST_EPOCHS;  // epochs that came only once before fewer are remembered
 constexpr std::int64_t ENTER_NS = 20'000, MOST_ENTER_NS = 150;  // of a footprint; for each launch
@@ -112,12 +112,12 @@ struct Joint {
     std::unique_ptr<Footprint> footprint;
 };
 
-class Template;
-using TemplatePointer = std::shared_ptr<Template>;
+class RememberedEpoch;
+using RememberedPointer = std::shared_ptr<RememberedEpoch>;
 
 // Sections of an epoch that are tried, interleaved with the whole one. Then the clock decides which of them stay.
 struct Trial {
-    TemplatePointer whole;
+    RememberedPointer whole;
     std::uint32_t many, runs = 0, turn = 0;
     double sections_s = 1e9;  // least time from the first launch to the end
     double began = 0;         // when the first launch came of sections that are under way; 0: none are
@@ -126,20 +126,20 @@ struct Trial {
 
 // An epoch that is timed, from its first launch on. Of sections only the last one is, from the first launch of all.
 struct Timed {
-    TemplatePointer of;
+    RememberedPointer of;
     double began = 0;
 };
 
-// A remembered epoch.
-class Template {
+// A remembered epoch: the records of one that was sent, kept for comparison.
+class RememberedEpoch {
 public:
-    explicit Template(PyObject *of) : scheduler(nb::borrow(of)) {}
-    ~Template() {
+    explicit RememberedEpoch(PyObject *of) : scheduler(nb::borrow(of)) {}
+    ~RememberedEpoch() {
         for (Node *node : nodes) node->let_go();
         for (Expected &task : tasks) Py_DECREF(task.name);
     }
-    Template(const Template &) = delete;
-    Template &operator=(const Template &) = delete;
+    RememberedEpoch(const RememberedEpoch &) = delete;
+    RememberedEpoch &operator=(const RememberedEpoch &) = delete;
 
     std::vector<Expected> tasks;
     std::vector<Node *> nodes;
@@ -154,7 +154,7 @@ public:
     std::shared_ptr<Joint> joint;
     std::vector<std::uint32_t> words;  // as the device has them, without those in `changed`
     std::vector<std::uint32_t> changed;
-    std::weak_ptr<Template> next;  // the epoch that followed it last
+    std::weak_ptr<RememberedEpoch> next;  // the epoch that followed it last
     std::vector<Graph::Edge> edges;  // until it is known where it should be cut
     std::uint32_t runs = 0;          // that were timed,
     double host_s = 1e9, device_s = 1e9, whole_s = 1e9;  // and the least times: until it was sent, then, and both
@@ -162,15 +162,15 @@ public:
     bool is_section = false;         // it ends with its last launch, however short it is
     std::shared_ptr<Trial> trial;    // of sections, until the clock has decided
     std::uint32_t position = 0;      // among these; later ones are only followed right behind the one before
-    std::weak_ptr<Template> behind;  // the section behind it
+    std::weak_ptr<RememberedEpoch> behind;  // the section behind it
 
     std::size_t size() const { return tasks.size(); }
     bool is_resident() const { return bool(joint); }
     bool is_timed() const { return trial || !edges.empty(); }
 
     // Returns an epoch of some of its tasks.
-    std::shared_ptr<Template> part(std::size_t first, std::size_t end) const {
-        auto made = std::make_shared<Template>(scheduler.ptr());
+    std::shared_ptr<RememberedEpoch> part(std::size_t first, std::size_t end) const {
+        auto made = std::make_shared<RememberedEpoch>(scheduler.ptr());
         for (std::size_t which = first; which < end; which++) {
             const Expected &task = tasks[which];
             made->tasks.push_back(task);
@@ -241,12 +241,12 @@ public:
     }
 
     // Whether the first `many` tasks may be like those of another epoch. Never wrongly no.
-    bool seems_to_begin_like(const Template &other, std::size_t many) const {
+    bool seems_to_begin_like(const RememberedEpoch &other, std::size_t many) const {
         return !many || prefixes_[many - 1] == other.prefixes_[many - 1];
     }
 
     // Whether they are. To compare each task with those of all remembered epochs would take longer than recording.
-    bool begins_like(const Template &other, std::size_t many) const {
+    bool begins_like(const RememberedEpoch &other, std::size_t many) const {
         if (!seems_to_begin_like(other, many)) return false;
         for (std::size_t at = 0; at < many; at++) {
             const Expected &mine = tasks[at], &theirs = other.tasks[at];
@@ -284,7 +284,7 @@ public:
     }
 
     // Takes the numbers of an epoch like it that is not on the device.
-    void take_all_numbers(Template &from) {
+    void take_all_numbers(RememberedEpoch &from) {
         for (std::size_t at = 0; at < size(); at++) take_numbers(at, from.tasks[at].arguments());
     }
 
@@ -342,7 +342,7 @@ private:
 
 // Beginnings of epochs whose footprint takes longer than the hazards of their launches.
 struct Costly {
-    TemplatePointer begin;          // one task
+    RememberedPointer begin;          // one task
     std::size_t rest, next = REST;  // epochs that are collected without a forecast; the next number of them
 
     void take_rest() {
@@ -373,29 +373,29 @@ public:
     // launches were recorded.
     Verdict ask(const Asked &one, std::size_t recorded, PyObject *scheduler) {
         if (!recorded && !counts_) open(one, scheduler);
-        if (!known_) return Verdict::RECORD;
+        if (!followed_) return Verdict::RECORD;
         if (!counts_ && recorded != matched_) return leave();
         Likeness like =
-            matched_ < known_->size() ? known_->compare(matched_, one) : Likeness::OTHER;
+            matched_ < followed_->size() ? followed_->compare(matched_, one) : Likeness::OTHER;
         if (like == Likeness::OTHER) {
-            TemplatePointer other = another(one);
+            RememberedPointer other = another(one);
             if (!other) return counts_ ? Verdict::GIVE_UP : leave();
             if (counts_) hand_over(*other);
-            known_ = std::move(other);
-            like = known_->compare(matched_, one);
+            followed_ = std::move(other);
+            like = followed_->compare(matched_, one);
         }
         if (counts_ && like == Likeness::NUMBERS)
-            known_->take_numbers(matched_, one.arguments.data());
+            followed_->take_numbers(matched_, one.arguments.data());
         matched_++;
         return counts_ ? Verdict::COUNT : Verdict::RECORD;
     }
 
     // Returns the launch that is expected next, if it would only be counted. Null: it would not.
     const Expected *next_counted() const {
-        return counts_ && matched_ < known_->size() ? &known_->tasks[matched_] : nullptr;
+        return counts_ && matched_ < followed_->size() ? &followed_->tasks[matched_] : nullptr;
     }
     // Returns the launch that was counted last, or null.
-    Expected *last_counted() const { return counts_ && matched_ ? &known_->tasks[matched_ - 1] : nullptr; }
+    Expected *last_counted() const { return counts_ && matched_ ? &followed_->tasks[matched_ - 1] : nullptr; }
     // Counts the next launch, which is the expected one.
     void count() {
         matched_++;
@@ -407,30 +407,30 @@ public:
     // Whether the epoch is in the hazards as a whole, and has to be sent.
     bool is_complete() const { return is_complete_; }
     // Whether all launches of a remembered epoch have come.
-    bool is_whole() const { return known_ && matched_ == known_->size(); }
+    bool is_whole() const { return followed_ && matched_ == followed_->size(); }
     // Whether the open epoch follows a remembered one up to here, which goes on.
-    bool follows() const { return known_ && matched_ < known_->size(); }
+    bool follows() const { return followed_ && matched_ < followed_->size(); }
     // Whether the epoch is like a remembered one, and ends where that did. A short epoch ends only when somebody
     // waits: it may go on, and two sends cost more than collecting one. A resident one that is not so short is
     // sent, unless a longer one exists. Collecting it would make one more epoch that ends elsewhere, the next time,
     // too.
     bool ends_here() const {
-        return is_whole() && (is_complete_ || known_->is_section || matched_ >= least_alone ||
-                              (known_->is_resident() && matched_ >= least_kept && !known_->goes_on));
+        return is_whole() && (is_complete_ || followed_->is_section || matched_ >= least_alone ||
+                              (followed_->is_resident() && matched_ >= least_kept && !followed_->goes_on));
     }
-    const TemplatePointer &known() const { return known_; }
+    const RememberedPointer &followed() const { return followed_; }
 
     // Whether the counted launches are a whole resident epoch, now that nothing more comes. If the remembered epoch
     // goes on, that is a shorter one.
     bool comes_to_an_end() {
         if (is_whole()) return true;
-        const auto found = std::find_if(templates_.begin(), templates_.end(), [&](const TemplatePointer &other) {
-            return other->size() == matched_ && other->is_resident() && other->scheduler.is(known_->scheduler) &&
-                   other->begins_like(*known_, matched_);
+        const auto found = std::find_if(remembered_.begin(), remembered_.end(), [&](const RememberedPointer &other) {
+            return other->size() == matched_ && other->is_resident() && other->scheduler.is(followed_->scheduler) &&
+                   other->begins_like(*followed_, matched_);
         });
-        if (found == templates_.end()) return false;
+        if (found == remembered_.end()) return false;
         hand_over(**found);
-        known_ = *found;
+        followed_ = *found;
         return true;
     }
 
@@ -440,15 +440,15 @@ public:
     void give_up() {
         stats.given_up += matched_;
         counts_ = false;
-        if (is_whole()) known_->goes_on = false;  // but not as expected
-        known_->gained -= std::int64_t(matched_);
-        if (known_->gained > -MOST_LOST * std::int64_t(known_->size())) return;
-        forget(known_);
-        if (std::none_of(templates_.begin(), templates_.end(), [&](const TemplatePointer &other) {
-                return other->is_resident() && other->scheduler.is(known_->scheduler) &&
-                       other->begins_like(*known_, 1);
+        if (is_whole()) followed_->goes_on = false;  // but not as expected
+        followed_->gained -= std::int64_t(matched_);
+        if (followed_->gained > -MOST_LOST * std::int64_t(followed_->size())) return;
+        forget(followed_);
+        if (std::none_of(remembered_.begin(), remembered_.end(), [&](const RememberedPointer &other) {
+                return other->is_resident() && other->scheduler.is(followed_->scheduler) &&
+                       other->begins_like(*followed_, 1);
             }))
-            costly(*known_).take_rest();
+            costly(*followed_).take_rest();
     }
 
     // Whether the open epoch is remembered once it is sent.
@@ -456,7 +456,7 @@ public:
 
     // Whether the time of recording the next launch is needed. It is compared with the footprint of an epoch that
     // gets resident. Reading the clock takes long itself.
-    bool is_timed() const { return known_ && !known_->is_resident() && known_->came + 1 >= OFTEN; }
+    bool is_timed() const { return followed_ && !followed_->is_resident() && followed_->came + 1 >= OFTEN; }
     void recorded(std::int64_t ns) {
         recorded_ns_ += ns;
         timed_++;
@@ -465,30 +465,30 @@ public:
     // Notes that the open epoch is sent as foreseen.
     void sent_foreseen() {
         stats.epochs++;
-        stats.launches += known_->size();
-        stats.patched += known_->changed.size();
-        const auto many = std::int64_t(known_->size());
-        known_->gained = std::min(known_->gained + many, MOST_GAINED * many);
-        follow_up(known_);
+        stats.launches += followed_->size();
+        stats.patched += followed_->changed.size();
+        const auto many = std::int64_t(followed_->size());
+        followed_->gained = std::min(followed_->gained + many, MOST_GAINED * many);
+        follow_up(followed_);
         start();
     }
 
     // Notes that the open epoch is sent, all of it made by the core. Returns its remembered epoch if that came
     // often and should stay on the device, else null.
     template <typename Fill>
-    TemplatePointer remember(std::size_t tasks, PyObject *scheduler, Fill &&fill) {
+    RememberedPointer remember(std::size_t tasks, PyObject *scheduler, Fill &&fill) {
         if (!remembers() || tasks < LEAST_FORESEEN) {
             last_.reset();
             return nullptr;
         }
-        const bool is_known = is_whole() && matched_ == tasks && !known_->is_forgotten;
-        TemplatePointer found = is_known && known_->is_resident() ? known_ : nullptr, made;
+        const bool is_like = is_whole() && matched_ == tasks && !followed_->is_forgotten;
+        RememberedPointer found = is_like && followed_->is_resident() ? followed_ : nullptr, made;
         if (!found) {
-            made = std::make_shared<Template>(scheduler);
+            made = std::make_shared<RememberedEpoch>(scheduler);
             fill(*made);
             made->seal();
             // sections may be alike but for their numbers, and the first one should not get those of all
-            found = is_known && known_->is_section ? known_ : find(*made);
+            found = is_like && followed_->is_section ? followed_ : find(*made);
         }
         if (found) {
             new_ = 0;
@@ -498,8 +498,8 @@ public:
         } else {
             new_++;
             found = std::move(made);
-            for (const TemplatePointer &other : templates_) note_longer(*found, *other);
-            templates_.push_front(found);
+            for (const RememberedPointer &other : remembered_) note_longer(*found, *other);
+            remembered_.push_front(found);
             make_room();
         }
         follow_up(found);
@@ -507,7 +507,7 @@ public:
     }
     // Gives up the open epoch, because it has a launch that the core did not make.
     void leave_alone() {
-        known_.reset();
+        followed_.reset();
         last_.reset();
     }
 
@@ -516,7 +516,7 @@ public:
     // remembered, because that would cost each of them, too.
     void entered(std::int64_t ns) {
         is_complete_ = true;
-        Template &one = *known_;
+        RememberedEpoch &one = *followed_;
         const std::int64_t most = most_enter_ns * std::int64_t(one.size());
         const bool is_slow = most < 0 || ns > ENTER_NS + std::max(most, SAVED_TIMES * one.recorded_ns);
         one.slow = is_slow ? one.slow + 1 : 0;
@@ -524,12 +524,12 @@ public:
         if (one.trial) return join(one.trial);
         stats.slow++;
         costly(one).take_rest();
-        forget(known_);
+        forget(followed_);
     }
 
     // Begins the next epoch.
     void start() {
-        known_.reset();
+        followed_.reset();
         matched_ = timed_ = 0;
         recorded_ns_ = 0;
         opened_s_ = 0;
@@ -537,25 +537,25 @@ public:
     }
 
     // Whether the epoch that is about to be sent as foreseen is timed, if the device is idle.
-    bool times() const { return is_complete_ && known_->is_timed(); }
+    bool times() const { return is_complete_ && followed_->is_timed(); }
 
     // Begins to time it. `is_idle`: the device has nothing to do until it is sent. One that was known only behind its
     // first launch is not timed.
     Timed begin_timing(bool is_idle) {
-        Trial *trial = known_->trial.get();
+        Trial *trial = followed_->trial.get();
         is_idle = is_idle && opened_s_;
-        if (!trial) return is_idle ? Timed{known_, opened_s_} : Timed();
-        if (!known_->position) {
+        if (!trial) return is_idle ? Timed{followed_, opened_s_} : Timed();
+        if (!followed_->position) {
             trial->began = is_idle ? opened_s_ : 0;
             trial->next = 0;
         }
-        if (known_->position != trial->next++) trial->began = 0;
-        return trial->next == trial->many && trial->began ? Timed{known_, std::exchange(trial->began, 0)} : Timed();
+        if (followed_->position != trial->next++) trial->began = 0;
+        return trial->next == trial->many && trial->began ? Timed{followed_, std::exchange(trial->began, 0)} : Timed();
     }
 
     // Takes the time of one that has ended well. `sent`: when the driver had it.
     void end_timing(const Timed &timed, double sent) {
-        Template &one = *timed.of;
+        RememberedEpoch &one = *timed.of;
         if (one.is_forgotten) return;
         const double now = now_s(), took = now - timed.began;
         if (Trial *trial = one.trial.get()) {
@@ -571,10 +571,10 @@ public:
     }
 
     // Makes an epoch that came often resident. `graph`: its tasks.
-    void keep(Template &one, Hazards &hazards, const Graph &graph) {
+    void keep(RememberedEpoch &one, Hazards &hazards, const Graph &graph) {
         if (one.size() >= cutting.least_whole() && !one.is_section) one.edges = graph.all_edges();
         std::shared_ptr<Joint> joint = one.touched();
-        for (const TemplatePointer &other : templates_)
+        for (const RememberedPointer &other : remembered_)
             if (other->is_resident() && other->joint->reads == joint->reads && other->joint->writes == joint->writes) {
                 one.joint = other->joint;
                 return;
@@ -584,40 +584,39 @@ public:
     }
 
     // Forgets an epoch. Sections that are tried together are forgotten together, with the whole one.
-    void forget(const TemplatePointer &one) {
-        const std::deque<TemplatePointer> all = std::exchange(templates_, {});
-        for (const TemplatePointer &other : all) {
+    void forget(const RememberedPointer &one) {
+        const std::deque<RememberedPointer> all = std::exchange(remembered_, {});
+        for (const RememberedPointer &other : all) {
             if (other == one || (one->trial && other->trial == one->trial)) other->is_forgotten = true;
-            else templates_.push_back(other);
+            else remembered_.push_back(other);
         }
         one->is_forgotten = true;
         if (one->trial) one->trial->whole->is_forgotten = true;
     }
     // Forgets an epoch whose state on the device is unknown.
     void drop(nb::handle resident) {
-        const std::deque<TemplatePointer> all = templates_;
-        for (const TemplatePointer &one : all)
+        const std::deque<RememberedPointer> all = remembered_;
+        for (const RememberedPointer &one : all)
             if (one->resident.is(resident) || (one->trial && one->trial->whole->resident.is(resident))) forget(one);
     }
     // The open epoch goes on if its launches were only counted, since nobody else knows them.
     void forget_all() {
-        while (!templates_.empty()) forget(TemplatePointer(templates_.front()));
+        while (!remembered_.empty()) forget(RememberedPointer(remembered_.front()));
         costly_.clear();
         last_.reset();
         if (!counts_) start();
     }
 
-    std::size_t remembered() const { return templates_.size(); }
+    const std::deque<RememberedPointer> &remembered() const { return remembered_; }
     std::size_t residents() const {
-        return std::size_t(std::count_if(templates_.begin(), templates_.end(),
+        return std::size_t(std::count_if(remembered_.begin(), remembered_.end(),
                                          [](const auto &one) { return one->is_resident(); }));
     }
-    const std::deque<TemplatePointer> &templates() const { return templates_; }
     const std::deque<Costly> &slow() const { return costly_; }
 
 private:
     // Tries the sections of an epoch, if they should take less. An epoch that may go on stays whole.
-    void cut(const TemplatePointer &whole) {
+    void cut(const RememberedPointer &whole) {
         if (whole->goes_on) return whole->edges.clear();
         const std::vector<std::size_t> ends = whole->between_launches(
             best_sections(whole->size(), whole->edges, whole->host_s, whole->device_s, cutting), cutting.least);
@@ -629,10 +628,10 @@ private:
         whole->whole_s = 1e9;
         whole->runs = 0;
         const auto trial = std::make_shared<Trial>(Trial{whole, std::uint32_t(ends.size())});
-        std::vector<TemplatePointer> sections;
+        std::vector<RememberedPointer> sections;
         std::size_t first = 0;
         for (std::size_t end : ends) {
-            TemplatePointer made = whole->part(first, end);
+            RememberedPointer made = whole->part(first, end);
             made->came = OFTEN - 1;
             made->is_section = true;
             made->trial = trial;
@@ -641,12 +640,12 @@ private:
             sections.push_back(std::move(made));
             first = end;
         }
-        templates_.insert(templates_.begin(), sections.begin(), sections.end());
+        remembered_.insert(remembered_.begin(), sections.begin(), sections.end());
         make_room();
     }
 
     // Returns what the open epoch follows: every other time the whole epoch that is tried beside its sections.
-    static TemplatePointer in_turn(const TemplatePointer &found) {
+    static RememberedPointer in_turn(const RememberedPointer &found) {
         if (!found || !found->trial || found->position || !found->is_resident()) return found;
         Trial &trial = *found->trial;
         return trial.turn++ % 2 && !trial.whole->is_forgotten ? trial.whole : found;
@@ -654,10 +653,10 @@ private:
 
     // Ends a trial after enough runs of both.
     void decide(const std::shared_ptr<Trial> trial) {
-        const Template &whole = *trial->whole;
+        const RememberedEpoch &whole = *trial->whole;
         if (trial->runs < cutting.runs || (whole.runs < cutting.runs && !whole.is_forgotten)) return;
         if (trial->sections_s >= whole.whole_s * (1 - cutting.timed_gain)) return join(trial);
-        for (const TemplatePointer &one : templates_)
+        for (const RememberedPointer &one : remembered_)
             if (one->trial == trial) one->trial.reset();
     }
 
@@ -666,18 +665,18 @@ private:
     void join(const std::shared_ptr<Trial> trial) {
         const bool comes_back = !trial->whole->is_forgotten;
         stats.joined++;
-        const auto is_tried = [&](const TemplatePointer &one) { return one->trial == trial; };
-        const auto section = std::find_if(templates_.begin(), templates_.end(), is_tried);
-        if (section != templates_.end()) forget(TemplatePointer(*section));
+        const auto is_tried = [&](const RememberedPointer &one) { return one->trial == trial; };
+        const auto section = std::find_if(remembered_.begin(), remembered_.end(), is_tried);
+        if (section != remembered_.end()) forget(RememberedPointer(*section));
         if (!comes_back) return;
         trial->whole->is_forgotten = trial->whole->is_tried = false;
         trial->whole->edges.clear();
-        templates_.push_front(trial->whole);
+        remembered_.push_front(trial->whole);
         make_room();
     }
 
     Verdict leave() {
-        known_.reset();
+        followed_.reset();
         return Verdict::RECORD;
     }
 
@@ -686,25 +685,25 @@ private:
         start();
         if ((rests_ = is_resting(one, scheduler))) return;
         rests_ = is_skipped();
-        auto fits = [&](const TemplatePointer &other) {
+        auto fits = [&](const RememberedPointer &other) {
             return other && !other->is_forgotten && (!rests_ || other->is_resident()) &&
                    other->scheduler.ptr() == scheduler &&
                    other->compare(0, one) != Likeness::OTHER;
         };
-        auto begins = [&](const TemplatePointer &other) {
+        auto begins = [&](const RememberedPointer &other) {
             return fits(other) && !other->position && !other->is_tried;
         };
-        if (TemplatePointer behind = last_ ? last_->behind.lock() : nullptr; fits(behind)) {
-            known_ = std::move(behind);
-        } else if (TemplatePointer next = last_ ? last_->next.lock() : nullptr; begins(next)) {
-            known_ = std::move(next);
+        if (RememberedPointer behind = last_ ? last_->behind.lock() : nullptr; fits(behind)) {
+            followed_ = std::move(behind);
+        } else if (RememberedPointer next = last_ ? last_->next.lock() : nullptr; begins(next)) {
+            followed_ = std::move(next);
         } else {
-            const auto found = std::find_if(templates_.begin(), templates_.end(), begins);
-            if (found != templates_.end()) known_ = *found;
+            const auto found = std::find_if(remembered_.begin(), remembered_.end(), begins);
+            if (found != remembered_.end()) followed_ = *found;
         }
-        known_ = in_turn(known_);
-        counts_ = known_ && known_->is_resident();
-        if (counts_ && known_->is_timed()) opened_s_ = now_s();
+        followed_ = in_turn(followed_);
+        counts_ = followed_ && followed_->is_resident();
+        if (counts_ && followed_->is_timed()) opened_s_ = now_s();
     }
 
     // Whether epochs that begin with this launch were slow when they were foreseen, not long ago.
@@ -717,7 +716,7 @@ private:
     }
 
     // Returns what is known of epochs that begin like this one. At first nothing is.
-    Costly &costly(const Template &of) {
+    Costly &costly(const RememberedEpoch &of) {
         for (Costly &slow : costly_)
             if (slow.begin->scheduler.is(of.scheduler) && slow.begin->begins_like(of, 1))
                 return slow;
@@ -727,30 +726,31 @@ private:
     }
 
     // Returns another epoch that is like this one up to here, and goes on with a launch.
-    TemplatePointer another(const Asked &one) const {
-        for (const TemplatePointer &other : templates_)
-            if (other != known_ && !other->position && other->size() > matched_ && other->scheduler.is(known_->scheduler) &&
-                (!counts_ || other->is_resident()) && other->seems_to_begin_like(*known_, matched_) &&
+    RememberedPointer another(const Asked &one) const {
+        for (const RememberedPointer &other : remembered_)
+            if (other != followed_ && !other->position && other->size() > matched_ &&
+                other->scheduler.is(followed_->scheduler) &&
+                (!counts_ || other->is_resident()) && other->seems_to_begin_like(*followed_, matched_) &&
                 other->compare(matched_, one) != Likeness::OTHER &&
-                (!counts_ || other->begins_like(*known_, matched_)))
+                (!counts_ || other->begins_like(*followed_, matched_)))
                 return other;
         return nullptr;
     }
 
     // Gives the numbers of the counted launches to another epoch.
-    void hand_over(Template &other) const {
+    void hand_over(RememberedEpoch &other) const {
         for (std::size_t at = 0; at < matched_; at++) {
-            const Expected &mine = known_->tasks[at];
+            const Expected &mine = followed_->tasks[at];
             if (std::memcmp(mine.arguments(), other.tasks[at].arguments(), mine.argument_bytes()))
                 other.take_numbers(at, mine.arguments());
         }
     }
 
-    void follow_up(const TemplatePointer &now) {
+    void follow_up(const RememberedPointer &now) {
         if (last_) last_->next = now;
         last_ = now;
-        auto at = std::find(templates_.begin(), templates_.end(), now);
-        if (at != templates_.end()) std::rotate(templates_.begin(), at, at + 1);
+        auto at = std::find(remembered_.begin(), remembered_.end(), now);
+        if (at != remembered_.end()) std::rotate(remembered_.begin(), at, at + 1);
     }
 
     // Whether this epoch is skipped. If nothing comes again, few epochs are followed and remembered, and fewer the
@@ -759,17 +759,18 @@ private:
         return new_ >= NEW_IN_A_ROW && skipped_++ % std::min(new_ / 4, NEW_IN_A_ROW);
     }
 
-    TemplatePointer find(const Template &made) const {
-        for (const TemplatePointer &other : templates_)
+    RememberedPointer find(const RememberedEpoch &made) const {
+        for (const RememberedPointer &other : remembered_)
             if (!other->position && other->size() == made.size() && other->scheduler.is(made.scheduler) &&
                 other->begins_like(made, made.size()))
                 return other;
         return nullptr;
     }
 
-    static void note_longer(Template &one, Template &other) {
-        Template &shorter = one.size() < other.size() ? one : other, &longer = &shorter == &one ? other : one;
-        if (one.size() != other.size() && one.scheduler.is(other.scheduler) && longer.seems_to_begin_like(shorter, shorter.size()))
+    static void note_longer(RememberedEpoch &one, RememberedEpoch &other) {
+        RememberedEpoch &shorter = one.size() < other.size() ? one : other, &longer = &shorter == &one ? other : one;
+        if (one.size() != other.size() && one.scheduler.is(other.scheduler) &&
+            longer.seems_to_begin_like(shorter, shorter.size()))
             shorter.goes_on = true;
     }
 
@@ -777,15 +778,15 @@ private:
     void make_room() {
         const auto tasks = [this] {
             std::size_t found = 0;
-            for (const TemplatePointer &one : templates_) found += one->size();
+            for (const RememberedPointer &one : remembered_) found += one->size();
             return found;
         };
-        while (templates_.size() > 1 && (templates_.size() > MOST_EPOCHS || tasks() > MOST_REMEMBERED))
-            forget(TemplatePointer(templates_.back()));
+        while (remembered_.size() > 1 && (remembered_.size() > MOST_EPOCHS || tasks() > MOST_REMEMBERED))
+            forget(RememberedPointer(remembered_.back()));
     }
 
-    std::deque<TemplatePointer> templates_;  // the newest first
-    TemplatePointer known_, last_;
+    std::deque<RememberedPointer> remembered_;  // the newest first
+    RememberedPointer followed_, last_;
     std::size_t matched_ = 0, new_ = 0, skipped_ = 0;
     std::size_t timed_ = 0;                  // launches of the open epoch that were recorded,
     std::int64_t recorded_ns_ = 0;           // and the time that took

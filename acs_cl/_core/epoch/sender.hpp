@@ -288,7 +288,7 @@ public:
     // Whether it is full, or has some tasks while the device has none.
     bool is_due() {
         const std::size_t tasks = open_->recorder->tasks();
-        if (table_->forecast.ends_here()) return has_sent_ahead(table_->forecast.known()->size());
+        if (table_->forecast.ends_here()) return has_sent_ahead(table_->forecast.followed()->size());
         if (tasks >= most_tasks || open_->recorder->entries >= most_entries) return true;
         // an epoch that follows a remembered one ends where that did
         if (table_->forecast.follows() || !next_look_ || tasks < next_look_) return false;
@@ -314,7 +314,7 @@ public:
         const nb::object kept = std::move(open_object_);
         Epoch &epoch = *std::exchange(open_, nullptr);
         if (table_->forecast.times()) epoch.timed = table_->forecast.begin_timing(!in_hand());
-        TemplatePointer foreseen = table_->take_foreseen();
+        RememberedPointer foreseen = table_->take_foreseen();
         stays_ = !foreseen && table_->remember();
         const double attended = epoch.attended;
         for (std::int64_t number : shut()) follow(epoch, number);

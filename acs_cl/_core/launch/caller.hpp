@@ -175,7 +175,7 @@ public:
             put_flag(flag->address, head);
         }
         if (array != call.arrays.end() || std::memcmp(task->head(), head, HEAD_BYTES)) return false;
-        touched = table.forecast.known()->touched(*task);
+        touched = table.forecast.followed()->touched(*task);
         touched.overwrites = call.overwrites;
         for (std::uint32_t at = 0; at < touched.many; at++)
             if (!home.hazards.has(*touched.nodes[at])) return false;  // it comes back as another one

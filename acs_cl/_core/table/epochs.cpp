@@ -59,7 +59,7 @@ std::vector<std::int64_t> Table::enter_replay(std::uint32_t epoch, const nb::obj
 
 void Table::record_counted() {
     const std::size_t many = forecast.counted();
-    const TemplatePointer known = forecast.known();
+    const RememberedPointer known = forecast.followed();
     forecast.give_up();
     number -= std::int64_t(many);
     for (std::size_t at = 0; at < many; at++) {
@@ -80,7 +80,7 @@ bool Table::remember() {
         forecast.leave_alone();
         return false;
     }
-    kept_ = forecast.remember(tasks, scheduler.ptr(), [&](Template &made) { fill(made, found->second); });
+    kept_ = forecast.remember(tasks, scheduler.ptr(), [&](RememberedEpoch &made) { fill(made, found->second); });
     return kept_ != nullptr;
 }
 
@@ -94,7 +94,7 @@ void Table::keep_on_device(nb::object resident, const void *words, std::size_t m
 }
 
 void Table::enter_foreseen() {
-    const TemplatePointer &known = forecast.known();
+    const RememberedPointer &known = forecast.followed();
     const std::size_t many = known->size();
     const auto began = std::chrono::steady_clock::now();
     for (const Edge &edge : hazards->Hazards::enter_footprint(number, *known->joint->footprint)) {
@@ -147,7 +147,7 @@ void Table::tell_apart() {
     }
 }
 
-void Table::fill(Template &made, const Batch &in) {
+void Table::fill(RememberedEpoch &made, const Batch &in) {
     made.nodes = in.nodes;
     for (Node *node : made.nodes) node->holders++;
     made.tasks.reserve(in.numbers.size());

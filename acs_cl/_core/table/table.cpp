@@ -39,7 +39,7 @@ void join(Table &self, nb::object hazards, nb::object lock, std::size_t backlog,
 nb::dict forecasts(const Table &self) {
     const Forecast &of = self.forecast;
     nb::dict told;
-    told["remembered"] = of.remembered();
+    told["remembered"] = of.remembered().size();
     told["kept"] = of.residents();
     told["epochs"] = of.stats.epochs;
     told["launches"] = of.stats.launches;

@@ -94,7 +94,7 @@ public:
         rows_.each(-1, [&](std::int64_t, Row &row) { return !row.object || visit(row.object); });
         for (nb::object *one : {&recorder_object, &scheduler, &hazards_object, &lock_object, &reasons_object})
             if (one->ptr() && !visit(one->ptr())) return;
-        for (const TemplatePointer &one : forecast.templates())
+        for (const RememberedPointer &one : forecast.remembered())
             for (nb::object *object : {&one->scheduler, &one->resident})
                 if (object->ptr() && !visit(object->ptr())) return;
         for (const Costly &one : forecast.slow())
@@ -400,9 +400,9 @@ public:
     }
 
     // Takes the remembered epoch that is sent in place of the open one. Null: that did not come as foreseen.
-    TemplatePointer take_foreseen() {
+    RememberedPointer take_foreseen() {
         if (!forecast.is_complete()) return nullptr;
-        TemplatePointer known = forecast.known();
+        RememberedPointer known = forecast.followed();
         forecast.sent_foreseen();
         return known;
     }
@@ -606,7 +606,7 @@ private:
     // launch stands for all.
     struct Foreseen {
         std::int64_t first;
-        TemplatePointer like;
+        RememberedPointer like;
     };
 
     void keep_step(std::int64_t launch, State from, State to);
@@ -663,7 +663,7 @@ private:
     void tell_apart();
 
     // Fills a remembered epoch from the open one.
-    void fill(Template &made, const Batch &in);
+    void fill(RememberedEpoch &made, const Batch &in);
 
     // ---- rows -----------------------------------------------------------------------------------
 
@@ -832,7 +832,7 @@ private:
     std::vector<Beside> besides_;
     std::map<std::int64_t, Foreseen> foreseen_;  // by the last launch
     std::deque<std::pair<std::int64_t, std::int64_t>> past_;
-    TemplatePointer kept_;
+    RememberedPointer kept_;
     std::chrono::steady_clock::time_point looked_at_;
     std::vector<Transition> log_;
     bool logs_ = false;
