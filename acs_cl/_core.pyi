@@ -917,8 +917,8 @@ def plan_bands(
     a lane, or how its record begins. `lanes`: the kernel of those with an offset, and why they are
     there. `record`: the scheduler, its local memory, and the shape of records."""
 
-def plan_form(kernel: Caller, variant: Any, starts: Iterable[int], decides: bool) -> None:
-    """Give a launch plan another OpenCL kernel for lanes. `starts`: parameters whose arrays may
+def plan_variant(kernel: Caller, variant: Any, starts: Iterable[int], decides: bool) -> None:
+    """Give a launch plan a variant of the kernel for lanes. `starts`: parameters whose arrays may
     start inside their buffers; it takes the first byte of each, behind its other parameters.
     `decides`: then it takes the flag of `when=`, which it reads first."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-INTERFACE = 91
+INTERFACE = 92
 """The version of the border that these sources expect."""
 
 _INSTALL = (

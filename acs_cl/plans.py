@@ -95,9 +95,9 @@ def plan_launches(
     native.plan_sizes(kernel, command.global_size, command.local_size, heads, lease)
     starts = kernel.versions.offsets_of(command.kernel)
     if variant is not None:
-        native.plan_form(kernel, variant, starts, True)
+        native.plan_variant(kernel, variant, starts, True)
     elif starts:
-        native.plan_form(kernel, command.kernel, starts, False)
+        native.plan_variant(kernel, command.kernel, starts, False)
 
 
 def plan_bands(

@@ -5,7 +5,7 @@ views that start inside a buffer. Output: the OpenCL kernel for them. Most launc
 
 There are two reasons for others. NVIDIA's driver refuses a buffer if the same kernel object was
 once given an SVM pointer, so each mixture of kinds has a clone. A view that starts inside a buffer
-has no pointer of its own, so it goes to a rewritten kernel that adds a byte offset.
+has no pointer of its own, so it goes to a variant of the kernel, which adds a byte offset.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Versions:
         return next((offsets for (offsets, _), made in self._natives.items() if made is native), ())
 
     def source(self, kernel: RuntimeKernel, offsets: Offsets) -> tuple[str, str]:
-        """Return source and name of the version that adds byte offsets. No offsets: its own."""
+        """Return source and name of the variant that adds byte offsets. No offsets: its own."""
         if not offsets:
             return kernel.source, kernel.name
         found = self._sources.get(offsets)
@@ -88,7 +88,7 @@ class Versions:
         return found
 
     def _program(self, kernel: RuntimeKernel, offsets: Offsets) -> tuple[cl.Program, str]:
-        """Return the program with the version that adds byte offsets, and its name."""
+        """Return the program with the variant that adds byte offsets, and its name."""
         found = self._programs.get(offsets)
         if found is None:
             source, name = self.source(kernel, offsets)
@@ -99,8 +99,8 @@ class Versions:
 
 
 def refuse_second_variables(kernel: Called, why: str, instead: str) -> None:
-    """Refuse a rewritten version of a kernel that uses variables of its program. The version is in
-    another program, which has its own variables."""
+    """Refuse a variant of a kernel that uses variables of its program. The variant is in another
+    program, which has its own variables."""
     if kernel.signature.program_globals:
         raise UsageError(
             f"{kernel.label()}: {why} a rewritten version of the kernel, and that one would have "

@@ -1,4 +1,4 @@
-"""A source is read as the driver's compiler reads it, and rewritten forms are the same program."""
+"""A source is read as the driver's compiler reads it, and variants are the same program."""
 
 from __future__ import annotations
 

@@ -152,21 +152,23 @@ class Watch:
             return None
         source, options, name = origin
         with contextlib.suppress(CannotParse, BuildError, *TOO_DEEP):
-            form = watching(source, options, self._device, name)
+            rewritten = watching(source, options, self._device, name)
             words = [*options, "-w"]
-            made = OwnKernel(build(self._context, self._device, form.source, words), form.kernel)
+            made = OwnKernel(
+                build(self._context, self._device, rewritten.source, words), rewritten.kernel
+            )
             made.signature = signature
-            return self._added(made, signature, form)
+            return self._added(made, signature, rewritten)
         return None
 
-    def _added(self, kernel: OwnKernel, signature: Signature, form: Watched) -> Variant:
+    def _added(self, kernel: OwnKernel, signature: Signature, rewritten: Watched) -> Variant:
         if self._strays is None:
             flags = cl.mem_flags.READ_WRITE
             self._strays = cl.Buffer(self._context, flags, 4 * INTS * KERNELS)
             self._clear()
         slot = len(self._names)
         self._names.append(signature.kernel)
-        return Variant(kernel, form.parameters, form.limited, form.constants, slot)
+        return Variant(kernel, rewritten.parameters, rewritten.limited, rewritten.constants, slot)
 
     def _limited(self, variant: Variant, command: KernelCommand, access: Access) -> Values:
         """Return the limits of each pointer."""

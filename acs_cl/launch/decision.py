@@ -2,7 +2,7 @@
 from device memory when the launch starts.
 
 Input: a kernel command without its decision, and the bytes that decide. Output: a `DecidedCommand`
-in two forms. `plain` and `decision` are for a backend that decides by itself. `guarded` is for
+in two ways. `plain` and `decision` are for a backend that decides by itself. `guarded` is for
 queues: a variant of the kernel (`opencl_c.variants.guards`) that leaves at once if it should not
 run.
 

@@ -2,7 +2,7 @@
 
 Input: a launch of a kernel, and the access of a part of it. Output: the parts, or why it stays
 whole. A part is the same kernel with fewer work-items and, but for the first one, a global offset.
-Then it may be another version of the kernel, which knows the numbers of its groups.
+Then it may be a variant of the kernel, which knows the numbers of its groups.
 
 Invariants: no part touches what another one writes. The parts are whole groups, and together all.
 """

@@ -69,7 +69,7 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
         made->binder = known;
     }
     if (!lanes.is_none()) {
-        made->lanes.forms[false][false].become(nb::object(lanes[1]));
+        made->lanes.variants[false][false].become(nb::object(lanes[1]));
         made->lanes.queues = nb::cast<Queues *>(lanes[0]);
         made->lanes.by_address = nb::cast<bool>(lanes[2]);
     }
@@ -136,7 +136,7 @@ void plan_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obje
         made->kernel_object = nb::object(lanes[0]);
         made->kernel = QueueKernel::of(made->kernel_object);
         made->reason = nb::object(lanes[1]);
-        if (!made->kernel || !plan->lanes.forms[false][false].kernel) return;
+        if (!made->kernel || !plan->lanes.variants[false][false].kernel) return;
     } else {
         made->scheduler = nb::object(record[0]);
         made->arena_bytes = nb::cast<std::uint64_t>(record[1]);
@@ -169,9 +169,9 @@ void plan_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obje
     plan->is_cut = true;
 }
 
-// Adds a form of a kernel for lanes. `starts`: the parameters whose arrays may start inside their buffers. `decides`: it
-// is for `when=`.
-void plan_form(nb::handle kernel, nb::object variant, nb::handle starts, bool decides) {
+// Adds a variant of a kernel for lanes. `starts`: the parameters whose arrays may start inside their buffers.
+// `decides`: it is for `when=`.
+void plan_variant(nb::handle kernel, nb::object variant, nb::handle starts, bool decides) {
     LaunchPlan *plan = caller(kernel)->plan;
     if (!plan) return;
     ToLanes &lanes = plan->lanes;
@@ -183,10 +183,10 @@ void plan_form(nb::handle kernel, nb::object variant, nb::handle starts, bool de
     }
     if (bits && bits != lanes.starts) {
         lanes.starts = bits;
-        for (KernelForm &one : lanes.forms[true]) one = {};
+        for (KernelVariant &one : lanes.variants[true]) one = {};
     }
-    KernelForm &form = lanes.forms[bits != 0][decides];
-    if (!form.object.is(variant)) form.become(std::move(variant));
+    KernelVariant &known = lanes.variants[bits != 0][decides];
+    if (!known.object.is(variant)) known.become(std::move(variant));
 }
 
 }  // namespace
@@ -201,7 +201,8 @@ void add_plans(nb::module_ &module) {
     module.def("plan_bands", plan_bands, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
                nb::arg("asked").none(), nb::arg("unit"), nb::arg("bands"), nb::arg("lanes").none(),
                nb::arg("record").none());
-    module.def("plan_form", plan_form, nb::arg("kernel"), nb::arg("variant"), nb::arg("starts"), nb::arg("decides"));
+    module.def("plan_variant", plan_variant, nb::arg("kernel"), nb::arg("variant"), nb::arg("starts"),
+               nb::arg("decides"));
     module.def("is_planned", [](nb::handle kernel, bool for_epochs) {
         const LaunchPlan *plan = caller(kernel)->plan;
         return plan && plan->is_current() && (plan->knows_records || !for_epochs);

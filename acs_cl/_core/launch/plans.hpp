@@ -161,8 +161,8 @@ struct ToEpoch {
     Addresses addresses;
 };
 
-// A kernel of the driver for some launches of a kernel.
-struct KernelForm {
+// A kernel of the driver for some launches of a kernel: its own, or a variant.
+struct KernelVariant {
     nb::object object;
     QueueKernel *kernel = nullptr;  // of `object`; null: there is none yet
 
@@ -172,12 +172,12 @@ struct KernelForm {
     }
 };
 
-// What a kernel needs on lanes: their queues, and its forms. After its own parameters, one for arrays that start inside
-// their buffers takes the first byte of each, and then one for `when=` takes the word that decides.
+// What a kernel needs on lanes: their queues, and its variants. After its own parameters, one for arrays that start
+// inside their buffers takes the first byte of each, and then one for `when=` takes the word that decides.
 struct ToLanes {
     Queues *queues = nullptr;  // the kernel holds it
-    KernelForm forms[2][2];  // by whether arrays start inside buffers, and by `when=`
-    std::uint64_t starts = 0;  // bits of the parameters whose first byte is taken; 0: no such form is known
+    KernelVariant variants[2][2];  // by whether arrays start inside buffers, and by `when=`
+    std::uint64_t starts = 0;  // bits of the parameters whose first byte is taken; 0: no such variant is known
     bool by_address = false;
     Lease lease;
 
