@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import weakref
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 import pytest
+from ctrl_c import Ctrl
 
 import acs_cl as acs
 from acs_cl import testing
@@ -175,6 +177,32 @@ def test_what_is_nearly_alike_is_told_apart(rows: Rows, pair: Pair) -> None:
     for which in (0,) * SETTLED + (1, 0, 1, 1, 0):
         rows.step(launch(which))
         rows.check()
+
+
+def test_a_plan_that_is_forgotten_while_a_call_looks(rows: Rows) -> None:
+    """The call sends the whole epoch before it, and hears of a signal there. Its handler forgot the
+    plan that the call went on with: a null pointer."""
+    ctrl, heard = Ctrl(), list[int]()
+
+    def handle(number: int, _: object) -> None:
+        heard.append(number)
+        rows.made.add.infer_ranges = False
+
+    for _ in range(SETTLED):
+        rows.step(usual)
+    for row in range(ROWS):
+        usual(rows, row)
+    table = rows.runtime.engine.table
+    with rows.runtime.engine.lock:
+        assert table.is_complete, "nothing more comes, so the epoch is whole"
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        rows.made.add((ITEMS,), None, rows.rows[0], 5 if (-ctrl) is None else 0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    rows.host[0] += np.uint32(5)
+    assert heard == [signal.SIGINT]
+    rows.check()
 
 
 def test_flags_that_decide_are_told_apart(rows: Rows) -> None:

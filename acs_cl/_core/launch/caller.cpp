@@ -70,8 +70,11 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         if (table->forecast.is_complete() && !table->look(self->engine)) return nullptr;
         try {
             const collector::Paused collector;
-            if (!when && self->plan->is_cut) handle = launch_bands(self, args, many, given ? given : Py_None, made);
-            if (!handle && (when || !given) && !PyErr_Occurred()) handle = launch(self, args, many, when, kept);
+            // a look runs Python, and epochs are sent without the GIL: meanwhile the plan may be forgotten
+            if (!when && self->plan && self->plan->is_cut)
+                handle = launch_bands(self, args, many, given ? given : Py_None, made);
+            if (!handle && self->plan && (when || !given) && !PyErr_Occurred())
+                handle = launch(self, args, many, when, kept);
         } catch (const std::bad_alloc &) {
             return PyErr_NoMemory();
         } catch (const PythonError &) {  // which is set
