@@ -12,6 +12,7 @@ import pytest
 from pyopencl import cltypes
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.testing import launched, runtime_of
 
 pytestmark = pytest.mark.rotate("make", 3)
@@ -193,3 +194,24 @@ def test_what_is_wrong_is_said(make: Callable[..., acs.Runtime], what: str) -> N
         with pytest.raises(acs.UsageError, match=message) as caught:
             call(program.add.launch_many, x)
         assert re.search("add", str(caught.value))
+
+
+@pytest.mark.parametrize("has_plan", [True, False])
+def test_its_plan_may_be_forgotten_meanwhile(device: cl.Device, has_plan: bool) -> None:
+    """By another thread, for instance. The call asked the plan that was gone for the table, and the
+    process ended."""
+    with acs.Runtime(device, backend="out_of_order") as rt:
+        add = rt.build("kernel void add(global int *x, int a) { x[get_global_id(0)] += a; }").add
+        gate, x = cl.UserEvent(rt.context), rt.zeros(4, "i4")
+        add((4,), None, x, 1)
+        add((4,), None, x, 1, wait_for=[gate])
+
+        def forget() -> None:
+            if not has_plan:
+                add.infer_ranges = False
+
+        with testing.at("before ends are told", forget):
+            handle = add.launch_many((4,), None, x, [1, 2, 3])
+        gate.set_status(cl.command_execution_status.COMPLETE)
+        handle.wait()
+        assert x.get().tolist() == [8] * 4

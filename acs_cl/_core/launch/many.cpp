@@ -317,6 +317,7 @@ nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::d
                     plan = self->plan->place;
                     taken.emplace(columns, when, self->plan->parameters, many);
                 }
+                Table *const table = self->plan->table;  // the kernel holds it, whatever becomes of the plan
                 auto made = std::make_unique<Touches>();
                 // PyObject_GetBuffer and others may have run any code
                 if (self->plan && self->plan->place == plan)
@@ -326,7 +327,7 @@ nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::d
                     return nb::make_tuple(parts, at, error);
                 if (made->many) {
                     parts.append(nb::cast(std::move(made)));
-                    if (!self->plan || !self->plan->table->look(self->engine)) throw nb::python_error();
+                    if (!table->look(self->engine)) throw nb::python_error();
                     continue;
                 }
             }
