@@ -784,6 +784,8 @@ class Table:
         """Remember epochs from now on, and compare the next ones with them; or neither."""
     def allow_footprints(self, ns: int) -> None:
         """Let a footprint take so long for each of its launches; less than nothing: none may."""
+    def count_for(self, ns: int) -> None:
+        """Only count launches for so long before Python looks, which ends that."""
     def cut_epochs(self, least: int, gain: float, timed_gain: float, runs: int) -> None:
         """Cut foreseen epochs into sections of so many tasks at least, which gain this share of the
         time, by the model and then by the clock, in so many runs. A share above 1: never. One below

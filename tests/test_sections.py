@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -143,7 +144,7 @@ def steps(device: cl.Device) -> Iterator[Steps]:
         acs.Runtime(device, backend="device", predict=True) as runtime,
     ):
         made = Steps(runtime)
-        inside.Scheduler(runtime).allow_footprints(1 << 40)
+        inside.Scheduler(runtime).foresee_without_a_clock()
         yield made
         made.check()
 
@@ -162,6 +163,20 @@ def test_a_step_in_sections_is_foreseen_with_other_numbers(steps: Steps) -> None
     assert after["patched"] - before["patched"] == LAUNCHES, "each section has its own numbers"
     assert after["joined"] == 0
     assert after["cut"] == 1, "sections are not cut again"
+
+
+def test_a_busy_host_is_foreseen_too(steps: Steps) -> None:
+    """Python looks after some milliseconds of counting, and what was counted was recorded then."""
+    steps.until("kept")
+    steps.step()
+    before = steps.counted
+    steps.launch(2, LAUNCHES - 4 * ROWS)
+    time.sleep(0.01)
+    steps.launch(3, 4 * ROWS)
+    steps.runtime.finish()
+    after = steps.counted
+    assert after["launches"] - before["launches"] == LAUNCHES
+    assert after["given_up"] == before["given_up"]
 
 
 def test_sections_that_take_longer_are_joined_for_good(steps: Steps) -> None:

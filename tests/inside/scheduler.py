@@ -183,6 +183,11 @@ class Scheduler(testing.Scheduler):
         """
         self.runtime.engine.table.allow_footprints(ns)
 
+    def foresee_without_a_clock(self) -> None:
+        """Have no time end what is foreseen, however late a clock is read on a busy machine."""
+        self.allow_footprints(1 << 40)
+        self.runtime.engine.table.count_for(1 << 60)
+
     def cut_epochs(self, least: int, gain: float, timed_gain: float, runs: int = 3) -> None:
         """Set when foreseen epochs are cut: tasks of a section, and what sections have to gain."""
         self.runtime.engine.table.cut_epochs(least, gain, timed_gain, runs)

@@ -266,6 +266,7 @@ void add_table(nb::module_ &module) {
         .def("allow_footprints", [](Table &self, std::int64_t ns) {
             self.forecast.most_enter_ns = ns;
         }, "ns"_a)
+        .def("count_for", [](Table &self, std::int64_t ns) { self.count_after = std::chrono::nanoseconds(ns); }, "ns"_a)
         .def("cut_epochs", [](Table &self, std::size_t least, double gain, double timed_gain, std::uint32_t runs) {
             self.forecast.cutting = {least, gain, timed_gain, runs};
         }, "least"_a, "gain"_a, "timed_gain"_a, "runs"_a)

@@ -35,7 +35,7 @@ namespace acs_cl {
 constexpr std::size_t MOST_PAST = 256;  // foreseen epochs that are remembered for `explain`
 constexpr std::int64_t LOOK_EVERY = 32;  // launches from one look at the clock to the next
 constexpr auto LOOK_AFTER = std::chrono::microseconds(100);    // from one look of Python to the next, at least
-constexpr auto COUNT_AFTER = std::chrono::microseconds(4000);  // the same while launches are only counted
+constexpr auto COUNT_AFTER = std::chrono::microseconds(4000);  // `Table::count_after` at first
 
 inline nb::tuple upstream_of(Edges edges) {
     nb::list upstream;
@@ -498,6 +498,8 @@ public:
         return true;
     }
 
+    std::chrono::nanoseconds count_after = COUNT_AFTER;  // like LOOK_AFTER, while launches are only counted
+
     // Whether Python should look, after the newest `many` launches.
     bool should_look(std::size_t many = 1) {
         if (is_due() || wants_attention()) return true;
@@ -505,7 +507,7 @@ public:
         auto now = std::chrono::steady_clock::now();
         const std::size_t counted = forecast.counted();
         const bool begins = counted && counted <= std::size_t(LOOK_EVERY);
-        if (!begins && now - looked_at_ <= (counted ? COUNT_AFTER : LOOK_AFTER)) return false;
+        if (!begins && now - looked_at_ <= (counted ? count_after : LOOK_AFTER)) return false;
         looked_at_ = now;
         return !begins;
     }
