@@ -313,11 +313,11 @@ nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::d
         while (at < many) {
             if (PyErr_CheckSignals()) throw nb::python_error();
             if (self->plan && are_alike) {
+                Table *const table = self->plan->table;  // the kernel holds it, whatever becomes of the plan
                 if (plan != self->plan->place) {
                     plan = self->plan->place;
                     taken.emplace(columns, when, self->plan->parameters, many);
                 }
-                Table *const table = self->plan->table;  // the kernel holds it, whatever becomes of the plan
                 auto made = std::make_unique<Touches>();
                 // PyObject_GetBuffer and others may have run any code
                 if (self->plan && self->plan->place == plan)
