@@ -57,8 +57,8 @@ MEMBERS = {
 
 INNER = {
     "Array": (
-        "address argument base engine holders home lead live offset overwrites place span spans "
-        "view_at where"
+        "address argument base engine holders home is_inside lead live offset overwrites place "
+        "span spans view_at where"
     ),
     "Graph": (
         "access_of body capture close_loop engine explain is_capturing keep making on_device "
