@@ -118,7 +118,7 @@ def are_possible(document: dict[str, Any], device: cl.Device) -> None:
                 for way in ("loop", "many"):
                     assert 0 < row[way]["call_us"]["min"] < row[way]["end_us"]["max"]
                     assert row[way]["record_us"]["min"] > 0
-            assert len(rows["views"]) == 2 * 6
+            assert len(rows["views"]) == 3 * 6
             assert all(row["launch_us"]["min"] > 0 for row in rows["views"].values())
     elif name == "reductions":
         assert set(rows) == concurrent | {"bare", "device", "auto"}
