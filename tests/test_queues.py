@@ -269,29 +269,33 @@ def test_where_the_device_waits_for_the_host_one_lane_is_enough(context: cl.Cont
     both.close()
 
 
-class Stretches:
-    """Stretches of launches on lanes: the device ends one before the next begins."""
+class Stretches(Modelled):
+    """Lanes that get stretches of launches: the device ends one before the next begins."""
 
-    def __init__(self, both: Modelled, rng: random.Random) -> None:
-        self.both, self.rng = both, rng
+    def __init__(self, context: cl.Context, lanes: int, rng: random.Random) -> None:
+        super().__init__("lanes", context, lanes)
+        self.rng = rng
         self.numbers = iter(range(1, 1_000_000))
+
+    def step(self, many: int) -> list[Any]:
+        """As many kernels."""
+        return [self.kernel_command(self.rng) for _ in range(many)]
 
     def run(self, commands: Sequence[Any], takes_s: Callable[[int], float]) -> int:
         """Launch what is independent; the time it takes depends on how many lanes are used. Return
         that number."""
-        both = self.both
-        with held(both.backend.queues):
+        with held(self.backend.queues):
             lanes = {
-                both.submit(Launch(next(self.numbers), command, NOTHING, ()))
+                self.submit(Launch(next(self.numbers), command, NOTHING, ()))
                 for command in commands
             }
-        both.backend.wait_all()
-        both.pass_time(takes_s(len(lanes)))
+        self.backend.wait_all()
+        self.pass_time(takes_s(len(lanes)))
         if self.rng.random() < 0.5:
-            both.take(both.backend.poll())  # only a wait ends a stretch
-            both.pass_time(1e-6)
-        both.waited()
-        both.pass_time(self.rng.random())  # which is the program's own
+            self.take(self.backend.poll())  # only a wait ends a stretch
+            self.pass_time(1e-6)
+        self.waited()
+        self.pass_time(self.rng.random())  # which is the program's own
         return len(lanes)
 
 
@@ -306,29 +310,25 @@ def of_lanes(lanes: int) -> float:
 
 def test_stretches_that_repeat_go_the_quicker_way(context: cl.Context) -> None:
     """Lanes are found to cost, then to pay, while the host never waits for the device."""
-    both = Modelled("lanes", context, 4)
-    rng = random.Random(3)
-    stretches = Stretches(both, rng)
-    step = [both.kernel_command(rng) for _ in range(6)]
+    stretches = Stretches(context, 4, random.Random(3))
+    step = stretches.step(6)
     assert [stretches.run(step, of_one_lane) for _ in range(6)] == [4, 4, 4, 1, 1, 4]
     for many in (32, 64, 128):
-        before = both.backend.on_one_lane
+        before = stretches.backend.on_one_lane
         assert {stretches.run(step, of_one_lane) for _ in range(many)} == {1}
-        assert both.backend.on_one_lane == before + many * len(step)
+        assert stretches.backend.on_one_lane == before + many * len(step)
         assert stretches.run(step, of_one_lane) == 4  # is that quicker now?
     assert {stretches.run(step, of_lanes) for _ in range(256)} == {1}
     again = [stretches.run(step, of_lanes) for _ in range(5)]
     assert again == [4, 4, 1, 1, 4]
     assert {stretches.run(step, of_lanes) for _ in range(32)} == {4}
     assert stretches.run(step, of_lanes) == 1
-    both.close()
+    stretches.close()
 
 
 def test_ways_that_take_as_long_are_timed_more_often(context: cl.Context) -> None:
-    both = Modelled("lanes", context, 2)
-    rng = random.Random(4)
-    stretches = Stretches(both, rng)
-    step = [both.kernel_command(rng) for _ in range(4)]
+    stretches = Stretches(context, 2, random.Random(4))
+    step = stretches.step(4)
     for _ in range(2):
         stretches.run(step, lambda _: 2.0)
 
@@ -339,30 +339,27 @@ def test_ways_that_take_as_long_are_timed_more_often(context: cl.Context) -> Non
     assert {stretches.run(step, nearly) for _ in range(32)} == {1}
     assert [stretches.run(step, nearly) for _ in range(9)] == [2, 2, 1, 1, 2, 2, 1, 1, 2]
     assert {stretches.run(step, nearly) for _ in range(64)} == {1}
-    both.close()
+    stretches.close()
 
 
 def test_a_step_between_others_is_forgiven(context: cl.Context) -> None:
     """Such as one that prints how far a program is."""
-    both = Modelled("lanes", context, 3)
-    rng = random.Random(6)
-    stretches = Stretches(both, rng)
-    step = [both.kernel_command(rng) for _ in range(5)]
+    stretches = Stretches(context, 3, random.Random(6))
+    step = stretches.step(5)
     for _ in range(6):
         stretches.run(step, of_one_lane)
     for _ in range(4):
         assert {stretches.run(step, of_one_lane) for _ in range(8)} == {1}
         stretches.run(step[:2], of_one_lane)
         stretches.run(step, of_one_lane)  # behind the other one
-    both.close()
+    stretches.close()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_stretches_in_any_order_go_the_way_of_the_model(seed: int, context: cl.Context) -> None:
     rng = random.Random(seed)
-    both = Modelled("lanes", context, rng.choice((2, 4)))
-    stretches = Stretches(both, rng)
-    kinds = [[both.kernel_command(rng) for _ in range(rng.randint(1, 6))] for _ in range(12)]
+    stretches = Stretches(context, rng.choice((2, 4)), rng)
+    kinds = [stretches.step(rng.randint(1, 6)) for _ in range(12)]
     quick = {id(kind): rng.choice((of_lanes, of_one_lane)) for kind in kinds}
     row = kinds[:1]
     for _ in range(500):
@@ -374,7 +371,7 @@ def test_stretches_in_any_order_go_the_way_of_the_model(seed: int, context: cl.C
                 stretches.run(rng.choice(kinds), of_lanes)
         if rng.random() < 0.005:
             quick = {id(kind): rng.choice((of_lanes, of_one_lane)) for kind in kinds}
-    both.close()
+    stretches.close()
 
 
 def test_the_core_lets_go_of_events_that_never_were_seen_to_end(context: cl.Context) -> None:
