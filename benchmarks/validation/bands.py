@@ -1,11 +1,11 @@
 """Simulate what bands would gain: launches in parts that are ordered by their own bytes.
 
-    python -m acs_cl.benchmarks bands                  # all workloads and shapes, write the JSON
-    python -m acs_cl.benchmarks bands jacobi gemms     # these, and print the table only
+    python -m acs_cl.benchmarks bands                  # all programs, write the JSON
+    python -m acs_cl.benchmarks bands pair nasnet      # these, and print the table only
 
-Input: steps of workloads, and shapes made for this, as traces with and without bands. Output:
-`results/bands.json`, from which `report` makes `docs/measurements/bands.md`. Everything is
-simulated, on the model's clock.
+Input: steps of workloads, and the rows of launches that `run bands` measures, as traces with and
+without bands. Output: `results/bands.json`, from which `report` makes `docs/measurements/bands.md`,
+beside what was measured. Everything here is simulated, on the model's clock.
 
 The policy `ideal` has no host and shows the gain of the device alone. `on_device` adds the measured
 costs of our scheduler: a record for each band, and the hand-over between bands. So it shows whether
@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from math import prod
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from acs_cl import UsageError
 from acs_cl.benchmarks.suite.documents import write
+from acs_cl.benchmarks.suite.measures.bands import ITEMS, SOURCE, STEPS
 from acs_cl.benchmarks.validation.dry import Dry, traced
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.emu.machines import machine
@@ -32,72 +33,33 @@ from acs_cl.emu.policies import simulate
 from acs_cl.emu.spec import Machine
 from acs_cl.emu.trace import KERNEL, Trace
 
-VERSION = 1
+VERSION = 2
 RESULT = Path(__file__).resolve().parents[1] / "results" / "bands.json"
-MACHINES = ("h200-acs_cl", "cpu2")
 POLICIES = ("ideal", "on_device")
-BANDS = (1, 2, 4, 8, 16)
+BANDS = (1, 4, 16)
 GROUP_NS = 20_000
-"""How long a group takes where nobody has counted what the kernel does."""
-
-SOURCE = """
-kernel void scale(global const float *x, global float *y, int n)
-{ int i = get_global_id(0); if (i < n) y[i] = 2 * x[i]; }
-kernel void sweep(global const float *x, global float *y, int n)
-{
-    int i = get_global_id(0), j = get_global_id(1);
-    if (i < 1 || j < 1 || i >= n - 1 || j >= n - 1) return;
-    y[j * n + i] = x[j * n + i - 1] + x[j * n + i + 1] + x[(j - 1) * n + i] + x[(j + 1) * n + i];
-}
-kernel void gemm(global const float *x, global float *y, int n, global const float *z)
-{
-    int i = get_global_id(0), j = get_global_id(1);
-    float sum = 0;
-    for (int k = 0; k < n; k++) sum += x[j * n + k] * z[k * n + i];
-    y[j * n + i] = sum;
-}
-kernel void transpose(global const float *x, global float *y, int n)
-{ int i = get_global_id(0), j = get_global_id(1); y[i * n + j] = x[j * n + i]; }
-"""
+"""How long a group of a workload takes if nobody has counted what the kernel does."""
 
 
-class Shape(NamedTuple):
-    """A program of a few dependent launches, each of some waves of groups."""
+class Measured(NamedTuple):
+    """The launches of `run bands` on a machine: groups of each, and how long one group takes."""
 
-    steps: int
-    kernel: str
-    square: bool = True
-    """Groups of 16 x 16 on two axes, not of 64 on one."""
-    others: int = 0
-    """Arrays that all launches read, beside the two that they take turns with."""
+    groups: int
+    group_ns: int
 
 
-SHAPES = {
-    "elementwise": Shape(2, "scale", square=False),
-    "elementwise-chain": Shape(32, "scale", square=False),
-    "gemms": Shape(2, "gemm", others=1),
-    "jacobi": Shape(16, "sweep"),
-    "transposes": Shape(4, "transpose"),
-}
-"""Two elementwise kernels, a chain of them, two matrix products, sweeps of a stencil, and
-transposes, whose bands all need each other."""
+MACHINES = {"h200-acs_cl": Measured(792, 1_190_000), "cpu2": Measured(3, 2_470_000)}
+"""Times are those of one queue, where all groups of the H200 find room, and two of the CPU."""
 
 
-def shape_trace(name: str, waves: float, on: Machine, bands: int) -> Trace:
-    """Make the trace of a shape whose launches fill the device so many times."""
-    steps, kernel, square, others = SHAPES[name]
-    local = (16, 16) if square else (64,)
-    at_once = on.gpu.units * min(on.gpu.groups, on.gpu.threads // prod(local))
-    groups = max(1, round(waves * at_once))
-    n = local[0] * (max(1, round(groups**0.5)) if square else groups)
-    size = (n,) * len(local)
-    dry = Dry(group_ns=GROUP_NS, bands=bands)
-    prog = dry.build(SOURCE)
-    pair = [dry.empty(prod(size)) for _ in range(2)]
-    more = [dry.empty(prod(size)) for _ in range(others)]
-    for step in range(steps):
-        getattr(prog, kernel)(size, local, pair[step % 2], pair[1 - step % 2], n, *more)
-    return dry.trace(f"{name}, {waves:g} waves")
+def row_trace(steps: int, like: Measured, bands: int) -> Trace:
+    """Make the trace of a row of launches, each of which needs the one before."""
+    dry = Dry(group_ns=like.group_ns, bands=bands)
+    work = dry.build(SOURCE).work
+    size = (like.groups * ITEMS,)
+    for x, y in pairwise([dry.empty(size) for _ in range(steps + 1)]):
+        work(size, (ITEMS,), x, y, 1)
+    return dry.trace(f"{steps} launches of {like.groups} groups")
 
 
 def gains(make: Callable[[int], Trace], on: Machine, cuts: Sequence[int] = BANDS) -> dict[str, Any]:
@@ -117,23 +79,18 @@ def gains(make: Callable[[int], Trace], on: Machine, cuts: Sequence[int] = BANDS
     return runs
 
 
-WAVES = (0.25, 0.75, 1.25, 1.5, 2.5, 4.5)
-
-
-def shapes(names: Sequence[str], on: Machine) -> dict[str, Any]:
-    """Measure all shapes at several numbers of waves."""
+def rows(names: Sequence[str], on: Machine) -> dict[str, Any]:
+    """Simulate rows of launches, cut into bands of one group if that gives few bands."""
+    like = MACHINES[on.name]
+    cuts = 1, min(like.groups, BANDS[-1])
     return {
-        f"{name}, {waves:g} waves": gains(
-            lambda bands, name=name, waves=waves: shape_trace(name, waves, on, bands),  # type: ignore[misc]
-            on,
-        )
+        name: gains(lambda bands, name=name: row_trace(STEPS[name], like, bands), on, cuts)  # type: ignore[misc]
         for name in names
-        for waves in WAVES
     }
 
 
 def workloads(names: Sequence[str], on: Machine, preset: str) -> dict[str, Any]:
-    """Measure steps of workloads. If no trace can be made without a device, say why."""
+    """Simulate steps of workloads. If no trace can be made without a device, say why."""
     found: dict[str, Any] = {}
     there = catalogue()
     for name in names:
@@ -147,7 +104,6 @@ def workloads(names: Sequence[str], on: Machine, preset: str) -> dict[str, Any]:
                     counted=bool(on.gpu.flops_per_cycle),  # else it has no roofline
                 ),
                 on,
-                (1, 4, 16),
             )
         except UsageError as error:
             found[name] = {"left out": str(error)}
@@ -156,11 +112,11 @@ def workloads(names: Sequence[str], on: Machine, preset: str) -> dict[str, Any]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Simulate, print, and write the JSON where all were asked for."""
+    there = [*STEPS, *catalogue()]
     parser = argparse.ArgumentParser(prog="python -m acs_cl.benchmarks bands", description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join([*SHAPES, *catalogue()])}")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(there)}")
     parser.add_argument("--preset", default="small", help="of the workloads")
     options = parser.parse_args(words)
-    there = [*SHAPES, *catalogue()]
     unknown = [name for name in options.names if name not in there]
     if unknown:
         parser.error(f"there is no {unknown[0]!r}; there are {', '.join(there)}")
@@ -172,11 +128,11 @@ def main(words: Sequence[str] | None = None) -> int:
     for name in MACHINES:
         on = machine(name)
         document["machines"][name] = {
-            "shapes": shapes([one for one in names if one in SHAPES], on),
-            "workloads": workloads([one for one in names if one not in SHAPES], on, options.preset),
+            "rows": rows([one for one in names if one in STEPS], on),
+            "workloads": workloads([one for one in names if one not in STEPS], on, options.preset),
         }
-        for kind in ("shapes", "workloads"):
-            for label, runs in document["machines"][name][kind].items():
+        for programs in document["machines"][name].values():
+            for label, runs in programs.items():
                 print(f"{name:12} {label:32} {line(runs)}", flush=True)
     if not options.names:
         write(RESULT, document)
