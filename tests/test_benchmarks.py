@@ -90,7 +90,8 @@ def are_possible(document: dict[str, Any], device: cl.Device) -> None:
         assert set(rows) == {f"{b}-{p}" for b in concurrent for p in ("eager", "ready_first")}
         for row in rows.values():
             assert set(row["windows"]) == {"16", "64", "256"}
-            assert row["chain"]["end"]["ours_us"]["max"] > row["chain"]["free"]["ours_us"]["min"]
+            end, free = (row["windows"]["256"][how]["ours_us"] for how in ("end", "free"))
+            assert end["max"] > free["min"]
     elif name == "overlap":
         assert set(rows) == concurrent | {"auto"}
         assert all(row["in_flight"]["min"] >= 0.99 for row in rows.values())

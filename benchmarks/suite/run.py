@@ -32,7 +32,6 @@ from acs_cl.benchmarks.suite.settings import Settings, refuse_overrides
 BENCHMARKS = {
     "overhead": "host cost of a launch, against a bare PyOpenCL call",
     "overlap": "independent chains on every backend, over serial",
-    "enqueue": "a launch on the host backends, beside the same enqueue from C",
     "memory": "what piles up over a million launches",
     "latency": "one launch and a read-back of four bytes, against bare PyOpenCL",
     "scheduler": "graphs of small tasks on the device's own scheduler, beside CUDA Graphs",

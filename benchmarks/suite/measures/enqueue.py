@@ -12,7 +12,8 @@ and a number, on the same kind of queues, interleaved:
 - `ours with when=`: the same with a flag on the device that decides;
 - `queue`: the backend's part of ours: from converted arguments to the driver.
 
-`held` and `free` are as in `overhead`: with the device stopped meanwhile, and running beside.
+`held`: with the device stopped meanwhile; `free`: with the device running beside. The benchmark
+`native` has this as its part `host`.
 """
 
 from __future__ import annotations
@@ -55,10 +56,9 @@ HOW = {"held": held, "free": free}
 def measure(settings: Settings) -> dict[str, Any]:
     """Measure every backend by all methods."""
     context = settings.context()
-    rows = {
+    return {
         backend: _row(context, backend, ROUNDS[settings.quick]) for backend in settings.backends()
     }
-    return {"core": core.ABOUT, "rows": rows}
 
 
 def _row(context: cl.Context, backend: str, rounds: int) -> dict[str, Any]:
@@ -105,8 +105,7 @@ def _queue_side(ours: Ours) -> Side:
     backend, table = engine.backend, engine.table
     how = runtime.engine, ONE, None, None
     prepared: Calls = [
-        kernel.binder.bind(*how, (x, y, 3), False, False) or ()
-        for x, y in calls_of(ours.array, False)
+        kernel.binder.bind(*how, (x, y, 3), False, False) or () for x, y in calls_of(ours.array)
     ]
     placeholder = KernelCommand(kernel.name, kernel.native, ONE, ONE, (), (), None)
     number = 0
@@ -145,9 +144,7 @@ def _c_side(ours: Ours, events: bool) -> Side:
     """Return the core's loop on queues of its own."""
     runtime = ours.runtime
     bare = Bare(runtime.context, runtime.device, runtime.plan.backend, runtime.plan.lanes)
-    places: Calls = [
-        tuple(array.where().memory for array in pair) for pair in calls_of(ours.array, False)
-    ]
+    places: Calls = [tuple(array.where().memory for array in pair) for pair in calls_of(ours.array)]
     svm = runtime.engine.store.is_svm
     core.native.open_driver(functions())
     loop = core.native.FromC(
@@ -159,11 +156,6 @@ def _c_side(ours: Ours, events: bool) -> Side:
         assert loop.run() == 0
 
     return Side(record, bare.finish, bare.queues, [places])
-
-
-def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Compare the results with their bars."""
-    return targets_of(result["rows"])
 
 
 def targets_of(rows: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ def measure(settings: Settings) -> dict[str, Any]:
     record = recording.measure(settings)
     on_views = views.measure(settings)
     check_ns = checks.measure(settings)
-    rows = {"check_ns": check_ns, "record": record, "views": on_views, "host": host["rows"]}
+    rows = {"check_ns": check_ns, "record": record, "views": on_views, "host": host}
     return {"core": core.ABOUT, "rows": rows}
 
 

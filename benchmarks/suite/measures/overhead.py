@@ -8,9 +8,8 @@ PyOpenCL call on the same kind of queue, by three methods:
   work for a launch, and nothing else.
 - `free`: the loop of calls while the device runs earlier launches. It includes the driver's own
   share, which depends on the pace: PoCL takes up to ten times as long if its worker thread has gone
-  to sleep. `paced` is the bare call in a program that does other work for the time of our host
-  work, and so has our pace.
-- `end`: from the first call to the end of all, independent launches and a chain.
+  to sleep.
+- `end`: from the first call to the end of all.
 
 Host cost means a window that is never full: batches are one launch shorter than the window. All
 samples go through the same number of arrays, so that runs differ only in their windows.
@@ -26,7 +25,6 @@ import pyopencl as cl
 import acs_cl as acs
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.measures.sides import (
-    LAUNCHES,
     Sample,
     bare_side,
     free,
@@ -59,7 +57,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str, Any]:
-    """Measure one backend and policy: independent launches by window, a chain in the widest."""
+    """Measure one backend and policy: independent launches by window."""
     samplers: dict[str, Callable[[], Sample]] = {}
     runtimes = []
     for window in WINDOWS:
@@ -71,13 +69,8 @@ def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str
         for how, sampler in (("held", held), ("free", free)):
             for name, side in sides.items():
                 samplers[f"{how} {name} {window}"] = sampler(side)
-    samplers["free ours chain"] = free(ours_side(ours, LAUNCHES, chained=True))
-    samplers["free bare chain"] = free(bare_side(bare, LAUNCHES, chained=True))
     for once in samplers.values():
         once()
-    lead = interleave({k: v for k, v in samplers.items() if k.endswith(WIDEST)}, 3)
-    work_us = quantile(_apart(lead, "held", WIDEST), 0.5)
-    samplers[f"paced bare {WIDEST}"] = free(bare_side(bare, LAUNCHES, pause_s=work_us * 1e-6))
     samples = interleave(samplers, rounds)
     memory = runtime.stats()["memory"]["kind"]
     for runtime in runtimes:
@@ -86,14 +79,7 @@ def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str
         str(window): {how: _compared(samples, how, str(window)) for how in ("held", "free", "end")}
         for window in WINDOWS
     }
-    paced = [one.host_us - work_us for one in samples[f"paced bare {WIDEST}"]]
-    return {
-        "memory": memory,
-        "windows": windows,
-        "windows_apart": _windows_apart(samples),
-        "chain": {how: _compared(samples, how, "chain") for how in ("free", "end")},
-        "paced": {"pause_us": round(work_us, 3), "bare_us": spread(paced)},
-    }
+    return {"memory": memory, "windows": windows, "windows_apart": _windows_apart(samples)}
 
 
 def _compared(samples: dict[str, list[Sample]], how: str, what: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -47,13 +46,12 @@ class Side(NamedTuple):
 def ours_side(
     ours: Ours,
     batch: int,
-    chained: bool = False,
     nbytes: int = TINY_BYTES,
     decided: bool = False,
 ) -> Side:
     """Make our side. `decided`: each launch first reads a set flag of its own on the device."""
     kernel, runtime = ours.kernel, ours.runtime
-    calls = calls_of(lambda: ours.array(nbytes), chained)
+    calls = calls_of(lambda: ours.array(nbytes))
     flags = ours.array(4 * batch)
     flags.fill(1)
     words = [flags[index] for index in range(batch)]
@@ -71,39 +69,22 @@ def ours_side(
     return Side(chosen, runtime.finish, runtime.engine.backend.queues, split(calls, batch))
 
 
-def bare_side(bare: Bare, batch: int, chained: bool = False, pause_s: float = 0.0) -> Side:
+def bare_side(bare: Bare, batch: int) -> Side:
+    """Make PyOpenCL's side."""
     kernel, queues = bare.kernel, bare.queues
     calls: Calls = [
-        (queues[0 if chained else number % len(queues)], x, y)
-        for number, (x, y) in enumerate(calls_of(bare.array, chained))
+        (queues[number % len(queues)], x, y) for number, (x, y) in enumerate(calls_of(bare.array))
     ]
 
     def record(batch: Calls) -> None:
         for queue, x, y in batch:
             kernel(queue, ONE, ONE, x, y, 3)
 
-    def record_with_pauses(batch: Calls) -> None:
-        for queue, x, y in batch:
-            kernel(queue, ONE, ONE, x, y, 3)
-            until = perf_counter() + pause_s
-            while perf_counter() < until:
-                pass
-
-    def record_by_events(batch: Calls) -> None:
-        before = None
-        for queue, x, y in batch:
-            before = [kernel(queue, ONE, ONE, x, y, 3, wait_for=before)]
-
-    chosen = record_with_pauses if pause_s else record
-    if chained and bare.out_of_order:
-        chosen = record_by_events
-    return Side(chosen, bare.finish, queues, split(calls, batch))
+    return Side(record, bare.finish, queues, split(calls, batch))
 
 
-def calls_of(array: Callable[[], Any], chained: bool) -> Calls:
-    """Return the arrays of each launch: its own, or the output of the previous launch."""
-    if chained:
-        return list(pairwise([array() for _ in range(LAUNCHES + 1)]))
+def calls_of(array: Callable[[], Any]) -> Calls:
+    """Return two arrays for each launch."""
     return [(array(), array()) for _ in range(LAUNCHES)]
 
 
