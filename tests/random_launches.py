@@ -2,7 +2,7 @@
 
 In: seeds. Out: `Counts`, or a `WrongError` that names the seed. A pool is a few kernels of one
 source, and programs that launch them; each program is drawn together with its outcome, by the
-oracle of `random_kernels`, so that every launch has one right result. It is run with inference and
+oracle of `random_c.usual`, so that every launch has one right result. It is run with inference and
 without, on one backend after another, and once more under `check="access"`; the values have to be
 the oracle's each time, and the bytes that inference gives a launch have to hold those that the
 oracle touched.
@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
-from random_kernels import DTYPES, Oracle, Touched, Undefined, View, Writer
+from random_c.kernels import PRELUDE
+from random_c.meaning import BYTES, DTYPES, Undefined, View
+from random_c.usual import UsualKernel
 
 import acs_cl as acs
 from acs_cl import core, devices
@@ -56,6 +58,13 @@ class WrongError(AssertionError):
     """A program came out wrong."""
 
 
+class Touched(NamedTuple):
+    """The elements of each array that a launch reads and writes."""
+
+    reads: dict[int, set[int]]
+    writes: dict[int, set[int]]
+
+
 class Launch(NamedTuple):
     """A launch of a program: `views` are an array, its first element and how many."""
 
@@ -84,37 +93,37 @@ class Pool:
         chance = random.Random(seed)
         self.local = chance.choice([1, 2, 4, 8])
         self.offsets = chance.random() < 0.25
-        self.kernels: list[Oracle] = []
+        self.kernels: list[UsualKernel] = []
         self.drawn = 0
         while len(self.kernels) < KERNELS:
-            kernel = Oracle(Writer(chance.randrange(1 << 40)).text())
+            kernel = UsualKernel(chance.randrange(1 << 40))
             self.drawn += 1
-            values = _values(chance)
-            if any(self._draw(chance, values, 0, kernel) for _ in range(TRIES)):
+            memory = _memory(chance)
+            if any(self._draw(chance, memory, 0, kernel) for _ in range(TRIES)):
                 self.kernels.append(kernel)
-        self.source = "\n".join(kernel.text.c for kernel in self.kernels)
+        self.source = PRELUDE + "\n".join(kernel.c for kernel in self.kernels)
 
     def program(self, seed: int) -> Drawn:
         """A program of its kernels."""
         chance = random.Random(f"{self.seed} {seed}")
-        values = _values(chance)
-        begin = _hosts(values)
+        memory = _memory(chance)
+        begin = _hosts(memory)
         launches: list[Launch] = []
         for _ in range(LAUNCHES):
             index = chance.randrange(len(self.kernels))
             for _ in range(TRIES):
-                launch = self._draw(chance, values, index, self.kernels[index])
+                launch = self._draw(chance, memory, index, self.kernels[index])
                 if launch is not None:
                     launches.append(launch)
                     break
-        return Drawn(seed, begin, launches, _hosts(values))
+        return Drawn(seed, begin, launches, _hosts(memory))
 
     def _draw(
-        self, chance: random.Random, values: list[list[int]], index: int, kernel: Oracle
+        self, chance: random.Random, memory: list[bytearray], index: int, kernel: UsualKernel
     ) -> Launch | None:
-        """A launch, which has then run on `values`; None where that is not defined."""
+        """A launch, which has then run on `memory`; None where that is not defined."""
         views = []
-        for element in kernel.text.elements:
+        for element in kernel.elements:
             array = chance.choice([i for i, (name, _) in enumerate(ARRAYS) if name == element])
             count = ARRAYS[array][1]
             low, high = 0, count
@@ -132,24 +141,46 @@ class Pool:
         if self.offsets and chance.random() < 0.5:
             offset = chance.randrange(9), 0 if sizes[1] == 1 else chance.randrange(3)
         try:
-            touched = kernel.run(
-                [View(array, values[array], low, count) for array, low, count in views],
-                numbers, sizes, self.local, offset,
+            found, *_ = kernel.run(
+                [_view(memory, *one) for one in views], numbers, (*sizes, 1), (self.local, 1, 1),
+                (*offset, 0),
             )  # fmt: skip
-        except Undefined:
+        except (Undefined, RecursionError):
             return None
+        touched = Touched(_elements(views, found.reads), _elements(views, found.writes))
         if not any(touched.writes.values()) and chance.random() < 0.9:
             return None  # it has done nothing
         return Launch(index, tuple(views), numbers, sizes, offset, touched)
 
 
-def _values(chance: random.Random) -> list[list[int]]:
-    return [[chance.randrange(0 if name[0] == "u" else -4, 90) for _ in range(count)]
-            for name, count in ARRAYS]  # fmt: skip
+def _memory(chance: random.Random) -> list[bytearray]:
+    """Return the bytes of all arrays, of random values."""
+    return [
+        bytearray(np.array([chance.randrange(0 if name[0] == "u" else -4, 90)
+                            for _ in range(count)], DTYPES[name]).tobytes())
+        for name, count in ARRAYS
+    ]  # fmt: skip
 
 
-def _hosts(values: Sequence[Sequence[int]]) -> list[np.ndarray[Any, Any]]:
-    return [np.array(some, DTYPES[name]) for some, (name, _) in zip(values, ARRAYS, strict=True)]
+def _hosts(memory: Sequence[bytearray]) -> list[np.ndarray[Any, Any]]:
+    return [np.frombuffer(bytes(some), DTYPES[name])
+            for some, (name, _) in zip(memory, ARRAYS, strict=True)]  # fmt: skip
+
+
+def _view(memory: Sequence[bytearray], array: int, low: int, count: int) -> View:
+    size = BYTES[ARRAYS[array][0]]
+    return View(array, memory[array], low * size, count * size)
+
+
+def _elements(
+    views: Sequence[tuple[int, int, int]], touched: Sequence[set[int]]
+) -> dict[int, set[int]]:
+    """Return the elements of arrays that bytes of views are in."""
+    found: dict[int, set[int]] = {array: set() for array, _, _ in views}
+    for (array, low, _), some in zip(views, touched, strict=True):
+        size = BYTES[ARRAYS[array][0]]
+        found[array].update(low + byte // size for byte in some)
+    return found
 
 
 class Runner:
@@ -229,7 +260,7 @@ class Runner:
         kernels = self._kernels.get((how, infer))
         if kernels is None:
             program = Program(runtime.engine, native, pool.source, ())
-            kernels = [getattr(program, kernel.text.name) for kernel in pool.kernels]
+            kernels = [getattr(program, kernel.name) for kernel in pool.kernels]
             for kernel in kernels:
                 kernel.infer_ranges = infer
             if how[0] == "device":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from random_kernels import DTYPES
+from random_c.meaning import DTYPES
 from random_launches import ARRAYS, PROGRAMS, Launch, Pool
 from sampling import DAY
 
@@ -183,7 +183,7 @@ def test_random_kernels_do_the_same_and_what_they_touch_is_noted(
                 array.set(values)
             bench.runtime.finish()
             for launch in drawn.launches:
-                kernel = getattr(program, pool.kernels[launch.kernel].text.name)
+                kernel = getattr(program, pool.kernels[launch.kernel].name)
                 access = _declared(chance, arrays, launch)
                 command = _command(bench, pool, kernel, arrays, launch)
                 strays = bench.strays(command, access)
@@ -232,7 +232,7 @@ def test_of_random_kernels_the_lowest_byte_outside_is_found(
             for array, values in zip(arrays, begin, strict=True):
                 array.set(values)
             bench.runtime.finish()
-            kernel = getattr(program, pool.kernels[launch.kernel].text.name)
+            kernel = getattr(program, pool.kernels[launch.kernel].name)
             access = _declared(chance, arrays, launch)
             command = _command(bench, pool, kernel, arrays, launch)
             if bench.watch.variant(command) is None:

@@ -1,1 +1,1 @@
-"""Random kernels of the odder forms of OpenCL C, each with its meaning in Python."""
+"""Random kernels in OpenCL C, usual ones and odd ones, each with its meaning in Python."""

@@ -137,6 +137,11 @@ def number(value: int) -> E:
     return E(str(value) if value >= 0 else f"({value})", lambda item: value, INT)
 
 
+def asked(name: str, axis: int) -> E:
+    """Return what the work-item is told of itself, such as its number."""
+    return E(f"get_{name}({axis})", lambda item: item.ids[name][axis], ULONG)
+
+
 def cast(name: str, a: E) -> E:
     kind, run = KINDS[name], a.run
     return E(f"(({name})({a.c}))", lambda item: wrap(kind, run(item)), promoted(kind), a.acts)
@@ -235,6 +240,9 @@ BUILTINS: dict[str, tuple[int, Callable[..., int], int]] = {
 class Expressions:
     """What is visible at a place of a kernel, and expressions of it."""
 
+    spellings: Sequence[str] = (*("{q}[{i}]",) * 4, "(*({q} + {i}))", "{i}[{q}]")
+    """Of an element `i` of a pointer `q`."""
+
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.chance = random.Random(seed)
@@ -280,7 +288,7 @@ class Expressions:
             ("global_size", 1), ("local_size", 0), ("num_groups", 0), ("num_groups", 1),
             ("global_offset", 0), ("global_offset", 1),
         ])  # fmt: skip
-        whole = E(f"get_{name}({axis})", lambda item: item.ids[name][axis], ULONG)
+        whole = asked(name, axis)
         return whole if self.chance.random() < 0.4 else cast("int", whole)
 
     def number(self, depth: int, acts: bool = True) -> E:
@@ -710,7 +718,7 @@ class Expressions:
             place, index = values[0], values[1]
             return place[0], place[1] + index * size
 
-        c = self.chance.choice([f"{q.c}[{i.c}]"] * 4 + [f"(*({q.c} + {i.c}))", f"{i.c}[{q.c}]"])
+        c = self.chance.choice(self.spellings).format(q=q.c, i=i.c)
         return L(c, (q.run, i.run), q.acts or i.acts, where, q.element, q.const,
                  own=q.form == "list")  # fmt: skip
 

@@ -6,8 +6,9 @@ group run one after another between two barriers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from random_c.expressions import INT, ROW, TABLE, Member, Q, Record, V, binary, number
@@ -34,31 +35,35 @@ class Kernel:
     """A kernel with its meaning. `axes`: how many its launches have; `shifted`: whether they may
     have an offset; `alone`: whether they have one work-item."""
 
+    writes: type[Statements] = Statements
+    forms: Sequence[str] = ("row", "row", "row", "column")
+    """Of pointers."""
+    names: Sequence[str] = (*NUMBERS, "g")
+    most_records = 2
+    most_steps = 800
+
+    axes: int
+    shifted: bool
+    alone: bool
+    elements: Sequence[str]
+
     def __init__(self, seed: int) -> None:
-        writer = Statements(seed)
+        writer = self.writes(seed)
         chance = writer.chance
         self.seed, self.name = seed, f"k{seed}"
-        self.axes = chance.choice([1, 1, 1, 2, 3])
-        self.shifted = chance.random() < 0.4
-        self.alone = writer.alone = chance.random() < 0.4
-        kinds = ["int", "int", "int", "uint", "uchar", "char", "short", "ushort", "long", "ulong",
-                 "float", "double", "half"]  # fmt: skip
-        self.elements = [chance.choice(kinds) for _ in range(chance.choice([1, 2, 2, 3]))]
-        if "half" in self.elements and chance.random() < 0.8:
-            self.elements = ["int" if one == "half" else one for one in self.elements]
-        self.elements = ["short" if one == "half" else one for one in self.elements]
+        self._shape(writer)
         arguments = []
         for at, element in enumerate(self.elements):
             const = at > 0 and chance.random() < 0.35
-            form = chance.choice(["row", "row", "row", "column"])
+            form = chance.choice(self.forms)
             word = "const " if const else ""
             arguments.append(f"global {word}{element} *{'xyz'[at]}")
             writer.pointers.append(Q("xyz"[at], _argument(at), element, form, const))
         self._head_of_arguments = ", ".join(arguments)
         writer.pointers.append(Q("TABLE", lambda item: (TABLE_CELLS, 0), "int", "list", True,
                                  count=len(TABLE), word=""))  # fmt: skip
-        writer.variables = [V(name, INT) for name in (*NUMBERS, "g")]
-        records = [_record(writer, at) for at in range(chance.choice([0, 1, 2]))]
+        writer.variables = [V(name, INT) for name in self.names]
+        records = [_record(writer, at) for at in range(chance.randint(0, self.most_records))]
         helpers = [writer.helper() for _ in range(chance.choice([0, 0, 1, 2]))]
         head = self._head()
         local, self.local_arrays = self._locals(writer)
@@ -68,10 +73,7 @@ class Kernel:
         """Each with whether the group does it together, which is once."""
         for at in range(count):
             writer.barred = at < count - 1
-            phase = block([
-                writer.statement(3) if chance.random() < 0.85 else writer.walked()
-                for _ in range(chance.randrange(1, 5))
-            ])  # fmt: skip
+            phase = block(self._phase(writer))
             self._phases.append((phase.run, False))
             lines += phase.c
             if at < count - 1:
@@ -86,6 +88,27 @@ class Kernel:
             *records, *helpers,
             f"kernel void {self.name}({', '.join(arguments)}, {numbers})\n{{\n    {text}\n}}",
         ])  # fmt: skip
+
+    def _shape(self, writer: Statements) -> None:
+        """Decide what launches look like, and what pointers lead to."""
+        chance = writer.chance
+        self.axes = chance.choice([1, 1, 1, 2, 3])
+        self.shifted = chance.random() < 0.4
+        self.alone = writer.alone = chance.random() < 0.4
+        kinds = ["int", "int", "int", "uint", "uchar", "char", "short", "ushort", "long", "ulong",
+                 "float", "double", "half"]  # fmt: skip
+        self.elements = [chance.choice(kinds) for _ in range(chance.choice([1, 2, 2, 3]))]
+        if "half" in self.elements and chance.random() < 0.8:
+            self.elements = ["int" if one == "half" else one for one in self.elements]
+        self.elements = ["short" if one == "half" else one for one in self.elements]
+
+    def _phase(self, writer: Statements) -> list[S]:
+        """Write what is between two barriers."""
+        chance = writer.chance
+        return [
+            writer.statement(3) if chance.random() < 0.85 else writer.walked()
+            for _ in range(chance.randrange(1, 5))
+        ]
 
     def _head(self) -> list[str]:
         """The lines that number work-items."""
@@ -164,7 +187,7 @@ class Kernel:
         """Run a launch on the bytes of its views. Gives what it touches, then what each group does.
         Raises `Undefined`, and the bytes are as they were."""
         kept = {view.base: bytes(view.data) for view in views}
-        machine = Machine(views)
+        machine = Machine(views, self.most_steps)
         try:
             groups = self._run(machine, numbers, size, local, offset)
         except Undefined:
@@ -194,8 +217,8 @@ class Kernel:
                 ids = {"global_id": [a + b for a, b in zip(at, offset, strict=True)],
                        "local_id": within, "group_id": w, "global_size": size, "local_size": local,
                        "num_groups": groups, "global_offset": offset}  # fmt: skip
-                v = dict(zip(NUMBERS, numbers, strict=True), g=g, gs=size[0] * size[1] * size[2],
-                         **shared)  # fmt: skip
+                v = dict(zip(NUMBERS, numbers, strict=True), **shared)
+                v |= self._numbered(g, ids)
                 item = Item(machine, g, v, ids)
                 item.shared = {id(cells) for cells in shared.values()}
                 items.append(item)
@@ -209,6 +232,10 @@ class Kernel:
             found.append(Touched(machine.reads, machine.writes, group[::-1]))
             machine.reads, machine.writes = ([set() for _ in machine.views] for _ in "rw")
         return found
+
+    def _numbered(self, g: int, ids: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Return what the head computes. `g`: the number of the work-item in its launch."""
+        return {"g": g, "gs": prod(ids["global_size"])}
 
 
 def _argument(at: int) -> Run:

@@ -26,7 +26,7 @@ from acs_cl.ranges import intervals
 from acs_cl.records import EVERYTHING, Access
 from acs_cl.testing import span_of
 from random_c.kernels import NUMBERS, PRELUDE, Kernel, Touched
-from random_c.meaning import BYTES, EXACT, FORMS, Undefined, View
+from random_c.meaning import BYTES, DTYPES, EXACT, FORMS, Undefined, View
 
 KERNELS = 8
 """Of a pool."""
@@ -34,8 +34,6 @@ LAUNCHES = 6
 TRIES = 25
 NBYTES = 1536
 """Of an array."""
-DTYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4",
-          "long": "i8", "ulong": "u8", "half": "f2", "float": "f4", "double": "f8"}  # fmt: skip
 FORMS_OF = (
     "infer", "again", "whole", "lanes", "bands", "check", "when", "size", "view", "replay",
     "device", "tasks",

@@ -13,11 +13,10 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-MOST_STEPS = 800
-"""Accesses and turns of loops of a launch."""
-
 BYTES = {"char": 1, "uchar": 1, "short": 2, "ushort": 2, "int": 4, "uint": 4, "long": 8, "ulong": 8,
          "half": 2, "float": 4, "double": 8}  # fmt: skip
+DTYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4",
+          "long": "i8", "ulong": "u8", "half": "f2", "float": "f4", "double": "f8"}  # fmt: skip
 KINDS = {"char": 8, "uchar": -8, "short": 16, "ushort": -16, "int": 32, "uint": -32, "long": 64,
          "ulong": -64}  # fmt: skip
 FORMS = {"half": "<e", "float": "<f", "double": "<d"}
@@ -97,10 +96,10 @@ def shifted(sign: str, kind: int, a: int, by: int) -> int:
 
 
 class Machine:
-    """A launch under way."""
+    """A launch under way. `most_steps`: how many accesses and turns of loops it may take."""
 
-    def __init__(self, views: Sequence[View]) -> None:
-        self.views = views
+    def __init__(self, views: Sequence[View], most_steps: int) -> None:
+        self.views, self.most_steps = views, most_steps
         self.readers: dict[int, dict[int, int]] = {one.base: {} for one in views}
         self.writers: dict[int, dict[int, int]] = {one.base: {} for one in views}
         self.reads: list[set[int]] = [set() for _ in views]
@@ -110,7 +109,7 @@ class Machine:
 
     def turn(self) -> None:
         self.steps += 1
-        if self.steps > MOST_STEPS:
+        if self.steps > self.most_steps:
             raise Undefined("it takes too long")
 
 

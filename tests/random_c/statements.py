@@ -75,6 +75,8 @@ def block(parts: Sequence[S]) -> S:
 class Statements(Expressions):
     """Statements of what is visible."""
 
+    helper_forms: Sequence[str] = ("int", "pointer", "overloaded", "overloaded", "pick", "step")
+
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.loops = 0
@@ -131,7 +133,7 @@ class Statements(Expressions):
 
             c = f"{q.c}[{i.c}]"
             e = self.stored(L(c, (q.run, i.run), True, where, q.element, False), 0)
-            parts.append(S([f"{e.c};"], _quietly(full(e.run))))
+            parts.append(S([f"{e.c};"], quietly(full(e.run))))
         self.changing, self.variables, self.pointers = kept
         start = self.chance.choice([0, 1, 3])
         first = S([f"int {name} = {start};"], lambda item: item.v.__setitem__(name, start))
@@ -203,7 +205,7 @@ class Statements(Expressions):
         kept = list(self.variables), list(self.changing), list(self.pointers)
         begins = full(q.run)
         offset, counts = full(first.run), full(count.run)
-        self.pointers.append(Q(name, _pointer(name), q.element, "own", q.const))
+        self.pointers.append(Q(name, pointer_variable(name), q.element, "own", q.const))
         e = self.number(2) if q.const else self.effect(2)
         self.variables, self.changing, self.pointers = kept
         run, sign = full(e.run), chance.choice(["<", "!="])
@@ -333,7 +335,7 @@ class Statements(Expressions):
         roll = chance.random()
         if named and roll < 0.35:
             q = chance.choice(named)
-            name, size = q.name, BYTES[q.element]
+            name = q.name
             others = [r for r in self.pointers if (r.element, r.const) == (q.element, q.const)
                       and r.form == "own"]  # fmt: skip
             if chance.random() < 0.5 and others:
@@ -348,14 +350,7 @@ class Statements(Expressions):
                     item.v[name] = found
 
                 return S([f"{name} = {r.c} + {i.c};"], assign)
-            e = binary("-", self.small(1, False, 4), number(chance.choice([0, 1, 2])))
-            by, sign = full(e.run), chance.choice("+-")
-
-            def move(item: Item) -> None:
-                step = by(item) * size
-                item.v[name] = moved(item, item.v[name], step if sign == "+" else -step)
-
-            return S([f"{name} {sign}= {e.c};"], move)
+            return self.moving(q)
         steps = [one for one in self.helpers if one.kind == "step"]
         if named and steps and roll < 0.5:
             helper = chance.choice(steps)
@@ -381,10 +376,22 @@ class Statements(Expressions):
             run, c = full(lambda item: of(item, values(item))), f"{helper.name}({q.c}, {i.c})"
         else:
             run, c = full(self.at(q, i)), f"{q.c} + {i.c}"
-        self.pointers.append(Q(name, _pointer(name), q.element, "own", q.const,
+        self.pointers.append(Q(name, pointer_variable(name), q.element, "own", q.const,
                                name=name))  # fmt: skip
         return S([f"global {const}{q.element} *{name} = {c};"],
                  lambda item: item.v.__setitem__(name, run(item)))  # fmt: skip
+
+    def moving(self, q: Q) -> S:
+        """A pointer variable is moved a few elements on or back."""
+        name, size = q.name, BYTES[q.element]
+        e = binary("-", self.small(1, False, 4), number(self.chance.choice([0, 1, 2])))
+        by, sign = full(e.run), self.chance.choice("+-")
+
+        def move(item: Item) -> None:
+            step = by(item) * size
+            item.v[name] = moved(item, item.v[name], step if sign == "+" else -step)
+
+        return S([f"{name} {sign}= {e.c};"], move)
 
     # ---- branches and loops ----
 
@@ -748,7 +755,7 @@ class Statements(Expressions):
     def helper(self) -> str:
         """Add a helper, and give its text."""
         chance = self.chance
-        form = chance.choice(["int", "pointer", "overloaded", "overloaded", "pick", "step"])
+        form = chance.choice(self.helper_forms)
         name = f"{self.fresh('f')}_{self.seed}"
         elements = sorted({q.element for q in self.pointers if q.form != "list"})
         element = chance.choice(elements)
@@ -789,7 +796,7 @@ class Statements(Expressions):
         self.helpers = [h for h in self.helpers if h.name != name]
         self.result, self.inside = str(chance.randrange(4)), True
         if kind == "pointer":
-            self.pointers = [Q("a", _pointer("a"), element, "own", const, name="a")]
+            self.pointers = [Q("a", pointer_variable("a"), element, "own", const, name="a")]
         else:
             self.variables.append(a)
             self.changing.append(a)
@@ -810,7 +817,7 @@ class Statements(Expressions):
 TABLE_CELLS = list(TABLE)
 
 
-def _pointer(name: str) -> Run:
+def pointer_variable(name: str) -> Run:
     def run(item: Item) -> Any:
         item.reads.add(name)
         return item.v[name]
@@ -818,7 +825,7 @@ def _pointer(name: str) -> Run:
     return run
 
 
-def _quietly(run: Run) -> Run:
+def quietly(run: Run) -> Run:
     def act(item: Item) -> None:
         run(item)
 
