@@ -257,6 +257,22 @@ def test_what_cannot_be_followed_is_said(body: str, reason: str) -> None:
     assert reason in signature.unclear
 
 
+def writes_in_bytes(body: str) -> Any:
+    return reached(f"kernel void k(global int *x, int n) {{ {body} }}", "k", (1,), n=3)["x"].writes
+
+
+def test_a_type_that_drivers_may_give_other_bits_is_any_number_and_of_any_size() -> None:
+    for kind in ("long long", "unsigned long long"):
+        assert writes_in_bytes(f"{kind} a = n; a <<= 62; x[(int)(a >> 62)] = 1;") != (
+            (12, 4, 1, 4),
+        )
+        assert writes_in_bytes(f"global {kind} *p = (global {kind} *)x; p[n] = 1;") is None
+    structure = "struct s { char a; struct { long long b[2]; } c; }"
+    assert writes_in_bytes(f"global {structure} *p = (global struct s *)x; p[n].a = 1;") is None
+    assert writes_in_bytes("x[(int)(18446744073709551615ull + n) >> 60] = 1;") != ((0, 4, 1, 4),)
+    assert writes_in_bytes("global long *p = (global long *)x; p[n] = 1;") == ((24, 8, 1, 8),)
+
+
 def test_nested_clamps_do_not_multiply() -> None:
     index = "n"
     for _ in range(40):

@@ -13,6 +13,7 @@ from counting import calls
 
 from acs_cl.access.inference import from_source
 from acs_cl.access.signature import Signature
+from acs_cl.devices.facts import CannotParse
 
 
 def analyse(body: str, parameters: str = "__global float *a, __global float *b, int n",
@@ -152,6 +153,36 @@ def test_a_pun_through_a_union_is_followed() -> None:
     signature = analyse("union pun u; u.p = a; ulong x = u.bits + 4; "
                         "((__global ulong *)b)[0] = x;", before=before)  # fmt: skip
     assert signature.parameters[0].mode == "rw"
+
+
+def test_a_union_is_one_whatever_its_word_is_made_of() -> None:
+    body = "PUN u; u.bits = ((__global ulong *)b)[0]; *u.p = 1;"
+    for before, options in (
+        ("typedef union { __global float *p; ulong bits; } PUN;", ""),
+        ("#define U uni##on\ntypedef U { __global float *p; ulong bits; } PUN;", ""),
+        ("typedef U { __global float *p; ulong bits; } PUN;", "-DU=union"),
+        ("typedef U { __global float *p; ulong bits; } PUN;", "-D U=union"),
+    ):
+        assert analyse(body, before=before, options=options).anywhere, before
+    both = analyse("b[0] = a[0];", before="#define J(x, y) x##y\nfloat J(s, t)(float x);")
+    assert (modes(both), both.anywhere) == ("r w", "")
+
+
+def test_typeof_is_refused_whatever_its_word_is_made_of() -> None:
+    for before, options in (("#define T __type##of__", ""), ("", "-DT=__typeof__")):
+        with pytest.raises(CannotParse, match="typeof"):
+            analyse("T(n) m = n; b[m] = a[m];", before=before, options=options)
+
+
+@pytest.mark.parametrize("name", ["min", "vload2", "work_group_any", "sub_group_any"])
+def test_a_call_that_may_mean_a_built_in_function_is_not_followed(name: str) -> None:
+    """Drivers choose among both by the arguments; the parser leaves its own out."""
+    before = f"int {name}(int x, char y) {{ return x; }}"
+    clear = f"const int m = {name}(n + 1, (char)2); char c = 1; b[{name}(m, c)] = a[0];"
+    assert modes(analyse(clear, before=before)) == "r w"
+    for body in (f"{clear} b[{name}(n, 20)] = 1;", f"{clear} n = {name}((uint)n, c);"):
+        with pytest.raises(CannotParse, match=f"a call of {name} may mean the source's function"):
+            analyse(body, before=before)
 
 
 def test_a_number_beside_a_pointer_in_a_structure_gives_nothing_away() -> None:

@@ -27,6 +27,8 @@ FAMILIES = (
     "applied",
     "grids",
     "mixed",
+    "widths",
+    "naming",
 )
 
 

@@ -26,7 +26,7 @@ import pyopencl as cl
 from acs_cl import core
 from acs_cl.devices.facts import BuildOptions, CannotParse, facts_of, split_options
 from acs_cl.opencl_c.parse import included as files
-from acs_cl.opencl_c.parse import macros, names, prelude
+from acs_cl.opencl_c.parse import macros, names, overloads, prelude
 from acs_cl.opencl_c.parse.environment import Environment
 from acs_cl.opencl_c.parse.tree import Collect, Cursor, Index, Tree
 
@@ -35,7 +35,8 @@ __all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split
 LOCK = core.native.Lock()
 SOURCE_PATH = "/acs_cl_source.cl"
 _PRELUDE_PATH = "/acs_cl_prelude.h"
-_STRING_LITERAL = 109
+_STRING_LITERAL, _UNION = 109, 3
+_JOINS = re.compile(r"##|%:%:")
 
 _HARMLESS = re.compile(r"-(cl-|nv-|ffast-math$|W(?!p,)|w$|O|g|s$|v$)")
 """Options that change the generated code, not the reading of the source."""
@@ -240,10 +241,12 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
             raise CannotParse("line {}: {}".format(*complaints.errors[0]))
         undeclared = tuple(sorted(calls.union(undeclared)))
     files.refuse_ambiguous(included, words)
-    if any("typeof" in text for text in texts):
+    said = [*words, *texts]
+    joined = _joined_words(tree.cursor) if any(_JOINS.search(text) for text in said) else set()
+    if "typeof" in joined or any("typeof" in text for text in said):
         # The tree shows the type of an array parameter as an array, but it is a pointer.
         raise CannotParse("the source uses typeof")
-    has_unions = any(re.search(r"\bunion\b", text) for text in texts)
+    has_unions = "union" in joined or any(re.search(r"\bunion\b", text) for text in said)
     functions: dict[str, list[Cursor]] = {}
     kernels = {}
     top = library().collect(tree.cursor)
@@ -256,7 +259,22 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
                 kernels[cursor.spelling] = cursor
         elif not is_of_prelude(cursor) and _OTHER_BODY.search(declaration_text(cursor)):
             raise CannotParse(f"the body of {cursor.spelling} is that of another function")
+    own = {one.spelling for one in top if one._kind_id == 8 and not is_of_prelude(one)}
+    shared = overloads.of_builtins(own - kernels.keys(), library().parser)
+    if shared and (name := overloads.unclear_call(tree.cursor, shared, library().collect)):
+        raise CannotParse(f"a call of {name} may mean the source's function or OpenCL's")
     return Unit(tree, source, functions, kernels, included, has_unions, environment, top)
+
+
+def _joined_words(cursor: Cursor) -> set[str]:
+    """Return which of `typeof` and `union` there are below a cursor: macros may join them of
+    parts."""
+    found: set[str] = set()
+    for child in library().collect(cursor):
+        found |= _joined_words(child)
+        found |= {"union"} if child._kind_id == _UNION else set()
+        found |= {"typeof"} if "typeof" in child.type.spelling else set()
+    return found
 
 
 def _made_strings(cursor: Cursor, text: str) -> Iterator[str]:

@@ -34,9 +34,13 @@ _CLASSES = {_VOID: VOID, 3: BOOL, 101: POINTER, 105: RECORD, 112: ARRAY, 114: AR
 _CLASSES |= {115: ARRAY, 176: VECTOR, 106: NUMBER, 177: NUMBER}
 _CLASSES |= dict.fromkeys((*range(4, 24), 30, 31, 32, 39), NUMBER)
 
-# Integers by their bits, negative if unsigned, on a target whose long has 64 bits.
-_INTEGERS = {3: -1, 4: -8, 5: -8, 8: -16, 9: -32, 10: -64, 11: -64}
-_INTEGERS |= {13: 8, 14: 8, 16: 16, 17: 32, 18: 64, 19: 64}
+# Integers by their bits, negative if unsigned, on a target whose long has 64 bits. OpenCL C
+# reserves `long long`: drivers give it 128 bits or 64, or refuse it.
+_INTEGERS = {3: -1, 4: -8, 5: -8, 8: -16, 9: -32, 10: -64}
+_INTEGERS |= {13: 8, 14: 8, 16: 16, 17: 32, 18: 64}
+_RESERVED = frozenset({11, 19, 23})
+"""`unsigned long long`, `long long`, `long double`."""
+_RECORD, _VECTORS, _ARRAYS = 105, frozenset({113, 176}), frozenset({112, 114, 115})
 
 # Address spaces, as libclang numbers them for OpenCL.
 GLOBAL, LOCAL, CONSTANT, PRIVATE, GENERIC = 1, 2, 3, 4, 5
@@ -117,11 +121,25 @@ def convert(cursor: Cursor) -> Node:
 
 
 def _size(canonical: Type) -> int:
-    """Return the bytes of a type. 0: the parser gives an error code below zero instead of a
-    size."""
+    """Return the bytes of a type. 0: the parser gives an error code below zero instead of a size,
+    or drivers differ in it."""
     if canonical._kind_id == _VOID:
         return 1  # as clang counts in arithmetic on pointers to it
+    if _is_reserved(canonical):
+        return 0
     return max(int(canonical.get_size()), 0)
+
+
+def _is_reserved(canonical: Type) -> bool:
+    """Tell whether there is a type in it whose size OpenCL C leaves open."""
+    kind = canonical._kind_id
+    if kind == _RECORD:
+        return any(_is_reserved(one.type.get_canonical()) for one in canonical.get_fields())
+    if kind in _ARRAYS:
+        return _is_reserved(canonical.get_array_element_type().get_canonical())
+    if kind in _VECTORS:
+        return _is_reserved(canonical.element_type.get_canonical())
+    return kind in _RESERVED
 
 
 TOO_DEEP = RecursionError, ctypes.ArgumentError
