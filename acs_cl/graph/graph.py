@@ -361,7 +361,7 @@ class Graph:
         """Launch one piece."""
         piece = self._pieces.all[number]
         if (trace := self.engine.tracer) is not None:
-            trace.goes_on()
+            trace.launches_more()
         if isinstance(piece, Single):
             numbers += self._single(self._pieces.turns[piece.place])
         elif isinstance(piece, Segment):

@@ -115,17 +115,18 @@ on_host_task = core.native.on_host_task
 
 
 class Poller:
-    """Polls while launches are held, since there may be no API call to dispatch them. `goes_on`:
-    whether the program has launched since the last question, and so polls by itself."""
+    """Polls while launches are held, since there may be no API call to dispatch them.
+    `program_polls`: whether the program has launched since the last question, and so polls by
+    itself."""
 
     def __init__(
         self,
         pump: Callable[[], tuple[bool, bool]],
-        goes_on: Callable[[], bool],
+        program_polls: Callable[[], bool],
         lock: AbstractContextManager[object],
     ) -> None:
         self._pump = weakref.WeakMethod(pump)
-        self._goes_on = weakref.WeakMethod(goes_on)
+        self._program_polls = weakref.WeakMethod(program_polls)
         self._lock = lock
         self._running = False
         # weak, so that an unused runtime goes at once; the thread holds it while it works
@@ -138,20 +139,22 @@ class Poller:
     def start(self) -> None:
         """Start the thread, if there is none. Called under the lock."""
         if not self._running:
-            pump, goes_on = self._pump(), self._goes_on()
+            pump, program_polls = self._pump(), self._program_polls()
             assert pump is not None
-            assert goes_on is not None
+            assert program_polls is not None
             self._running = True
             try:
-                start(partial(self._poll, pump, goes_on), "acs_cl progress")
+                start(partial(self._poll, pump, program_polls), "acs_cl progress")
             except RuntimeError:  # calls of the program move launches along, and try again
                 self._running = False
 
-    def _poll(self, pump: Callable[[], tuple[bool, bool]], goes_on: Callable[[], bool]) -> None:
+    def _poll(
+        self, pump: Callable[[], tuple[bool, bool]], program_polls: Callable[[], bool]
+    ) -> None:
         pause = SHORTEST_SLEEP_S
         idle_since = None
         while not _leaves.is_set():
-            if not goes_on():  # else a poll would only delay the program
+            if not program_polls():  # else a poll would only delay the program
                 with self._lock:
                     try:
                         needed, moved = pump()

@@ -69,8 +69,8 @@ def send_what_there_is(books: Books) -> None:
         books.backend.flush()
 
 
-def go_on(books: Books, number: int) -> None:
-    """Go on after a launch has ended, which may concern others."""
+def after_end(books: Books, number: int) -> None:
+    """Tell of a launch that has ended, and hand out those that became ready."""
     if books.user_events:
         books.user_events.complete(number)
     if books.table.has_ready:
@@ -106,7 +106,7 @@ def _host_task(books: Books, launch: Launch, queue: CommandQueue) -> None:
         if books.tracer is not None:
             books.tracer.ran_on_host(launch, started_ns, perf_counter_ns())
         books.table.end(launch.number, error is not None)
-        go_on(books, launch.number)
+        after_end(books, launch.number)
         books.lock.notify()
 
 

@@ -19,7 +19,7 @@ from ..records import Launch
 from .backend import DECIDED, End, Ended
 from .books import Books
 from .decision import DecidedCommand, WrongCountError
-from .dispatch import dispatch, driver_error, go_on, send_what_there_is
+from .dispatch import after_end, dispatch, driver_error, send_what_there_is
 from .gates import look_at_gates
 from .poisoning import fail
 
@@ -75,7 +75,7 @@ def retire_one(books: Books, end: End) -> None:
             fail(books, launch, error)
     finally:  # whatever was raised, it has ended
         table.end(number, has_failed)
-        go_on(books, number)
+        after_end(books, number)
 
 
 def _what_ended(books: Books, launch: Launch, status: int) -> BaseException:

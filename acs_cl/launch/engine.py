@@ -92,7 +92,7 @@ class Engine(Books):
         """Built variants that decide on the device, by source and options."""
         self._seen = 0
         """The newest launch when the progress thread asked last."""
-        self.progress = Poller(self.pump, self.goes_on, self.lock)
+        self.progress = Poller(self.pump, self.program_polls, self.lock)
 
     def open(self) -> None:
         """Take calls from now on. The core makes launches by itself, except in unusual cases."""
@@ -164,11 +164,11 @@ class Engine(Books):
             numbers: list[int] = []
             for command, touched, *_ in parts:
                 if self.tracer is not None and numbers:
-                    self.tracer.goes_on()
+                    self.tracer.launches_more()
                 started_ns = perf_counter_ns() if self.tracer is not None else 0
                 gates = open_events(wait_for) if wait_for else None
                 handle = self.enter(
-                    command, touched, gates, started_ns=started_ns, goes_on=bool(numbers)
+                    command, touched, gates, started_ns=started_ns, continues=bool(numbers)
                 )
                 numbers.append(handle.number)
             return numbers
@@ -202,22 +202,22 @@ class Engine(Books):
         after: Sequence[int] = (),
         started_ns: int = 0,
         patient: bool = False,
-        goes_on: bool = False,
+        continues: bool = False,
     ) -> Handle:
         """Give a launch its number, find its upstream, and hand it over. Called under the lock.
-        `patient`: it is held until all its upstream has ended. `goes_on`: it continues earlier
+        `patient`: it is held until all its upstream has ended. `continues`: it continues earlier
         launches of the same call, so a refusal of the driver is its failure."""
-        table, tracer = self.table, self.tracer
-        on_host, counted = command.on_host, getattr(command, "is_counted", False)
-        patient = patient or on_host or self.ready_first
+        table, tracer, on_host = self.table, self.tracer, command.on_host
         number, is_ready = table.take(
-            command, access, footprint, after, on_host, bool(gates), patient, counted
-        )
+            command, access, footprint, after, holds=on_host, gated=bool(gates),
+            patient=patient or on_host or self.ready_first,
+            counted=getattr(command, "is_counted", False),
+        )  # fmt: skip
         entered_ns = tracer.entered(number, started_ns) if tracer is not None else 0
         if gates:
             self.gates[number] = gates
         try:
-            self._go_on(number, number if is_ready else 0, goes_on)
+            self._hand_over(number, is_ready, continues)
         except BaseException:
             table.withdraw(number)
             raise
@@ -225,13 +225,12 @@ class Engine(Books):
             tracer.launched(number, started_ns, entered_ns)
         return Handle(self, number, command.name, access, result)
 
-    def _go_on(self, number: int, ready: int, goes_on: bool) -> None:
-        """Take the newest launch on from the table. `ready`: its number, if this has to dispatch
-        it."""
+    def _hand_over(self, number: int, is_ready: bool, continues: bool) -> None:
+        """Take the newest launch on from the table. `is_ready`: this has to dispatch it."""
         if self.failures.any:
             meet_poison(self, self.table.launch(number))
-        if ready or self.table.has_ready:
-            dispatch(self, ready, 0 if goes_on else number)
+        if is_ready or self.table.has_ready:
+            dispatch(self, number if is_ready else 0, own=0 if continues else number)
         # only now: a launch that the driver refused overwrites nothing
         if self.failures.any and not self.failures.knows(number):
             came_through(self, self.table.launch(number))
@@ -276,11 +275,11 @@ class Engine(Books):
             if retire(self, self.backend.from_queues(ended)):
                 self.lock.notify()
 
-    def take_over(self, number: int, goes_on: bool = False) -> None:
+    def take_over(self, number: int, continues: bool = False) -> None:
         """Go on with a launch of the core's that is in the table because no lane took it.
-        `goes_on`: as for `enter`."""
+        `continues`: as for `enter`."""
         with self.lock:
-            self._go_on(number, 0, goes_on)
+            self._hand_over(number, is_ready=False, continues=continues)
 
     def launch_series(self, series: core.native.Series, at: int, many: int) -> list[int]:
         """Make `many` launches of a series on lanes, from the one at `at` on, as far as nothing is
@@ -297,7 +296,7 @@ class Engine(Books):
                 if not made:
                     break
                 numbers += range(first, abs(made) + 1)
-                self.go_on(made, many=abs(made) + 1 - first)
+                self.follow_up(made, many=abs(made) + 1 - first)
         return numbers
 
     def replay_segment(
@@ -308,14 +307,14 @@ class Engine(Books):
         with self.lock:
             self.make_room()
             made = self.backend.replay(command, access, footprint)
-            return self.go_on(made) if made else 0
+            return self.follow_up(made) if made else 0
 
-    def go_on(self, made: int, goes_on: bool = False, many: int = 1) -> int:
+    def follow_up(self, made: int, continues: bool = False, many: int = 1) -> int:
         """Go on with a launch that the core has made, the last of `many`, and return its number. It
-        made `-number`: no lane took it, and it is in the table. `goes_on`: it continues earlier
+        made `-number`: no lane took it, and it is in the table. `continues`: it continues earlier
         launches of its call."""
         if made < 0:
-            self.take_over(-made, goes_on)
+            self.take_over(-made, continues)
         elif made % POLL_EVERY < many:
             self.pump()
         return abs(made)
@@ -325,7 +324,7 @@ class Engine(Books):
         moved. Called under the lock."""
         return pump(self)
 
-    def goes_on(self) -> bool:
+    def program_polls(self) -> bool:
         """Tell whether launches came since the last call, and only an open epoch needs a poll. Then
         the program polls by itself. Called without the lock."""
         before, self._seen = self._seen, self.table.number

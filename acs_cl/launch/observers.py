@@ -155,7 +155,7 @@ class Tracer(Protocol):
     def called(self) -> None:
         """The program has called the library."""
 
-    def goes_on(self) -> None:
+    def launches_more(self) -> None:
         """The call makes one more launch."""
 
     def waited(self, number: int = ...) -> None:

@@ -108,7 +108,7 @@ class Trace:
         self._stages[number] = entered_ns - started_ns, now - entered_ns, phase, started_ns
         one.left_ns, one.inside, one.called_ns = now, False, 0
 
-    def goes_on(self) -> None:
+    def launches_more(self) -> None:
         """Count the time from now to the next launch for the library, not the program."""
         self._thread().inside = True
 

@@ -107,8 +107,8 @@ class Bypass(core.native.Bypass):
         self.sample = core.native.Sample()
         self.wanted = SAMPLED
         self.satisfied = 0 if by_overlap else FOR_GOOD
-        self._goes_on = False
-        """Whether the last sample, not long ago, found no overlap."""
+        self._resumes = False
+        """Whether the next bypass continues one whose sample, not long ago, found no overlap."""
         self._in_vain = 0
         """How often in a row a bypass gained less than it cost."""
         self._rest = REST
@@ -151,7 +151,7 @@ class Bypass(core.native.Bypass):
     def decides(self) -> bool:
         """Tell whether the next commands should bypass the runtime, after a complete sample."""
         sample, self.sample = self.sample, core.native.Sample()
-        if self._goes_on:
+        if self._resumes:
             return True
         if sample.overlap >= ENOUGH:
             self.satisfied, self.wanted = SATISFIED, SAMPLED
@@ -197,8 +197,8 @@ class Bypass(core.native.Bypass):
             self.open = self.passing = False
             gains = self.passed >= (GAINS if by_own else SATISFIED)
             self._in_vain = 0 if gains else self._in_vain + 1
-            self._goes_on = self.rests
-            self.wanted = self._patience(AGAIN if self._goes_on else SAMPLED)
+            self._resumes = self.rests
+            self.wanted = self._patience(AGAIN if self._resumes else SAMPLED)
             if not self.passed:
                 return
             last = _MARK(self.native, None)

@@ -177,7 +177,7 @@ class Copies:
             entered_ns = tracer.entered(launch.number, began_ns)
             tracer.launched(launch.number, began_ns, entered_ns)
             tracer.copied_at_once(launch, copied_ns, perf_counter_ns())
-            tracer.goes_on()
+            tracer.launches_more()
             began_ns = perf_counter_ns()
         return made
 

@@ -174,9 +174,9 @@ class Crossings:
             return
         there, here = engine.lanes_of(source), engine.lanes_of(target)
         made = known.core.launch(there, here, slot.stage, halves.read, halves.write)
-        engine.go_on(made, many=2)
+        engine.follow_up(made, many=2)
         if made == -first:
-            engine.go_on(known.core.write(here, slot.stage, halves.write, there, first))
+            engine.follow_up(known.core.write(here, slot.stage, halves.write, there, first))
 
     def of(self, parcel: Parcel) -> Between:
         """Return what is known of a copy."""
@@ -195,7 +195,7 @@ class Crossings:
     def _enter(self, half: TransferCommand, access: Access, patient: bool) -> None:
         engine = self._engine
         if engine.tracer is not None:
-            engine.tracer.goes_on()
+            engine.tracer.launches_more()
         engine.enter(half, access, patient=patient, started_ns=engine.now_ns())
 
     def _between(self, parcel: Parcel) -> Between:

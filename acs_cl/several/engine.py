@@ -297,7 +297,7 @@ class SeveralEngine(ArrayEngine):
             self.backend.assign_all(first, group.devices[at:], group.reasons[at:])
             made = group.core.launch(at, model.coherence, model.clock, lanes, now_us, group.took_us)
             numbers += range(first, abs(made) + 1)
-            self.go_on(made, goes_on=len(numbers) > 1, many=len(numbers) - at)
+            self.follow_up(made, continues=len(numbers) > 1, many=len(numbers) - at)
             if made < 0:  # only now, since a launch that the driver refused writes nothing
                 turn = len(numbers) - 1
                 one, took_us = group.launches[turn], group.took_us[turn]
@@ -363,9 +363,9 @@ class SeveralEngine(ArrayEngine):
             if not self._by_core(prepared, one.device, bool(numbers)):
                 gates = open_events(wait_for) if wait_for else None
                 if self.tracer is not None:
-                    self.tracer.goes_on()  # the launch follows a copy, or a part of itself
+                    self.tracer.launches_more()  # the launch follows a copy, or a part of itself
                 self.enter(
-                    one.command, one.real, gates, after=after, goes_on=bool(numbers),
+                    one.command, one.real, gates, after=after, continues=bool(numbers),
                     started_ns=started_ns or self.now_ns(),
                 )  # fmt: skip
             numbers.append(number)
@@ -377,13 +377,13 @@ class SeveralEngine(ArrayEngine):
         return numbers
 
     def _by_core(
-        self, prepared: core.native.Prepared | None, device: int, goes_on: bool = False
+        self, prepared: core.native.Prepared | None, device: int, continues: bool = False
     ) -> int:
         """Have the core make a launch, and return its number. 0: Python has to make it, since it is
-        traced, or the core cannot. `goes_on`: as for `enter`."""
+        traced, or the core cannot. `continues`: as for `enter`."""
         if prepared is None or self.tracer is not None:
             return 0
-        return self.go_on(prepared.launch(self.lanes_of(device)), goes_on)
+        return self.follow_up(prepared.launch(self.lanes_of(device)), continues)
 
     def _place_on(self, device: int, part: AnyPart) -> Place:
         self.have_part(part.blocks, device)
@@ -470,7 +470,7 @@ class SeveralEngine(ArrayEngine):
                         self.copies.count(parcel)
                     self.copies.send(copies)
                     if self.tracer is not None:
-                        self.tracer.goes_on()
+                        self.tracer.launches_more()
                         started_ns = perf_counter_ns()
                     device = chosen.device
                     self.backend.assign(self.number + 1, device, chosen.reason)

@@ -52,12 +52,12 @@ inline bool engine_hears(PyObject *engine, PyObject *ended) {
     return call_method(name, {engine, ended});
 }
 
-// The engine goes on with a launch in the table that no lane took. `goes_on`: it is a part of another one that has
+// The engine goes on with a launch in the table that no lane took. `continues`: it is a part of another one that has
 // begun. An error may be that the driver refuses it.
-inline bool engine_takes_over(PyObject *engine, std::int64_t launch, bool goes_on = false) {
+inline bool engine_takes_over(PyObject *engine, std::int64_t launch, bool continues = false) {
     static PyObject *const name = PyUnicode_InternFromString("take_over");
     const nb::object number = nb::steal(PyLong_FromLongLong(launch));
-    return number.is_valid() && call_method(name, {engine, number.ptr(), goes_on ? Py_True : Py_False});
+    return number.is_valid() && call_method(name, {engine, number.ptr(), continues ? Py_True : Py_False});
 }
 
 // A queue of the program does what is due.
