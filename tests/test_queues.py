@@ -355,6 +355,21 @@ def test_a_step_between_others_is_forgiven(context: cl.Context) -> None:
     stretches.close()
 
 
+@pytest.mark.parametrize("waits_for", ["all", "the last"])
+def test_a_wait_ends_a_stretch_although_the_program_saw_its_launches_end(waits_for: str) -> None:
+    """Too few are launched to learn anything by looks, so one lane is only tried by stretches."""
+    with acs.Runtime(backend="lanes", lanes=2) as rt:
+        program = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }")
+        arrays = [rt.zeros(64, np.int32) for _ in range(3)]
+        rt.finish()
+        for _ in range(8):
+            handles = [program.add((64,), None, array) for array in arrays]
+            while not all(handle.done for handle in handles):
+                pass
+            rt.finish() if waits_for == "all" else handles[-1].wait()
+        assert rt.stats()["on_one_lane"] in (6, 9, 12)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_stretches_in_any_order_go_the_way_of_the_model(seed: int, context: cl.Context) -> None:
     rng = random.Random(seed)

@@ -55,22 +55,31 @@ def wait(books: Books, number: int) -> None:
 
 
 def _wait(books: Books, number: int) -> None:
-    lock, backend, began = books.lock, books.backend, perf_counter()
-    with lock:
+    with books.lock:
+        event = _event_for(books, number)
+        if event is not None:
+            books.backend.flush()
+            _wait_for(books, event)
+        if event is not None or not books.table:  # the backend hears of all waits
+            retire(books, books.backend.poll_up_to(number))
+
+
+def _event_for(books: Books, number: int) -> cl.Event | None:
+    """Return an event of the driver that ends with a launch, once there is one. None: the launch
+    has ended."""
+    began = perf_counter()
+    if number not in books.table:
+        return None
+    refuse_on_host_task("waiting for a launch")
+    event = books.backend.to_wait_for(number)
+    while event is None:
+        pump(books)
         if number not in books.table:
-            return
-        refuse_on_host_task("waiting for a launch")
-        event = backend.to_wait_for(number)
-        while event is None:
-            pump(books)
-            if number not in books.table:
-                return
-            event = backend.to_wait_for(number)
-            if event is None:
-                _tick(books, began)
-        backend.flush()
-        _wait_for(books, event)
-        retire(books, backend.poll_up_to(number))
+            return None
+        event = books.backend.to_wait_for(number)
+        if event is None:
+            _tick(books, began)
+    return event
 
 
 def _wait_for(books: Books, event: cl.Event | None, seconds: float = -1) -> None:
@@ -179,6 +188,8 @@ def drain(
     first."""
     last, began = books.number, perf_counter()
     table = books.table
+    if not table:  # the device was quicker; the backend hears of the wait all the same
+        retire(books, books.backend.poll_up_to(last))
     while 0 < table.oldest() <= last:
         if gives_up:
             give_up_gated(books)
