@@ -20,6 +20,7 @@ import pyopencl as cl
 from .access import arguments
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, Place, is_svm
+from .devices.pocl import compiles_late
 from .errors import UsageError, describe, whole
 from .launch.commands import KernelCommand, TransferCommand
 from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
@@ -241,8 +242,9 @@ class Guards:
             )
             engine, options = kernel.engine, kernel.options
             source, name = kernel.versions.source(kernel, offsets)
+            together = compiles_late(engine.device)
             try:
-                guarded = with_guards(source, options, engine.device, name, when, counted)
+                guarded = with_guards(source, options, engine.device, name, when, counted, together)
             except CannotParse as error:
                 raise UsageError(
                     f"{kernel.label()}: when= and acs.size need a version of the kernel that "

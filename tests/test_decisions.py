@@ -16,10 +16,12 @@ import pyopencl.array
 import pytest
 
 import acs_cl as acs
+from acs_cl.devices.pocl import compiles_late
 from acs_cl.launch.decision import DecidedCommand
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.variants.guards import MOST_TOGETHER, with_guards
+from acs_cl.opencl_c.variants.offsets import with_byte_offsets
 from acs_cl.opencl_c.variants.parts import of_parts
 from acs_cl.testing import is_at_rest, span_of
 
@@ -598,13 +600,52 @@ def test_every_function_of_an_overloaded_name_is_looked_at() -> None:
     assert of_parts(source, [], None, "k").reason == "it calls get_global_size"
 
 
+KEEPS = """
+#define TWICE(x) (2 * (x))
+typedef struct { int x; } one;
+constant int table[2] = {3, 4};
+int seven(one o) { return o.x + table[1]; }
+kernel void other(global int *a) { a[0] = 77777; }
+__attribute__((reqd_work_group_size(1, 1, 1)))
+kernel void k(global int *a) { one o = {table[0]}; a[get_global_id(0)] += TWICE(seven(o)); }
+"""
+"""A kernel that needs a macro, a type, a constant and a function, and one that it does not need."""
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_variant_is_built_without_the_kernels_that_it_does_not_need(counted: bool) -> None:
+    made = with_guards(KEEPS, [], None, "k", True, counted)
+    assert made.source.count("kernel void") == 1
+    assert with_byte_offsets(KEEPS, [], None, "k", (0,))[0].count("kernel void") == 1
+    named = KEEPS + "kernel void l(global int *a) { k(a); }"
+    assert with_guards(named, [], None, "k", True, counted).source.count("kernel void") == 2
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_variant_has_what_its_kernel_uses_of_the_program(
+    device: cl.Device, together: bool
+) -> None:
+    made = with_guards(KEEPS, [], device, "k", True, False, together)
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context)
+    kernel = cl.Kernel(cl.Program(context, made.source).build(), made.kernel)
+    flags = cl.mem_flags.COPY_HOST_PTR
+    host = np.array([1, 2, 3], np.int32)
+    x = cl.Buffer(context, flags, hostbuf=host)
+    when = cl.Buffer(context, flags, hostbuf=np.array([0, 1], np.uint32))
+    for at in range(2):
+        kernel(queue, (3,), (1,), x, when, np.uint64(4 * at))
+        cl.enqueue_copy(queue, found := np.empty_like(host), x)
+        assert found.tolist() == [one + 14 * at for one in host]
+
+
 def test_kernels_with_a_condition_are_in_one_source() -> None:
     source = """
     kernel void k(global int *a) { a[0] = 1; }
     __attribute__((reqd_work_group_size(1, 1, 1))) kernel void called(global int *a) { a[0] = 2; }
     kernel void l(global int *a) { called(a); }"""
     first, called, last = (
-        with_guards(source, [], None, name, True, False) for name in ("k", "called", "l")
+        with_guards(source, [], None, name, True, False, True) for name in ("k", "called", "l")
     )
     assert first.source == last.source
     assert [one.kernel for one in (first, last)] == ["k__acs_when", "l__acs_when"]
@@ -613,20 +654,25 @@ def test_kernels_with_a_condition_are_in_one_source() -> None:
     many = "".join(
         f"kernel void k{i}(global int *a) {{ a[0] = {i}; }}\n" for i in range(MOST_TOGETHER + 1)
     )
-    assert "k1__acs_when" not in with_guards(many, [], None, "k0", True, False).source
+    assert "k1__acs_when" not in with_guards(many, [], None, "k0", True, False, True).source
 
 
-def test_kernels_of_a_program_are_built_once_for_when(device: cl.Device) -> None:
+def test_only_kernels_that_need_a_variant_are_built_where_a_build_makes_machine_code(
+    device: cl.Device,
+) -> None:
     with acs.Runtime(context=cl.Context([device]), backend="serial") as rt:
         program = rt.build("""
         kernel void k(global int *a) { a[get_global_id(0)] += 1; }
-        kernel void l(global int *a) { a[get_global_id(0)] += 2; }""")
+        kernel void l(global int *a) { a[get_global_id(0)] += 2; }
+        kernel void other(global int *a) { a[get_global_id(0)] += 3; }""")
         x, flags = rt.zeros(4, "i4"), rt.array([0, 1], "u4")
         for kernel in (program.k, program.l):
             for at in range(2):
                 kernel((4,), None, x, when=flags[at : at + 1])
         assert x.get().tolist() == [3] * 4
-        assert len(rt.engine.guarded) == 1
+        assert len(rt.engine.guarded) == (1 if compiles_late(device) else 2)
+        sources = [source for source, _ in rt.engine.guarded]
+        assert compiles_late(device) or not any("other" in source for source in sources)
 
 
 # ---- random programs -----------------------------------------------------------------------------

@@ -67,10 +67,10 @@ def test_local_arrays_and_barriers_work_behind_macros(context: cl.Context) -> No
     assert np.array_equal(got, expected)
 
 
-def test_the_kernel_itself_stays_in_the_program(context: cl.Context) -> None:
+def test_the_kernel_itself_is_not_compiled_again(context: cl.Context) -> None:
     text, name = with_byte_offsets(REVERSE, ["-DN=8"], context.devices[0], "reverse", (1,))
     program = cl.Program(context, text).build(["-DN=8"])
-    assert {kernel.function_name for kernel in program.all_kernels()} == {"reverse", name}
+    assert {kernel.function_name for kernel in program.all_kernels()} == {name}
 
 
 OTHERS = """
@@ -95,9 +95,9 @@ def test_kernels_that_nothing_names_are_not_compiled_again(
     """But those that something calls, and directives between them."""
     text, name = with_byte_offsets(OTHERS, [], context.devices[0], kernel, (0,))
     program = cl.Program(context, text).build()
-    assert {one.function_name for one in program.all_kernels()} == {kernel, name, "called"}
+    assert {one.function_name for one in program.all_kernels()} == {name, "called"}
     assert "#pragma OPENCL FP_CONTRACT OFF" in text
-    assert text.count("reqd_work_group_size") == 2 * (kernel == "ours")
+    assert text.count("reqd_work_group_size") == (kernel == "ours")
     values = np.arange(8, dtype=np.int32)
     (got,) = left_by(context, cl.Kernel(program, name), 4, 4, values, np.uint64(16))
     change = {"ours": lambda v: v + 1, "last": lambda v: v - 3, "first": lambda v: v * 2,
@@ -161,7 +161,7 @@ def test_option_macros_are_not_expanded_twice() -> None:
     text, defined = preprocessed(source, "-Dsize=size+1")
     assert defined == ["size"]
     assert text.count("+") == 1
-    assert with_byte_offsets(source, "-Dsize=4", None, "k", (0,))[0].startswith("#undef")
+    assert with_byte_offsets(source, "-Dsize=4", None, "k", (0,))[0].split()[0] == "#undef"
 
 
 @pytest.mark.parametrize(

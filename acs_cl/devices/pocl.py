@@ -42,6 +42,12 @@ def mixes_variants(device: cl.Device) -> bool:
     return major is None or int(major[0]) < 6
 
 
+def compiles_late(device: cl.Device) -> bool:
+    """Tell whether a kernel's machine code is made at its first launch. A build then takes as long
+    for many kernels as for one."""
+    return device.platform.name.strip() == POCL_PLATFORM
+
+
 def has_assertions(device: cl.Device) -> bool:
     """Tell whether this PoCL ends the process where it finds itself wrong."""
     return "Asserts" in device.platform.version

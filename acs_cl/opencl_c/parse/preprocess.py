@@ -64,14 +64,20 @@ _plain: OrderedDict[tuple[object, ...], Plain] = OrderedDict()
 def unit_with(
     source: str, options: BuildOptions, device: cl.Device | None, kernel: str
 ) -> clang.Unit:
-    """Return the preprocessed source, parsed, behind which a variant of `kernel` may stand. It is
-    built with the same options. Other kernels are left out, because compiling them again takes
-    time. Raises `CannotParse`, also if there is no such kernel."""
+    """Return the preprocessed source, parsed, with no other kernel than `kernel`. It is built with
+    the same options. Raises `CannotParse`, also if there is no such kernel."""
     plain = plain_of(source, options, device)
     if kernel not in plain.unit.kernels:
         raise CannotParse(f"the source has no kernel {kernel}")
-    rest = _without_other_kernels(plain, kernel)
+    rest = _without_kernels(plain, kernel)
     return plain.unit if rest == plain.unit.source else clang.parse(rest, options, device)
+
+
+def without_kernels(source: str, options: BuildOptions, device: cl.Device | None) -> str:
+    """Return the preprocessed source, behind which a variant of any of its kernels may stand. Its
+    kernels are left out, because compiling them again takes time. It is built with the same
+    options. Raises `CannotParse`."""
+    return _without_kernels(plain_of(source, options, device))
 
 
 def plain_of(source: str, options: BuildOptions, device: cl.Device | None) -> Plain:
@@ -118,14 +124,14 @@ def _declared(unit: clang.Unit) -> list[str]:
     return [_PLACE.sub(")", clang.printed(cursor)) for cursor in own]
 
 
-def _without_other_kernels(plain: Plain, kernel: str) -> str:
-    """Return its text without the kernels that nothing in it names. Directives between them
-    stay."""
+def _without_kernels(plain: Plain, kept: str = "") -> str:
+    """Return its text without the kernels that nothing in it names, except one. Directives between
+    them stay."""
     unit = plain.unit
     pieces: list[bytes] = []
     at = 0
     for name, cursor in sorted(unit.kernels.items(), key=lambda one: one[1].extent.start.offset):
-        if name == kernel or plain.words[name] > 1:
+        if name == kept or plain.words[name] > 1:
             continue
         begin, end = start_of(unit, cursor), cursor.extent.end.offset
         lines = unit.data[begin:end].splitlines()

@@ -3,8 +3,9 @@
 Input: a program's source and options, a kernel, whether it has a condition (`when`) and whether its
 global size is counted. Output: a source and the name of the kernel to use in it. The new kernel
 takes more parameters (`WHEN`, `COUNTED`). It returns at its top, before any barrier, so `__local`
-variables and barriers stay legal. It stands behind the preprocessed text. With only a condition, it
-replaces the old kernel, and so do the variants of all kernels of the source.
+variables and barriers stay legal. It stands behind the preprocessed text, which has no other kernel
+unless something in it names one. If asked for, variants with only a condition replace all kernels
+of the source.
 
 Invariants: the condition and the count are the same for all work-items. So only whole groups return
 if the group size divides the count. The kernel and its helpers see the count as global size:
@@ -27,7 +28,7 @@ from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
-from acs_cl.opencl_c.parse.preprocess import Plain, plain_of, unit_with
+from acs_cl.opencl_c.parse.preprocess import Plain, plain_of, unit_with, without_kernels
 from acs_cl.opencl_c.parse.tree import Cursor
 from acs_cl.opencl_c.variants.edits import (
     Edits,
@@ -130,13 +131,14 @@ def with_guards(
     kernel: str,
     when: bool,
     counted: bool,
+    together: bool = False,
 ) -> Guarded:
     """Make a variant of `kernel` with further parameters: those of `WHEN`, then those of `COUNTED`.
-    Variants with only a condition are in one source for all kernels, which is built once. Results
-    are kept on disk, because other processes ask for the same. Raises `CannotParse` if the source,
-    or a helper that asks for sizes, cannot be rewritten."""
+    `together`: a variant with only a condition is in one source with those of all other kernels.
+    Results are kept on disk, because other processes ask for the same. Raises `CannotParse` if the
+    source, or a helper that asks for sizes, cannot be rewritten."""
     asked = _Asked(source, tuple(options), device, kernel, when, counted)
-    made = None if counted else _kept(asked._replace(kernel="", when=True))
+    made = _kept(asked._replace(kernel="", when=True)) if together and not counted else None
     if made is None or kernel not in made.collective:
         made = _kept(asked)
     return Guarded(made.source, _name(kernel, when, counted), made.collective[kernel])
@@ -175,10 +177,10 @@ def _from_record(record: cache.Record | None) -> _Variants | None:
 def _write(asked: _Asked) -> _Variants:
     """Make variants. The result is remembered, because later runtimes ask for the same, also
     without a disk."""
-    source, options, device, kernel, when, counted = asked
+    source, options, device = asked[:3]
     with clang.LOCK:
-        if kernel:
-            made = _one(unit_with(source, options, device, kernel), kernel, when, counted)
+        if asked.kernel:
+            made = _one(asked)
             clang.parse(made.source, options, device)
             return made
         made = _all(plain_of(source, options, device))
@@ -189,8 +191,10 @@ def _write(asked: _Asked) -> _Variants:
         return made
 
 
-def _one(unit: clang.Unit, kernel: str, when: bool, counted: bool) -> _Variants:
-    """Make the variant of one kernel behind the others."""
+def _one(asked: _Asked) -> _Variants:
+    """Make the variant of one kernel."""
+    source, options, device, kernel, when, counted = asked
+    unit = unit_with(source, options, device, kernel)
     functions = reached(unit, kernel)
     extra = [part for part, wanted in ((WHEN, when), (COUNTED, counted)) if wanted]
     lines = [part for part, wanted in ((_WHEN, when), (_COUNTED, counted)) if wanted]
@@ -198,7 +202,9 @@ def _one(unit: clang.Unit, kernel: str, when: bool, counted: bool) -> _Variants:
     edits = _calls(unit, functions[kernel], asking)
     name = _name(kernel, when, counted)
     edits += _frame(unit, functions, kernel, name, ", ".join(extra), "\n".join(lines))
-    parts = [unit.source, _ANSWERS] if counted else [unit.source]
+    parts = [without_kernels(source, options, device)]
+    if counted:
+        parts.append(_ANSWERS)
     parts += [_copy(unit, functions[helper], asking) for helper in functions
               if helper in asking and helper != kernel]  # fmt: skip
     parts.append(edited(unit, unit.kernels[kernel], edits))

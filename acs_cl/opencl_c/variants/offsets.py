@@ -1,10 +1,11 @@
 """A variant of one kernel whose pointers take a byte offset each.
 
 Input: a program's source and options, a kernel, indices of pointer parameters. Output: a source and
-the name of the kernel to use in it. The new kernel stands behind the preprocessed text. It takes
-one more `ulong` for each index, in the given order, and starts by adding them to the pointers. It
-does not call the old kernel, so `__local` variables and barriers stay legal. Invariant: except for
-the start of these pointers, the variant computes the same as the kernel.
+the name of the kernel to use in it. The new kernel stands behind the preprocessed text, which has
+no other kernel unless something in it names one. The new kernel takes one more `ulong` for each
+index, in the given order, and starts by adding them to the pointers. It does not call the old
+kernel, so `__local` variables and barriers stay legal. Invariant: except for the start of these
+pointers, the variant computes the same as the kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from acs_cl.devices.facts import BuildOptions
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
-from acs_cl.opencl_c.parse.preprocess import unit_with
+from acs_cl.opencl_c.parse.preprocess import unit_with, without_kernels
 from acs_cl.opencl_c.parse.tree import Cursor
 from acs_cl.opencl_c.variants.edits import Edits, at_top, closing, edited, pointer_of, renamed
 
@@ -32,7 +33,8 @@ def with_byte_offsets(
     with clang.LOCK:
         unit = unit_with(source, options, device, kernel)
         name = f"{kernel}__acs_offset_{'_'.join(map(str, parameters))}"
-        result = f"{unit.source}\n{_variant(unit, unit.kernels[kernel], name, parameters)}\n"
+        before = without_kernels(source, options, device)
+        result = f"{before}\n{_variant(unit, unit.kernels[kernel], name, parameters)}\n"
         clang.parse(result, options, device)
         return result, name
 
