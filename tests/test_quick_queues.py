@@ -7,6 +7,7 @@ Python: values, edges, what waits for what, and what becomes of errors.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import random
 import threading
@@ -20,8 +21,10 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl import testing
+from acs_cl import core, testing
+from acs_cl.devices.driver import OwnKernel, functions
 from acs_cl.launch.backend import ALL, Lease
+from acs_cl.opencl_c.variants.guards import with_guards
 from acs_cl.scheduler.policy import Choice
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "12"))
@@ -491,6 +494,41 @@ def test_a_kernel_may_be_taught_anew_while_others_launch_it(
             expected = (expected * 7 + 8) % 2**32
         for array in arrays:
             assert array.get().tolist() == [expected] * 8 + [999] * 8
+
+
+def test_a_launch_that_the_driver_refuses_keeps_its_own_variant(
+    device: cl.Device, backend: str
+) -> None:
+    """While a driver is called without the GIL, another thread may give the plan another variant.
+    Here the driver's call does that itself."""
+    source = """
+    kernel void one(global uint *x) { x[get_global_id(0)] += 1; }
+    kernel void two(global uint *x) { x[get_global_id(0)] += 2; }"""
+    addresses = functions()
+    with acs.Runtime(device, backend=backend) as rt:
+        program = rt.build(source)
+        x, on = rt.zeros(8, "u4"), rt.array([1], "u4")
+        for _ in range(2):
+            program.one((8,), None, x, when=on)
+        made = with_guards(source, [], device, "two", True, False)
+        other = OwnKernel(cl.Program(rt.context, made.source).build(), made.kernel)
+        refused: list[int] = []
+
+        def refuse(*_: object) -> int:
+            refused.append(len(refused))
+            core.native.plan_variant(program.one, other, (), True)
+            return -5  # CL_OUT_OF_RESOURCES
+
+        several = [ctypes.c_void_p] * 9
+        enqueue = ctypes.CFUNCTYPE(ctypes.c_int32, *several)(refuse)
+        addresses[2] = ctypes.cast(enqueue, ctypes.c_void_p).value or 0
+        core.native.open_driver(addresses)
+        try:
+            program.one((8,), None, x, when=on)
+        finally:
+            core.native.open_driver(functions())
+        assert len(refused) > 0
+        assert x.get().tolist() == [3] * 8
 
 
 def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:

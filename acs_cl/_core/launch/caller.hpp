@@ -42,7 +42,7 @@ public:
     }
     // Does the same for a PyOpenCL kernel, which has its arguments already. `object`: the kernel for queues.
     bool begin(PyObject *global, PyObject *local, QueueKernel *kernel, PyObject *object) {
-        own_variant_ = {nb::borrow(object), kernel};
+        variant_ = {nb::borrow(object), kernel};
         are_views_ = false;
         return begin(global, local);
     }
@@ -125,7 +125,8 @@ public:
             size_->is_tried = true;
             size_->on_lanes = plan.lanes.lease.takes_new(sizes_);
         }
-        if (!in_epoch_ && !variant().kernel) return false;
+        if (!in_epoch_ && are_views_) take_variant();
+        if (!in_epoch_ && !variant_.kernel) return false;
         if (!decides_) return true;
         return in_epoch_ ? take_flag(when, home, bytes_, touched)
                          : flag_.take(when, home, plan.lanes.by_address, touched);
@@ -214,7 +215,7 @@ public:
     // Sets the arguments of the driver's kernel. The caller has the runtime's lock, so that the GIL may be given away
     // while the driver makes it wait.
     bool set() const {
-        QueueKernel *const kernel = variant().kernel;
+        QueueKernel *const kernel = variant_.kernel;
         return plan.set(kernel, bytes_, args, are_views_) && (!is_inside_ || plan.set_starts(kernel, args)) &&
                (!decides_ || plan.set(kernel, flag_, plan.first_of_flag(is_inside_)));
     }
@@ -224,16 +225,16 @@ public:
         ToLanes &lanes = plan.lanes;
         lanes.lease.use();
         return lanes.queues->launch(
-            touched, variant().kernel, sizes_, nullptr, plan.name.ptr(), lanes.lease.reason, [&] {
-                return plan.command(variant().object, sizes_, bytes_, args, are_views_, is_inside_,
+            touched, variant_.kernel, sizes_, nullptr, plan.name.ptr(), lanes.lease.reason, [&] {
+                return plan.command(variant_.object, sizes_, bytes_, args, are_views_, is_inside_,
                                     decides_ ? &flag_ : nullptr, nb::none());
             });
     }
 
     // Does the same for a band. The bands before it are under way, so it gets into the table whatever happens.
     bool enqueue(const CutPlan &cut, const BandPlan &band, const Touched &own) {
-        QueueKernel *kernel = band.has_offset() ? cut.kernel : variant().kernel;
-        const nb::handle object = band.has_offset() ? cut.kernel_object : variant().object;
+        QueueKernel *kernel = band.has_offset() ? cut.kernel : variant_.kernel;
+        const nb::handle object = band.has_offset() ? cut.kernel_object : variant_.object;
         const bool may_go = table.may_go_on() && plan.set(kernel, bytes_, args, true);
         return plan.lanes.queues->launch(
             own, may_go ? kernel : nullptr, band.sizes, &band.offset[1], plan.name.ptr(), cut.reason, [&] {
@@ -265,15 +266,19 @@ private:
     }
     // Has an array's argument for the driver made. False with an error.
     static bool has_driven(PyObject *array) { return reinterpret_cast<View *>(array)->driven(); }
-    // The driver's kernel for the arguments that were taken.
-    const KernelVariant &variant() const {
-        return are_views_ ? plan.lanes.variants[is_inside_][decides_] : own_variant_;
+    // Takes the driver's kernel for the arguments that were taken. While a driver is called without the GIL, another
+    // thread may give the plan another one.
+    void take_variant() {
+        const KernelVariant &now = plan.lanes.variants[is_inside_][decides_];
+        if (variant_.object.is(now.object)) return;
+        leftovers::drop(variant_.object.release().ptr());
+        variant_ = now;
     }
     bool fits() const { return plan.epoch->blob_bytes <= INLINE_BYTES; }
     bool look_up() { return (size_ = plan.sizes.find(sizes_)); }
 
     LaunchPlan::Use use_;
-    KernelVariant own_variant_;
+    KernelVariant variant_;  // the driver's kernel for this launch
     Sizes sizes_;
     Sized *size_ = nullptr;
     const Head *head_ = nullptr;
