@@ -19,7 +19,7 @@ from .access.cuts import AUTO, Cut, Policy
 from .access.signature import Signature
 from .devices.build import build
 from .devices.driver import OwnKernel
-from .devices.pocl import mixes_variants
+from .devices.pocl import mixes_machine_code
 from .errors import BuildError
 from .launch.commands import KernelCommand
 from .launch.parts import MOST_KEPT, LanePart, parts_of
@@ -121,7 +121,7 @@ def _made(kernel: RuntimeKernel, native: OwnKernel) -> tuple[OfParts, OwnKernel]
     asked = of_parts(source, kernel.options, engine.device, name)
     options = [*kernel.options]
     if not asked.source:
-        if not mixes_variants(engine.device):
+        if not mixes_machine_code(engine.device):
             return asked, native
         options.append("-DACS_CL_PARTS")  # forces machine code of its own
     if kernel.signature.program_globals:

@@ -18,7 +18,7 @@ from random_bands import Machine, check
 
 import acs_cl as acs
 from acs_cl.access.cuts import Cut
-from acs_cl.devices.pocl import mixes_variants
+from acs_cl.devices.pocl import mixes_machine_code
 from acs_cl.launch.commands import KernelCommand
 from acs_cl.launch.parts import parts_of
 from acs_cl.records import Access
@@ -63,12 +63,12 @@ def test_random_programs_in_bands_give_what_whole_launches_give(
         ("NVIDIA CUDA", "580.159.04", False),
     ],
 )
-def test_bands_have_machine_code_of_their_own_where_the_driver_mixes_variants(
+def test_bands_have_machine_code_of_their_own_where_the_driver_mixes_it(
     platform: str, driver: str, mixes: bool
 ) -> None:
     """The whole launch and the first band have no offset, the others have one."""
     named = SimpleNamespace(name=platform)
-    assert mixes_variants(SimpleNamespace(platform=named, driver_version=driver)) is mixes
+    assert mixes_machine_code(SimpleNamespace(platform=named, driver_version=driver)) is mixes
 
 
 def test_the_first_band_is_launched_with_the_kernel_itself() -> None:

@@ -498,12 +498,12 @@ def test_arguments_that_stay_the_same_are_not_set_again() -> None:
 @pytest.mark.parametrize("lanes", [1, 3])
 @pytest.mark.parametrize("by_size", [False, True])
 @pytest.mark.parametrize("keeps_apart", [False, True])
-def test_variants_of_a_kernel_are_never_in_flight_at_one_time(
+def test_machine_codes_of_a_kernel_are_never_in_flight_at_one_time(
     keeps_apart: bool, lanes: int, by_size: bool
 ) -> None:
     program = Program(random.Random(1), lanes == 1, lanes, 64)
     if keeps_apart:
-        program.queues.keep_variants_apart(by_size=by_size)
+        program.queues.keep_machine_code_apart(by_size=by_size)
     command = program.command()._replace(kernel=program.kernels[0])
     launches = [  # global size, local size, offset, and whether it may need other machine code
         ((8,), None, None, False), ((8,), None, None, False), ((4,), None, None, True),
@@ -527,9 +527,9 @@ def test_variants_of_a_kernel_are_never_in_flight_at_one_time(
     )
 
 
-def test_variants_that_the_driver_may_have_dropped_are_made_again() -> None:
+def test_machine_code_that_the_driver_may_have_dropped_is_made_again() -> None:
     program = Program(random.Random(1), True, 1, 64)  # each launch has an event
-    program.queues.keep_variants_apart()
+    program.queues.keep_machine_code_apart()
     command = program.command()._replace(kernel=program.kernels[0], offset=None)
     behind = 50, 60, 55, 60, 61, 50  # they begin when nothing is in flight
     sizes = *range(1, 200), *behind

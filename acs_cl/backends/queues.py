@@ -21,7 +21,7 @@ import pyopencl as cl
 
 from .. import core
 from ..devices.driver import CommandQueue, pinned_pieces
-from ..devices.pocl import has_assertions, mixes_variants
+from ..devices.pocl import has_assertions, mixes_machine_code
 from ..errors import DeviceError
 from ..launch.backend import Backend, Ended
 from ..launch.commands import KernelCommand, TransferCommand
@@ -65,9 +65,9 @@ class HostQueues(Backend):
         self._core = core.native.Queues(
             queues, name == "out_of_order", profiling, _CLASSES, cl.Event.from_int_ptr
         )
-        if mixes_variants(device):
+        if mixes_machine_code(device):
             others = None if beside is None else beside.core_queues
-            self._core.keep_variants_apart(others, has_assertions(device))
+            self._core.keep_machine_code_apart(others, has_assertions(device))
         if not device.type & cl.device_type.CPU:
             self.use_pinned()
         self._core.place_by(LANE_AFTER.index(placing.after), LANE_NEW.index(placing.new))

@@ -29,7 +29,7 @@ _HASWELL_FLAGS = {"avx2", "bmi2", "fma", "f16c", "movbe", "abm"}
 _repaired: dict[int, str] = {}
 
 
-def mixes_variants(device: cl.Device) -> bool:
+def mixes_machine_code(device: cl.Device) -> bool:
     """Tell whether the driver may unload a kernel's machine code while launches of it run.
 
     PoCL has machine code of a kernel for launches with an offset and for those without, and anew

@@ -32,7 +32,7 @@ UNIT = 64
 
 Kernels = tuple[OwnKernel, OwnKernel]
 """The kernel of a launch, for the part at its beginning, and the one for parts elsewhere. Some
-drivers have to keep the two apart (`mixes_variants`)."""
+drivers have to keep the two apart (`mixes_machine_code`)."""
 
 
 class DevicePart(NamedTuple):

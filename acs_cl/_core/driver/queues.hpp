@@ -31,10 +31,10 @@
 
 #include "driver/kernel.hpp"
 #include "driver/landing.hpp"
+#include "driver/machine_code.hpp"
 #include "driver/spread.hpp"
 #include "driver/staging.hpp"
 #include "driver/transfer.hpp"
-#include "driver/variants.hpp"
 #include "python/clock.hpp"
 #include "python/gil.hpp"
 #include "python/waiting.hpp"
@@ -239,9 +239,9 @@ public:
     // Whether the device is not the host's processor.
     bool on_own_processor() const { return is_of_own_processor(lanes_[0].queue); }
 
-    // Has variants of a kernel never in flight at one time, for drivers that confuse them. `with`: on those lanes neither,
-    // which are of the same runtime. Null: there are no others. `by_size`: sizes make variants that matter, too.
-    void keep_variants_apart(Queues *with, bool by_size) {
+    // Has no two pieces of machine code of a kernel in flight at one time, for drivers that confuse them. `with`: on those
+    // lanes neither, which are of the same runtime. Null: there are no others. `by_size`: sizes matter, too.
+    void keep_machine_code_apart(Queues *with, bool by_size) {
         apart_ = with ? with->apart_ : std::make_shared<Apart>(by_size);
         if (!apart_) throw std::invalid_argument("those lanes keep nothing apart");
         apart_->all.push_back(this);
@@ -367,11 +367,11 @@ public:
     }
 
 private:
-    // Lanes on which no two variants of a kernel are in flight at one time.
+    // Lanes on which no two pieces of machine code of a kernel are in flight at one time.
     struct Apart {
-        explicit Apart(bool by_size) : variants(by_size) {}
+        explicit Apart(bool by_size) : machine_code(by_size) {}
 
-        Variants variants;
+        MachineCode machine_code;
         std::vector<Queues *> all;
     };
 
@@ -578,7 +578,7 @@ private:
         if (!device_) driver.queue_info(lanes_[0].queue, QUEUE_DEVICE, sizeof(device_), &device_, nullptr);
         const bool is_idle = std::all_of(apart_->all.begin(), apart_->all.end(),
                                          [](const Queues *one) { return !one->in_flight_; });
-        if (!apart_->variants.note(kernel.code(device_), sizes, offset, is_idle)) return;
+        if (!apart_->machine_code.note(kernel.code(device_), sizes, offset, is_idle)) return;
         const WithoutGil others;
         const auto each = [this](auto &&visit) {
             for (Queues *one : apart_->all)
@@ -774,7 +774,7 @@ private:
     Table *table_ = nullptr;
     bool out_of_order_, profiling_, behind_ = false;
     void *device_ = nullptr;  // null: not asked yet
-    std::shared_ptr<Apart> apart_;  // null: variants may be in flight at one time
+    std::shared_ptr<Apart> apart_;  // null: any machine code may be in flight at one time
 };
 
 inline int traverse_queues(PyObject *self, visitproc visit, void *arg) {

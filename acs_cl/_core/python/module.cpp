@@ -161,7 +161,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 93;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 94;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -329,7 +329,7 @@ NB_MODULE(_core, module) {
     nb::class_<Queues>(module, "Queues", nb::type_slots(queues_slots))
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
         .def("place_by", &Queues::place_by, "after"_a, "fresh"_a)
-        .def("keep_variants_apart", &Queues::keep_variants_apart, "others"_a = nb::none(),
+        .def("keep_machine_code_apart", &Queues::keep_machine_code_apart, "others"_a = nb::none(),
              "by_size"_a = true)
         .def("time_on", &Queues::time_on, "queue"_a)
         .def("upload_on", &Queues::upload_on, "queue"_a)

@@ -1,8 +1,9 @@
-// The variants of a kernel: PoCL makes machine code of a kernel for launches with an offset and for those without, for each
-// local size, and anew whenever a launch is larger than all before it. Before 6.0 it confuses their users when a launch
-// ends. So a variant may go while it runs, and a build with assertions ends the process. If no variant is made while
-// another one is in use, and none with an offset runs beside one without, it counts right. Without assertions only offsets
-// matter: all sizes share one file of machine code, which stays as long as any of them is kept.
+// When a driver needs other machine code for a launch. PoCL makes machine code of a kernel for launches with an offset and
+// for those without, for each local size, and anew whenever a launch is larger than all before it. Before 6.0 it confuses
+// the users of such pieces when a launch ends. So a piece may go while it runs, and a build with assertions ends the
+// process. If none is made while another one is in use, and none with an offset runs beside one without, it counts right.
+// Without assertions only offsets matter: all sizes share one file of machine code, which stays as long as any of them is
+// kept.
 
 #pragma once
 
@@ -18,13 +19,13 @@
 
 namespace acs_cl {
 
-class Variants {
+class MachineCode {
 public:
     // `by_size`: sizes matter, too.
-    explicit Variants(bool by_size) : by_size_(by_size) {}
+    explicit MachineCode(bool by_size) : by_size_(by_size) {}
 
     // Notes a launch of a kernel. `code` stands for its program and name. `is_idle`: nothing is in flight. Returns whether
-    // the launch may need another variant than those before it, so that nothing may be in flight when it begins.
+    // the launch may need another piece than those before it, so that nothing may be in flight when it begins.
     bool note(std::size_t code, const Sizes &sizes, const std::size_t *offset, bool is_idle) {
         const bool has_offset = offset && std::any_of(offset, offset + sizes[0], [](std::size_t at) { return at; });
         if (is_idle) idle_++;
@@ -42,7 +43,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t KEPT = 96;    // PoCL keeps 128 variants; other parts of the process use some
+    static constexpr std::size_t KEPT = 96;    // PoCL keeps 128 pieces; other parts of the process use some
     static constexpr std::size_t MOST = 4096;  // sizes that are remembered of a kernel
     using Size = std::array<std::size_t, 4>;
 
@@ -69,7 +70,7 @@ private:
         return is_wider;
     }
 
-    inline static std::size_t made_ = 0;  // variants of the process so far, at most; with the GIL
+    inline static std::size_t made_ = 0;  // pieces of the process so far, at most; with the GIL
     const bool by_size_;
     std::uint64_t idle_ = 1;              // how often nothing was in flight
     std::unordered_map<std::size_t, Known> known_;
