@@ -142,8 +142,10 @@ public:
             if (one.is_behind(last_)) expected_ = &one;
     }
 
-    // `what`: the kernel and its sizes, or how many bytes a transfer has.
+    // `what`: the kernel and its sizes, or how many bytes a transfer has. Without a stretch, as on one lane, there is
+    // nothing to know it by.
     void add(std::uint64_t what) {
+        if (!is_open_) return;
         launches_ = (launches_ ^ what) * 0x9E3779B97F4A7C15u + 1;
         many_++;
         if (expected_ && many_ > expected_->many) miss();  // perhaps no wait ever comes
