@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import random
+import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from acs_cl import core
 from acs_cl.devices.driver import functions
 from acs_cl.records import Access, Launch
 
-PROGRAM, NAME = 0x1194, 0x1190
+PROGRAM, NAME, EVENT_STATUS = 0x1194, 0x1190, 0x11D3
 QUEUED, COMPLETE, FAILED, REFUSED = 3, 0, -9, -5
 TIMED, UPLOADS = 99, 98
 """The queue that keeps times, where there is one. It is in order."""
@@ -411,6 +412,48 @@ class Program:
         self.queues.forget()
         for kernel in self.kernels:
             kernel.queued = None
+
+
+class Awaited(Driver):
+    """Has one event, which ends when it is told so, and counts the threads that wait in here."""
+
+    def __init__(self) -> None:
+        super().__init__(False)
+        self.event = self.take(1, (), {})
+        self.references[self.event] = 1
+        self.ended, self.released = threading.Event(), threading.Event()
+        self.threads: set[int] = set()
+
+    def event_info(self, event: int, what: int, size: int, value: int, told: Any) -> int:
+        if what != EVENT_STATUS:
+            return REFUSED
+        return super().event_info(event, what, size, value, told)
+
+    def wait_for_events(self, *_: Any) -> int:
+        self.threads.add(threading.get_ident())
+        self.ended.wait()
+        return 0
+
+    def release_event(self, event: int) -> int:
+        failed = super().release_event(event)
+        self.released.set()
+        return failed
+
+
+def test_bounded_waits_for_one_event_leave_one_thread() -> None:
+    awaited = Awaited()
+    kept = awaited.functions()
+    core.native.open_driver([ctypes.cast(one, VOID).value for one in kept])
+    for _ in range(8):
+        assert not core.native.wait_for_event(awaited.event, 0.01)
+    assert len(awaited.threads) == 1
+    awaited.ended.set()
+    assert core.native.wait_for_event(awaited.event, 60)  # it is told by the thread that was left
+    assert len(awaited.threads) == 1
+    assert awaited.released.wait(60)
+    awaited.status[awaited.event] = COMPLETE
+    assert core.native.wait_for_event(awaited.event, 60)
+    assert awaited.references == {awaited.event: 1}
 
 
 made: list[Program] = []

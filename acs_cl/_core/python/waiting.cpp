@@ -9,6 +9,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "driver/kernel.hpp"
 #include "python/gil.hpp"
@@ -31,6 +32,11 @@ struct Notice {
         std::lock_guard held(mutex);
         has_come = true;
         changed.notify_all();
+    }
+
+    bool is_there() {
+        std::lock_guard held(mutex);
+        return has_come;
     }
 
     // Whether it came within that many seconds.
@@ -68,10 +74,12 @@ struct Waiter {
             if (!event) return;
             held.unlock();
             driver.wait_for_events(1, &event);
-            driver.release_event(event);
             held.lock();
-            event = nullptr;
+            void *const ended = std::exchange(event, nullptr);
             std::exchange(notice, nullptr)->come();
+            held.unlock();
+            driver.release_event(ended);
+            held.lock();
         }
     }
 };
@@ -89,6 +97,25 @@ std::shared_ptr<Waiter> take_waiter() {
         PyErr_SetString(PyExc_MemoryError, "no thread can be started to wait for the device");
         return nullptr;
     }
+}
+
+// A wait that was left before its event ended. Whoever will give the notice keeps the event until then.
+struct Left {
+    void *event;
+    SharedNotice notice;
+};
+
+std::vector<Left> left;  // with the GIL
+
+// Returns the notice of a wait for the same event that was left. Null: there is none.
+SharedNotice take_left(void *event) {
+    left.erase(std::remove_if(left.begin(), left.end(), [](const Left &one) { return one.notice->is_there(); }),
+               left.end());
+    const auto found = std::find_if(left.begin(), left.end(), [&](const Left &one) { return one.event == event; });
+    if (found == left.end()) return nullptr;
+    SharedNotice notice = std::move(found->notice);
+    left.erase(found);
+    return notice;
 }
 
 void on_end(void *, std::int32_t, void *notice) {
@@ -145,8 +172,7 @@ double left_s(Clock::time_point began, double seconds) {
     return std::clamp(seconds - Seconds(Clock::now() - began).count(), 0.0, SLICE_S);
 }
 
-// Waits for a notice, in slices between which signals are handled.
-Wait wait_for_notice(Notice &notice, Clock::time_point began, double seconds) {
+Wait wait_in_slices(Notice &notice, Clock::time_point began, double seconds) {
     for (;;) {
         if (PyErr_CheckSignals()) return Wait::RAISED;
         const double slice_s = left_s(began, seconds);
@@ -158,13 +184,20 @@ Wait wait_for_notice(Notice &notice, Clock::time_point began, double seconds) {
     }
 }
 
+// Waits for the notice of an event, in slices between which signals are handled.
+Wait wait_for_notice(void *event, const SharedNotice &notice, Clock::time_point began, double seconds) {
+    const Wait found = wait_in_slices(*notice, began, seconds);
+    if (found != Wait::ENDED) left.push_back({event, notice});
+    return found;
+}
+
 // Does the rest of a wait by a thread of ours. A signal's handler may wait, too, for another event.
 Wait by_another(void *event, const SharedNotice &notice, Clock::time_point began, double seconds) {
     const std::shared_ptr<Waiter> own = take_waiter();
     if (!own) return Wait::RAISED;
     driver.retain_event(event);
     own->ask(event, notice);
-    const Wait found = wait_for_notice(*notice, began, seconds);
+    const Wait found = wait_for_notice(event, notice, began, seconds);
     if (found == Wait::ENDED && !idle) idle = own;
     else own->leave();
     return found;
@@ -175,13 +208,14 @@ Wait by_another(void *event, const SharedNotice &notice, Clock::time_point began
 Wait wait_for_event(void *event, double seconds) {
     const auto began = Clock::now();
     const bool is_main = PyThread_get_thread_ident() == signals::main_thread;
+    const bool is_noticing = is_main || seconds >= 0;
     const signals::Paused paused(is_main);
+    SharedNotice notice = is_noticing ? take_left(event) : nullptr;
     PyThreadState *saved = PyEval_SaveThread();
-    bool is_over = true, is_noticed = false;
-    SharedNotice notice;
-    if (is_main || seconds >= 0) {
+    bool is_over = true, is_noticed = !!notice;
+    if (is_noticing) {
         is_over = event_status(event) <= 0;
-        if (!is_over) {
+        if (!is_over && !notice) {
             const Device device(event);
             is_over = !device.is_cpu && ends_within(seconds < 0 ? ASKED_S : std::min(ASKED_S, seconds), event);
             if (!is_over) {
@@ -194,12 +228,15 @@ Wait wait_for_event(void *event, double seconds) {
     }
     take_gil(saved);
     if (is_over) return Wait::ENDED;
-    return is_noticed ? wait_for_notice(*notice, began, seconds) : by_another(event, notice, began, seconds);
+    return is_noticed ? wait_for_notice(event, notice, began, seconds) : by_another(event, notice, began, seconds);
 }
 
 bool is_of_own_processor(void *queue) { return is_own_processor(device_of(queue)); }
 
 // Never freed: a lock that another thread held stays taken.
-void forget_waiters() { new std::shared_ptr<Waiter>(std::move(idle)); }
+void forget_waiters() {
+    new std::shared_ptr<Waiter>(std::move(idle));
+    new std::vector<Left>(std::exchange(left, {}));
+}
 
 }  // namespace acs_cl

@@ -6,6 +6,9 @@
 // callback of a GPU's driver comes late. In Intel's driver for CPUs the thread that waits is one of those
 // that run commands. Any other thread waits in the driver itself, unless its wait is bounded.
 //
+// A wait may be left before its event has ended: it is bounded, or the handler of a signal raises. What would tell it
+// goes on until the event ends. The next wait for the same event takes that over, so that no two threads wait for it.
+//
 // To hand an event over to a thread and back costs some microseconds, which a short wait would feel. So
 // first the status of a GPU's event is asked for a while. On a CPU that would take the processor from the
 // kernels that are waited for. Beside other work the main thread would not get it back soon.
