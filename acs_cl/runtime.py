@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .observe.explain import Explanation
     from .observe.measure import Measure
     from .observe.trace import Trace
+    from .scheduler.sender import Settings
 
 
 class Runtime:
@@ -153,60 +154,76 @@ class Runtime:
         if emulate is not None and "emulated" not in (backend, asked.backend):
             raise UsageError(f"emulate= is for backend='emulated', got backend={backend!r}")
         children = spawning(spawn)
+        lanes_by = lane_after, lane_new
         if devices is not None:
             alone = {"device": device, "context": context, "emulate": emulate}
-            self._open_several(devices, placement, spread, asked, (lane_after, lane_new), alone)
+            self._open_several(devices, placement, spread, asked, lanes_by, alone)
             return
         for name, is_asked in (("placement", placement != "min_finish"), ("spread", spread)):
             if is_asked:
                 raise UsageError(f"{name}= is for several devices; name them in devices=")
         used_context, used_device = context_for(device, context)
-        planned = plan(used_device, asked, (lane_after, lane_new))
-        store = store_for(used_context, used_device, planned.memory)
-        table = core.native.Table()
-        uploads = prefetches(prefetch, kind(used_device) == "CPU")
+        planned = plan(used_device, asked, lanes_by)
+
+        def settings(window: int | None) -> Settings:
+            return scheduler_settings(
+                groups, slice_ms, order, window, bool(asked.watchdog_s), asked.trace, children
+            )
+
+        self._open_one(used_context, used_device, asked, planned, emulate, profiling, settings)
+
+    def _open_one(
+        self,
+        context: cl.Context,
+        device: cl.Device,
+        asked: Options,
+        planned: Plan,
+        emulate: Mapping[str, object] | None,
+        profiling: bool,
+        settings: Callable[[int | None], Settings],
+    ) -> None:
+        """Put the parts together for one device. `settings`: of a scheduler on the device, with its
+        window."""
+        on_cpu, mixes = kind(device) == "CPU", planned.scheduler == "mix"
+        store, table = store_for(context, device, planned.memory), core.native.Table()
+        uploads = prefetches(asked.prefetch, on_cpu)
         queues = partial(
-            create, planned.host, used_context, used_device, planned.lanes,
+            create, planned.host, context, device, planned.lanes,
             planned.placing._replace(uploads=uploads),
         )  # fmt: skip
         if planned.backend == "emulated":
-            runs: Backend = create_emulated(used_context, used_device, emulate)
+            runs: Backend = create_emulated(context, device, emulate)
         else:
-            mixed_on_cpu = planned.scheduler == "mix" and kind(used_device) == "CPU"
-            runs = queues(asked.trace or profiling or mixed_on_cpu)
+            runs = queues(asked.trace or profiling or (mixes and on_cpu))
         if planned.scheduler != "no":
             inside = asked.window if planned.backend == "device" else None  # it has its own
-            settings = scheduler_settings(
-                groups, slice_ms, order, inside, bool(asked.watchdog_s), asked.trace, children
-            )
-            choice = None
-            if planned.scheduler == "mix":
-                choice = Choice(kind(used_device) == "CPU", used_device.max_compute_units)
+            choice = Choice(on_cpu, device.max_compute_units) if mixes else None
             runs = Device(
-                used_context, used_device, runs, store, planned.tier, settings, choice, table
+                context, device, runs, store, planned.tier, settings(inside), choice, table
             )
         parts = Parts(
-            used_context, used_device, asked, planned, store, runs, table,
+            context, device, asked, planned, store, runs, table,
             _tracer() if asked.trace else None, partial(queues, True),
         )  # fmt: skip
-        self._engine = Engine(parts, Calls())
-        self._engine.owner = _Owner(self)
-        self._engine.prefetches = uploads and not runs.in_order
+        engine = Engine(parts, Calls())
+        engine.prefetches = uploads and not runs.in_order
+        self._open(engine, asked)
+
+    def _open(self, engine: Engine, asked: Options) -> None:
+        """Take calls from now on, with checks and a watchdog if they are asked for."""
+        self._engine = engine
+        engine.owner = _Owner(self)
         if asked.check:
             from .check.checker import Checker
 
-            self._engine.checker = Checker(self._engine, asked.check)
-        self._engine.open()
-        self._watch(asked.watchdog_s)
-
-    def _watch(self, seconds: float | None) -> None:
-        """Start a watchdog for the new engine, if asked for, and register the engine."""
-        if seconds:
+            engine.check(Checker(engine, asked.check))
+        engine.open()
+        if asked.watchdog_s:
             from .launch.watchdog import Watchdog
 
-            self._engine.watchdog = dog = Watchdog(self._engine, seconds)
+            engine.watchdog = dog = Watchdog(engine, asked.watchdog_s)
             dog.start()
-        register(self._engine)
+        register(engine)
 
     def _open_several(
         self,
@@ -232,14 +249,7 @@ class Runtime:
             team.contexts[0], chosen[0], asked, planned, team.store, team.backend,
             core.native.Table(), _tracer() if asked.trace else None, team.backend.with_times,
         )  # fmt: skip
-        self._engine = engine = SeveralEngine(parts, Calls(), team)
-        self._engine.owner = _Owner(self)
-        if asked.check:
-            from .check.checker import Checker
-
-            engine.check(Checker(engine, asked.check))
-        self._engine.open()
-        self._watch(asked.watchdog_s)
+        self._open(SeveralEngine(parts, Calls(), team), asked)
 
     if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute

@@ -40,7 +40,7 @@ from .commands import KernelCommand
 from .dispatch import dispatch, send_what_there_is
 from .ends import pump, retire
 from .gates import Patience, open_events
-from .observers import Cutting, Recorder, Together, Unplaced
+from .observers import Checker, Cutting, Recorder, Together, Unplaced
 from .parts import LanePart
 from .poisoning import came_through, may_be_poisoned, meet_poison
 
@@ -93,6 +93,10 @@ class Engine(Books):
         self._seen = 0
         """The newest launch when the progress thread asked last."""
         self.progress = Poller(self.pump, self.program_polls, self.lock)
+
+    def check(self, checker: Checker) -> None:
+        """Have all launches checked, from the first one on."""
+        self.checker = checker
 
     def open(self) -> None:
         """Take calls from now on. The core makes launches by itself, except in unusual cases."""

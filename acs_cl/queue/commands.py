@@ -118,41 +118,50 @@ def kernel(
     """Launch `enqueue_nd_range_kernel`, with the arguments that the kernel had at the call."""
     if not isinstance(kernel, cl.Kernel):
         raise Unclear
-    try:
-        global_size = _integers(global_work_size)
-        local_size = None if local_work_size is None else _integers(local_work_size)
-        offset = None if global_work_offset is None else _integers(global_work_offset)
-    except TypeError:
-        raise Unclear from None
-    if g_times_l and local_size is not None:
-        dimensions = max(len(global_size), len(local_size))  # the shorter one is filled up
-        global_size += (1,) * (dimensions - len(global_size))
-        local_size += (1,) * (dimensions - len(local_size))
-        global_size = tuple(map(operator.mul, global_size, local_size))
+    sizes = _sizes(global_work_size, local_work_size, global_work_offset, g_times_l)
+    global_size, local_size, offset = sizes
     if not all(global_size) and allow_empty_ndrange:
         return marker(queue, original, wait_for)
     is_empty = 0 in global_size or (local_size is not None and 0 in local_size)
-    own, why = (None if is_empty else kernel_of(queue, kernel)), ""
-    if own is None or given is None or given.many != len(own.signature.parameters):
-        why = "a kernel with arguments from before"
-    if not _are_sizes(global_size, local_size, offset):
+    own = None if is_empty else kernel_of(queue, kernel)
+    are_sizes = _are_sizes(*sizes)
+    if own and given and given.many == len(own.signature.parameters) and are_sizes:
+        command, access, seen = described(queue, own, given, *sizes)
+        event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
+        if queue.joining is not None and offset is None:
+            plan_commands(queue.joining, kernel, own, command, given, event.acs_number)
+        return event
+    call = {
+        "kernel": kernel, "global_work_size": global_work_size,
+        "local_work_size": local_work_size, "global_work_offset": global_work_offset,
+        "g_times_l": g_times_l, "allow_empty_ndrange": allow_empty_ndrange,
+    }  # fmt: skip
+    unknown = KernelAsItIs(kernel.function_name, original, call, global_size, local_size)
+    if is_empty:  # PoCL 3.0 would divide by zero
+        refuse_wrong(queue.runtime.engine, unknown, ())
+        return queue.mark(wait_for, KINDS.NDRANGE_KERNEL)
+    why = "a kernel with arguments from before"
+    if not are_sizes:
         why = "a kernel with sizes of which the driver says what they mean"
-    if own is None or given is None or why:
-        how = {
-            "kernel": kernel, "global_work_size": global_work_size,
-            "local_work_size": local_work_size, "global_work_offset": global_work_offset,
-            "g_times_l": g_times_l, "allow_empty_ndrange": allow_empty_ndrange,
-        }  # fmt: skip
-        unknown = KernelAsItIs(kernel.function_name, original, how, global_size, local_size)
-        if is_empty:  # PoCL 3.0 would divide by zero
-            refuse_wrong(queue.runtime.engine, unknown, ())
-            return queue.mark(wait_for, KINDS.NDRANGE_KERNEL)
-        return _unknown_kernel(queue, unknown, wait_for, why)
-    command, access, seen = described(queue, own, given, global_size, local_size, offset)
-    event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
-    if queue.joining is not None and offset is None:
-        plan_commands(queue.joining, kernel, own, command, given, event.acs_number)
-    return event
+    return _unknown_kernel(queue, unknown, wait_for, why)
+
+
+def _sizes(
+    global_size: Any, local_size: Any, offset: Any, multiplies: bool
+) -> tuple[Sizes, Sizes | None, Sizes | None]:
+    """Return sizes in work-items. `multiplies`: the global size counts groups (`g_times_l`)."""
+    try:
+        whole = _integers(global_size)
+        local = None if local_size is None else _integers(local_size)
+        start = None if offset is None else _integers(offset)
+    except TypeError:
+        raise Unclear from None
+    if multiplies and local is not None:
+        dimensions = max(len(whole), len(local))  # the shorter one is filled up
+        whole += (1,) * (dimensions - len(whole))
+        local += (1,) * (dimensions - len(local))
+        whole = tuple(map(operator.mul, whole, local))
+    return whole, local, start
 
 
 def _integers(given: Iterable[SupportsIndex]) -> Sizes:

@@ -20,7 +20,7 @@ import contextlib
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from types import TracebackType
@@ -121,49 +121,16 @@ class Queue(cl.CommandQueue):
         bypass: bool = True,
         **options: Any,
     ) -> None:
-        if not isinstance(context, cl.Context):
-            raise UsageError(
-                f"a queue takes a pyopencl.Context, got {describe(context)}; of a runtime that is "
-                "rt.context, with runtime=rt"
-            )
         wanted: Any = 0 if properties is None else properties
-        if isinstance(wanted, str):
-            raise UsageError(
-                f"properties={wanted!r}: expected pyopencl.command_queue_properties, such as "
-                "PROFILING_ENABLE"
-            )
-        modes = cl.command_queue_properties
-        if isinstance(wanted, int) and wanted & modes.ON_DEVICE:  # PoCL would end the process
-            raise UsageError("properties: a queue ON_DEVICE takes no commands of the host")
-        if device is not None and not isinstance(device, cl.Device):
-            raise UsageError(
-                f"device: expected a pyopencl.Device, got {describe(device)}; properties come "
-                "after it, and a runtime goes by runtime="
-            )
+        _refuse_wrong_arguments(context, device, wanted, runtime, options)
         bypass = truth("bypass", bypass)
-        if runtime is not None and not isinstance(runtime, Runtime):
-            raise UsageError(f"runtime= takes an acs_cl.Runtime, got {describe(runtime)}")
-        own = {"properties", "runtime", "bypass"}
-        refuse_options(options, option_names() - {"devices"} | own)
-        if options and runtime is not None:
-            raise UsageError(f"runtime= has its own options; leave out {', '.join(options)}")
         super().__init__(context, device, wanted)
+        modes = cl.command_queue_properties
         given: Any = self.get_info(cl.command_queue_info.PROPERTIES)
         self._in_order = not given & int(modes.OUT_OF_ORDER_EXEC_MODE_ENABLE)
         self._profiles = bool(given & int(modes.PROFILING_ENABLE))
         self._pointer: int = _POINTER.__get__(self)
-        where: Any = self.get_info(cl.command_queue_info.DEVICE)
-        if runtime is not None:
-            runtime.engine.check_open()
-            if runtime.context != context or runtime.device != where:
-                raise UsageError(
-                    "runtime= is of another context or device; give the queue runtime.context"
-                )
-            self._runtime = runtime
-        elif options:
-            self._runtime = Runtime(where, context=context, profiling=self._profiles, **options)
-        else:
-            self._runtime = _runtime_for(context, where, self._profiles)
+        self._runtime = self._runtime_of(context, runtime, options)
         self._engine = self._runtime.engine
         self._number = self._engine.table.new_queue()
         """Its own number in the launch table."""
@@ -199,6 +166,22 @@ class Queue(cl.CommandQueue):
         last.atexit = False
         for told in watchers:
             told(self)
+
+    def _runtime_of(
+        self, context: cl.Context, runtime: Runtime | None, options: Mapping[str, Any]
+    ) -> Runtime:
+        """Return the runtime that the program gave, one with its options, or the shared one."""
+        where: Any = self.get_info(cl.command_queue_info.DEVICE)
+        if runtime is not None:
+            runtime.engine.check_open()
+            if runtime.context != context or runtime.device != where:
+                raise UsageError(
+                    "runtime= is of another context or device; give the queue runtime.context"
+                )
+            return runtime
+        if options:
+            return Runtime(where, context=context, profiling=self._profiles, **options)
+        return _runtime_for(context, where, self._profiles)
 
     def _begin(self, may_bypass: bool) -> None:
         """Take commands from now on."""
@@ -364,18 +347,11 @@ class Queue(cl.CommandQueue):
         if self.unmaps or self.deferred or self._odd:
             self._collect()
         self._warn_if_left()
-        if self._behind:
-            after += tuple(self._still_behind())
-        foreign: list[cl.Event] | None = None
-        if wait_for:
-            own, foreign = self._split(wait_for)
-            after += own
-        if self._foreign:
-            self._foreign[:] = self._still_open()
-            foreign = [*self._foreign, *(foreign or ())]
+        own, foreign = self._upstream(wait_for)
+        after += own
         held = bool(foreign) or self._holds or engine.table.held > 0
         if held or engine.failures.any:  # the driver may get it later, or never
-            refuse_wrong(engine, command, foreign or ())
+            refuse_wrong(engine, command, foreign)
         watched: Watched | None = None
         if held:
             command = _kept(command)
@@ -401,6 +377,15 @@ class Queue(cl.CommandQueue):
         elif blocks:
             self._waited()
         return event
+
+    def _upstream(self, wait_for: Events) -> tuple[tuple[int, ...], list[cl.Event]]:
+        """Return the launches that a command follows whatever their bytes, and foreign events."""
+        after = tuple(self._still_behind()) if self._behind else ()
+        own, foreign = self._split(wait_for) if wait_for else ((), [])
+        if self._foreign:
+            self._foreign[:] = self._still_open()
+            foreign = [*self._foreign, *foreign]
+        return (*after, *own), foreign
 
     def _waited(self) -> None:
         """End a stretch of commands, because the host has waited for results."""
@@ -642,6 +627,36 @@ _MARK = _cl._enqueue_marker_with_wait_list
 _POINTER: Any = _cl.CommandQueue.int_ptr
 _FINISH = _cl.CommandQueue.finish
 _WAIT = _cl.wait_for_events
+
+
+def _refuse_wrong_arguments(
+    context: object, device: object, properties: Any, runtime: object, options: Mapping[str, Any]
+) -> None:
+    """Refuse arguments of a new queue that PyOpenCL or a driver would understand as others."""
+    if not isinstance(context, cl.Context):
+        raise UsageError(
+            f"a queue takes a pyopencl.Context, got {describe(context)}; of a runtime that is "
+            "rt.context, with runtime=rt"
+        )
+    if isinstance(properties, str):
+        raise UsageError(
+            f"properties={properties!r}: expected pyopencl.command_queue_properties, such as "
+            "PROFILING_ENABLE"
+        )
+    on_device = cl.command_queue_properties.ON_DEVICE
+    if isinstance(properties, int) and properties & on_device:  # PoCL would end the process
+        raise UsageError("properties: a queue ON_DEVICE takes no commands of the host")
+    if device is not None and not isinstance(device, cl.Device):
+        raise UsageError(
+            f"device: expected a pyopencl.Device, got {describe(device)}; properties come "
+            "after it, and a runtime goes by runtime="
+        )
+    if runtime is not None and not isinstance(runtime, Runtime):
+        raise UsageError(f"runtime= takes an acs_cl.Runtime, got {describe(runtime)}")
+    own = {"properties", "runtime", "bypass"}
+    refuse_options(options, option_names() - {"devices"} | own)
+    if options and runtime is not None:
+        raise UsageError(f"runtime= has its own options; leave out {', '.join(options)}")
 
 
 def _runtime_for(context: cl.Context, device: cl.Device, profiling: bool) -> Runtime:
