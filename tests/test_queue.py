@@ -299,6 +299,21 @@ def test_arguments_are_those_at_the_time_of_the_call(queue: acs.Queue, kernels: 
     assert list(values_of(queue, b)[[0, N - 1]]) == [10, 13]
 
 
+def test_several_objects_may_set_arguments_of_one_kernel(
+    queue: acs.Queue, kernels: Kernels
+) -> None:
+    add = kernels["add"]
+    other = cl.Kernel.from_int_ptr(add.int_ptr, retain=True)
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    for step in range(1, 4):
+        add.set_args(a, np.int32(step))
+        cl.enqueue_nd_range_kernel(queue, add, (N,), None)
+        other.set_arg(0, b)
+        cl.enqueue_nd_range_kernel(queue, add, (N,), None)
+        cl.enqueue_nd_range_kernel(queue, other, (N,), None)
+    assert [values_of(queue, a)[5], values_of(queue, b)[5]] == [6, 12]
+
+
 def test_a_wait_list_may_be_an_iterator(queue: acs.Queue) -> None:
     source, target = buffer(queue, np.arange(N)), buffer(queue, np.zeros(N))
     gate = cl.UserEvent(queue.context)

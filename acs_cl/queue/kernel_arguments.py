@@ -5,7 +5,8 @@ arguments at the moment of a launch. Setters are called at every command of a pr
 does the usual cases itself (`_core/queue/kernel_arguments.cpp`).
 
 Invariant: the arguments that are remembered are those that the kernel was given. A tuple is kept
-and read later only if nothing in it can change.
+and read later only if nothing in it can change. Where several objects set arguments of one kernel
+of the driver (`Kernel.from_int_ptr`), none of them knows its arguments.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def arguments_of(kernel: object) -> ArgumentValues | None:
     """Return the known arguments of a kernel. None: none are known. Threads may share a kernel, as
     arrays of PyOpenCL do, so a command asks before it waits for anything."""
     known: KernelArguments | None = getattr(kernel, "acs_arguments", None)
-    if known is None or known.generation != _generation:
+    if known is None or known.generation != _generation or known.is_shared:
         return None
     with _noting:
         known.settle()

@@ -1,6 +1,7 @@
 // Arguments that kernels were given, and the methods that set them.
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -16,6 +17,22 @@ PyTypeObject *given_type;
 PyObject *arguments_class, *arguments_name;
 std::array<KernelArguments *, 64> recent{};
 
+std::unordered_multimap<void *, KernelArguments *> by_handle;
+
+// Notes arguments by the driver's kernel, of which there may be several objects (`Kernel.from_int_ptr`).
+void note_handle(KernelArguments *noted) {
+    const auto [begin, end] = by_handle.equal_range(noted->handle);
+    for (auto other = begin; other != end; ++other)
+        if (other->second->kernel != noted->kernel) other->second->is_shared = noted->is_shared = true;
+    by_handle.emplace(noted->handle, noted);
+}
+
+void forget_handle(const KernelArguments *noted) {
+    const auto [begin, end] = by_handle.equal_range(noted->handle);
+    const auto own = std::find_if(begin, end, [&](const auto &one) { return one.second == noted; });
+    if (own != end) by_handle.erase(own);
+}
+
 KernelArguments *&recent_of(PyObject *kernel) {
     return recent[(reinterpret_cast<std::uintptr_t>(kernel) >> 5) % recent.size()];
 }
@@ -25,9 +42,11 @@ int arguments_init(KernelArguments *self, PyObject *args, PyObject *keywords) {
     PyObject *kernel;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O", const_cast<char **>(names), &kernel))
         return -1;
+    if (self->kernel) forget_handle(self);
     self->kernel = kernel;
     self->handle = handle_of(kernel);
     self->generation = generation;
+    note_handle(self);
     return 0;
 }
 
@@ -53,20 +72,40 @@ PyObject *arguments_take(KernelArguments *self, PyObject *) {
 
 PyObject *arguments_generation(KernelArguments *self, void *) { return PyLong_FromLongLong(self->generation); }
 
+PyObject *arguments_shared(KernelArguments *self, void *) { return PyBool_FromLong(self->is_shared); }
+
 PyMethodDef arguments_methods[] = {{"take", method(arguments_take), METH_NOARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef arguments_properties[] = {
     {"generation", getter(arguments_generation), nullptr, nullptr, nullptr},
+    {"is_shared", getter(arguments_shared), nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// Returns the same, and makes one if there is none. Null with an error.
-KernelArguments *new_arguments_of(PyObject *kernel) {
-    if (KernelArguments *known = arguments_of(kernel)) return known;
+// Returns the notes of a kernel, shared ones too, or null without an error.
+KernelArguments *notes_of(PyObject *kernel) {
+    KernelArguments *&known = recent_of(kernel);
+    if (known && known->kernel == kernel && known->generation == generation) return known;
+    PyObject *found = PyObject_GetAttr(kernel, arguments_name);
+    if (!found) {
+        PyErr_Clear();
+        return nullptr;
+    }
+    auto *given = reinterpret_cast<KernelArguments *>(found);
+    bool is_ours = PyObject_TypeCheck(found, given_type) && given->generation == generation &&
+                   given->kernel == kernel;
+    Py_DECREF(found);  // the kernel holds it
+    if (!is_ours) return nullptr;
+    return known = given;
+}
+
+// Returns the same, and makes some if there are none. Null with an error.
+KernelArguments *new_notes_of(PyObject *kernel) {
+    if (KernelArguments *known = notes_of(kernel)) return known;
     PyObject *made = PyObject_CallOneArg(arguments_class, kernel);
     if (!made) return nullptr;
     int failed = PyObject_SetAttr(kernel, arguments_name, made);
     Py_DECREF(made);
-    return failed ? nullptr : arguments_of(kernel);
+    return failed ? nullptr : notes_of(kernel);
 }
 
 std::unordered_set<PyTypeObject *> steady;  // types whose objects never change
@@ -130,7 +169,7 @@ PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags
         PyErr_Restore(type, value, trace);
         return nullptr;
     }
-    KernelArguments *given = new_arguments_of(args[0]);
+    KernelArguments *given = new_notes_of(args[0]);
     if (!given) {
         Py_DECREF(done);
         return nullptr;
@@ -193,24 +232,15 @@ void begin_noting(nb::handle arguments, nb::tuple types) {
 }  // namespace
 
 KernelArguments *arguments_of(PyObject *kernel) {
-    KernelArguments *&known = recent_of(kernel);
-    if (known && known->kernel == kernel && known->generation == generation) return known;
-    PyObject *found = PyObject_GetAttr(kernel, arguments_name);
-    if (!found) {
-        PyErr_Clear();
-        return nullptr;
-    }
-    auto *given = reinterpret_cast<KernelArguments *>(found);
-    bool is_ours = PyObject_TypeCheck(found, given_type) && given->generation == generation &&
-                   given->kernel == kernel;
-    Py_DECREF(found);  // the kernel holds it
-    if (!is_ours) return nullptr;
-    return known = given;
+    KernelArguments *known = notes_of(kernel);
+    return known && !known->is_shared ? known : nullptr;
 }
 
 void KernelArguments::end() {
     forget(std::exchange(set, nullptr));
-    if (kernel && recent_of(kernel) == this) recent_of(kernel) = nullptr;
+    if (!kernel) return;
+    if (recent_of(kernel) == this) recent_of(kernel) = nullptr;
+    forget_handle(this);
 }
 
 void add_kernel_arguments(nb::module_ &module) {

@@ -26,6 +26,7 @@ struct KernelArguments {
     unsigned long long turns[PLACES];
     void *handle;
     long long generation;
+    bool is_shared;  // other objects set arguments of the same kernel of the driver: its own are not known
     SetArguments *set;  // the arguments in the form of the plan of its launches, or null
 
     std::array<PyObject **, PLACES> objects() {
@@ -36,7 +37,8 @@ struct KernelArguments {
     void end();
 };
 
-// Returns the arguments that a kernel was given since functions were replaced, or null without an error.
+// Returns the arguments that a kernel was given since functions were replaced, or null without an error if they are
+// not known.
 KernelArguments *arguments_of(PyObject *kernel);
 
 void add_kernel_arguments(nb::module_ &module);
