@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from . import at_exit, transfers
+from .errors import truth
 from .graph.many import launch_many
 from .handle import Handle
 from .kernel import Kernel
@@ -64,7 +65,7 @@ class Calls:
 
     def write(self, engine: Engine, array: Array, source: object, copy: bool) -> Handle:
         """Overwrite an array with host values."""
-        if not copy:  # no argument of the call, since a graph copies these
+        if not truth("copy", copy):  # no argument of the call, since a graph copies these
             return made(partial(transfers.write, source=source, copied=False), engine, array)
         return made(transfers.write, engine, array, source, engine.recorder() is None)
 

@@ -456,6 +456,16 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: p.add((16,), None, x, y, 1, wait_for=x[0]),
         r"wait_for= takes a list of pyopencl\.Event objects, got acs_cl",
     ),
+    "an event that is a buffer": (
+        lambda rt, p, x, y: p.add(
+            (16,), None, x, y, 1, wait_for=cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 4)
+        ),
+        r"wait_for= takes a list of pyopencl\.Event objects, got pyopencl",
+    ),
+    "a copy of several truths": (
+        lambda rt, p, x, y: x.set(0, copy=np.array([True, False])),  # type: ignore[arg-type]
+        r"copy=array\(\[ True, False\]\): expected True or False",
+    ),
     "an offset of nothing": (
         lambda rt, p, x, y: p.add((16,), None, x, y, 1, offset=()),
         r"launch \d+ of kernel 'add': offset \(\): it takes one to three integers",

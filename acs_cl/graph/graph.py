@@ -32,7 +32,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from .. import core
 from ..access.cuts import AUTO
-from ..errors import UsageError, describe, no_attribute, refuse_unknown
+from ..errors import UsageError, describe, no_attribute, refuse_unknown, truth
 from ..handle import Handle
 from ..host.progress import Progress
 from ..kernel import Kernel
@@ -494,6 +494,7 @@ class Graph:
         from .profile import known, measured
 
         self._check("profile")
+        truth("fresh", fresh)
         self.engine.drain()  # what may fail yet
         with self._locked("profile"):
             recorded = self._recording.pairs()

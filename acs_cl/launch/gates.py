@@ -31,7 +31,7 @@ def events_of(wait_for: Any) -> tuple[cl.Event, ...] | None:
         return None
     try:
         events = tuple(iter(wait_for))
-    except TypeError:  # arrays without dimensions say only then that they have no items
+    except (TypeError, cl.Error):  # arrays without dimensions and buffers say so only then
         raise _unfit("a list of ", wait_for) from None
     for foreign in events:
         if not isinstance(foreign, cl.Event):
