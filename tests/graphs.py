@@ -20,12 +20,12 @@ from acs_cl.testing import runtime_of
 NONE = 0xFFFFFFFF
 
 SOURCE = """
-uint mix(global const uint *v, uint row, uint up, uint size, uint i, uint sum)
+uint mixed(global const uint *v, uint row, uint up, uint size, uint i, uint sum)
 { return up == 0xFFFFFFFFu ? sum : sum * 5u + v[up * row + (size - 1 - i % size)]; }
 
 #define PARAMETERS global uint *v, global uint *hits, uint row, uint t, \\
     uint a, uint b, uint c, uint size_a, uint size_b, uint size_c
-#define FROM(up, sum) mix(v, row, up, size_##up, i, sum)
+#define FROM(up, sum) mixed(v, row, up, size_##up, i, sum)
 #define VALUE FROM(c, FROM(b, FROM(a, t * 7u + i)))
 
 kernel void node(PARAMETERS)
