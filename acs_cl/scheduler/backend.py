@@ -52,13 +52,14 @@ from ..launch.decision import parts_of
 from ..memory.blocks import Store
 from ..records import Access, Command, Found, Launch, Report
 from .builds import Schedulers
+from .built import Scheduler
 from .homes import Head, Homes, key_of, look_away, offer_of
 from .notes import NOTED, Book, Noted
 from .policy import FILLS, HOT, Choice, Key
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
-from .task import Task, Unfit
+from .task import Body, Task, Unfit
 
 if TYPE_CHECKING:
     from .cutting import Cutter
@@ -278,34 +279,53 @@ class Device(Backend):
         """Put a launch into the open epoch, or on a lane."""
         if self._table.is_complete:  # it has all its launches, but was not sent yet
             self.send()
-        command, homes = launch.command, self._homes
+        command = launch.command
         if type(command) is SegmentCommand:
             self._replay(launch.number, launch.upstream, command)
             return
-        homes.look_again()
+        self._homes.look_again()
+        plain, _ = parts_of(command)
+        reason = self._reason_for_lane(launch, plain)
+        if reason is None:
+            offer = offer_of(command)
+            try:
+                scheduler, task = self._task(command, offer)
+            except Unfit as unfit:
+                reason = unfit.reason
+                if self.choice is not None and offer is None and type(plain) is KernelCommand:
+                    look_away(plain.kernel, reason)
+            else:
+                self._record(launch, scheduler, task)
+                return
+        self._to_lane(launch, reason)
+
+    def _reason_for_lane(self, launch: Launch, plain: Command) -> str | None:
+        """Say why a launch goes to a lane, whatever its task would be. None: it need not."""
+        command = launch.command
         if type(command) is KernelCommand and command.lane:
-            self._to_lane(launch, command.lane)
-            return
-        choice, (plain, _) = self.choice, parts_of(command)
-        if choice and (reason := _at_once(choice, launch.number, plain)) is not None:
-            self._to_lane(launch, reason)
-            return
-        offer = offer_of(command)
-        try:
-            scheduler, task = homes.task(command, offer)
-            refusal = homes.refusal(key_of(command), task.tiles, scheduler)
-            if refusal is not None:
-                raise Unfit(refusal)
-        except Unfit as unfit:
-            if choice is not None and offer is None and type(plain) is KernelCommand:
-                look_away(plain.kernel, unfit.reason)
-            self._to_lane(launch, unfit.reason)
-            return
+            return command.lane
+        return _at_once(self.choice, launch.number, plain) if self.choice else None
+
+    def _task(
+        self, command: Command, offer: tuple[Scheduler, Body] | None
+    ) -> tuple[Scheduler, Task]:
+        """Return the task of a launch, and the scheduler that runs it: that of the open epoch, if
+        it can. Raise `Unfit` if none does."""
+        homes = self._homes
+        scheduler, task = homes.task(command, offer)
+        refusal = homes.refusal(key_of(command), task.tiles, scheduler)
+        if refusal is not None:
+            raise Unfit(refusal)
         epoch = self.sender.open
         if epoch is not None and epoch.scheduler is not scheduler:
             found = homes.ride(command, scheduler, epoch.scheduler)
             if found is not None:
-                scheduler, task = epoch.scheduler, found
+                return epoch.scheduler, found
+        return scheduler, task
+
+    def _record(self, launch: Launch, scheduler: Scheduler, task: Task) -> None:
+        """Put a task into the open epoch, or into a new one if that is another scheduler's."""
+        epoch = self.sender.open
         if epoch is None or epoch.scheduler is not scheduler:
             self._cut()
             trusted = self.choice is None or self.choice.trusts
@@ -322,7 +342,7 @@ class Device(Backend):
         table.put(launch.number, epoch.number, at)
         if epoch.names is None:
             epoch.names = Counter()
-        epoch.names[command.name] += 1
+        epoch.names[launch.command.name] += 1
         if not epoch.trusted and at < self._few:
             self._commands.append(launch)
         self.send_if_due()
