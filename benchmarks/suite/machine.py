@@ -50,14 +50,14 @@ def processor() -> dict[str, Any]:
     }
 
 
-def noise(rounds: int = 40) -> dict[str, Any]:
+def noise() -> dict[str, Any]:
     """Measure machine noise: a fixed piece of Python, timed again and again.
 
     `unrest` is the distance between the 10th and the 90th percentile over the median: below 0.05 on
     a quiet machine.
     """
     times = []
-    for _ in range(rounds):
+    for _ in range(40):
         start = perf_counter()
         sum(range(50_000))
         times.append((perf_counter() - start) * 1e6)

@@ -28,9 +28,9 @@ class Ours:
         self.runtime = runtime
         self.kernel = runtime.build(TINY).tiny
 
-    def array(self, nbytes: int = TINY_BYTES) -> acs.Array:
+    def array(self) -> acs.Array:
         """Return memory for one array, zeroed."""
-        return self.runtime.zeros(nbytes // 4, np.uint32)
+        return self.runtime.zeros(TINY_BYTES // 4, np.uint32)
 
 
 class Bare:

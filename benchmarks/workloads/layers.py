@@ -170,14 +170,12 @@ class Net:
         *,
         before: bool = False,
         weights: Value | None = None,
-        out: Value | None = None,
         gate: Gate | None = None,
     ) -> Value:
         """Add a convolution of each channel by itself, with bias."""
         channels, height, width = x.shape
         shape = self.shape(x, (size, size), stride)
-        out = out or self.value(channels, *shape)
-        _expect(out, channels, *shape)
+        out = self.value(channels, *shape)
         weights = weights or self.weights(channels, size, size, inputs=size * size)
         many, (rows, columns) = self.images, shape
         self.layer(
@@ -196,7 +194,6 @@ class Net:
         *,
         pad: int | None = None,
         out: Value | None = None,
-        gate: Gate | None = None,
     ) -> Value:
         """Add the largest or the mean of a window. Pixels outside of the image do not count."""
         channels, height, width = x.shape
@@ -208,7 +205,7 @@ class Net:
         self.layer(
             "pool", out.length,
             x, out, channels, height // many, width, rows // many, columns, size, stride, padded,
-            how, many, place(out), outputs=[1], gate=gate,
+            how, many, place(out), outputs=[1],
         )  # fmt: skip
         return out
 
@@ -269,12 +266,12 @@ class Net:
         )  # fmt: skip
         return out
 
-    def scale_channels(self, x: Value, factors: Value, gate: Gate | None = None) -> Value:
+    def scale_channels(self, x: Value, factors: Value) -> Value:
         """Multiply each channel by its own factor."""
         out = self.value(*x.shape)
         self.layer(
             "scale_channels", x.length, x, factors, out, x.shape[0], x.length // x.shape[0],
-            outputs=[2], gate=gate,
+            outputs=[2],
         )  # fmt: skip
         return out
 

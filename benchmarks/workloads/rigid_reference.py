@@ -44,19 +44,19 @@ class Outcome(NamedTuple):
 class World:
     """State: bodies x environments x numbers."""
 
-    def __init__(self, layout: Layout, begin: Start, precision: Any = np.float64) -> None:
+    def __init__(self, layout: Layout, begin: Start) -> None:
         self.layout = layout
-        self.starts = begin.poses.astype(precision).transpose(0, 2, 1)
-        first = begin.first.astype(precision).transpose(0, 2, 1)
+        self.starts = begin.poses.astype(np.float64).transpose(0, 2, 1)
+        first = begin.first.astype(np.float64).transpose(0, 2, 1)
         self.place, self.turn = first[..., :3].copy(), first[..., 3:7].copy()
-        motions = begin.motions.astype(precision).transpose(0, 2, 1)
+        motions = begin.motions.astype(np.float64).transpose(0, 2, 1)
         self.velocity, self.spin = motions[..., :3].copy(), motions[..., 3:].copy()
-        self.phases = begin.phases.astype(precision)
-        self.rates = begin.rates.astype(precision)[:, None]
+        self.phases = begin.phases.astype(np.float64)
+        self.rates = begin.rates.astype(np.float64)[:, None]
         self.masses = np.concatenate([one.masses for one in layout.sections.values()])
         self.shapes = np.concatenate([one.shapes for one in layout.sections.values()])
-        self.masses = self.masses.astype(precision)[:, None, :]
-        self.shapes = self.shapes.astype(precision)[:, None, :]
+        self.masses = self.masses.astype(np.float64)[:, None, :]
+        self.shapes = self.shapes.astype(np.float64)[:, None, :]
         environments = self.place.shape[1]
         self.episodes = np.zeros(environments, np.int64)
         self.live = np.zeros(len(layout.pushes) + 1, np.int64)

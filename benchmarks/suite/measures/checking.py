@@ -3,9 +3,7 @@
 Input: a device. Output: microseconds a launch and ratios, interleaved, of 128 launches along a ring
 of arrays with a read-back after every 32. There are two kernels of four lengths. The body of
 `affine` shows the bytes of a launch, so later launches are proven and let through. `gather` has an
-index from memory, so the device watches each launch. `every=64` checks one launch in 64. Backends
-`device` and `emulated` are compared with themselves, and `acs.Queue`, whose memory is foreign, with
-its own queue: there each launch is checked in full.
+index from memory, so the device watches each launch. `every=64` checks one launch in 64.
 """
 
 from __future__ import annotations
@@ -15,14 +13,12 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import ratios, spread
 from acs_cl.benchmarks.suite.timing import interleave, timed
-from acs_cl.benchmarks.suite.tiny import typed_kernel
 
 ROUNDS = {False: 11, True: 3}  # by "is quick"
 SPINS = (3, 150, 600, 3000)
@@ -34,8 +30,6 @@ CHECKS = {
     "affine": ("access", "order=1", "uninitialised", ALL),
     "gather": ("access", "order=1", "uninitialised", ALL, f"{ALL},every=64"),
 }
-ELSEWHERE = "device", "emulated", "acs.Queue"
-"""Compared with themselves without checks."""
 SOURCE = """
 uint spun(uint v, uint rounds)
 {
@@ -56,13 +50,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         for kernel, checks in CHECKS.items()
         for spins in SPINS
     ]
-    elsewhere = [
-        _elsewhere(settings, where, kernel, spins)
-        for where in ELSEWHERE
-        for kernel in CHECKS
-        for spins in SPINS[:2]
-    ]
-    return {"rows": rows, "elsewhere": elsewhere}
+    return {"rows": rows}
 
 
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -99,54 +87,13 @@ def _row(settings: Settings, kernel: str, spins: int, checks: tuple[str, ...]) -
     }
 
 
-def _elsewhere(settings: Settings, where: str, kernel: str, spins: int) -> dict[str, Any]:
-    make = _on_queue if where == "acs.Queue" else _program
-    with ExitStack() as stack:
-        samplers = {
-            check: make(stack, settings, check, kernel, spins, where) for check in ("", ALL)
-        }
-        samples = interleave(samplers, ROUNDS[settings.quick])
-    return {
-        "where": where,
-        "kernel": kernel,
-        "rounds": spins,
-        "plain_us": spread(samples[""], 2),
-        "us": spread(samples[ALL], 2),
-        "ratio": spread(ratios(samples[ALL], samples[""]), 2),
-    }
-
-
-def _on_queue(
-    stack: ExitStack, settings: Settings, check: str, name: str, spins: int, _: str
-) -> Callable[[], float]:
-    """Return the program on PyOpenCL's interface, on a queue of ours under checks or on its own."""
-    context = settings.context()
-    queue: Any = cl.CommandQueue(context)
-    if check:
-        queue = acs.Queue(context, backend="serial", check=check)
-        stack.callback(queue.runtime.close)
-    kernel = typed_kernel(cl.CommandQueue(context), SOURCE, name, None, None, None, np.uint32)
-    order = np.random.default_rng(1).permutation(ITEMS).astype(np.uint32)
-    buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, order.nbytes) for _ in range(ARRAYS + 2)]
-    for buffer in buffers:
-        cl.enqueue_copy(queue, buffer, order)
-    host = np.empty_like(order)
-
-    def run() -> None:
-        for number in range(LAUNCHES):
-            x, y = buffers[number % ARRAYS : number % ARRAYS + 2]
-            kernel(queue, (ITEMS,), (64,), x, buffers[-1], y, spins)
-            if number % READ_EVERY == READ_EVERY - 1:
-                cl.enqueue_copy(queue, host, buffers[3])
-
-    return _warm(timed(run, queue.finish, 1e6 / LAUNCHES))
-
-
 def _program(
-    stack: ExitStack, settings: Settings, check: str, name: str, spins: int, where: str = "serial"
+    stack: ExitStack, settings: Settings, check: str, name: str, spins: int
 ) -> Callable[[], float]:
     """Return a function that runs the program, and returns microseconds a launch."""
-    runtime = stack.enter_context(acs.Runtime(settings.device, backend=where, check=check or None))
+    runtime = stack.enter_context(
+        acs.Runtime(settings.device, backend="serial", check=check or None)
+    )
     kernel = getattr(runtime.build(SOURCE), name)
     arrays = [runtime.zeros(ITEMS, np.uint32) for _ in range(ARRAYS + 1)]
     at = runtime.array(np.random.default_rng(1).permutation(ITEMS).astype(np.uint32))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 from acs_cl.benchmarks.suite.timing import while_held
-from acs_cl.benchmarks.suite.tiny import ONE, TINY_BYTES, Bare, Ours
+from acs_cl.benchmarks.suite.tiny import ONE, Bare, Ours
 
 LAUNCHES = 255  # in one sample, and pairs of arrays
 
@@ -43,30 +43,17 @@ class Side(NamedTuple):
         return 1e6 / sum(map(len, self.batches))
 
 
-def ours_side(
-    ours: Ours,
-    batch: int,
-    nbytes: int = TINY_BYTES,
-    decided: bool = False,
-) -> Side:
-    """Make our side. `decided`: each launch first reads a set flag of its own on the device."""
+def ours_side(ours: Ours, batch: int) -> Side:
+    """Make our side."""
     kernel, runtime = ours.kernel, ours.runtime
-    calls = calls_of(lambda: ours.array(nbytes))
-    flags = ours.array(4 * batch)
-    flags.fill(1)
-    words = [flags[index] for index in range(batch)]
 
     def record(batch: Calls) -> None:
         for x, y in batch:
             kernel(ONE, ONE, x, y, 3)
 
-    def record_decided(batch: Calls) -> None:
-        for (x, y), word in zip(batch, words, strict=True):
-            kernel(ONE, ONE, x, y, 3, when=word)
-
     # No public function stops a runtime's device, so this uses private ones.
-    chosen = record_decided if decided else record
-    return Side(chosen, runtime.finish, runtime.engine.backend.queues, split(calls, batch))
+    queues = runtime.engine.backend.queues
+    return Side(record, runtime.finish, queues, split(calls_of(ours.array), batch))
 
 
 def bare_side(bare: Bare, batch: int) -> Side:
