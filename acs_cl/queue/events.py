@@ -16,7 +16,6 @@ from typing import Protocol, TypeAlias
 
 import pyopencl as cl
 from pyopencl import _cl
-from pyopencl._monkeypatch import add_get_info
 
 from ..devices.driver import Events
 from ..errors import AcsError, UsageError
@@ -143,7 +142,13 @@ class QueueEvent(cl.Event):
         return self.acs_settled
 
 
-add_get_info(QueueEvent, QueueEvent.get_info, cl.event_info)
+def _asking(asked: int) -> property:
+    return property(lambda event: event.get_info(asked))
+
+
+for _name, _asked_for in vars(cl.event_info).items():
+    if not _name.startswith("_") and _name != "to_string":
+        setattr(QueueEvent, _name.lower(), _asking(_asked_for))
 
 
 def event_of(queue: Ordered, number: int, kind: int, keeps: object, timed: Timed) -> QueueEvent:

@@ -185,7 +185,8 @@ def unsigned(values: Host) -> Host:
 
 
 def _into(x: Host, y: Host, a: int) -> None:
-    found = unsigned(y) * np.uint64(5) + x * np.uint64(3) + np.uint64(a)
+    # NumPy 1 computes an array with a number in the array's type
+    found = unsigned(y) * np.uint64(5) + x.astype(np.uint64) * np.uint64(3) + np.uint64(a)
     y[...] = (found % np.uint64(MODULUS) if y.dtype.kind == "f" else found).astype(y.dtype)
 
 
