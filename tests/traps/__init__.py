@@ -29,6 +29,7 @@ FAMILIES = (
     "mixed",
     "widths",
     "naming",
+    "places",
 )
 
 
