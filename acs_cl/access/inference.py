@@ -158,10 +158,12 @@ def _informed(kernel: cl.Kernel, index: int) -> Parameter:
     }.get(address, "global")
     element = type_name[:-1].strip()
     const = space == "constant" or bool(qualifier & cl.kernel_arg_type_qualifier.CONST)
+    mode, why = "rw", "const, which the body may take away" if const else "not const"
+    if space == "constant":
+        mode, why = "r", "constant"
     return Parameter(
-        name, type_name, space, True, element, scalar_bytes(element), 0, const,
-        "r" if const else "rw", "const" if const else "not const",
-    )  # fmt: skip
+        name, type_name, space, True, element, scalar_bytes(element), 0, const, mode, why
+    )
 
 
 def scalar_bytes(type_name: str) -> int:
