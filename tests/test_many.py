@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +15,8 @@ import pytest
 from pyopencl import cltypes
 
 import acs_cl as acs
-from acs_cl import testing
+from acs_cl import core, testing
+from acs_cl.devices.driver import functions
 from acs_cl.testing import launched, runtime_of
 
 pytestmark = pytest.mark.rotate("make", 3)
@@ -215,3 +219,60 @@ def test_its_plan_may_be_forgotten_meanwhile(device: cl.Device, has_plan: bool) 
         gate.set_status(cl.command_execution_status.COMPLETE)
         handle.wait()
         assert x.get().tolist() == [8] * 4
+
+
+def test_it_tells_each_use_of_an_array(make: Callable[..., acs.Runtime]) -> None:
+    """One launch reads an array, and the next one writes it."""
+    rt = make()
+    program = rt.build("""kernel void k(global int *x, global int *y, int n)
+        { int i = get_global_id(0); if (i < n) y[i] = x[i]; else x[i] = 1; }""")
+    x, y = rt.zeros(4, "i4"), rt.zeros(4, "i4")
+    for n in (4, 0):
+        program.k((4,), None, x, y, n)
+    access = program.k.launch_many((4,), None, x, y, [4, 0]).access
+    assert set(access.reads) == set(x.spans)
+    assert set(access.writes) == {*x.spans, *y.spans}
+
+
+def test_what_goes_meanwhile_goes_without_a_lock(device: cl.Device) -> None:
+    """Another thread empties the sequence of arrays while a driver is called."""
+    with acs.Runtime(device, backend="lanes") as rt:
+        program = rt.build("kernel void add(global int *x, int n) { x[get_global_id(0)] += n; }")
+        x = rt.zeros(32, "i4")
+        for _ in range(2):
+            program.add((4,), None, x[:4], 1)
+        rt.finish()
+        views = [x[at : at + 4] for at in range(0, 32, 4)]
+        owned: list[bool] = []
+        watched = [
+            weakref.ref(view, lambda _: owned.append(rt.engine.lock.is_owned())) for view in views
+        ]
+        begun, gone = threading.Event(), threading.Event()
+
+        def empty() -> None:
+            begun.wait()
+            views.clear()
+            gone.set()
+
+        thread = threading.Thread(target=empty)
+        thread.start()
+        addresses = functions()
+        kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 9)
+        driver = kind(addresses[2])
+
+        def enqueue(*arguments: object) -> int:
+            begun.set()
+            gone.wait()
+            status: int = driver(*arguments)
+            return status
+
+        own = kind(enqueue)
+        addresses[2] = ctypes.cast(own, ctypes.c_void_p).value or 0
+        core.native.open_driver(addresses)
+        try:
+            with pytest.raises(IndexError):
+                program.add.launch_many((4,), None, views, 1)
+        finally:
+            core.native.open_driver(functions())
+            thread.join()
+        assert owned == [False] * len(watched)

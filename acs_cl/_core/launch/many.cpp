@@ -1,5 +1,6 @@
 // Many launches of a kernel by one call; see acs_cl/graph/many.py.
 
+#include <array>
 #include <list>
 #include <optional>
 
@@ -15,6 +16,12 @@ namespace acs_cl {
 namespace {
 
 constexpr Py_ssize_t ARRAYS_AHEAD = 8, NODES_AHEAD = 4;
+
+// Keeps an object in the place of another one, while the runtime's lock is held.
+void keep(nb::object &place, PyObject *object) {
+    leftovers::drop(place.release().ptr());
+    place = nb::borrow(object);
+}
 
 // A parameter of many launches: one value, the items of a sequence, or the numbers of a buffer.
 class Column {
@@ -64,7 +71,7 @@ public:
             if (is_arrays_ && index + ARRAYS_AHEAD < many) fetch(items);
             value = *items;
         }
-        if (held) *held = nb::borrow(value);
+        if (held) keep(*held, value);
         return bound.take(at, value);
     }
 
@@ -148,15 +155,15 @@ public:
     Py_ssize_t many = 0;  // launches
     nb::object error;  // of the launch behind them, which was refused
 
-    // Adds launch `number`, without nodes that the launch before has in the same place.
+    // Adds launch `number`, without nodes that a launch before uses alike in the same place.
     void add(std::int64_t number, const Touched &touched) {
         if (!many) first = number;
         for (std::uint32_t at = 0; at < touched.many; at++) {
-            Node *node = touched.nodes[at];
-            if (many && last_[at] == node) continue;
-            last_[at] = node;
-            node->holders++;
-            all_.emplace_back(node, touched.reads >> at & 1, touched.writes >> at & 1);
+            const Touch touch(touched.nodes[at], touched.reads >> at & 1, touched.writes >> at & 1);
+            if (last_[at] == touch) continue;
+            last_[at] = touch;
+            touch.node()->holders++;
+            all_.push_back(touch);
         }
         many++;
     }
@@ -168,15 +175,17 @@ private:
     // A node that is held, and in its lowest bits whether it is read and written.
     class Touch {
     public:
+        Touch() = default;
         Touch(Node *node, bool read, bool written)
             : bits_(reinterpret_cast<std::uintptr_t>(node) | std::uintptr_t(read) | std::uintptr_t(written) << 1) {}
 
         Node *node() const { return reinterpret_cast<Node *>(bits_ & ~std::uintptr_t(3)); }
         bool is_read() const { return bits_ & 1; }
         bool is_written() const { return bits_ & 2; }
+        bool operator==(const Touch &other) const { return bits_ == other.bits_; }
 
     private:
-        std::uintptr_t bits_;
+        std::uintptr_t bits_ = 0;
     };
 
     nb::list spans(bool (Touch::*is_wanted)() const) const {
@@ -186,7 +195,7 @@ private:
         return spans;
     }
 
-    Node *last_[MOST_SPANS];
+    std::array<Touch, MOST_SPANS> last_;
     std::vector<Touch> all_;
 };
 
@@ -232,12 +241,12 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
     Table &table = bound.table;
     if (!taken.is_whole() || !bound.begin(global.ptr(), local.ptr(), taken.decide())) return;
     const bool in_epoch = !plan.has_local() && bound.may_record();
+    std::vector<nb::object> held(in_epoch ? 0 : plan.parameters.size() + 1);  // while the GIL is given away
     std::optional<Taken> lock;
     if (!in_epoch) {
         if (!bound.is_on_lanes() || !table.is_plain() || !table.lock->try_take()) return;
         lock.emplace(table.lock);
     }
-    std::vector<nb::object> held(in_epoch ? 0 : plan.parameters.size() + 1);  // while the GIL is given away
     for (Py_ssize_t at = first; at < many; at++) {
         if (in_epoch ? !table.has_room() : !(table.may_go_on() && bound.may_enqueue())) return;
         if (made.many && (in_epoch ? table.is_due() : table.should_look())) return;
@@ -254,7 +263,7 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
             made.add(table.number, bound.touched);
             continue;
         }
-        if (flag) held.back() = nb::borrow(flag);
+        if (flag) keep(held.back(), flag);
         if (!bound.set()) return;
         const Holding holding(bound.touched);
         const bool is_on_lane = bound.enqueue();
