@@ -1,10 +1,9 @@
 """Time the hazard check alone: a part of `native`.
 
 Input: none from the device. Output: nanoseconds of a check, for windows of 16 to 1,024 live
-launches with 6 or 10 segments each, half of them written. There are two methods. `native` is called
-from Python, without the time of its loop, with edges as a dictionary. `inside` is called by the
-core as for its own launches, from Python's spans, with edges in C++, and includes the retirement of
-the launch that leaves the window. There are two shapes:
+launches with 6 or 10 segments each, half of them written. The core calls it as for its own launches
+(`inside`), from Python's spans, with edges in C++. That includes the retirement of the launch that
+leaves the window. There are two shapes:
 
 - `chains`: every launch waits for one that is half a window before it;
 - `random`: segments are drawn from as many as the launches in the window have. So a launch's
@@ -17,7 +16,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Any
 
 from acs_cl import core
@@ -27,14 +25,13 @@ from acs_cl.benchmarks.suite.statistics import spread
 from acs_cl.benchmarks.suite.timing import interleave
 from acs_cl.records import Access, Span, interval
 
-WINDOWS = ((16, 6), (32, 10), (64, 6), (256, 6), (1024, 6))
+WINDOWS = ((16, 6), (32, 10), (1024, 6))
 LIMITS_NS = {(16, 6): 100, (32, 10): 200}
 FLAT = 1.2
 """A check is flat if a window of 1,024 takes at most this many times as long as one of 16."""
 
 ROUNDS = {False: 41, True: 3}  # by "is quick"
-LAUNCHES = {"native": 4096, "inside": 16384}  # in one sample, by way
-ACCESSES = 4096
+LAUNCHES, ACCESSES = 16384, 4096  # in one sample
 
 
 def chains(window: int, segments: int) -> list[Access]:
@@ -57,14 +54,12 @@ SHAPES: dict[str, Callable[[int, int], list[Access]]] = {"chains": chains, "rand
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Measure nanoseconds: all shapes and windows, by all methods, interleaved."""
+    """Measure nanoseconds: all shapes and windows, interleaved."""
     samplers: dict[str, Callable[[], float]] = {}
     for shape, make in SHAPES.items():
         for window, segments in WINDOWS:
-            accesses = make(window, segments)
-            for way in LAUNCHES:
-                name = _name(shape, window, segments, way)
-                samplers[name] = Checks(way, window, accesses).sample
+            checks = Checks(window, make(window, segments))
+            samplers[_name(shape, window, segments)] = checks.sample
     for sampler in samplers.values():
         sampler()
     samples = interleave(samplers, ROUNDS[settings.quick])
@@ -72,49 +67,20 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 class Checks:
-    """Launches that enter and leave, with `window` of them live; from Python, half a window more or
-    less."""
+    """Launches that enter and leave, with `window` of them live."""
 
-    def __init__(self, way: str, window: int, accesses: list[Access]) -> None:
+    def __init__(self, window: int, accesses: list[Access]) -> None:
         self.hazards = core.native.Hazards()
-        self.sample = self.from_inside if way == "inside" else self.from_python
-        self.window, self.launches = window, LAUNCHES[way]
-        self.accesses = accesses + accesses[:window]
+        self.window, self.accesses = window, accesses
         self.number = 0
 
-    def from_inside(self) -> float:
-        """Return nanoseconds for one check, called by the core."""
+    def sample(self) -> float:
+        """Return nanoseconds for one check."""
         took_ns = 0.0
-        for _ in range(self.launches // ACCESSES):
-            accesses = self.accesses[:ACCESSES]
-            took_ns += self.hazards._measure(self.number + 1, accesses, self.window)
+        for _ in range(LAUNCHES // ACCESSES):
+            took_ns += self.hazards._measure(self.number + 1, self.accesses, self.window)
             self.number += ACCESSES
-        return took_ns / self.launches
-
-    def from_python(self) -> float:
-        """Return nanoseconds for one check, called by Python."""
-        retire, batch = self.hazards.retire, self.window
-        took_ns = 0.0
-        for _ in range(self.launches // batch):
-            first = self.number + 1
-            self.number += batch
-            place = first % ACCESSES
-            took_ns += self.enter_all(first, self.accesses[place : place + batch])
-            for number in range(first - batch // 2, first + batch - batch // 2):
-                retire(number)
-        return took_ns / (self.launches // batch * batch)
-
-    def enter_all(self, first: int, accesses: list[Access]) -> float:
-        """Return nanoseconds for entering all."""
-        enter = self.hazards.enter
-        launches = [(number, one.reads, one.writes) for number, one in enumerate(accesses, first)]
-        started_ns = perf_counter_ns()
-        for number, reads, writes in launches:
-            enter(number, reads, writes)
-        entered_ns = perf_counter_ns()
-        for number, reads, writes in launches:  # noqa: B007  the loop, to take it off
-            pass
-        return 2 * entered_ns - started_ns - perf_counter_ns()
+        return took_ns / LAUNCHES
 
 
 def targets_of(check_ns: dict[str, Any]) -> list[dict[str, Any]]:
@@ -122,19 +88,17 @@ def targets_of(check_ns: dict[str, Any]) -> list[dict[str, Any]]:
     targets: list[dict[str, Any]] = []
     for shape in SHAPES:
         for place, limit in LIMITS_NS.items():
-            name = _name(shape, *place, "inside")
+            name = _name(shape, *place)
             took = check_ns[name]
             targets.append(target(f"a hazard check, {name}", took, "at most", limit, "ns"))
-        least, most = (
-            check_ns[_name(shape, window, 6, "inside")]["median"] for window in (16, 1024)
-        )
+        least, most = (check_ns[_name(shape, window, 6)]["median"] for window in (16, 1024))
         what = f"a hazard check, {shape}, window 1,024 over 16, inside"
         targets.append(target(what, most / least, "at most", FLAT, "x"))
     return targets
 
 
-def _name(shape: str, window: int, segments: int, way: str) -> str:
-    return f"{shape}, window {window}, {segments} segments, {way}"
+def _name(shape: str, window: int, segments: int) -> str:
+    return f"{shape}, window {window}, {segments} segments, inside"
 
 
 def _prepared(numbers: range) -> Access:
