@@ -38,7 +38,7 @@ from acs_cl.devices import driver
 from acs_cl.launch.backend import End
 from acs_cl.scheduler import backend as device_module
 from acs_cl.scheduler.policy import (
-    CALM,
+    COOLDOWN,
     CUTS,
     FILLS,
     LONG_REST,
@@ -862,13 +862,13 @@ def test_expected_is_what_the_serial_backend_gives(device: cl.Device) -> None:
 
 def test_small_epochs_of_the_time_before_a_build_are_forgotten() -> None:
     choice = Choice(on_cpu=False)
-    choice.look_again(1)
+    choice.built_anew(1)
     for number in range(1, 40):
         choice.epoch(1, number, False)
     assert choice.resting_until > 40
-    choice.look_again(1)
+    choice.built_anew(1)
     assert choice.resting_until > 40  # nothing new
-    choice.look_again(2)
+    choice.built_anew(2)
     assert choice.resting_until == 0
     for number in range(41, 41 + STREAK):
         choice.epoch(1, number, False)
@@ -881,8 +881,8 @@ def test_epochs_that_are_small_in_the_mean_are_left_alone(on_cpu: bool) -> None:
 
     def rests(large: int, small: int, choice: Choice, start: int = 0) -> int:
         for number in range(start, start + 400, 2):
-            choice.epoch(large, number, choice.trusts)
-            choice.epoch(small, number + 1, choice.trusts)
+            choice.epoch(large, number, choice.last_was_large)
+            choice.epoch(small, number + 1, choice.last_was_large)
             if choice.resting_until > number:
                 return number + 1
         return 0
@@ -896,20 +896,20 @@ def test_epochs_that_are_small_in_the_mean_are_left_alone(on_cpu: bool) -> None:
     again = rests(few + 1, few - 5, choice, 1000)
     assert again < 1010, "no better afterwards"
     assert choice.resting_until == again + 2 * REST
-    choice.epoch(20 * few, 2000, choice.trusts)
+    choice.epoch(20 * few, 2000, choice.last_was_large)
     assert rests(few + 1, few - 5, choice, 3000) > 3010, "what was lost is made up for"
     assert choice.resting_until < 3100 + REST
 
 
 def test_the_epoch_after_a_large_one_is_sent_however_small() -> None:
     choice = Choice(on_cpu=False)
-    assert not choice.trusts
+    assert not choice.last_was_large
     assert choice.epoch(choice.few, 20, False)
-    assert choice.trusts
+    assert choice.last_was_large
     assert choice.epoch(1, 21, True)
-    assert not choice.trusts
+    assert not choice.last_was_large
     assert not choice.epoch(choice.few - 1, 40, False)
-    assert not choice.trusts
+    assert not choice.last_was_large
 
 
 def test_kernels_that_cut_epochs_stay_unless_they_take_very_long() -> None:
@@ -918,7 +918,7 @@ def test_kernels_that_cut_epochs_stay_unless_they_take_very_long() -> None:
 
     def timed(name: str, us: float) -> None:
         for _ in range(SAMPLES):
-            choice.timed((name, *key[1:]), us)
+            choice.timed_on_lane((name, *key[1:]), us)
 
     timed("relu", 4.0)
     timed("dense", 19.0)
@@ -929,10 +929,10 @@ def test_kernels_that_cut_epochs_stay_unless_they_take_very_long() -> None:
     assert choice.refusal(1, key, 1, 8) is None
     assert choice.refusal(1, key, 8, 8) == FILLS
     # what it loses there is seen: on two units its epoch took 75 us on lanes
-    assert not choice.took(160.0, 30, 30, 1, lambda: names)
-    assert not choice.took(400.0, 30, 30, 1, lambda: names)
-    assert choice.took(400.0, 30, 30, 1, lambda: names)
-    assert choice.left_alone(2, "dense")[0]
+    assert not choice.timed_by_device(160.0, 30, 30, 1, lambda: names)
+    assert not choice.timed_by_device(400.0, 30, 30, 1, lambda: names)
+    assert choice.timed_by_device(400.0, 30, 30, 1, lambda: names)
+    assert choice.on_lanes_until(2, "dense")[0]
 
     timed("long", 300.0)
     long = ("long", *key[1:])
@@ -945,47 +945,49 @@ def test_kernels_whose_tasks_take_longer_than_launches_are_left_alone() -> None:
     choice = Choice(on_cpu=False)
 
     def took(each_us: float, number: int, tasks: int = 100) -> bool:
-        return choice.took(each_us * tasks, tasks, 9, number, lambda: {"conv": 1, "relu": 1})
+        return choice.timed_by_device(
+            each_us * tasks, tasks, 9, number, lambda: {"conv": 1, "relu": 1}
+        )
 
     assert not took(60.0, 200)  # once is no habit
     assert not took(2.0, 300)
     assert not took(60.0, 400)
-    assert choice.left_alone(401, "conv") == (0, "")
+    assert choice.on_lanes_until(401, "conv") == (0, "")
     assert took(60.0, 500)
-    until, why = choice.left_alone(501, "conv")
+    until, why = choice.on_lanes_until(501, "conv")
     assert until == 500 + LONG_REST
     assert "60 us" in why
-    assert choice.left_alone(until, "conv") == (0, "")
-    assert choice.left_alone(501, "other") == (0, "")
+    assert choice.on_lanes_until(until, "conv") == (0, "")
+    assert choice.on_lanes_until(501, "other") == (0, "")
     assert choice.refusal(501, ("relu", (8,), None), 1, 100) == why
     assert choice.refusal(until, ("relu", (8,), None), 1, 100) is None
     assert choice.refusal(501, ("other", (8,), None), 1, 100) is None
     assert took(60.0, 2000)  # the first after the rest
-    assert choice.left_alone(2001, "relu")[0] == 2000 + 2 * LONG_REST
+    assert choice.on_lanes_until(2001, "relu")[0] == 2000 + 2 * LONG_REST
     assert not took(2.0, 8000)
     assert not took(60.0, 8100, choice.few - 1)  # too few to say anything
     assert not took(60.0, 8200)
     assert took(60.0, 8300)
-    assert choice.left_alone(8301, "conv")[0] == 8300 + LONG_REST
+    assert choice.on_lanes_until(8301, "conv")[0] == 8300 + LONG_REST
 
 
 def test_of_good_epochs_only_some_are_looked_at() -> None:
     choice = Choice(on_cpu=False)
 
     def took(each_us: float) -> bool:
-        return choice.took(each_us * 100, 100, 9, 1, lambda: {"conv": 100})
+        return choice.timed_by_device(each_us * 100, 100, 9, 1, lambda: {"conv": 100})
 
     for _ in range(SURE):
-        assert choice.looks()
+        assert choice.looks_at_next()
         assert not took(1.0)
     for _ in range(3):
-        assert [choice.looks() for _ in range(UNSEEN + 1)] == [False] * UNSEEN + [True]
-        choice.saw(1.0, 100)
-    assert [choice.looks() for _ in range(UNSEEN + 1)] == [False] * UNSEEN + [True]
+        assert [choice.looks_at_next() for _ in range(UNSEEN + 1)] == [False] * UNSEEN + [True]
+        choice.seen_by_program(1.0, 100)
+    assert [choice.looks_at_next() for _ in range(UNSEEN + 1)] == [False] * UNSEEN + [True]
     assert not took(60.0)
-    assert choice.looks(), "one of them was long"
+    assert choice.looks_at_next(), "one of them was long"
     assert took(60.0)
-    assert choice.looks()
+    assert choice.looks_at_next()
 
 
 def test_on_a_cpu_what_epochs_lose_against_lanes_counts() -> None:
@@ -993,22 +995,24 @@ def test_on_a_cpu_what_epochs_lose_against_lanes_counts() -> None:
     names = {"near": 80, "far": 20}
 
     def took(us: float, number: int, width: int = 50) -> bool:
-        return choice.took(us, 100, width, number, lambda: names)
+        return choice.timed_by_device(us, 100, width, number, lambda: names)
 
     saved = SAVED_US * (100 - choice.few)
     assert not any(took(1e6, number) for number in range(5)), "nothing is known of lanes"
     for key, us in (("near", 4.0), ("near", 6.0), ("far", 10.0), ("far", 900.0)):
-        choice.timed((key, (64,), None), us)  # at 900 it would not be in the scheduler
+        choice.timed_on_lane((key, (64,), None), us)  # at 900 it would not be in the scheduler
     assert not any(took(300 + saved, number) for number in range(5)), "(80 * 5 + 20 * 10) / 2"
     assert not took(310 + saved, 10)
     assert took(310 + saved, 11)
-    until, why = choice.left_alone(12, "far")
+    until, why = choice.on_lanes_until(12, "far")
     assert until == 11 + LONG_REST
     assert "on lanes 300 us" in why
     chain = Choice(on_cpu=True, units=2)
     chain._means = choice._means
     for number in range(5):
-        assert not chain.took(600 + saved, 100, 1, number, lambda: names), "no lane helps a chain"
+        assert not chain.timed_by_device(600 + saved, 100, 1, number, lambda: names), (
+            "no lane helps a chain"
+        )
 
 
 def with_policy(rt: acs.Runtime) -> Scheduler:
@@ -1072,28 +1076,28 @@ def test_the_device_is_asked_for_times_only_of_what_seems_long() -> None:
     choice = Choice(on_cpu=False)
 
     def took(each_us: float) -> bool:
-        return choice.took(each_us * 100, 100, 9, 50, lambda: {"conv": 1})
+        return choice.timed_by_device(each_us * 100, 100, 9, 50, lambda: {"conv": 1})
 
-    choice.saw(LONG_US * 100, 100)
-    choice.saw(1e9, choice.few - 1)  # too few to say anything
-    assert not choice.doubts
-    choice.saw(LONG_US * 100 + 1, 100)
-    assert choice.doubts
+    choice.seen_by_program(LONG_US * 100, 100)
+    choice.seen_by_program(1e9, choice.few - 1)  # too few to say anything
+    assert not choice.needs_timing
+    choice.seen_by_program(LONG_US * 100 + 1, 100)
+    assert choice.needs_timing
     assert not took(2.0)  # it was the program that came late
-    for calm in (CALM, 2 * CALM):
+    for calm in (COOLDOWN, 2 * COOLDOWN):
         for _ in range(calm):
-            assert not choice.doubts
-            choice.saw(1e9, 100)
-        choice.saw(1e9, 100)
-        assert choice.doubts
+            assert not choice.needs_timing
+            choice.seen_by_program(1e9, 100)
+        choice.seen_by_program(1e9, 100)
+        assert choice.needs_timing
         assert not took(2.0)
-    for _ in range(4 * CALM + 1):
-        choice.saw(1e9, 100)
-    assert choice.doubts
+    for _ in range(4 * COOLDOWN + 1):
+        choice.seen_by_program(1e9, 100)
+    assert choice.needs_timing
     assert not took(60.0)
-    assert choice.doubts, "it stays in doubt until the device says that it was not long"
+    assert choice.needs_timing, "it stays in doubt until the device says that it was not long"
     assert took(60.0)
-    choice.saw(1.0, 100)
+    choice.seen_by_program(1.0, 100)
     assert not took(60.0), "one that was seen to be short ends a row of long ones"
 
 
@@ -1130,7 +1134,7 @@ def test_epochs_take_the_queue_without_times_until_one_seems_long(
         assert set(used) == {(False, False)}
         with inside.long_launch(-1.0):  # all seem long
             steps(1)
-            assert choice.doubts
+            assert choice.needs_timing
             used.clear()
             steps(1)
         assert set(used) == {(True, True)}

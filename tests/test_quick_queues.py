@@ -566,8 +566,9 @@ def test_while_the_scheduler_rests_lanes_are_quick(
     with acs.Runtime(device) as rt:
         if rt.plan.scheduler != "mix":
             pytest.skip("no scheduler beside lanes")
-        timed = Choice.timed  # on a busy machine it may seem long, and belong to lanes for good
-        monkeypatch.setattr(Choice, "timed", lambda self, key, us: timed(self, key, 1.0))
+        # on a busy machine it may seem long, and belong to lanes for good
+        timed = Choice.timed_on_lane
+        monkeypatch.setattr(Choice, "timed_on_lane", lambda self, key, us: timed(self, key, 1.0))
         program = rt.build(SOURCE)
         rt.prebuild(program.flip)
         x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([1, 0], "u4")
@@ -579,7 +580,7 @@ def test_while_the_scheduler_rests_lanes_are_quick(
         choice: Any = rt.engine.backend.choice
         rt.engine.backend.schedulers.wait()
         program.flip._forget()  # what it was taught for other reasons
-        choice.look_again(rt.engine.backend.schedulers.builds)
+        choice.built_anew(rt.engine.backend.schedulers.builds)
         end = choice.resting_until = rt.engine.number + 200
         before = len(long_way)
         handles = [program.flip((8,), None, x)]

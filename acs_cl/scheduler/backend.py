@@ -53,7 +53,7 @@ from ..memory.blocks import Store
 from ..records import Access, Command, Found, Launch, Report
 from .builds import Schedulers
 from .built import Scheduler
-from .homes import Head, Homes, key_of, look_away, offer_of
+from .homes import Head, Homes, keep_on_lanes, key_of, offer_of
 from .notes import NOTED, Book, Noted
 from .policy import FILLS, HOT, Choice, Key
 from .segment import SegmentCommand
@@ -231,7 +231,7 @@ class Device(Backend):
         if choice is not None:
             if choice.wants_time(key) and reason != FILLS:
                 return Lease(0)
-            rests_until, _ = choice.left_alone(number, key[0])
+            rests_until, _ = choice.on_lanes_until(number, key[0])
             if rests_until:
                 return Lease(ALL, rests_until - 1, reason, 0)
             if reason is DISSOLVED:  # the next one need not be
@@ -249,7 +249,7 @@ class Device(Backend):
 
     def look(self) -> None:
         """Send the open epoch if it is full."""
-        self._homes.come_together()
+        self._homes.has_enough_in_flight()
         self._homes.keep_together(self.sender.cuts, self.sender.epochs_sent)
         self.send_if_due()
 
@@ -283,7 +283,7 @@ class Device(Backend):
         if type(command) is SegmentCommand:
             self._replay(launch.number, launch.upstream, command)
             return
-        self._homes.look_again()
+        self._homes.built_anew()
         plain, _ = parts_of(command)
         reason = self._reason_for_lane(launch, plain)
         if reason is None:
@@ -293,7 +293,7 @@ class Device(Backend):
             except Unfit as unfit:
                 reason = unfit.reason
                 if self.choice is not None and offer is None and type(plain) is KernelCommand:
-                    look_away(plain.kernel, reason)
+                    keep_on_lanes(plain.kernel, reason)
             else:
                 self._record(launch, scheduler, task)
                 return
@@ -318,7 +318,7 @@ class Device(Backend):
             raise Unfit(refusal)
         epoch = self.sender.open
         if epoch is not None and epoch.scheduler is not scheduler:
-            found = homes.ride(command, scheduler, epoch.scheduler)
+            found = homes.shared_task(command, scheduler, epoch.scheduler)
             if found is not None:
                 return epoch.scheduler, found
         return scheduler, task
@@ -328,7 +328,7 @@ class Device(Backend):
         epoch = self.sender.open
         if epoch is None or epoch.scheduler is not scheduler:
             self._cut()
-            trusted = self.choice is None or self.choice.trusts
+            trusted = self.choice is None or self.choice.last_was_large
             epoch = self.sender.open_for(scheduler, trusted)
         table = self._table
         inside = []
@@ -436,7 +436,7 @@ class Device(Backend):
         choice = self.choice
         if choice is None or self.sender.has_sent or self._clocked is self._clockless:
             return
-        wanted = self._clocked if choice.doubts else self._clockless
+        wanted = self._clocked if choice.needs_timing else self._clockless
         if self.queues is not wanted and self.queues in (self._clocked, self._clockless):
             self.queues = wanted
             self.sender.requeue(wanted[0], self.lanes)
@@ -476,8 +476,8 @@ class Device(Backend):
                     return
             self._choose_queue()
             epoch.is_clocked = self.queues is self._clocked
-            epoch.is_judged = choice.looks()
-        sender.send_open(choice is None or choice.trusts)
+            epoch.is_judged = choice.looks_at_next()
+        sender.send_open(choice is None or choice.last_was_large)
 
     def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
         """Return the launches of an epoch to lanes, because it is too small to be sent."""
@@ -576,7 +576,7 @@ class Device(Backend):
                     continue
                 with suppress(cl.Error):  # some drivers have no times of a command
                     times = end.event.profile
-                    self.choice.timed(key, (times.end - times.start) / 1e3)
+                    self.choice.timed_on_lane(key, (times.end - times.start) / 1e3)
                     self._table.generation += 1
         if self._lost:
             for number, error in self._lost:
@@ -624,12 +624,12 @@ class Device(Backend):
         """Give the rule the time of an epoch. It may then send these kernels to lanes."""
         tasks = epoch.recorder.tasks + epoch.foreseen
         if not epoch.is_clocked:
-            choice.saw((perf_counter() - epoch.sent) * 1e6, tasks)
+            choice.seen_by_program((perf_counter() - epoch.sent) * 1e6, tasks)
             return
         took = epoch.device_us(choice.on_cpu)
         if took is not None:
             names, number = partial(self._names, epoch), self._table.number
-            if choice.took(took, tasks, epoch.counts.width, number, names):
+            if choice.timed_by_device(took, tasks, epoch.counts.width, number, names):
                 self._table.generation += 1
 
     def _names(self, epoch: Epoch) -> Counter[str]:
@@ -743,7 +743,7 @@ def forget_oldest(where: dict[int, str]) -> None:
 
 def _at_once(choice: Choice, number: int, command: Command) -> str | None:
     """Return why a launch takes a lane without a further decision. None: it needs a decision."""
-    until, why = choice.left_alone(number, command.name)
+    until, why = choice.on_lanes_until(number, command.name)
     if until:
         return why
     if type(command) is not KernelCommand or offer_of(command) is not None:

@@ -75,17 +75,17 @@ class Homes:
             self._keep_offer(command, scheduler, body)
         return scheduler, task
 
-    def ride(self, command: Command, home: Scheduler, other: Scheduler) -> Task | None:
+    def shared_task(self, command: Command, home: Scheduler, other: Scheduler) -> Task | None:
         """Make the task of a launch for another scheduler, which has the kernel from now on. None:
         the launch cannot run there."""
-        task = self._guest(command, home, other)
+        task = self._task_in(command, home, other)
         if task is not None:
             plain, _ = parts_of(command)
             assert type(plain) is KernelCommand
             self._keep_offer(plain, other, other.bodies[plain.kernel.origin])
         return task
 
-    def _guest(self, command: Command, home: Scheduler, other: Scheduler) -> Task | None:
+    def _task_in(self, command: Command, home: Scheduler, other: Scheduler) -> Task | None:
         """Make the task of a launch for another scheduler, so that the open epoch need not be cut.
         Return None if the launch cannot run there. A task that fills the device has to keep the
         tiles of its own scheduler: on an H200 such a task took twice as long in groups of 64 as in
@@ -117,7 +117,7 @@ class Homes:
         origin = getattr(command.kernel, "origin", None)
         if origin is None:
             raise Unfit(NO_ADDRESS)
-        why = "" if self.come_together() else FEW_COME
+        why = "" if self.has_enough_in_flight() else FEW_COME
         return self._schedulers.find(origin, prod(command.local_size or (0,)), why)
 
     def heads(self, command: KernelCommand) -> list[Head]:
@@ -138,7 +138,7 @@ class Homes:
             tiling = body.tiling(command, max(1, scheduler.limits.groups // 2))
         heads = [(scheduler, body.limits.arena_bytes, *found[:2], tiling)]
         for other in self._schedulers.built():
-            task = None if other is scheduler else self._guest(command, scheduler, other)
+            task = None if other is scheduler else self._task_in(command, scheduler, other)
             if task is not None:
                 is_alike = other.limits.group == scheduler.limits.group
                 most = MOST_TILES if is_alike else other.limits.groups // 2
@@ -167,7 +167,7 @@ class Homes:
         """Bring kernels that are launched in turn into one scheduler, after so many `cuts` of so
         many epochs. Epochs are cut between kernels of different schedulers. To learn which kernels
         these are, Python sees the next launch of each kernel for a while."""
-        self.look_again()
+        self.built_anew()
         step = self._cut_count.look(cuts, epochs)
         if step is Step.WATCH:
             self._schedulers.watch()
@@ -175,7 +175,7 @@ class Homes:
         elif step is Step.GATHER:
             self._schedulers.gather()
 
-    def come_together(self) -> bool:
+    def has_enough_in_flight(self) -> bool:
         """Tell whether enough launches were in flight at one time to make an epoch worth sending.
         Until then nothing is built, because launches would wait for the driver's compiler."""
         if not self._together and (self._choice is None or len(self._table) >= self._choice.few):
@@ -183,7 +183,7 @@ class Homes:
             self._table.generation += 1
         return self._together
 
-    def look_again(self) -> None:
+    def built_anew(self) -> None:
         """Look for the scheduler of each kernel again after a build. A kernel may be in a newer
         scheduler now, and one that the core sends to lanes may be in one."""
         if self._builds == self._schedulers.builds:
@@ -191,7 +191,7 @@ class Homes:
         self._builds = self._schedulers.builds
         self._forget_offers()
         if self._choice is not None:
-            self._choice.look_again(self._builds)
+            self._choice.built_anew(self._builds)
 
     def _forget_offers(self) -> None:
         """Let Python find the scheduler of each kernel again, at its next launch."""
@@ -210,7 +210,7 @@ def offer_of(command: Command) -> tuple[Scheduler, Body] | None:
     return offers.get(sizes_of(command))
 
 
-def look_away(kernel: OwnKernel, reason: str) -> None:
+def keep_on_lanes(kernel: OwnKernel, reason: str) -> None:
     """Keep a kernel on lanes for its next launches without asking, for twice as many each time. To
     ask takes as long as some launches. A change that concerns all kernels makes them ask again."""
     kernel.launched = HOT - kernel.stays

@@ -73,9 +73,9 @@ LONG_STREAK = 2
 LONG_REST, LONGEST = 1024, 1 << 16
 """For how many launches they do. It doubles each time."""
 
-CALM, LONGEST_CALM = 16, 4096
-"""Cooldown: how many epochs that seem long are not timed by the device, after it found one that was
-not long. It doubles each time. A program that polls late sees long epochs only."""
+COOLDOWN, LONGEST_COOLDOWN = 16, 4096
+"""How many epochs that seem long are not timed by the device, after it found one that was not long.
+It doubles each time. A program that polls late sees long epochs only."""
 
 
 SURE, UNSEEN = 8, 15
@@ -117,17 +117,17 @@ class Choice:
         """{kernel: the launch until which it goes to lanes, reason}."""
         self._good = self._unseen = 0
         """Good epochs in a row; how many are not looked at now."""
-        self.doubts = False
+        self.needs_timing = False
         """Whether the device has to keep times of epochs, because the program saw a long one."""
-        self._calm = 0
-        self._next_calm = CALM
+        self._cooldown = 0
+        self._next_cooldown = COOLDOWN
         self.resting_until = 0
         """The launch until which all launches go to lanes."""
-        self.trusts = False
-        """Whether the next epoch is sent however small it gets, because the last one was large
-        enough. Its launches need not be kept for lanes, so the core may make all of them."""
+        self.last_was_large = False
+        """Whether the last epoch was worth sending. Then the next one is sent however small it
+        gets. Its launches need not be kept for lanes, so the core may make all of them."""
 
-    def look_again(self, builds: int) -> None:
+    def built_anew(self, builds: int) -> None:
         """Forget small epochs after a build, because kernels were missing in the schedulers."""
         if builds != self._builds:
             self._builds = builds
@@ -137,7 +137,7 @@ class Choice:
         """Tell whether a launch of `key` on a lane should be timed."""
         return self.on_cpu and len(self._times.get(key, ())) < SAMPLES
 
-    def timed(self, key: Key, us: float) -> None:
+    def timed_on_lane(self, key: Key, us: float) -> None:
         """Note the time that a launch took the device on a lane."""
         if len(self._times) >= REMEMBERED:  # a program whose sizes never repeat
             self._times.clear()
@@ -189,18 +189,18 @@ class Choice:
     def epoch(self, tasks: int, number: int, trusted: bool) -> bool:
         """Tell whether the scheduler gets an epoch of `tasks` whose last launch is `number`.
         `trusted`: it has to, because its launches were not kept for lanes."""
-        self.trusts = tasks >= self.few
-        is_sent = self.trusts or trusted
+        self.last_was_large = tasks >= self.few
+        is_sent = self.last_was_large or trusted
         self._lost = max(0, self._lost + self.few - (tasks if is_sent else 0))
         if not self._lost:
             self._rest = REST
-        elif self._lost >= STREAK * self.few and not self.trusts:
+        elif self._lost >= STREAK * self.few and not self.last_was_large:
             self._lost -= self.few  # as soon as it falls short again
             self.resting_until = number + self._rest
             self._rest = min(2 * self._rest, LONGEST_REST)
         return is_sent
 
-    def looks(self) -> bool:
+    def looks_at_next(self) -> bool:
         """Tell whether the time of the next epoch is looked at. It is unless the last ones were
         all good."""
         if not self._unseen:
@@ -208,7 +208,7 @@ class Choice:
         self._unseen -= 1
         return False
 
-    def took(self, us: float, tasks: int, width: int, number: int, names: Names) -> bool:
+    def timed_by_device(self, us: float, tasks: int, width: int, number: int, names: Names) -> bool:
         """Take the device's time for an epoch, and tell whether its kernels go to lanes from now
         on. `width`: how many of its tasks may run at one time. `number`: the newest launch."""
         if tasks < self.few:  # so few say little
@@ -216,9 +216,9 @@ class Choice:
         why = (self._lost_on_cpu if self.on_cpu else self._lost_on_gpu)(us, tasks, width, names)
         if not why:
             self._was_short()
-            if self.doubts:
-                self.doubts, self._calm = False, self._next_calm
-                self._next_calm = min(2 * self._next_calm, LONGEST_CALM)
+            if self.needs_timing:
+                self.needs_timing, self._cooldown = False, self._next_cooldown
+                self._next_cooldown = min(2 * self._next_cooldown, LONGEST_COOLDOWN)
             return False
         self._long += 1
         self._good = 0
@@ -229,17 +229,17 @@ class Choice:
         self._long_rest = min(2 * self._long_rest, LONGEST)
         return True
 
-    def saw(self, us: float, tasks: int) -> None:
+    def seen_by_program(self, us: float, tasks: int) -> None:
         """Take the time from sending an epoch of `tasks` to finding its end, as the program saw
         it."""
         if tasks < self.few:
             return
         if us <= LONG_US * tasks:
             self._was_short()
-        elif self._calm:
-            self._calm -= 1
+        elif self._cooldown:
+            self._cooldown -= 1
         else:
-            self.doubts, self._good = True, 0
+            self.needs_timing, self._good = True, 0
 
     def _was_short(self) -> None:
         self._long, self._long_rest = 0, LONG_REST
@@ -267,7 +267,7 @@ class Choice:
             f"saves the host {SAVED_US * (tasks - self.few):.0f} us"
         )
 
-    def left_alone(self, number: int, name: str) -> tuple[int, str]:
+    def on_lanes_until(self, number: int, name: str) -> tuple[int, str]:
         """Return the launch until which a kernel goes to lanes, and why. 0: it need not."""
         alone = self._too_long(number, name)
         if alone is not None:
