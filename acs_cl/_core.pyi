@@ -1311,9 +1311,7 @@ class Queues:
     ) -> None: ...
     def place_by(self, after: int, fresh: int) -> None:
         """Choose lanes by a policy: numbers of `LANE_AFTER` and `LANE_NEW`."""
-    def keep_machine_code_apart(
-        self, others: Queues | None = None, by_size: bool = True
-    ) -> None:
+    def keep_machine_code_apart(self, others: Queues | None = None, by_size: bool = True) -> None:
         """Have launches that the driver makes different machine code for never run at one time:
         with an offset and without one, and `by_size`, larger than all before them. `others`: lanes
         of the same runtime that keep them apart already, and count as well."""

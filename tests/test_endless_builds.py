@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from time import sleep
 
 import endless_compiler
@@ -156,3 +157,63 @@ def test_a_program_that_ends_stops_its_helpers(environment: Environment) -> None
         [sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.stdout, done.stderr, done.returncode) == ("stopped\n", "", 0)
+
+
+LINGERS = """
+import os, signal, sys
+from pathlib import Path
+import endless_compiler
+from acs_cl.host import isolated, threads
+
+class Builds:
+    is_late = False
+
+    def close(self):
+        pass
+
+lingers_s, lingers, way, begun, ends = sys.argv[1:]
+isolated.LINGER_S = float(lingers_s)
+manners = isolated.Manners(0, lingers == "True")
+order = {"begun": begun, "ends": ends} if ends else {"begun": begun}
+
+def asks():
+    try:
+        isolated.ask(endless_compiler.__name__, order, 1e6, manners)
+    except isolated.TooLate:
+        pass
+
+threads.start(asks, "asks", Builds())
+while not (Path(begun).exists() and Path(begun).read_text().endswith("\\n")):
+    pass
+if way == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("way", ["ends", "killed"])
+@pytest.mark.parametrize(("lingers_s", "lingers"), [(600.0, True), (0.0, True), (600.0, False)])
+def test_a_helper_outlives_its_program_for_a_while_if_it_may(
+    environment: Environment, tmp_path: Path, way: str, lingers_s: float, lingers: bool
+) -> None:
+    environment(PYTHONPATH=os.pathsep.join(sys.path))
+    begun, ends = tmp_path / "begun", tmp_path / "ends"
+    may_end = lingers and lingers_s > 0
+    told = [str(lingers_s), str(lingers), way, str(begun), str(ends) if may_end else ""]
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", LINGERS, *told],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    expected = 0 if way == "ends" else -signal.SIGKILL
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", expected)
+    while is_there(int(begun.read_text())):
+        sleep(0.01)
+    assert ends.exists() is may_end
+
+
+def is_there(process: int) -> bool:
+    """Tell whether a process runs that is not ours. Nobody may have taken note of its end yet."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

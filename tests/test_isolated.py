@@ -27,7 +27,7 @@ SCHEDULER = """
 kernel void acs_scheduler(
     global uint *region, uint block, uint turns, uint polls, ulong slice_ns, uint mode) {}
 """
-NICE = isolated.POLITE
+MANNERS = isolated.MODEST
 PLANTED = "json.py", "numpy.py", "pyopencl.py", "clang.py", "subprocess.py", "sitecustomize.py"
 PACKAGE = Path(acs_cl.__file__).parent
 
@@ -55,7 +55,7 @@ def translations() -> list[Path]:
 
 
 def test_a_translator_runs_nothing_from_the_current_folder(planted: Path) -> None:
-    assert worker.run(SOURCE, [], position(), NICE)
+    assert worker.run(SOURCE, [], position(), MANNERS)
     assert translations()
     assert not planted.exists()
 
@@ -72,22 +72,23 @@ def test_neither_do_relative_entries_of_the_search_path_count(
 ) -> None:
     environment(PYTHONPATH=path)
     look_first(path, "", ".", os.getcwd())
-    assert worker.run(SOURCE, [], position(), NICE)
+    assert worker.run(SOURCE, [], position(), MANNERS)
     assert translations()
     assert not planted.exists()
 
 
 def test_a_process_that_compiles_runs_nothing_from_the_current_folder(planted: Path) -> None:
-    assert compiling.warm_up_apart(devices.choose(), SCHEDULER, [], 1, "c11", NICE)
+    assert compiling.warm_up_apart(devices.choose(), SCHEDULER, [], 1, "c11", MANNERS)
     assert not planted.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "nice"), reason="priorities are those of Unix")
-@pytest.mark.parametrize("lower", [0, isolated.POLITE, isolated.MODEST])
+@pytest.mark.parametrize("lower", [0, isolated.POLITE.lower, isolated.MODEST.lower])
 def test_a_helper_leaves_the_processor_to_the_program(lower: int) -> None:
     assert priority_teller.__spec__ is not None
-    assert isolated.ask(priority_teller.__name__, {"lower": lower}, nice=lower)
-    assert not isolated.ask(priority_teller.__name__, {"lower": lower - 1}, nice=lower)
+    manners = isolated.Manners(lower, lingers=False)
+    assert isolated.ask(priority_teller.__name__, {"lower": lower}, manners=manners)
+    assert not isolated.ask(priority_teller.__name__, {"lower": lower - 1}, manners=manners)
 
 
 def test_a_package_that_is_not_loaded_yet_is_found_where_it_is_installed(
@@ -106,9 +107,10 @@ PROGRAM = f"""
 import sys
 import acs_cl
 from acs_cl import devices
+from acs_cl.host import isolated
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.functions import worker
-assert worker.run({SOURCE!r}, [], devices.devices().index(devices.choose()), 0)
+assert worker.run({SOURCE!r}, [], devices.devices().index(devices.choose()), isolated.MODEST)
 print(acs_cl.__file__, len(list(cache.folder().glob("*.json"))))
 """
 

@@ -7,9 +7,13 @@ also hides installations which are known to this process alone (`PYTHONPATH`, a 
 `sys.path`). The helper is told where this process has each of its modules instead, and their byte
 code.
 
+A helper that compiles for a GPU goes on for a while when the program ends. Otherwise a program that
+is shorter than its builds would begin them anew each time it runs.
+
 In: the name of a module, and an order, as JSON on stdin. Out: whether its `main(order)` ended well;
-`TooLate` if it did not end, and was stopped. Invariant: a module of the standard library is never
-taken from anywhere else, and a helper that fails costs time and nothing else.
+`TooLate` if it did not end, and was stopped. Invariants: a module of the standard library is never
+taken from anywhere else. A helper that fails costs time and nothing else. None outlives the program
+by more than `LINGER_S`, however that ended.
 """
 
 from __future__ import annotations
@@ -19,20 +23,36 @@ import os
 import subprocess
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
-from time import perf_counter
-from typing import Any, TypeAlias
+from time import perf_counter, sleep
+from typing import Any, NamedTuple, TypeAlias
 
 from . import threads
 
 PATIENCE_S = 120.0
 """How long a helper may take."""
 
-POLITE, MODEST = 5, 10
-"""How much lower the priority of a helper is than the program's. The second is for programs whose
-kernels need the same cores: Linux then gives the helper a tenth of a core that both want. With less
-it would not end within its time where many other programs run."""
+LINGER_S = 10.0
+"""How long a helper may go on after the program has ended, if it may at all."""
 
-_helpers: set[subprocess.Popen[str]] = set()
+TICK_S = 0.02
+"""How often the end of a helper is looked for."""
+
+
+class Manners(NamedTuple):
+    """How much a helper takes from the program and from others."""
+
+    lower: int
+    """How much lower its priority is than the program's."""
+    lingers: bool
+    """Whether it goes on for a while after the program has ended."""
+
+
+POLITE, MODEST = Manners(5, hasattr(os, "nice")), Manners(10, False)
+"""The second is for programs whose kernels need the same cores: Linux then gives the helper a tenth
+of a core that both want. With less it would not end within its time where many other programs
+run. On Windows no helper would see that the program has ended, so none may linger there."""
+
+_helpers: dict[subprocess.Popen[str], Manners] = {}
 """Those that are at work."""
 
 _stopped: list[bool] = []
@@ -51,9 +71,17 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.metadata import DistributionFinder, MetadataPathFinder
 from json import load
+from threading import Thread
+from time import sleep
 order = load(sys.stdin)
+def leave():
+    while os.getppid() == order["parent"]:
+        sleep(0.1)
+    sleep(order["lingers_s"])
+    os._exit(1)
 if hasattr(os, "nice"):
-    os.nice(order["nice"])
+    os.nice(order["lower"])
+    Thread(target=leave, daemon=True).start()
 places = order["places"]
 class Told:
     @staticmethod
@@ -75,44 +103,63 @@ class TooLate(Exception):  # noqa: N818  (said to the program as a reason)
         super().__init__(f"it had not ended after {seconds:g} s")
 
 
-def ask(module: str, order: Order, patience_s: float = PATIENCE_S, nice: int = POLITE) -> bool:
+def ask(
+    module: str, order: Order, patience_s: float = PATIENCE_S, manners: Manners = POLITE
+) -> bool:
     """Run a module's `main` with an order; whether it ended well. Not where the executable is not
     Python but the program itself. Raises `TooLate` if it takes longer than `patience_s`, or the
-    program ends. `nice`: how much lower its priority is."""
+    program ends."""
     if not sys.executable or getattr(sys, "frozen", False):
         return False
-    told = {"places": places(), "module": module, "order": order, "nice": nice}
+    told = {"places": places(), "module": module, "order": order, "parent": os.getpid()}
+    told |= {"lower": manners.lower, "lingers_s": LINGER_S if manners.lingers else 0.0}
     bytecode = ["-B"] if sys.dont_write_bytecode else []
     if sys.pycache_prefix and os.path.isabs(sys.pycache_prefix):
         bytecode += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
-    began = perf_counter()
+    none = subprocess.DEVNULL
     try:
-        with subprocess.Popen(
+        helper = subprocess.Popen(
             [sys.executable, "-I", *bytecode, "-c", _START],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        ) as helper:  # fmt: skip
-            _helpers.add(helper)
-            try:
-                if not _stopped:
-                    helper.communicate(json.dumps(told), timeout=patience_s)
-            except subprocess.TimeoutExpired:
-                raise TooLate(patience_s) from None
-            finally:
-                _helpers.discard(helper)
-                helper.kill()  # if it has not ended
+            stdin=subprocess.PIPE, stdout=none, stderr=none, text=True,
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return False
+    _helpers[helper] = manners
+    try:
+        return _ends_well(helper, json.dumps(told), patience_s)
+    except OSError:  # it ended before it had its order
+        return False
+    finally:
+        del _helpers[helper]
+        if _stopped and manners.lingers:
+            helper.returncode = 0  # else Python warns that nobody waits for it
+        else:
+            helper.kill()
+            helper.wait()
+
+
+def _ends_well(helper: subprocess.Popen[str], told: str, patience_s: float) -> bool:
+    began = perf_counter()
+    assert helper.stdin is not None
+    with helper.stdin as order:
+        if not _stopped:
+            order.write(told)
+    while not _stopped and helper.poll() is None:
+        if perf_counter() - began > patience_s:
+            raise TooLate(patience_s)
+        sleep(TICK_S)
     if _stopped:
         raise TooLate(perf_counter() - began)
     return helper.returncode == 0
 
 
 def stop() -> None:
-    """Stop all helpers, now and later: the program ends, and nobody needs what they make. One that
-    gets what others leave of the processors may take minutes for it."""
+    """The program ends, and nobody waits for its helpers. Stop them, now and later, unless they may
+    linger. One that gets what others leave of the processors may take minutes."""
     _stopped.append(True)
-    for helper in list(_helpers):
-        helper.kill()
+    for helper, manners in list(_helpers.items()):
+        if not manners.lingers:
+            helper.kill()
 
 
 threads.stops.append(stop)

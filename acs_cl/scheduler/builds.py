@@ -93,7 +93,7 @@ class Schedulers:
         self._room = room
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
-        self._nice = isolated.MODEST if self._loops else isolated.POLITE
+        self._manners = isolated.MODEST if self._loops else isolated.POLITE
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
         self._lock = core.native.Lock()
         self._sets = KernelSets(self._loops)
@@ -388,7 +388,7 @@ class Schedulers:
             # who waits has it sooner here: starting a process takes longer than the translation
             if not self._waiting and not is_kept(source, options, self._device):
                 self._began = inf  # the process has a limit of its own
-                worker.run(source, options, devices.devices().index(self._device), self._nice)
+                worker.run(source, options, devices.devices().index(self._device), self._manners)
                 self._began = perf_counter()
             found = translate(source, options, self._device, prefix)
             self._programs[source, options] = found
@@ -509,7 +509,8 @@ class Schedulers:
     ) -> tuple[OwnKernel, Notes | None, int | None]:
         """Build a launchable kernel. Return it, its notes if asked for, and its registers."""
         if self._apart and (self.tier == "ptx" or not self._waiting):
-            self._compile_apart(source, words, group)
+            self._began = inf  # the process has a limit of its own
+            warm_up_apart(self._device, source, words, group, self.tier, self._manners)
         self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)
         native = OwnKernel(program, NAME)
@@ -527,18 +528,6 @@ class Schedulers:
         A compiler that makes loops of work-items has no barriers for more than that."""
         is_loop = self._loops and group > 1
         return 0 if is_loop else self._room.spawn.word
-
-    def _compile_apart(self, source: str, words: Sequence[str], group: int) -> None:
-        """Compile in another process, once: the driver keeps the result on disk."""
-        from ..opencl_c import cache
-
-        about = [source, *words, str(group), self._device.name, self._device.driver_version]
-        name = digest("\0".join(["compiled", *about]))
-        if cache.load(name) is not None:
-            return
-        self._began = inf  # the process has a limit of its own
-        if warm_up_apart(self._device, source, words, group, self.tier, self._nice):
-            cache.store(name, {})
 
     def _limits(self, group: int, registers: int | None, there: KernelSet) -> Limits:
         units = int(self._device.max_compute_units)

@@ -26,7 +26,8 @@ from .. import devices
 from ..devices.build import build
 from ..devices.driver import CommandQueue, OwnKernel, set_arguments
 from ..host import isolated
-from ..opencl_c import registers
+from ..host.digest import digest
+from ..opencl_c import cache, registers
 from . import layout
 from .children import give_pool
 from .notes import TIMED, Notes
@@ -74,13 +75,22 @@ def warm_up(context: Any, device: Any, native: Any, group: int, notes: Any = Non
 
 
 def warm_up_apart(
-    device: cl.Device, source: str, options: Sequence[str], group: int, tier: str, nice: int
+    device: cl.Device,
+    source: str,
+    options: Sequence[str],
+    group: int,
+    tier: str,
+    manners: isolated.Manners,
 ) -> bool:
-    """Build and launch in a process of its own, and tell whether it succeeded. Raises `TooLate`.
-    `nice`: as for `isolated.ask`."""
+    """Build and launch in a process of its own, once: the driver keeps the result on disk. Tell
+    whether it has it. Raises `TooLate`."""
+    about = [source, *options, str(group), device.name, device.driver_version]
+    note = digest("\0".join(["compiled", *about]))
+    if cache.load(note) is not None:
+        return True
     order = {"source": source, "options": list(options), "group": group, "tier": tier}
-    order["position"] = devices.devices().index(device)
-    return isolated.ask(__spec__.name, order, nice=nice)
+    order |= {"position": devices.devices().index(device), "note": note}
+    return isolated.ask(__spec__.name, order, manners=manners)
 
 
 def main(order: dict[str, Any]) -> int:
@@ -91,4 +101,5 @@ def main(order: dict[str, Any]) -> int:
     program, _ = build_told(context, device, order["source"], order["options"], order["tier"])
     notes = Notes(context, device, program) if TIMED in order["options"] else None
     warm_up(context, device, OwnKernel(program, NAME), order["group"], notes)
+    cache.store(order["note"], {})
     return 0

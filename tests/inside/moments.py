@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from time import sleep
-from typing import Any
 
 from pyopencl import _cl
 
@@ -120,8 +119,8 @@ def helpers() -> Iterator[list[tuple[str, bool]]]:
     ask = isolated.ask
     found: list[tuple[str, bool]] = []
 
-    def asked(module: str, *arguments: Any, **named: Any) -> bool:
-        is_well: bool = ask(module, *arguments, **named | {"nice": 0, "patience_s": 600.0})
+    def asked(module: str, order: isolated.Order, manners: isolated.Manners) -> bool:
+        is_well = ask(module, order, 600.0, manners._replace(lower=0))
         found.append((module.rpartition(".")[2], is_well))
         return is_well
 

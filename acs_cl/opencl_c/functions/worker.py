@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from acs_cl.host import isolated
 
 
-def run(source: str, options: Sequence[str], position: int, nice: int) -> bool:
-    """Have a worker translate; return whether it reports success. `nice`: as for `isolated.ask`."""
+def run(
+    source: str, options: Sequence[str], position: int, manners: isolated.Manners
+) -> bool:
+    """Have a worker translate; return whether it reports success."""
     order = {"source": source, "options": list(options), "position": position}
-    return isolated.ask(__spec__.name, order, nice=nice)
+    return isolated.ask(__spec__.name, order, manners=manners)
 
 
 def main(order: isolated.Order) -> int:
