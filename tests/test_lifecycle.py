@@ -674,6 +674,15 @@ def test_a_program_fails_with_a_host_task_that_it_never_asked_for(
         assert re.search(r"launch 2 \(<lambda>, launched at <string>:\d+\) failed", done.stderr)
 
 
+@pytest.mark.parametrize("gone", ["os.close(2)", "sys.stderr.close()", "sys.stderr = None"])
+def test_a_program_without_stderr_fails_as_well_and_closes_all(
+    gone: str, device: cl.Device
+) -> None:
+    more = FAILING.replace("rt", "other").replace("x", "y")
+    done = run_script(f"import sys\n{FAILING}{more}{gone}")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
 def test_forked_child_refuses_every_call(device: cl.Device) -> None:
     done = run_script(
         "rt = acs.Runtime(); x = rt.zeros(4); x.get()\n"
