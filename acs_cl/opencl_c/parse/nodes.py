@@ -120,28 +120,6 @@ def convert(cursor: Cursor) -> Node:
     return _Converter(library.cindex.conf.lib, library.collect).node(cursor)
 
 
-def _size(canonical: Type) -> int:
-    """Return the bytes of a type. 0: the parser gives an error code below zero instead of a size,
-    or drivers differ in it."""
-    if canonical._kind_id == _VOID:
-        return 1  # as clang counts in arithmetic on pointers to it
-    if _is_reserved(canonical):
-        return 0
-    return max(int(canonical.get_size()), 0)
-
-
-def _is_reserved(canonical: Type) -> bool:
-    """Tell whether there is a type in it whose size OpenCL C leaves open."""
-    kind = canonical._kind_id
-    if kind == _RECORD:
-        return any(_is_reserved(one.type.get_canonical()) for one in canonical.get_fields())
-    if kind in _ARRAYS:
-        return _is_reserved(canonical.get_array_element_type().get_canonical())
-    if kind in _VECTORS:
-        return _is_reserved(canonical.element_type.get_canonical())
-    return kind in _RESERVED
-
-
 TOO_DEEP = RecursionError, ctypes.ArgumentError
 """What Python raises where expressions are nested too deeply: ctypes makes its own error of it."""
 
@@ -150,6 +128,7 @@ class _Converter:
     def __init__(self, lib: ctypes.CDLL, collect: Collect) -> None:
         self.lib = lib
         self.collect = collect
+        self.reserved: dict[int, bool] = {}  # structures, by their declarations
 
     def node(self, cursor: Cursor) -> Node:
         node = Node()
@@ -205,13 +184,38 @@ class _Converter:
         node.number = _INTEGERS.get(kind, 0)
         node.space = canonical.get_address_space()
         if node.shape in (ARRAY, RECORD):
-            node.sizeless = not _size(canonical)
+            node.sizeless = not self._size(canonical)
         if node.shape == POINTER:
             pointee = canonical.get_pointee()
-            node.pointee_bytes = _size(pointee)
+            node.pointee_bytes = self._size(pointee)
             node.pointee = _CLASSES.get(pointee._kind_id, OTHER)
             node.pointee_space = pointee.get_address_space()
             node.pointee_const = pointee.is_const_qualified()
+
+    def _size(self, canonical: Type) -> int:
+        """Return the bytes of a type. 0: the parser gives an error code below zero instead of a
+        size, or drivers differ in it."""
+        if canonical._kind_id == _VOID:
+            return 1  # as clang counts in arithmetic on pointers to it
+        if self._is_reserved(canonical):
+            return 0
+        return max(int(canonical.get_size()), 0)
+
+    def _is_reserved(self, canonical: Type) -> bool:
+        """Tell whether there is a type in it whose size OpenCL C leaves open."""
+        kind = canonical._kind_id
+        if kind == _RECORD:
+            key = identity(canonical.get_declaration())
+            if key not in self.reserved:
+                self.reserved[key] = any(
+                    self._is_reserved(one.type.get_canonical()) for one in canonical.get_fields()
+                )
+            return self.reserved[key]
+        if kind in _ARRAYS:
+            return self._is_reserved(canonical.get_array_element_type().get_canonical())
+        if kind in _VECTORS:
+            return self._is_reserved(canonical.element_type.get_canonical())
+        return kind in _RESERVED
 
     def _is_decayed(self, node: Node, cursor: Cursor) -> bool:
         if node.kind == PAREN_EXPR:
@@ -220,15 +224,14 @@ class _Converter:
             return self.lib.clang_getCursorUnaryOperatorKind(cursor) in INCREMENTS
         return node.kind in _DECAYED
 
-    @staticmethod
-    def _decay(node: Node, spelled: Type) -> None:
+    def _decay(self, node: Node, spelled: Type) -> None:
         # An array parameter is a pointer, but the tree shows the written type, also in expressions
         # made from it.
         element = spelled.get_canonical().get_array_element_type()
         node.shape = POINTER
         node.space = PRIVATE
         node.pointee = _CLASSES.get(element._kind_id, OTHER)
-        node.pointee_bytes = _size(element)
+        node.pointee_bytes = self._size(element)
         node.pointee_space = element.get_address_space()
         node.pointee_const = element.is_const_qualified()
 
