@@ -29,8 +29,8 @@ def computes(us: float) -> Work:
     return Work(us, 1.0, False)
 
 
-def waits(us: float, demand: float = 1.0) -> Work:
-    return Work(us, demand, True)
+def waits(us: float) -> Work:
+    return Work(us, 1.0, True)
 
 
 # ---- known answers -------------------------------------------------------------------------------

@@ -29,12 +29,11 @@ def body(
     limits: Limits = SMALL,
     local_bytes: int = 0,
     group_size: tuple[int, int, int] | None = None,
-    number: int = 3,
 ) -> Body:
     end = max((field.offset + field.size for field in fields), default=0)
     whole = -(-end // 16) * 16
     function = Function("k", "entry", fields, whole, local_bytes, not tiled, group_size, tiled)
-    return Body(function, number, limits)
+    return Body(function, 3, limits)
 
 
 def command(

@@ -147,7 +147,10 @@ def kernel(
 
 
 def _sizes(
-    global_size: Any, local_size: Any, offset: Any, multiplies: bool
+    global_size: Iterable[SupportsIndex],
+    local_size: Iterable[SupportsIndex] | None,
+    offset: Iterable[SupportsIndex] | None,
+    multiplies: bool,
 ) -> tuple[Sizes, Sizes | None, Sizes | None]:
     """Return sizes in work-items. `multiplies`: the global size counts groups (`g_times_l`)."""
     try:

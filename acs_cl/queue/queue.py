@@ -130,7 +130,14 @@ class Queue(cl.CommandQueue):
         self._in_order = not given & int(modes.OUT_OF_ORDER_EXEC_MODE_ENABLE)
         self._profiles = bool(given & int(modes.PROFILING_ENABLE))
         self._pointer: int = _POINTER.__get__(self)
-        self._runtime = self._runtime_of(context, runtime, options)
+        where: Any = self.get_info(cl.command_queue_info.DEVICE)
+        if runtime is not None:
+            _refuse_runtime_of_others(runtime, context, where)
+            self._runtime = runtime
+        elif options:
+            self._runtime = Runtime(where, context=context, profiling=self._profiles, **options)
+        else:
+            self._runtime = _runtime_for(context, where, self._profiles)
         self._engine = self._runtime.engine
         self._number = self._engine.table.new_queue()
         """Its own number in the launch table."""
@@ -166,22 +173,6 @@ class Queue(cl.CommandQueue):
         last.atexit = False
         for told in watchers:
             told(self)
-
-    def _runtime_of(
-        self, context: cl.Context, runtime: Runtime | None, options: Mapping[str, Any]
-    ) -> Runtime:
-        """Return the runtime that the program gave, one with its options, or the shared one."""
-        where: Any = self.get_info(cl.command_queue_info.DEVICE)
-        if runtime is not None:
-            runtime.engine.check_open()
-            if runtime.context != context or runtime.device != where:
-                raise UsageError(
-                    "runtime= is of another context or device; give the queue runtime.context"
-                )
-            return runtime
-        if options:
-            return Runtime(where, context=context, profiling=self._profiles, **options)
-        return _runtime_for(context, where, self._profiles)
 
     def _begin(self, may_bypass: bool) -> None:
         """Take commands from now on."""
@@ -630,7 +621,11 @@ _WAIT = _cl.wait_for_events
 
 
 def _refuse_wrong_arguments(
-    context: object, device: object, properties: Any, runtime: object, options: Mapping[str, Any]
+    context: object,
+    device: object,
+    properties: object,
+    runtime: object,
+    options: Mapping[str, object],
 ) -> None:
     """Refuse arguments of a new queue that PyOpenCL or a driver would understand as others."""
     if not isinstance(context, cl.Context):
@@ -657,6 +652,13 @@ def _refuse_wrong_arguments(
     refuse_options(options, option_names() - {"devices"} | own)
     if options and runtime is not None:
         raise UsageError(f"runtime= has its own options; leave out {', '.join(options)}")
+
+
+def _refuse_runtime_of_others(runtime: Runtime, context: cl.Context, device: cl.Device) -> None:
+    """Refuse a runtime that is closed, or that a queue of this context and device cannot have."""
+    runtime.engine.check_open()
+    if runtime.context != context or runtime.device != device:
+        raise UsageError("runtime= is of another context or device; give the queue runtime.context")
 
 
 def _runtime_for(context: cl.Context, device: cl.Device, profiling: bool) -> Runtime:
