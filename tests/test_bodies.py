@@ -160,6 +160,8 @@ def test_a_union_is_one_whatever_its_word_is_made_of() -> None:
     for before, options in (
         ("typedef union { __global float *p; ulong bits; } PUN;", ""),
         ("#define U uni##on\ntypedef U { __global float *p; ulong bits; } PUN;", ""),
+        ("#define U uni#\\\n#on\ntypedef U { __global float *p; ulong bits; } PUN;", ""),
+        ("typedef un\\\nion { __global float *p; ulong bits; } PUN;", ""),
         ("typedef U { __global float *p; ulong bits; } PUN;", "-DU=union"),
         ("typedef U { __global float *p; ulong bits; } PUN;", "-D U=union"),
     ):

@@ -114,6 +114,17 @@ def test_const_is_not_believed_of_a_body_that_is_not_read(context: cl.Context) -
     assert [p.const for p in found.parameters if p.is_pointer] == [True, True]
 
 
+@pytest.mark.parametrize("standard", ["CL1.2", "CL2.0", "CL3.0"])
+def test_a_program_that_is_not_read_may_have_variables_where_the_language_has_them(
+    context: cl.Context, standard: str
+) -> None:
+    kernel = build(context, SOURCE, ["-DSIDE=4"]).other
+    source = "int counter; kernel void other(global uchar *x) { __typeof__(1) m = counter++; }"
+    found = signature_of(kernel, source, f"-cl-std={standard}", context.devices[0])
+    assert found.unclear
+    assert found.program_globals is (standard != "CL1.2")
+
+
 def test_a_program_without_argument_info_is_read_from_its_source(context: cl.Context) -> None:
     program = build(context, SOURCE, ["-DSIDE=4"])
     device = context.devices[0]

@@ -64,30 +64,17 @@ def signature_of(
             reason = f"the source shows {len(parsed.parameters)} parameters, the kernel has {count}"
     informed = from_arg_info(kernel)
     if informed is not None:
-        return informed._replace(program_globals=_may_have_globals(source, options), unclear=reason)
+        return informed._replace(program_globals=_may_have_globals(options), unclear=reason)
     return _unknown_signature(name, count, reason)._replace(
-        program_globals=_may_have_globals(source, options)
+        program_globals=_may_have_globals(options)
     )
 
 
-def _may_have_globals(source: str | None, options: facts.BuildOptions) -> bool:
-    # Program-scope variables in writable memory came with OpenCL C 2.0.
+def _may_have_globals(options: facts.BuildOptions) -> bool:
+    """Tell whether a program that was not read may have variables in writable memory. They came
+    with OpenCL C 2.0, need no word such as `global`, and may stand in a file that is included."""
     words = facts.split_options(options)
-    newer = any(re.match(r"-cl-std=CL([23]|C\+\+)", word, re.IGNORECASE) for word in words)
-    return newer and (not source or _has_global_declaration(source))
-
-
-def _has_global_declaration(source: str) -> bool:
-    depth = 0
-    for token in re.finditer(r"[{}()]|\b(__)?global\b|\bstatic\b", source):
-        text = token.group()
-        if text in "{(":
-            depth += 1
-        elif text in "})":
-            depth -= 1
-        elif depth == 0 or text == "static":
-            return True
-    return False
+    return any(re.match(r"-cl-std=CL([23]|C\+\+)", word, re.IGNORECASE) for word in words)
 
 
 def _unknown_signature(name: str, count: int, reason: str) -> Signature:

@@ -25,6 +25,7 @@ import pyopencl as cl
 
 from acs_cl import core
 from acs_cl.devices.facts import BuildOptions, CannotParse, facts_of, split_options
+from acs_cl.devices.source_text import bare, without_trigraphs
 from acs_cl.opencl_c.parse import included as files
 from acs_cl.opencl_c.parse import macros, names, overloads, prelude
 from acs_cl.opencl_c.parse.environment import Environment
@@ -241,7 +242,7 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
             raise CannotParse("line {}: {}".format(*complaints.errors[0]))
         undeclared = tuple(sorted(calls.union(undeclared)))
     files.refuse_ambiguous(included, words)
-    said = [*words, *texts]
+    said = [bare(one) for text in (*words, *texts) for one in {text, without_trigraphs(text)}]
     joined = _joined_words(tree.cursor) if any(_JOINS.search(text) for text in said) else set()
     if "typeof" in joined or any("typeof" in text for text in said):
         # The tree shows the type of an array parameter as an array, but it is a pointer.
