@@ -187,6 +187,42 @@ def test_a_call_that_may_mean_a_built_in_function_is_not_followed(name: str) -> 
             analyse(body, before=before)
 
 
+@pytest.mark.parametrize(
+    ("own", "call"),
+    [
+        (
+            "int mix(int a, int b, int c, int d, int e, int f) { return a; }",
+            "mix(n, 1u, 2, 3, 4, 5)",
+        ),
+        ("float step(global float *x, int i) { return x[i]; }", "step(a, get_global_id(0))"),
+        ("float dot(struct pair p, int i) { return p.x; }", "dot(pair, 1u)"),
+        ("float length(global struct pair *p, int i) { return p->x; }", "length(pairs, 1u)"),
+    ],
+)
+def test_a_function_whose_arguments_no_built_in_one_takes_is_the_source_s(
+    own: str, call: str
+) -> None:
+    before = f"struct pair {{ float x, y; }}; {own}"
+    body = f"struct pair pair = {{1, 2}}; global struct pair *pairs = 0; b[0] = {call};"
+    assert modes(analyse(body, before=before))[-1] == "w"
+
+
+@pytest.mark.parametrize(
+    ("own", "call"),
+    [
+        ("float mix(float a, float b, int c) { return a; }", "mix(1.0f, 2.0f, 1u)"),
+        ("float fract(float x, float *y) { return x; }", "fract(n, &f)"),
+        ("float fract(float x, float *y) { return x; }", "fract(n, 0)"),
+        ("float4 vload4(long at, global float *x) { return 0; }", "vload4(n, a).x"),
+        ("int atomic_add(global int *x, long y) { return 0; }", "atomic_add(m, n)"),
+        ("float step(int edge, float x) { return x; }", "step(f, f)"),
+    ],
+)
+def test_one_that_a_built_in_function_may_take_is_not_followed(own: str, call: str) -> None:
+    with pytest.raises(CannotParse, match="may mean the source's function"):
+        analyse(f"float f = 1; global int *m = 0; b[0] = {call};", before=own)
+
+
 def test_a_number_beside_a_pointer_in_a_structure_gives_nothing_away() -> None:
     signature = analyse("struct s v = {a, a, n}; b[0] = v.n;", before=_STRUCT)
     assert modes(signature) == "- w"

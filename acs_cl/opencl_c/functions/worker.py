@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from acs_cl.host import isolated
 
 
-def run(
-    source: str, options: Sequence[str], position: int, manners: isolated.Manners
-) -> bool:
+def run(source: str, options: Sequence[str], position: int, manners: isolated.Manners) -> bool:
     """Have a worker translate; return whether it reports success."""
     order = {"source": source, "options": list(options), "position": position}
     return isolated.ask(__spec__.name, order, manners=manners)

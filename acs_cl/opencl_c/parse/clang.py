@@ -261,8 +261,9 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
         elif not is_of_prelude(cursor) and _OTHER_BODY.search(declaration_text(cursor)):
             raise CannotParse(f"the body of {cursor.spelling} is that of another function")
     own = {one.spelling for one in top if one._kind_id == 8 and not is_of_prelude(one)}
-    shared = overloads.of_builtins(own - kernels.keys(), library().parser)
-    if shared and (name := overloads.unclear_call(tree.cursor, shared, library().collect)):
+    shared = overloads.of_builtins(own - kernels.keys(), parser := library().parser)
+    collect = library().collect
+    if shared and (name := overloads.unclear_call(tree.cursor, shared, collect, parser)):
         raise CannotParse(f"a call of {name} may mean the source's function or OpenCL's")
     return Unit(tree, source, functions, kernels, included, has_unions, environment, top)
 
