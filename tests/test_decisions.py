@@ -522,8 +522,7 @@ def test_what_cannot_be_rewritten_says_why(plain: Setting) -> None:
     rt, _ = plain
     y, flag = rt.zeros(8, "u4"), rt.array([1], "u4")
     odd = rt.build(
-        "/* a word that the parser does not want to see: typeof */\n"
-        "kernel void mark(global uint *y) { y[get_global_id(0)] = 1; }"
+        "kernel void mark(global uint *y) { __typeof__(1u) one = 1; y[get_global_id(0)] = one; }"
     )
     odd.mark((8,), None, y)
     with pytest.raises(acs.UsageError, match=r"launch \d+ of kernel 'mark'.*cannot be rewritten"):
