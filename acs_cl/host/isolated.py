@@ -13,7 +13,7 @@ is shorter than its builds would begin them anew each time it runs.
 In: the name of a module, and an order, as JSON on stdin. Out: whether its `main(order)` ended well;
 `TooLate` if it did not end, and was stopped. Invariants: a module of the standard library is never
 taken from anywhere else. A helper that fails costs time and nothing else. None outlives the program
-by more than `LINGER_S`, however that ended.
+by more than `LINGER_S`, however that ended; on Windows, unless it was killed.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class Schedulers:
         found = self._sets.bodies(origin, options, None if function.tiled else group)
         return [first, *(one for one in found if one[0] is not first[0])]
 
-    def may_ride(self, origin: Origin, home: Scheduler, other: Scheduler) -> bool:
+    def may_share(self, origin: Origin, home: Scheduler, other: Scheduler) -> bool:
         """Tell whether a kernel that `home` runs may as well run in `other`. The groups there have
         the same size, or the kernel may be cut anywhere. At least half of its work-items have to
         run there at one time. A kernel whose group is one work-item does not go to larger groups:

@@ -95,7 +95,7 @@ class Homes:
         origin = command.kernel.origin
         if decision is not None and decision.count is not None:
             return None
-        if not self._schedulers.may_ride(origin, home, other):
+        if not self._schedulers.may_share(origin, home, other):
             return None
         try:
             task = other.bodies[origin].made(command, decision, self._store.owns)
