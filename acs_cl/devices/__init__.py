@@ -16,7 +16,7 @@ from typing import Union
 import pyopencl as cl
 
 from acs_cl._version import __version__
-from acs_cl.devices.pocl import POCL_PLATFORM, advice, repair
+from acs_cl.devices.pocl import POCL_PLATFORM, advice, is_pocl, repair
 from acs_cl.errors import DeviceError, UsageError
 
 from ..host.environment import variable
@@ -155,7 +155,7 @@ def _find(spec: Spec) -> cl.Device:
 def _rank(device: cl.Device) -> int:
     if device.type & cl.device_type.GPU:
         return 0
-    return 1 if device.platform.name.strip() == POCL_PLATFORM else 2
+    return 1 if is_pocl(device) else 2
 
 
 def _by_name(name: str, there: list[cl.Device]) -> cl.Device:

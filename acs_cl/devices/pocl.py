@@ -29,6 +29,11 @@ _HASWELL_FLAGS = {"avx2", "bmi2", "fma", "f16c", "movbe", "abm"}
 _repaired: dict[int, str] = {}
 
 
+def is_pocl(device: cl.Device) -> bool:
+    """Tell whether a device is one of PoCL's."""
+    return bool(device.platform.name.strip() == POCL_PLATFORM)
+
+
 def mixes_machine_code(device: cl.Device) -> bool:
     """Tell whether the driver may unload a kernel's machine code while launches of it run.
 
@@ -36,7 +41,7 @@ def mixes_machine_code(device: cl.Device) -> bool:
     for one that is larger than all before it. It keeps a number of such pieces loaded. Before 6.0
     it confuses them when a launch ends, so that the wrong one seems to be free.
     """
-    if device.platform.name.strip() != POCL_PLATFORM:
+    if not is_pocl(device):
         return False
     major = re.match(r"\d+", device.driver_version.strip())
     return major is None or int(major[0]) < 6
@@ -45,7 +50,7 @@ def mixes_machine_code(device: cl.Device) -> bool:
 def compiles_late(device: cl.Device) -> bool:
     """Tell whether a kernel's machine code is made at its first launch. A build then takes as long
     for many kernels as for one."""
-    return device.platform.name.strip() == POCL_PLATFORM
+    return is_pocl(device)
 
 
 def has_assertions(device: cl.Device) -> bool:
@@ -75,7 +80,7 @@ def repair(device: cl.Device) -> str:
     try:
         if sys.platform != "linux" or host_platform.machine() not in ("x86_64", "AMD64"):
             return ""
-        if device.platform.name.strip() != POCL_PLATFORM:
+        if not is_pocl(device):
             return ""
         address = int(device.int_ptr)
         if address in _repaired:

@@ -23,6 +23,7 @@ import pyopencl as cl
 
 from .. import core, devices
 from ..devices.driver import Origin, OwnKernel
+from ..devices.pocl import compiles_late
 from ..errors import AcsError
 from ..host import isolated, threads
 from ..host.digest import digest
@@ -108,7 +109,7 @@ class Schedulers:
         """While launches are watched: kernels that were looked up, with group size and options."""
         self._gathered: list[tuple[Origin, int, Options]] = []
         """Kernels that are to be in one scheduler."""
-        self._apart = tier == "ptx" or device.platform.name.strip() == devices.POCL_PLATFORM
+        self._apart = tier == "ptx" or compiles_late(device)
         """Whether compiling would keep the program from launching."""
         self._waiting = 0
         """Threads that wait for builds, so that these are made here, which is sooner."""
