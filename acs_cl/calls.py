@@ -84,6 +84,6 @@ class Calls:
 
     def as_tuned(self, engine: Engine, command: Command, access: Access) -> Command:
         """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""
-        from .graph.tuning import as_tuned
+        from .graph.kept_tunings import as_tuned
 
         return as_tuned(engine.device, command, access)

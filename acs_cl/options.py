@@ -62,7 +62,7 @@ def options(given: Options, check: Any) -> Options:
             )
     if given.lanes is not None and given.lanes > MOST_LANES:
         raise UsageError(f"lanes={given.lanes!r}: expected an integer of at most {MOST_LANES:,}")
-    refuse_unknown("order", given.order, ORDERS)
+    refuse_unknown("order", given.order, ("auto", *ORDERS))
     truth("predict", given.predict)
     truth("trace", given.trace, "True or False; ACS_CL_TRACE names a file")
     watchdog_s, said = given.watchdog_s, f"watchdog_s={given.watchdog_s!r}"
@@ -142,8 +142,9 @@ def scheduler_settings(
         raise UsageError(f"groups={groups!r}: expected an integer of at least 1")
     if not is_number(slice_ms) or not 0 < slice_ms < 1e9:
         raise UsageError(f"slice_ms={slice_ms!r}: expected a time above 0")
+    of_epochs = "first_in" if order == "auto" else order  # only graphs are tuned
     return Settings(
-        groups, slice_ms / 1e3, order=order, window=window or 0, watched=watched, timed=timed,
+        groups, slice_ms / 1e3, order=of_epochs, window=window or 0, watched=watched, timed=timed,
         room=room,
     )  # fmt: skip
 

@@ -82,7 +82,8 @@ class Runtime:
     - `trace`: record a timeline. `profiling`: the driver's queues keep times from the start.
     - `check`: 'access', 'order', 'uninitialised', 'leaks', or several of them.
     - `watchdog_s`: if nothing ends for so many seconds, report what runs.
-    - `groups`, `slice_ms`, `order`: for the scheduler on the device.
+    - `groups`, `slice_ms`: for the scheduler on the device.
+    - `order`: which of several ready launches goes first, in recorded graphs and in the scheduler.
     - `predict`: recognise steps that repeat, and keep them on the device.
     - `prefetch`: let long uploads go ahead of launches that use their targets: 'auto', 'on' or
       'off'.

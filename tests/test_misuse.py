@@ -425,7 +425,7 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     ),
     "an order that is a list": (
         lambda rt, p, x, y: recorded(rt, x).arrange([2, 1]),  # type: ignore[arg-type]
-        r"unknown order \[2, 1\]; there are: first_in",
+        r"unknown order \[2, 1\]; there are: auto, first_in",
     ),
     "seconds of text": (
         lambda rt, p, x, y: recorded(rt, x).tune("a"),  # type: ignore[arg-type]

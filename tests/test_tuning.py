@@ -1,4 +1,4 @@
-"""Tuning: cuts are tried for pairs of kernels, and stay where they are clearly faster.
+"""Tuning: orders, and cuts of pairs of kernels, are tried, and stay where they are clearly faster.
 
 What takes how long is said by the test: here nothing is measured but that it can be.
 """
@@ -87,7 +87,7 @@ def test_the_fastest_cut_of_a_pair_stays_and_auto_takes_it_up(
     assert (found.cuts, found.gain.median) == ({"one": "4", "two": "4"}, 1.5)
     assert [one.names for one in found.tried] == [("one", "two"), ("two", "two")]
     assert "one and two: 4 (" in str(found)
-    assert str(found).startswith("1.50 times as fast as without bands")
+    assert str(found).startswith("1.50 times as fast as untuned")
     assert cuts_of(graph) == "4 4 4"
     graph.verify()
     assert cuts_of(record(made, bands="auto")[0]) == "4 4 4"
@@ -109,6 +109,88 @@ def test_launches_on_lanes_are_tuned_too(device: cl.Device, says: Says) -> None:
             assert ("bands" in str(rt.explain(handle))) == bool(told)
         graph.replay().wait()
         assert y.get()[7] == 8
+
+
+def branches(rt: acs.Runtime, prog: acs.Program) -> acs.Graph:
+    """A graph of a short branch, a chain of ten, and a launch behind both."""
+    x, y, z = (rt.array(np.arange(N), "i4") for _ in range(3))
+    with rt.record() as graph:
+        prog.add((N,), (256,), x)
+        for _ in range(10):
+            prog.add((N,), (256,), y)
+        prog.one((N,), (256,), x, z)
+        prog.one((N,), (256,), y, x)
+    return graph
+
+
+def order_of(graph: acs.Graph) -> list[int]:
+    """The launches in the order of the scheduler's words."""
+    return [place for piece in graph.pieces if isinstance(piece, Segment) for place in piece.places]
+
+
+def is_long_first(graph: acs.Graph) -> bool:
+    """Whether the long branch begins before the short one."""
+    return order_of(graph)[:1] == [1]
+
+
+def by_order(speed: float) -> Callable[[Any, Any], Gain]:
+    """Say that the long branch first is so many times as fast."""
+
+    def compared(one: Any, other: Any) -> Gain:
+        gain = speed ** (is_long_first(other) - is_long_first(one))
+        return Gain(gain, gain)
+
+    return compared
+
+
+def test_the_fastest_order_stays_and_auto_takes_it_up(
+    device: cl.Device, environment: Environment, tmp_path: Any
+) -> None:
+    environment(ACS_CL_CACHE=str(tmp_path))
+    with acs.Runtime(device, backend="device", order="auto") as rt:
+        prog = rt.build(SOURCE)
+        graph = branches(rt, prog)
+        assert order_of(graph) == [*range(13)]  # nothing was tuned yet
+        with compared_by(by_order(1.4)):
+            found = graph.tune()
+        assert found.order != "first_in"
+        assert (found.orders[found.order].median, found.gain.median) == (1.4, 1.4)
+        assert f"order: {found.order} (tried, over the best before: " in str(found)
+        assert set(found.cuts.values()) == {"off"}
+        assert is_long_first(graph)
+        graph.verify()
+        rows = rt.zeros(N, "i4"), rt.zeros(N, "i4")
+        with rt.record() as other:
+            for row in rows:
+                prog.add((N,), (256,), row)
+        assert order_of(other) == [0, 1]  # of another graph nothing is known
+    with acs.Runtime(device, backend="device") as rt:
+        graph = branches(rt, rt.build(SOURCE))
+        assert order_of(graph) == [*range(13)]
+        graph.arrange("auto")
+        assert is_long_first(graph)
+        graph.replay().wait()
+        with compared_by(by_order(0.5)):  # tuned anew, it is not the best any more
+            assert graph.tune().order == "first_in"
+        assert order_of(graph) == [*range(13)]
+        again = branches(rt, rt.build(SOURCE))
+        again.arrange("auto")
+        assert order_of(again) == [*range(13)]
+
+
+def test_an_order_that_is_not_clearly_faster_or_does_not_differ_is_left(
+    made: tuple[acs.Runtime, acs.Program], environment: Environment, tmp_path: Any
+) -> None:
+    environment(ACS_CL_CACHE=str(tmp_path))
+    graph = branches(*made)
+    with compared_by(by_order(1.015)):
+        found = graph.tune()
+    assert found.order == "first_in"
+    assert "critical_path" in found.orders
+    assert order_of(graph) == [*range(13)]
+    chain, _ = record(made)
+    with compared_by(by_order(1.4)):
+        assert chain.tune().orders == {}
 
 
 def are_on_lanes(graph: acs.Graph) -> bool:
@@ -279,9 +361,9 @@ def test_the_graphs_of_a_program_are_tuned_from_outside(
     program.write_text(PROGRAM)
     assert cli.main(["tune", "--backend", "device", str(program), "3"]) == 3
     said = capfd.readouterr().err
-    assert 'acs-cl tune: for launches with bands="auto"\n' in said
+    assert 'acs-cl tune: for graphs with order="auto", launches with bands="auto"\n' in said
     assert "[  0%] add: bands=lanes\n" in said
-    assert said.count("times as fast as without bands\nadd: ") == 1  # once, not the loop
+    assert said.count("times as fast as untuned\nadd: ") == 1  # once, not the loop
     stopped = PROGRAM.replace("sys.exit(int(sys.argv[1]))", "raise KeyboardInterrupt")
     program.write_text(stopped)
     done = subprocess.run(
@@ -289,7 +371,7 @@ def test_the_graphs_of_a_program_are_tuned_from_outside(
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 130, done.stderr
-    assert "acs-cl tune: interrupted\nacs-cl tune: for launches" in done.stderr
+    assert "acs-cl tune: interrupted\nacs-cl tune: for graphs" in done.stderr
     program.write_text("")
     assert cli.main(["tune", str(program)]) == 0
     assert "replayed no graph that can be tuned" in capfd.readouterr().err

@@ -28,6 +28,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
 from .. import core
@@ -46,8 +47,9 @@ from ..memory.blocks import Base
 from ..observe.explain import Explanation
 from ..records import EVERYTHING, Access, Command, HostArray
 from ..scheduler.cutting import Single
-from ..scheduler.orders import ORDERS
+from ..scheduler.orders import ORDERS, Work
 from ..scheduler.segment import Segment
+from .arranging import arranged
 from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
 from .loops import Launched, Loop, Rounds, Run, check_written, checked, drive
@@ -58,7 +60,7 @@ from .verify import Verified
 if TYPE_CHECKING:
     from ..launch.engine import Engine
     from .costs import Profile
-    from .tuning import Tuning
+    from .tuning import Orders, Tuning
 
 TUNING_S = 60.0
 
@@ -251,7 +253,7 @@ class Graph:
         number, before, launches = self._taking
         cut = command.cut if isinstance(command, KernelCommand) else None
         if cut is not None and cut.bands == AUTO:
-            from .tuning import as_tuned
+            from .kept_tunings import as_tuned
 
             command = as_tuned(self.engine.device, command, access)
         launches.append(Recorded(command, access, number, cutting))
@@ -274,13 +276,21 @@ class Graph:
 
     def _compile(self) -> None:
         """Make pieces of the recorded launches."""
-        if self._order != "first_in" and self._profile is None:
+        recorded, order = self._recording.pairs(), self._order
+        if order == "auto":
+            from .kept_tunings import tuned_order
+
+            order = tuned_order(self.engine.device, recorded)
+        if order != "first_in" and self._profile is None:
             from .profile import known
 
-            self._profile = known(self.engine, self._recording.pairs())
-        work = [cost.work for cost in self._profile or ()]
+            self._profile = known(self.engine, recorded)
         self._pieces = Pieces(self.engine, self._recording, self._pieces.footprints)
-        self._pieces.compile(self._order, work)
+        self._pieces.compile(order, self._work())
+
+    def _work(self) -> list[Work]:
+        """Return what each launch asks of the device, if that is known."""
+        return [cost.work for cost in self._profile or ()]
 
     # ---- replaying -----------------------------------------------------------------------------
 
@@ -473,7 +483,7 @@ class Graph:
         `Runtime(order=...)`. Each launch still waits for the same launches.
         """
         self._check("arrange")
-        refuse_unknown("order", order, ORDERS)
+        refuse_unknown("order", order, ("auto", *ORDERS))
         with self._locked("arrange"):
             before, self._order = self._order, order
             try:
@@ -491,32 +501,37 @@ class Graph:
         launches run some times, one after another, host tasks too. Arrays then get their contents
         back, and a graph that writes other memory is refused.
         """
-        from .profile import known, measured
+        from .profile import known
 
         self._check("profile")
         truth("fresh", fresh)
         self.engine.drain()  # what may fail yet
         with self._locked("profile"):
-            recorded = self._recording.pairs()
-            found = None if fresh else known(self.engine, recorded)
+            found = None if fresh else known(self.engine, self._recording.pairs())
             if found is None:
                 if why := self._why_not_tried():
                     raise UsageError(f"profile: {why}")
-                found = measured(
-                    self.engine, recorded, self._saved(), lambda place: self._single(place)[-1]
-                )
+                found = self._measured()
             self._profile = found
             if self._order != "first_in":
                 self._compile()
             return found
 
+    def _measured(self) -> Profile:
+        """Run all launches alone, and return what each asks of the device."""
+        from .profile import measured
+
+        recorded, saved = self._recording.pairs(), self._saved()
+        return measured(self.engine, recorded, saved, lambda place: self._single(place)[-1])
+
     def tune(self, within_s: float = TUNING_S) -> Tuning:
-        """Try how the launches are best cut into bands, and cut them so from the next replay on.
+        """Try in which order the launches go best, and how they are best cut into bands. Replays do
+        so from the next one on.
 
         It takes up to about `within_s` seconds, in which the graph is replayed many times, host
         tasks too. Arrays get their contents back, and a graph that writes other memory is refused.
-        The result is kept on disk, for launches with `bands="auto"`. A launch that is not clearly
-        faster in bands stays whole.
+        The result is kept on disk, for launches with `bands="auto"` and graphs with `order="auto"`.
+        What is not clearly faster stays in its order, and whole.
         """
         if isinstance(within_s, bool) or not isinstance(within_s, (int, float)) or within_s <= 0:
             raise UsageError(f"tune: within_s={within_s!r}: expected seconds above 0")
@@ -530,15 +545,18 @@ class Graph:
         with self._locked("tune"):
             if why := self._why_not_tuned():
                 raise UsageError(f"tune: {why}")
+            began, orders = perf_counter(), self._orders()
             recording, calls = self._recording, self._recording.calls
             single = {
                 number: recording.pairs(places)[0]
                 for number, places in enumerate(recording.places)
                 if len(places) == 1 and isinstance(calls[number].function, Kernel)
             }
+            left_s = within_s - (perf_counter() - began)
             found, cuts = tuned(
-                self.engine, calls, single, self._again, self._saved(), within_s, tell
+                self.engine, calls, single, orders, self._again, self._saved(), left_s, tell
             )
+            self._order = found.order
             default = self.engine.options.bands
             changed = {
                 number: with_bands(calls[number], said)
@@ -547,7 +565,26 @@ class Graph:
             }
             if changed:
                 self._change(changed)
+            else:
+                self._compile()
             return found
+
+    def _orders(self) -> Orders:
+        """Return the orders that send these launches in different ways. Before that they get a
+        profile, by which some orders differ."""
+        from .kept_tunings import tuned_order
+        from .profile import known
+        from .tuning import Orders
+
+        recorded, now = self._recording.pairs(), self._order
+        if now == "auto":
+            now = tuned_order(self.engine.device, recorded)
+        if self._profile is None:
+            self._profile = known(self.engine, recorded) or self._measured()
+        names: dict[tuple[int, ...], str] = {}
+        for order in (now, *ORDERS):
+            names.setdefault(tuple(arranged(recorded, order, self._work())), order)
+        return Orders(now, [*names.values()][1:], recorded)
 
     def _tune_first(self) -> None:
         """Tune it, if that is possible, and report it."""
@@ -584,10 +621,10 @@ class Graph:
 
         return saved(self._recording.pairs(), self._recording.arrays())
 
-    def _again(self, calls: Sequence[Call]) -> Graph:
-        """Record a graph of other calls."""
+    def _again(self, calls: Sequence[Call], order: str) -> Graph:
+        """Record a graph of other calls, in an order."""
         graph = Graph(self.engine)
-        graph._tunes = False
+        graph._tunes, graph._order = False, order
         with graph, self.making:  # let go before it is compiled: Ctrl-C is heard then
             for call in calls:
                 graph.capture(call.function, *call.args, **call.keywords)

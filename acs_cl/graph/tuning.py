@@ -1,14 +1,14 @@
-"""Tuning: it finds by trying how the launches of a graph are best cut into bands.
+"""Tuning: it finds by trying in which order the launches of a graph go, and how they are cut.
 
-Input: the calls of a graph. Output: a `Tuning`: the cuts tried for each pair of dependent kernels,
-and the final cut of each kernel. Whole launches are tried in the scheduler and on lanes.
+Input: the calls of a graph. Output: a `Tuning`: the orders tried, the cuts into bands tried for
+each pair of dependent kernels, and what is best of both. Whole launches are tried in the scheduler
+and on lanes.
 
-Results are kept by kernel (source, options, sizes, numbers, bytes) and by device, beside those of
-the doctor, also if whole launches are best. Launches with `bands="auto"` are cut so from then on.
+`kept_tunings` keeps results on disk, also if the graph is best as it was.
 
-Invariant: a cut stays only if replays with it were clearly faster than the best before. In the end
-the whole graph has to be clearly faster than without bands, or all launches stay whole. Afterwards
-arrays have their contents back.
+Invariant: an order or a cut stays only if replays with it were clearly faster than the best before.
+In the end the whole graph has to be clearly faster than untuned, or it stays as it was, with whole
+launches. Afterwards arrays have their contents back.
 """
 
 from __future__ import annotations
@@ -18,33 +18,23 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-import pyopencl as cl
 
 from .. import core
-from ..access.cuts import AUTO, WORDS, Cut, Policy, Row, asked, policy
-from ..host import files
-from ..launch.commands import KernelCommand
-from ..records import Access, Command, HostArray, Pair
+from ..access.cuts import Policy, Row, policy
+from ..records import HostArray, Pair
 from .calls import Call
+from .kept_tunings import LANES, keep_cuts, keep_order
 from .profile import name_of
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
     from ..memory.array import Array
 
-FORMAT = 1
-_KIND = "bands"
-MOST_KEPT = 4096
-"""Kernels at a size whose cuts are kept on disk."""
-
-OFF, LANES = "off", "lanes"
+OFF = "off"
 TRIED: tuple[int | str | Policy, ...] = (LANES, Row(), 2, 4, 8, 16, 32)
 ROUNDS = 9
 LEAST_GAIN = 1.02
 """A cut has to be this many times as fast by the median, and faster by the first quartile."""
-
-WHOLE = "it was tuned, and whole launches were faster on this device"
-ON_LANES = "it was tuned, and lanes were faster than the scheduler on this device"
 
 
 class Waiting(Protocol):
@@ -90,15 +80,34 @@ class Tuning(NamedTuple):
     cuts: Mapping[str, str]
     """How each kernel is cut. If it has several sizes, the last one."""
     gain: Gain
-    """Of the whole graph, over the same without bands."""
+    """Of the whole graph, over the same untuned: whole launches, in the order that it had."""
+    order: str
+    """In which order launches go."""
+    orders: Mapping[str, Gain]
+    """By other orders that were tried, over the best before."""
 
     def __str__(self) -> str:
-        lines = [f"{self.gain.median:.2f} times as fast as without bands"]
+        lines = [f"{self.gain.median:.2f} times as fast as untuned"]
+        if self.orders:
+            lines.append(f"order: {self.order}{_said(self.orders)}")
         for names, gains, kept in self.tried:
-            said = ", ".join(f"{cut} {gain.median:.2f}x" for cut, gain in gains.items())
             who = " and ".join(dict.fromkeys(names))
-            lines.append(f"{who}: {kept or OFF} (tried, over the best before: {said})")
+            lines.append(f"{who}: {kept or OFF}{_said(gains)}")
         return "\n".join(lines)
+
+
+def _said(gains: Mapping[str, Gain]) -> str:
+    said = ", ".join(f"{one} {gain.median:.2f}x" for one, gain in gains.items())
+    return f" (tried, over the best before: {said})" if said else " (for want of time not tried)"
+
+
+class Orders(NamedTuple):
+    """The orders that a graph can be tried in."""
+
+    now: str
+    others: Sequence[str]
+    launches: Sequence[Pair]
+    """All of them, by which the best one is kept."""
 
 
 class Kind(NamedTuple):
@@ -112,15 +121,17 @@ def tuned(
     engine: Engine,
     calls: Sequence[Call],
     launches: Mapping[int, Pair],
-    record: Callable[[Sequence[Call]], Replayed],
+    orders: Orders,
+    record: Callable[[Sequence[Call], str], Replayed],
     kept: Sequence[tuple[Array, HostArray]],
     within_s: float,
     tell: Callable[[str, float], None],
 ) -> tuple[Tuning, dict[int, str]]:
-    """Try cuts of all pairs, as far as time allows. Return the result, and the cut of each call.
+    """Try orders, and cuts of all pairs, as far as time allows. Return the result, and the cut of
+    each call.
 
     - `launches`: of calls that are one launch of a kernel.
-    - `record`: makes a graph of calls.
+    - `record`: makes a graph of calls, in an order.
     - `kept`: what the arrays get back.
     - `tell`: gets the present trial, and the share of the work done.
 
@@ -134,9 +145,10 @@ def tuned(
     interrupted: KeyboardInterrupt | None = None
     try:
         has_scheduler = engine.plan.scheduler != "no"
-        trials = _Trials(calls, kinds, record, TRIED if has_scheduler else TRIED[1:])
+        trials = _Trials(calls, kinds, orders, record, within_s, tell)
         try:
-            trials.run(pairs(launches, kinds), within_s, tell)
+            trials.try_orders()
+            trials.try_cuts(pairs(launches, kinds), TRIED if has_scheduler else TRIED[1:])
         except KeyboardInterrupt as stop:
             interrupted = stop
         gain = trials.judged()
@@ -145,69 +157,84 @@ def tuned(
         for part, values in kept:
             part.set(values)
         engine.drain()
-    for kind, said in trials.cuts.items():
-        files.keep(_KIND, kind.file, FORMAT, {"bands": said})
-    files.trim(_KIND, MOST_KEPT)
+    keep_cuts({kind.file: said for kind, said in trials.cuts.items()})
+    keep_order(engine.device, orders.launches, trials.order)
     engine.tunings += 1
     engine.table.generation += 1
     if interrupted is not None:
         raise interrupted
     by_name = {kind.name: said for kind, said in trials.cuts.items()}
-    found = Tuning(tuple(trials.tried), by_name, gain)
+    found = Tuning(tuple(trials.tried), by_name, gain, trials.order, trials.orders)
     return found, {number: trials.cuts[kind] for number, kind in kinds.items()}
 
 
 class _Trials:
-    """Trials of one graph, and the best cuts so far. Without any trial all launches are whole."""
+    """Trials of one graph, and what is best so far: an order, and the cut of each kernel. Without
+    any trial all launches are whole, in the order that the graph has."""
 
     def __init__(
         self,
         calls: Sequence[Call],
         kinds: Mapping[int, Kind],
-        record: Callable[[Sequence[Call]], Replayed],
-        candidates: Sequence[int | str | Policy],
-    ) -> None:
-        self._calls, self._kinds, self._record = calls, kinds, record
-        self._candidates = [str(one) for one in candidates]
-        self.cuts: dict[Kind, str] = dict.fromkeys(kinds.values(), OFF)
-        self.tried: list[Tried] = []
-        self._whole = self._best = self._recorded(self.cuts)
-
-    def _recorded(self, cuts: Mapping[Kind, str]) -> Replayed:
-        return self._record(cut(self._calls, self._kinds, cuts))
-
-    def run(
-        self,
-        both: Sequence[tuple[Kind, Kind]],
+        orders: Orders,
+        record: Callable[[Sequence[Call], str], Replayed],
         within_s: float,
         tell: Callable[[str, float], None],
     ) -> None:
-        """Try all cuts of each pair, as far as time allows. A cut that is clearly faster stays."""
-        start = perf_counter()
+        self._calls, self._kinds, self._known = calls, kinds, orders
+        self._record, self._tell = record, tell
+        self._end = perf_counter() + within_s
+        self.cuts: dict[Kind, str] = dict.fromkeys(kinds.values(), OFF)
+        self.order = orders.now
+        self.tried: list[Tried] = []
+        self.orders: dict[str, Gain] = {}
+        self._untuned = self._best = self._recorded(self.cuts, self.order)
+
+    def _recorded(self, cuts: Mapping[Kind, str], order: str) -> Replayed:
+        return self._record(cut(self._calls, self._kinds, cuts), order)
+
+    def _try(self, cuts: dict[Kind, str], order: str) -> Gain:
+        """Compare a way with the best so far. It becomes the best if it is clearly faster."""
+        graph = self._recorded(cuts, order)
+        gain = compared(self._best, graph)
+        if gain.is_clear:
+            self._best, self.cuts, self.order = graph, cuts, order
+        return gain
+
+    def try_orders(self) -> None:
+        """Try all other orders, as far as time allows."""
+        for order in self._known.others:
+            if perf_counter() > self._end:
+                break
+            self._tell(f"order={order}", 0.0)
+            self.orders[order] = self._try(self.cuts, order)
+
+    def try_cuts(
+        self, both: Sequence[tuple[Kind, Kind]], candidates: Sequence[int | str | Policy]
+    ) -> None:
+        """Try all cuts of each pair, as far as time allows."""
         for place, pair in enumerate(both):
             names = pair[0].name, pair[1].name
             gains: dict[str, Gain] = {}
             self.tried.append(Tried(names, gains, ""))
-            for turn, candidate in enumerate(self._candidates):
-                if perf_counter() - start > within_s:
+            for turn, candidate in enumerate(map(str, candidates)):
+                if perf_counter() > self._end:
                     break
-                share = (place + turn / len(self._candidates)) / len(both)
-                tell(f"{' and '.join(dict.fromkeys(names))}: bands={candidate}", share)
+                share = (place + turn / len(candidates)) / len(both)
+                self._tell(f"{' and '.join(dict.fromkeys(names))}: bands={candidate}", share)
                 cuts = {**self.cuts, **dict.fromkeys(pair, candidate)}
-                graph = self._recorded(cuts)
-                gains[candidate] = now = compared(self._best, graph)
-                if now.is_clear:
-                    self._best, self.cuts = graph, cuts
+                gains[candidate] = self._try(cuts, self.order)
+                if self.cuts is cuts:
                     self.tried[-1] = self.tried[-1]._replace(kept=candidate)
 
     def judged(self) -> Gain:
-        """Return the gain of the whole graph. If it is not clear, all launches stay whole."""
+        """Return the gain of the whole graph. If it is not clear, the graph stays as it was."""
         gain = Gain(1.0, 1.0)
-        if self._best is not self._whole:
-            gain = compared(self._whole, self._best)
+        if self._best is not self._untuned:
+            gain = compared(self._untuned, self._best)
         if gain.is_clear:
             return gain
-        self.cuts = dict.fromkeys(self.cuts, OFF)
+        self.cuts, self.order = dict.fromkeys(self.cuts, OFF), self._known.now
         self.tried = [one._replace(kept="") for one in self.tried]
         return Gain(1.0, 1.0)
 
@@ -253,32 +280,3 @@ def _times(*graphs: Replayed) -> Iterator[float]:
         start = perf_counter()
         graph.replay().wait()
         yield perf_counter() - start
-
-
-# ---- on disk -------------------------------------------------------------------------------------
-
-
-def as_tuned(device: cl.Device, command: Command, access: Access) -> Command:
-    """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""
-    file = name_of(device, command, access)
-    said = _read(file) if file else ""
-    if not said or type(command) is not KernelCommand or command.cut is None:
-        return command
-    if said in WORDS:
-        lane = ON_LANES if said == LANES else ""
-        return command._replace(cut=Cut(AUTO, None, WHOLE), lane=lane)
-    bands = asked(int(said) if said.isdigit() else policy(said))
-    return command._replace(cut=command.cut._replace(bands=bands))
-
-
-def _read(file: str) -> str:
-    """Read the kept cut. Empty: there is none."""
-    document = files.record(_KIND, file, FORMAT)
-    if document is None:
-        return ""
-    try:
-        said = str(document["bands"])
-        asked(int(said) if said.isdigit() else policy(said))
-    except (ValueError, KeyError, TypeError):
-        return ""
-    return said

@@ -35,7 +35,7 @@ FIRST |= {"native": 60, "startup": 60}
 LATER = {"bands": 30, "queue": 60, "tiles": 45, "replay": 25, "taskbench": 35, "reductions": 10}
 LATER |= {"memory": 35, "prediction": 60}
 ON_CPU = {"checking": 45, "dask": 40, "first_second": 280}
-ON_GPU = {"orders": 100, "transfers": 120, "networks": 200, "first_second": 280}
+ON_GPU = {"orders": 150, "transfers": 120, "networks": 200, "first_second": 280}
 """Benchmarks for CPU devices, and for GPUs."""
 
 PRESETS, RUNS = {True: "small", False: "paper"}, {True: 11, False: 7}  # by "is a CPU"
