@@ -967,6 +967,25 @@ def test_a_copy_takes_poison_along_byte_by_byte(two: acs.Runtime, is_known: bool
     assert x.get().sum() == sum(range(1000)) - sum(range(16, 24))
 
 
+def test_a_lost_word_loses_what_its_loop_writes_on_whichever_device(two: acs.Runtime) -> None:
+    prog = two.build("kernel void count(global uint *x, global uint *go) { x[0]++; go[0]--; }")
+    x, go = two.array([7], "u4"), two.array([9], "u4")
+    with two.record() as graph:
+        prog.count((1,), None, x, go)
+    two.call(lambda go: 1 / 0, writes=go)
+    engine_of(two).have(go, 1, alone=True)
+    with pytest.raises(acs.PoisonedError, match="division"):
+        graph.replay(while_=go, at_most=3).wait()
+    with pytest.raises(acs.PoisonedError, match="division"):
+        x.get()
+    with pytest.raises(acs.UsageError, match="have failed"):
+        graph.profile()
+    x.fill(0)
+    go.fill(2)
+    assert graph.replay(while_=go, at_most=3).rounds == 2
+    assert x.get().tolist() == [2]
+
+
 # ---- planning ------------------------------------------------------------------------------------
 
 

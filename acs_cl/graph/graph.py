@@ -39,7 +39,6 @@ from ..host.progress import Progress
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
 from ..launch.observers import Cutting
-from ..launch.poisoning import may_be_poisoned
 from ..launch.several_handles import numbers_of
 from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
@@ -401,7 +400,7 @@ class Graph:
             return None
         engine, access = self.engine, self.access_of(loop)
         footprint = self._pieces.footprint_of(loop, access)
-        if may_be_poisoned(engine, access):
+        if engine.may_be_poisoned(access):
             return None
         most = min(most, found.rounds)
         command = found.loop(loop.flag.address, most, access)
@@ -425,7 +424,7 @@ class Graph:
         command = segment.command()
         made = engine.replay_segment(command, access, footprint)
         if not made:
-            if may_be_poisoned(engine, access):
+            if engine.may_be_poisoned(access):
                 for place in segment.places:
                     numbers += self._single(place)
                 return
@@ -605,7 +604,7 @@ class Graph:
 
     def _why_not_tried(self) -> str:
         """Say why its launches cannot run for a trial that leaves all as it was; "" if they can."""
-        if may_be_poisoned(self.engine, self._pieces.access):
+        if self.engine.may_be_poisoned(self._pieces.access):
             return "launches that these depend on have failed, or may fail yet"
         for number, (command, access, *_) in enumerate(self._recording.launches, 1):
             if any(span.base <= EVERYTHING for span in access.writes):

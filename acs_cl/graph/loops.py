@@ -20,7 +20,6 @@ import numpy as np
 
 from ..errors import PoisonedError, UsageError, describe, whole
 from ..launch.decision import LARGEST, WIDTH
-from ..launch.poisoning import lose
 from ..memory.array import Array
 from ..ranges import meet
 from ..records import Access
@@ -144,7 +143,7 @@ def _is_set(graph: Driven, loop: Loop, numbers: Launched) -> bool:
         if not _any_failed(engine, [handle.number]):
             return bool(handle.wait().item())
         numbers.append(handle.number)
-    lose(engine, Access(loop.flag.spans, graph.access_of(loop).writes))
+    engine.lose(Access(loop.flag.spans, graph.access_of(loop).writes))
     return False
 
 

@@ -42,7 +42,7 @@ from .ends import pump, retire
 from .gates import Patience, open_events
 from .observers import Checker, Cutting, Recorder, Together, Unplaced
 from .parts import LanePart
-from .poisoning import came_through, may_be_poisoned, meet_poison
+from .poisoning import came_through, lose, may_be_poisoned, meet_poison
 
 POLL_EVERY = 32
 """Launches between two polls."""
@@ -163,7 +163,7 @@ class Engine(Books):
             if self.bypasses:
                 self.end_bypasses()
             self.make_room()
-            if may_be_poisoned(self, access):
+            if self.may_be_poisoned(access):
                 return None
             numbers: list[int] = []
             for command, touched, *_ in parts:
@@ -490,6 +490,15 @@ class Engine(Books):
         """Raise if bytes are poisoned."""
         with self.lock:
             self.failures.raise_for_bytes(spans, what)
+
+    def may_be_poisoned(self, access: Access) -> bool:
+        """Tell whether any of these bytes are poisoned, or may be by a launch that has not run
+        yet."""
+        return may_be_poisoned(self, access)
+
+    def lose(self, access: Access) -> None:
+        """Lose all that is written, since what is read is poisoned and nobody knows it."""
+        lose(self, access)
 
     def launch_kernel(
         self,

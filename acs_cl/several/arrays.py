@@ -18,6 +18,7 @@ from ..launch import bases
 from ..launch.books import Parts
 from ..launch.engine import Calls, Engine
 from ..launch.observers import Checker
+from ..launch.poisoning import lose, may_be_poisoned
 from ..memory.array import Array
 from ..memory.blocks import Base, Block
 from ..records import EVERYTHING, Access, Span, interval
@@ -66,7 +67,13 @@ class ArrayEngine(Engine):
             self.left.discard(base)
             self.hazards.take_up(base)
 
-    def may_be_poisoned(self) -> bool:
+    def may_be_poisoned(self, access: Access) -> bool:
+        """Tell whether any of these bytes are poisoned on a device, or may be by a launch that has
+        not run yet."""
+        devices = range(len(self.team.devices))
+        return any(may_be_poisoned(self, self.real(access, device)) for device in devices)
+
+    def any_may_be_poisoned(self) -> bool:
         """Tell whether bytes are poisoned, or may become so by a launch that has not run yet. A
         launch that reads poison does not run at all, but its parts could not know that."""
         if self.failures.poison:
@@ -75,6 +82,18 @@ class ArrayEngine(Engine):
             return False
         self.on_host = [number for number in self.on_host if number in self.table]
         return bool(self.on_host) or any(number in self.table for number in self.gates)
+
+    def lose(self, access: Access) -> None:
+        """Lose all that is written, on the first device, since what is read is poisoned on one of
+        them."""
+        with self.lock:
+            for device in range(len(self.team.devices)):
+                read = self.real(access, device).reads
+                if self.failures.reads_poison(Access(read, ())) is not None:
+                    arrays = tuple(span for span in access.writes if span.base > 0)
+                    self.written(arrays, 0)
+                    lose(self, Access(read, arrays))
+                    return
 
     def written(self, spans: Sequence[Span], device: int) -> None:
         """Note that only this device has these bytes from now on."""

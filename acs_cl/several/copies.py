@@ -145,7 +145,7 @@ class Copies:
         """Make copies at once and beside each other, if the launches before them have ended or will
         soon. Return the copies made; the others have to be launched."""
         engine = self._engine
-        if engine.failures.any or engine.may_be_poisoned():
+        if engine.failures.any or engine.any_may_be_poisoned():
             return ()
         known = [(one, self._crossings.of(one)) for one in copies]
         free = [

@@ -182,7 +182,7 @@ class SeveralEngine(ArrayEngine):
             if self.spread or (self._plans and self.step_plans.may_cut(known)):
                 known.cut(len(self.placed_on), cutting, self._are_alike)
             device = self._planned(known)
-            if device in (SPREAD, ON_EACH) and self.may_be_poisoned():
+            if device in (SPREAD, ON_EACH) and self.any_may_be_poisoned():
                 device = None  # a launch that reads poison has to run nowhere
             if device == SPREAD and known.parts:
                 return self._launch_parts(known, cutting.access_of, wait_for)
@@ -456,7 +456,7 @@ class SeveralEngine(ArrayEngine):
         """Launch a run of a graph."""
         model, numbers = self.model, list[int]()
         with self.lock:
-            if run.parts and self.may_be_poisoned():
+            if run.parts and self.any_may_be_poisoned():
                 return None
             started_ns = self._starts()
             self.make_room()
