@@ -6,6 +6,7 @@ more (`interrupts.py`).
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 import endless
 import inside
@@ -265,6 +267,33 @@ except KeyboardInterrupt:
 def test_the_first_signal_waits_too_where_the_driver_came_before_the_core() -> None:
     done = ended(BEFORE_THE_CORE)
     assert (done.stdout.split(), done.returncode) == (["inside", "after"], 0), done.stderr
+
+
+def test_no_python_runs_as_graphs_and_their_kernels_go() -> None:
+    """A signal that comes in Python code that a finalizer runs would be lost."""
+    source = "kernel void put(global int *x, int a) { x[get_global_id(0)] = a; }"
+    with acs.Runtime(backend="lanes") as rt:
+        x, file = rt.zeros(4, "i4"), io.BytesIO()
+        with rt.record() as graph:
+            rt.build(source).put((4,), None, x, 7)
+        graph.save(file, x=x)
+        loaded = [graph, rt.load(file), rt.load(file)]
+        del graph
+        for one in loaded:
+            one.replay()
+        rt.finish()
+        ran: list[str] = []
+
+        def note(frame: FrameType, what: str, of: object) -> None:
+            if what == "call":
+                ran.append(frame.f_code.co_name)
+
+        sys.setprofile(note)
+        try:
+            loaded.clear()
+        finally:
+            sys.setprofile(None)
+    assert not ran
 
 
 def test_a_new_handler_of_another_signal_waits_too() -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from weakref import WeakSet
 
 import pyopencl as cl
 
 from .. import core
 from ..devices.driver import CommandQueue, OwnKernel
 from ..errors import UsageError
+from ..host.living import Living
 from ..host.threads import HostTasks, Poller
 from ..memory.blocks import Base, Store
 from ..records import Options, Plan
@@ -116,7 +116,7 @@ class Books:
         """Kernels that were adopted from other code."""
         self.element_copies: dict[int, OwnKernel] = {}
         """{bytes of an element: the kernel that copies strided elements}."""
-        self.kernels: WeakSet[Any] = WeakSet()
+        self.kernels = Living[Any]()
         """Kernels whose signature is known, for explanations."""
         self.measuring: object | None = None
         """The measurement in progress."""

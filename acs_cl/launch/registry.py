@@ -5,14 +5,12 @@ Input: the books of each. Output: those that are alive.
 
 from __future__ import annotations
 
-import contextlib
-import weakref
-
 import pyopencl as cl
 
+from ..host.living import Living
 from .books import Books
 
-_books: weakref.WeakSet[Books] = weakref.WeakSet()
+_books = Living[Books]()
 
 
 def register(books: Books) -> None:
@@ -21,10 +19,8 @@ def register(books: Books) -> None:
 
 
 def registered() -> list[Books]:
-    """Return the live runtimes. A weak set must not grow in another thread during iteration."""
-    while True:
-        with contextlib.suppress(RuntimeError):
-            return list(_books)
+    """Return the live runtimes."""
+    return list(_books)
 
 
 def promised() -> list[cl.UserEvent]:
