@@ -157,22 +157,15 @@ def prove(
 
 def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch | None:
     """Take an epoch apart, unless a part of it lies where it cannot."""
+    header = _header(words, faults)
+    if header is None:
+        return None
 
     def wrong(kind: str, text: str) -> None:
         faults.append(Fault(kind, text))
 
-    if len(words) < HEADER_WORDS:
-        wrong("header", f"{len(words)} words are too few for a header")
-        return None
-    header = [int(word) for word in words[:HEADER_WORDS]]
-    check = 0
-    for word in header[:H_CHECK]:
-        check = (check ^ word) * 16777619 & 0xFFFFFFFF
-    if header[0] != VERSION or check != header[H_CHECK]:
-        wrong("header", "the header is not one of this version, or not as it was written")
-        return None
     (_, n, records, successors, n_successors, blocks, block_words, mask, initial, n_initial, counts,
-     window, stale, total, loop) = header[:H_CHECK]  # fmt: skip
+     window, stale, total, loop) = header  # fmt: skip
     if loop:
         wrong("header", "the words are those of a loop")
     if n != tasks:
@@ -193,39 +186,60 @@ def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch
         ("blocks", blocks, (sent.block + 1) * block_words),
     ]
     parts.sort(key=lambda part: part[1:])
-    end, last = 0, "nothing"
-    for name, at, many in parts:
-        if at < end and many:
-            wrong("region", f"{name} begin inside of {last}")
-        if at + many > len(words):
-            wrong("region", f"{name} end behind the region")
-        end, last = max(end, at + many), name
+    faults += _overlaps(parts, len(words))
     if faults:
         return None
     longs = words.astype(np.int64)
+    table = longs[records:][: n * RECORD_WORDS].reshape(n, RECORD_WORDS)
     block = longs[blocks + sent.block * block_words :][:block_words]
-    state, tasks_at = block[B_STATE:], np.arange(n)
-    slots = np.arange(capacity)
-    places = (tasks_at & 31) * rows + (tasks_at >> 5)
+    state, numbers, slots = block[B_STATE:], np.arange(n), np.arange(capacity)
+    places = (numbers & 31) * rows + (numbers >> 5)
     return _Epoch(
-        words,
-        n,
-        longs[records:][: n * RECORD_WORDS].reshape(n, RECORD_WORDS),
-        longs[records + 4 :: RECORD_WORDS][:n] & 0xFFFF,
-        longs[records + 4 :: RECORD_WORDS][:n] >> 16,
-        longs[records + 15 :: RECORD_WORDS][:n],
-        longs[successors:][:n_successors],
-        longs[initial:][:n_initial],
-        longs[counts:][:n],
-        window,
-        stale,
-        capacity,
-        tuple(parts),
-        block[:B_STATE],
-        state[places],
-        state[32 * rows + places],
-        state[64 * rows :][((slots & 31) * (capacity >> 5)) + (slots >> 5)],
+        words=words,
+        tasks=n,
+        records=table,
+        tiles=table[:, 4] & 0xFFFF,
+        first=table[:, 4] >> 16,
+        spread=table[:, 15],
+        successors=longs[successors:][:n_successors],
+        initial=longs[initial:][:n_initial],
+        counts=longs[counts:][:n],
+        window=window,
+        stale=stale,
+        capacity=capacity,
+        parts=tuple(parts),
+        head=block[:B_STATE],
+        state=state[places],
+        left=state[32 * rows + places],
+        ring=state[64 * rows :][((slots & 31) * (capacity >> 5)) + (slots >> 5)],
     )
+
+
+def _header(words: Words, faults: list[Fault]) -> list[int] | None:
+    """Return the words of the header without its check sum, unless that is wrong."""
+    if len(words) < HEADER_WORDS:
+        faults.append(Fault("header", f"{len(words)} words are too few for a header"))
+        return None
+    *header, told = (int(word) for word in words[: H_CHECK + 1])
+    check = 0
+    for word in header:
+        check = (check ^ word) * 16777619 & 0xFFFFFFFF
+    if header[0] != VERSION or check != told:
+        text = "the header is not one of this version, or not as it was written"
+        faults.append(Fault("header", text))
+        return None
+    return header
+
+
+def _overlaps(parts: Sequence[tuple[str, int, int]], many_words: int) -> Iterator[Fault]:
+    """Check that the parts of an epoch lie behind one another in its words."""
+    end, last = 0, "nothing"
+    for name, at, many in parts:
+        if at < end and many:
+            yield Fault("region", f"{name} begin inside of {last}")
+        if at + many > many_words:
+            yield Fault("region", f"{name} end behind the region")
+        end, last = max(end, at + many), name
 
 
 # ---- tasks ---------------------------------------------------------------------------------------
