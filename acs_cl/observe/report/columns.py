@@ -16,7 +16,7 @@ from ...records import Found
 from ..record import Finding, Record
 from ..shares import kind_of, shares
 from ..slices import Slice
-from .inside import Inside, inside
+from .inside import Inside, Item, inside
 from .what_if import Estimate
 
 VERSION = 1
@@ -59,7 +59,7 @@ def columns(
             "error": clocks.error_ns,
         },
         "count": len(record.slices),
-        **_launches(record, within),
+        **_Rows(record, within).columns(),
         "runs": within.runs,
         "noted": record.about.noted._replace(runs=(), parts=())._asdict(),
         "edges": _edges(record, places, within),
@@ -81,75 +81,82 @@ def columns(
     }
 
 
-def _launches(record: Record, within: Inside) -> dict[str, object]:
-    names: Table[str] = Table()
-    phases: Table[str] = Table()
-    where: Table[str] = Table()
-    kinds: Table[str] = Table()
-    spans: Table[tuple[int, ...]] = Table()
-    arguments: Table[tuple[tuple[str, str, int], ...]] = Table()
-    zero = record.whole[0]
-    rows = []
-    for place, one in enumerate(record.slices):
+class _Rows:
+    """The launches as rows, which name what many of them share by its position in a table."""
+
+    def __init__(self, record: Record, within: Inside) -> None:
+        self._record, self._within = record, within
+        self._names: Table[str] = Table()
+        self._kinds: Table[str] = Table()
+        self._where: Table[str] = Table()
+        self._phases: Table[str] = Table()
+        self._spans: Table[tuple[int, ...]] = Table()
+        self._arguments: Table[tuple[tuple[str, str, int], ...]] = Table()
+
+    def columns(self) -> dict[str, object]:
+        """Return a column for each field of the rows, and the tables."""
+        rows = [self._launch(place, one) for place, one in enumerate(self._record.slices)]
+        rows += [self._item(item, rows[item.of]) for item in self._within.items]
+        keys = list(rows[0]) if rows else []
+        return {
+            "launches": {key: [row[key] for row in rows] for key in keys},
+            "names": self._names.values,
+            "kinds": self._kinds.values,
+            "where": self._where.values,
+            "phases": self._phases.values,
+            "spans": self._spans.values,
+            "arguments": self._arguments.values,
+        }
+
+    def _launch(self, place: int, one: Slice) -> dict[str, object]:
+        record, zero = self._record, self._record.whole[0]
         start, end = record.interval(one)
         if one.clock == "host" and not record.clocks.comparable:
             start = end = zero  # its times are on another clock
-        rows.append(
-            {
-                "number": one.number,
-                "name": names.place(one.name),
-                "kind": kinds.place(kind_of(one)),
-                "where": where.place(record.where[one.number]),
-                "phase": phases.place(one.phase),
-                "device": one.device,
-                "lane": one.lane,
-                "epoch": one.epoch,
-                "passed": one.passed,
-                "thread": one.thread,
-                "start": start - zero,
-                "end": end - zero,
-                **_host_times(record, one, zero),
-                "groups": one.groups,
-                "items": one.items,
-                "reads": [spans.place(tuple(span)) for span in one.reads],
-                "writes": [spans.place(tuple(span)) for span in one.writes],
-                "arguments": arguments.place(one.arguments),
-                "begin": within.begin[place],
-                "finish": within.end[place],
-                **OF_LAUNCH,
-            }
-        )
-    for item in within.items:  # as launches that the host does not know
-        replay, part = rows[item.of], item.part
-        rows.append(
-            {
-                **replay,
-                "name": names.place(part.name),
-                "kind": kinds.place("kernels"),
-                "called": UNKNOWN,
-                "handed": UNKNOWN,
-                "groups": item.tiles,
-                "items": 0,
-                "reads": [spans.place(tuple(span)) for span in part.reads],
-                "writes": [spans.place(tuple(span)) for span in part.writes],
-                "arguments": arguments.place(()),
-                "begin": item.begin,
-                "finish": item.end,
-                "of": item.of,
-                "part": part.launch,
-                "band": part.band,
-            }
-        )
-    keys = list(rows[0]) if rows else []
-    return {
-        "launches": {key: [row[key] for row in rows] for key in keys},
-        "names": names.values,
-        "kinds": kinds.values,
-        "where": where.values,
-        "phases": phases.values,
-        "spans": spans.values,
-        "arguments": arguments.values,
-    }
+        return {
+            "number": one.number,
+            "name": self._names.place(one.name),
+            "kind": self._kinds.place(kind_of(one)),
+            "where": self._where.place(record.where[one.number]),
+            "phase": self._phases.place(one.phase),
+            "device": one.device,
+            "lane": one.lane,
+            "epoch": one.epoch,
+            "passed": one.passed,
+            "thread": one.thread,
+            "start": start - zero,
+            "end": end - zero,
+            **_host_times(record, one, zero),
+            "groups": one.groups,
+            "items": one.items,
+            "reads": [self._spans.place(tuple(span)) for span in one.reads],
+            "writes": [self._spans.place(tuple(span)) for span in one.writes],
+            "arguments": self._arguments.place(one.arguments),
+            "begin": self._within.begin[place],
+            "finish": self._within.end[place],
+            **OF_LAUNCH,
+        }
+
+    def _item(self, item: Item, replay: dict[str, object]) -> dict[str, object]:
+        """Return a task of a replay, as a launch that the host does not know."""
+        part = item.part
+        return {
+            **replay,
+            "name": self._names.place(part.name),
+            "kind": self._kinds.place("kernels"),
+            "called": UNKNOWN,
+            "handed": UNKNOWN,
+            "groups": item.tiles,
+            "items": 0,
+            "reads": [self._spans.place(tuple(span)) for span in part.reads],
+            "writes": [self._spans.place(tuple(span)) for span in part.writes],
+            "arguments": self._arguments.place(()),
+            "begin": item.begin,
+            "finish": item.end,
+            "of": item.of,
+            "part": part.launch,
+            "band": part.band,
+        }
 
 
 def _left_out(within: Inside) -> list[str]:
