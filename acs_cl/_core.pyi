@@ -621,9 +621,9 @@ class Table:
         access: Access,
         footprint: Footprint | None,
         after: Sequence[int],
-        holds: bool,
-        gated: bool,
-        patient: bool,
+        blocks_on_host: bool,
+        has_foreign: bool,
+        waits_on_host: bool,
         counted: bool,
     ) -> tuple[int, bool]:
         """Enter a launch of Python's: into the hazards and the window. `after`: launches that it
@@ -633,16 +633,16 @@ class Table:
     def insert(
         self,
         launch: Launch,
-        holds: bool = False,
-        gated: bool = False,
-        patient: bool = False,
+        blocks_on_host: bool = False,
+        has_foreign: bool = False,
+        waits_on_host: bool = False,
         counted: bool = False,
     ) -> bool:
         """Enter a launch behind all others; return whether it is ready, and the caller has it.
 
-        `holds`: it holds back what follows it until it is done. `gated`: it is held until
-        `open_gate`. `patient`: it is held until all that it follows is done. `counted`: it may turn
-        out wrong only when it has ended."""
+        `blocks_on_host`: it holds back what follows it until it is done. `has_foreign`: it is held
+        until `foreign_ended`. `waits_on_host`: it is held until all that it follows is done.
+        `counted`: it may turn out wrong only when it has ended."""
     def start(self, number: int) -> None:
         """Note that a lane, an epoch or a thread of the host has a launch that was ready."""
     def end(self, number: int, failed: bool) -> None:
@@ -651,8 +651,8 @@ class Table:
         """Note that a ready launch will not run. Until `upstream` ends, it stands in."""
     def expand(self, upstream: tuple[int, ...]) -> tuple[int, ...]:
         """Return the upstream; launches that never ran are replaced by their stand-ins."""
-    def open_gate(self, number: int) -> None:
-        """Note that the foreign events of a launch have come."""
+    def foreign_ended(self, number: int) -> None:
+        """Note that the foreign events of a launch have ended."""
     def lose(self, number: int) -> None:
         """Note that a failure has reached a launch: however it ends, it has failed."""
     def next_ready(self) -> int:

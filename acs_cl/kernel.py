@@ -37,7 +37,7 @@ from .errors import CheckWarning, UsageError, describe, no_attribute, truth
 from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand
-from .launch.gates import events_of
+from .launch.foreign_events import events_of
 from .launch.observers import Cutting
 from .launch.sizes import Sizing, Unsuitable, may_have_rests
 from .memory.array import Array

@@ -37,7 +37,7 @@ from .host.call_sites import caller
 from .kernel import Kernel, origin_of
 from .launch.books import Parts
 from .launch.engine import Engine
-from .launch.gates import events_of
+from .launch.foreign_events import events_of
 from .launch.registry import register
 from .launch.several_handles import CutHandle
 from .launch.waits import refuse_on_host_task

@@ -80,7 +80,7 @@ class Batches(Model):
         self.window.add(len(batch))
         ready: list[int] = []
         for entry in batch:
-            ready += self.held.insert(entry.number, entry.upstream, holds=True)
+            ready += self.held.insert(entry.number, entry.upstream, blocks_on_host=True)
         self.begins(batch)
         for number in ready:
             self.dispatch(number, 0)

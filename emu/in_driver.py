@@ -42,7 +42,7 @@ class InDriver(Model):
         self.engine.after(self.host.latency_ns, HOST, self._arrive, entry)
 
     def _arrive(self, entry: Entry) -> None:
-        for number in self.held.insert(entry.number, self.behind(entry), holds=True):
+        for number in self.held.insert(entry.number, self.behind(entry), blocks_on_host=True):
             self.begin(number)
 
     def ended(self, number: int) -> None:

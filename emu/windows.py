@@ -71,7 +71,7 @@ class AcsSw(Model):
     def _enter(self, entry: Entry) -> None:
         self.entering = False
         self.window.add(1)
-        self.ready.extend(self.inside.insert(entry.number, entry.upstream, holds=True))
+        self.ready.extend(self.inside.insert(entry.number, entry.upstream, blocks_on_host=True))
         self._work()
         self._look()
         self.program.poke()

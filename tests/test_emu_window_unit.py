@@ -42,7 +42,7 @@ def test_it_hands_out_what_the_librarys_window_hands_out(seed: int) -> None:
         if coming and unit.admits(coming[0]):
             number = coming.pop(0)
             ready = [number] if unit.insert(number, known[number]) else []
-            assert ready == window.insert(number, upstream[number], holds=True)
+            assert ready == window.insert(number, upstream[number], blocks_on_host=True)
         else:
             number = running.pop(rng.randrange(len(running)))
             ready = unit.complete(number)

@@ -109,7 +109,7 @@ def test_a_queue_that_goes_inside_of_its_runtime(context: cl.Context) -> None:
     assert not last, "the gates were open before anybody looked"
     assert gone() is None
     wait_for_ends()
-    assert not runtime.engine.gates
+    assert not runtime.engine.foreign
     runtime.finish()
     assert (values_of(cl.CommandQueue(context), a) == 4).all()
     assert id(runtime) not in inside.users()

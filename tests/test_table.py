@@ -1,8 +1,8 @@
 """The launch table of the core against its model, driven by a fake device.
 
 The device keeps what a driver keeps (a launch ends after those that it waits for by event) and
-nothing else: launches end in any order, well or not; some never run, some are gated, some hold
-others back, as host tasks do. After every step both say the same of every launch.
+nothing else: launches end in any order, well or not; some never run, some wait for foreign events,
+some hold others back, as host tasks do. After every step both say the same of every launch.
 """
 
 from __future__ import annotations
@@ -50,18 +50,25 @@ class Device(RuleBasedStateMachine):
         self.table, self.model, self.size = new_table(size), Model(size), size
         self.number = 0
         self.upstream: dict[int, tuple[int, ...]] = {}
-        self.gates: list[int] = []
+        self.foreign: list[int] = []
         self.ready: list[int] = []
         self.executing: list[int] = []
 
     @rule(
         back=st.lists(st.integers(1, 8), max_size=4, unique=True),
-        holds=st.booleans(),
-        gated=st.sampled_from((False, False, False, True)),
-        patient=st.sampled_from((False, False, True)),
+        blocks_on_host=st.booleans(),
+        has_foreign=st.sampled_from((False, False, False, True)),
+        waits_on_host=st.sampled_from((False, False, True)),
         skip=st.sampled_from((0, 0, 0, 3, 300)),
     )
-    def insert(self, back: list[int], holds: bool, gated: bool, patient: bool, skip: int) -> None:
+    def insert(
+        self,
+        back: list[int],
+        blocks_on_host: bool,
+        has_foreign: bool,
+        waits_on_host: bool,
+        skip: int,
+    ) -> None:
         """Upstream may be live, over, or a number that was never there."""
         self.number += 1 + skip
         number = self.number
@@ -69,10 +76,14 @@ class Device(RuleBasedStateMachine):
         upstream = self.model.expand(seen)
         assert self.table.expand(tuple(seen)) == upstream
         self.upstream[number] = upstream
-        if gated:
-            self.gates.append(number)
-        ready = self.table.insert(launch(number, upstream), holds, gated, patient)
-        assert ready == self.model.insert(number, upstream, holds, gated, patient)
+        if has_foreign:
+            self.foreign.append(number)
+        ready = self.table.insert(
+            launch(number, upstream), blocks_on_host, has_foreign, waits_on_host
+        )
+        assert ready == self.model.insert(
+            number, upstream, blocks_on_host, has_foreign, waits_on_host
+        )
         if ready:
             self.ready.append(number)
 
@@ -122,12 +133,12 @@ class Device(RuleBasedStateMachine):
         self.table.lose(numbers[choice % len(numbers)])
         self.model.lose(numbers[choice % len(numbers)])
 
-    @precondition(lambda self: self.gates)
+    @precondition(lambda self: self.foreign)
     @rule(choice=st.integers(0, 1 << 16))
-    def open_gate(self, choice: int) -> None:
-        number = self.gates.pop(choice % len(self.gates))
-        self.table.open_gate(number)
-        self.model.open_gate(number)
+    def foreign_ended(self, choice: int) -> None:
+        number = self.foreign.pop(choice % len(self.foreign))
+        self.table.foreign_ended(number)
+        self.model.foreign_ended(number)
         self.take()
 
     @rule(number=st.integers(0, 40), step=st.sampled_from(("start", "end", "insert", "never ran")))
@@ -178,11 +189,11 @@ class Device(RuleBasedStateMachine):
         assert all(after in STEPS[before] for _, before, after in told)
 
     def teardown(self) -> None:
-        """Once gates open and all that runs has ended, nothing is left."""
+        """Once foreign events have ended and all that runs has ended, nothing is left."""
         if not hasattr(self, "table"):
             return
-        while self.gates:
-            self.open_gate(0)
+        while self.foreign:
+            self.foreign_ended(0)
         while self.ready or self.executing:
             while self.ready:
                 self.dispatch(0, True)
@@ -207,13 +218,13 @@ def test_the_steps_of_the_core_are_those_of_the_model() -> None:
 def test_a_launch_that_stays_costs_no_room_for_those_that_pass() -> None:
     """Rows are kept by number: one that is never over must not make them grow for ever."""
     table = new_table()
-    assert not table.insert(launch(1, ()), gated=True)
+    assert not table.insert(launch(1, ()), has_foreign=True)
     for number in range(2, 100_000):
         table.insert(launch(number, ()))
         table.start(number)
         if number % 1000 == 0:
-            table.insert(launch(100_000 + number, ()), gated=True)
-            table.open_gate(100_000 + number)
+            table.insert(launch(100_000 + number, ()), has_foreign=True)
+            table.foreign_ended(100_000 + number)
             assert table.next_ready() == 100_000 + number
             table.start(100_000 + number)
             table.end(100_000 + number, False)
@@ -255,7 +266,7 @@ def test_what_a_held_launch_waits_for_is_told() -> None:
     for number in (1, 2):
         assert table.insert(launch(number, ()))
         table.start(number)
-    assert not table.insert(launch(3, (1, 2)), holds=True, patient=True)
+    assert not table.insert(launch(3, (1, 2)), blocks_on_host=True, waits_on_host=True)
     assert not table.insert(launch(4, (3,)))
     assert [table.blockers(number) for number in (1, 3, 4)] == [[], [1, 2], [3]]
     assert [table.state(number) for number in (1, 3, 4)] == ["executing", "pending", "pending"]

@@ -27,12 +27,12 @@ class Inserted(NamedTuple):
     """A launch as the model knows it."""
 
     upstream: frozenset[int]
-    holds: bool
-    patient: bool
+    blocks_on_host: bool
+    waits_on_host: bool
 
 
 class FakeBackend(RuleBasedStateMachine):
-    """Inserts, opens gates, completes; the invariants compare the window with the model."""
+    """Inserts, ends foreign events, completes; the invariants compare the window with the model."""
 
     @initialize(
         size=st.one_of(st.none(), st.integers(1, 6)),
@@ -57,28 +57,39 @@ class FakeBackend(RuleBasedStateMachine):
             assert number not in self.shut, f"{number} was handed out through a closed gate"
             for other in launch.upstream:
                 assert other in self.handed_out or other in self.done
-                if self.launches[other].holds or launch.patient:
+                if self.launches[other].blocks_on_host or launch.waits_on_host:
                     assert other in self.done, f"{number} was handed out before {other} was done"
             self.handed_out.append(number)
 
     @rule(
         back=st.lists(st.integers(1, 8), max_size=4),
-        holds=st.booleans(),
-        gated=st.sampled_from((False, False, False, True)),
-        patient=st.sampled_from((False, False, True)),
+        blocks_on_host=st.booleans(),
+        has_foreign=st.sampled_from((False, False, False, True)),
+        waits_on_host=st.sampled_from((False, False, True)),
         skip=st.sampled_from((0, 0, 0, 3)),
     )
-    def insert(self, back: list[int], holds: bool, gated: bool, patient: bool, skip: int) -> None:
+    def insert(
+        self,
+        back: list[int],
+        blocks_on_host: bool,
+        has_foreign: bool,
+        waits_on_host: bool,
+        skip: int,
+    ) -> None:
         """Upstream may be live, done, or a number that was never in the window."""
         self.number += 1 + skip
         if self.policy != "mixed":
-            holds = self.policy == "ready_first" or gated or patient
+            blocks_on_host = self.policy == "ready_first" or has_foreign or waits_on_host
         upstream = {self.number - step for step in back}
         known = frozenset(upstream & self.launches.keys())
-        self.launches[self.number] = Inserted(known, holds, patient)
-        if gated:
+        self.launches[self.number] = Inserted(known, blocks_on_host, waits_on_host)
+        if has_foreign:
             self.shut.add(self.number)
-        self.take(self.window.insert(self.number, sorted(upstream), holds, gated, patient))
+        self.take(
+            self.window.insert(
+                self.number, sorted(upstream), blocks_on_host, has_foreign, waits_on_host
+            )
+        )
 
     def able_to_end(self) -> list[int]:
         """Handed out, and everything it waits for by event has ended."""
@@ -105,10 +116,10 @@ class FakeBackend(RuleBasedStateMachine):
 
     @precondition(lambda self: self.shut)
     @rule(choice=st.integers(0, 1 << 16))
-    def open_gate(self, choice: int) -> None:
+    def foreign_ended(self, choice: int) -> None:
         number = sorted(self.shut)[choice % len(self.shut)]
         self.shut.discard(number)
-        self.take(self.window.open_gate(number))
+        self.take(self.window.foreign_ended(number))
 
     @invariant()
     def the_oldest_are_inside(self) -> None:
@@ -130,20 +141,20 @@ class FakeBackend(RuleBasedStateMachine):
                 expected.add(number)
             elif number in self.window and number not in self.shut:
                 open_upstream = launch.upstream - self.done
-                held = launch.patient and open_upstream
-                held = held or any(self.launches[other].holds for other in open_upstream)
+                held = launch.waits_on_host and open_upstream
+                held = held or any(self.launches[other].blocks_on_host for other in open_upstream)
                 if not held and open_upstream <= expected:
                     expected.add(number)
         assert set(self.handed_out) == expected
         assert self.window.held == len(self.launches) - len(expected)
 
     def teardown(self) -> None:
-        """Once gates open and whatever was stuck ends, everything drains."""
+        """Once foreign events and whatever was stuck ends, everything drains."""
         if not hasattr(self, "window"):
             return
         for number in sorted(self.shut):
             self.shut.discard(number)
-            self.take(self.window.open_gate(number))
+            self.take(self.window.foreign_ended(number))
         self.stuck.clear()
         while self.able_to_end():
             number = self.able_to_end()[-1]
@@ -165,9 +176,9 @@ def test_eager_launches_go_out_before_their_upstream_is_done() -> None:
 
 def test_ready_first_keeps_dependants_until_their_upstream_is_done() -> None:
     window = Window()
-    assert window.insert(1, (), holds=True) == [1]
-    assert window.insert(2, (1,), holds=True) == []
-    assert window.insert(3, (), holds=True) == [3]
+    assert window.insert(1, (), blocks_on_host=True) == [1]
+    assert window.insert(2, (1,), blocks_on_host=True) == []
+    assert window.insert(3, (), blocks_on_host=True) == [3]
     assert window.done(1) == [2]
 
 
@@ -175,7 +186,7 @@ def test_a_patient_launch_waits_for_what_the_driver_would_wait_for() -> None:
     window = Window()
     window.insert(1, ())
     window.insert(2, (1,))
-    assert window.insert(3, (1, 2), holds=True, patient=True) == []
+    assert window.insert(3, (1, 2), blocks_on_host=True, waits_on_host=True) == []
     assert window.insert(4, (2,)) == [4]
     assert window.done(1) == []
     assert window.done(2) == [3]
@@ -193,11 +204,11 @@ def test_one_slot_runs_one_after_another() -> None:
 def test_a_gate_may_open_outside_the_window() -> None:
     window = Window(1)
     window.insert(1, ())
-    window.insert(2, (), gated=True)
-    assert window.open_gate(2) == []
+    window.insert(2, (), has_foreign=True)
+    assert window.foreign_ended(2) == []
     assert window.done(1) == [2]
     with pytest.raises(KeyError):
-        window.open_gate(9)
+        window.foreign_ended(9)
 
 
 def test_a_window_without_slots_is_refused() -> None:

@@ -34,7 +34,7 @@ from ..host.call_sites import caller, warn_there
 from ..host.threads import on_host_task
 from ..launch.bases import take_back
 from ..launch.commands import HostCommand, KernelCommand, TransferCommand
-from ..launch.gates import comes
+from ..launch.foreign_events import comes
 from ..launch.waits import wait
 from ..memory.array import Array
 from ..memory.blocks import Base, Block
@@ -333,7 +333,7 @@ class Checker:
         if signature is not None and signature.program_globals:
             return "uses variables of its program, which nobody can put back"
         engine = self.engine
-        if engine.gates or not all(map(comes, one.wait_for or ())):
+        if engine.foreign or not all(map(comes, one.wait_for or ())):
             return BEHIND
         if engine.failures.any and engine.failures.reads_poison(one.access) is not None:
             return "poisoned"
@@ -557,7 +557,7 @@ class Checker:
             self._enter()
             try:
                 self._take_notes()
-                if self.engine.gates or self.engine.state:
+                if self.engine.foreign or self.engine.state:
                     return
                 if self._batch is not None:
                     self._batch.end()
@@ -618,10 +618,10 @@ class Checker:
             note = self._notes.popleft()
             if note[0] == "new":
                 part = memory.allocated(*note[1:])
-                if self.looks and not engine.gates:
+                if self.looks and not engine.foreign:
                     self._fill(part)
             elif note[0] == "gone":
-                if self._passed and engine.gates:
+                if self._passed and engine.foreign:
                     self._stale = True
                 elif self._passed:
                     engine.drain()

@@ -199,7 +199,7 @@ class Batch:
     def end_if_noted(self) -> None:
         """Judge at once if a watched launch has noted something. Later steps assume that memory is
         as launches declared it."""
-        if self._watched and not self._checker.engine.gates:
+        if self._watched and not self._checker.engine.foreign:
             self._drain()
             self._noted += self._checker.strayed()
             if self._noted:
@@ -210,7 +210,7 @@ class Batch:
         given, self._entries = self._entries, []
         doubtful = self._doubtful or any(crc32(host.data) != before for host, before in self._hosts)
         doubtful = doubtful and self._ordered and len(given) > 1
-        if engine.gates:
+        if engine.foreign:
             self._lost |= self._watched
             return
         if not (doubtful or self._watched):
@@ -298,7 +298,7 @@ class Batch:
 
     def _drain(self) -> None:
         engine = self._checker.engine
-        if len(engine.table) and not engine.gates:
+        if len(engine.table) and not engine.foreign:
             engine.drain()
 
     # ---- naming --------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from .observers import Checker, Recorder, Tracer, Watch
 from .sizes import SizeLimits
 from .user_events import UserEvents
 
-Gates = list[cl.Event]
+ForeignEvents = list[cl.Event]
 """The foreign events that one launch still waits for."""
 
 
@@ -94,7 +94,7 @@ class Books:
         self.window = None if on_device else parts.options.window
         """How many launches may be in the window. None: no bound."""
         self.failures = Failures()
-        self.gates: dict[int, Gates] = {}
+        self.foreign: dict[int, ForeignEvents] = {}
         """{launch: the foreign events that it still waits for}."""
         self.user_events = UserEvents(parts.context, self.failures)
         self.reported: deque[End] = deque()

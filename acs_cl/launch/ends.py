@@ -20,7 +20,7 @@ from .backend import DECIDED, End, Ended
 from .books import Books
 from .decision import DecidedCommand, WrongCountError
 from .dispatch import after_end, dispatch, driver_error, send_what_there_is
-from .gates import look_at_gates
+from .foreign_events import still_open
 from .poisoning import fail
 
 
@@ -93,21 +93,21 @@ def pump(books: Books) -> tuple[bool, bool]:
     """Move along what can move. Return whether it has to be called again, and whether anything
     moved. It has to if launches are held or others wait for an event of ours."""
     moved = retire(books, books.backend.poll())
-    for number, gates in list(books.gates.items()):
-        left, failed = look_at_gates(gates)
-        if len(left) < len(gates):
-            core.native.let_go(gates)
+    for number, events in list(books.foreign.items()):
+        left, failed = still_open(events)
+        if len(left) < len(events):
+            core.native.let_go(events)
         if failed is not None:
             books.failures.doomed[number] = fail(
                 books, books.table.launch(number), DeviceError(f"a foreign event failed: {failed}")
             )
         if failed is not None or not left:
-            del books.gates[number]
-            books.table.open_gate(number)
+            del books.foreign[number]
+            books.table.foreign_ended(number)
             dispatch(books)
             moved = True
         else:
-            books.gates[number] = left
+            books.foreign[number] = left
     held = bool(books.table.held)
     if moved:
         books.lock.notify()
@@ -117,13 +117,13 @@ def pump(books: Books) -> tuple[bool, bool]:
     return held or bool(books.user_events) or books.backend.is_attended, moved and held
 
 
-def give_up_gated(books: Books) -> None:
+def give_up_behind_foreign(books: Books) -> None:
     """Fail launches that wait for foreign events, because the runtime is about to close."""
     pump(books)
-    for number in list(books.gates):
-        core.native.let_go(books.gates.pop(number))
+    for number in list(books.foreign):
+        core.native.let_go(books.foreign.pop(number))
         error = DeviceError("the runtime was closed before the event it waits for came")
         books.failures.doomed[number] = fail(books, books.table.launch(number), error)
         books.failures.given_up.add(number)
-        books.table.open_gate(number)
+        books.table.foreign_ended(number)
         dispatch(books)

@@ -35,11 +35,11 @@ from ..memory.views import contiguous_strides
 from ..records import Access, Command, DType, Span
 from . import bases, waits
 from .backend import Backend, Ended
-from .books import Books, Gates, Parts
+from .books import Books, ForeignEvents, Parts
 from .commands import KernelCommand
 from .dispatch import dispatch, send_what_there_is
 from .ends import pump, retire
-from .gates import Patience, open_events
+from .foreign_events import Patience, open_events
 from .observers import Checker, Cutting, Recorder, Together, Unplaced
 from .parts import LanePart
 from .poisoning import came_through, lose, may_be_poisoned, meet_poison
@@ -149,8 +149,8 @@ class Engine(Books):
                 self.end_bypasses()
             started_ns = perf_counter_ns() if self.tracer is not None else 0
             self.make_room()
-            gates = open_events(wait_for) if wait_for else None
-            return self.enter(command, access, gates, result, footprint, after, started_ns)
+            foreign = open_events(wait_for) if wait_for else None
+            return self.enter(command, access, foreign, result, footprint, after, started_ns)
 
     def launch_parts(
         self, parts: Sequence[LanePart], access: Access, wait_for: Sequence[cl.Event] | None = None
@@ -170,9 +170,9 @@ class Engine(Books):
                 if self.tracer is not None and numbers:
                     self.tracer.launches_more()
                 started_ns = perf_counter_ns() if self.tracer is not None else 0
-                gates = open_events(wait_for) if wait_for else None
+                foreign = open_events(wait_for) if wait_for else None
                 handle = self.enter(
-                    command, touched, gates, started_ns=started_ns, continues=bool(numbers)
+                    command, touched, foreign, started_ns=started_ns, continues=bool(numbers)
                 )
                 numbers.append(handle.number)
             return numbers
@@ -200,26 +200,26 @@ class Engine(Books):
         self,
         command: Command,
         access: Access,
-        gates: Gates | None = None,
+        foreign: ForeignEvents | None = None,
         result: object = None,
         footprint: core.native.Footprint | None = None,
         after: Sequence[int] = (),
         started_ns: int = 0,
-        patient: bool = False,
+        waits_on_host: bool = False,
         continues: bool = False,
     ) -> Handle:
         """Give a launch its number, find its upstream, and hand it over. Called under the lock.
-        `patient`: it is held until all its upstream has ended. `continues`: it continues earlier
-        launches of the same call, so a refusal of the driver is its failure."""
+        `waits_on_host`: it is held until all its upstream has ended. `continues`: it continues
+        earlier launches of the same call, so a refusal of the driver is its failure."""
         table, tracer, on_host = self.table, self.tracer, command.on_host
         number, is_ready = table.take(
-            command, access, footprint, after, holds=on_host, gated=bool(gates),
-            patient=patient or on_host or self.ready_first,
+            command, access, footprint, after, blocks_on_host=on_host, has_foreign=bool(foreign),
+            waits_on_host=waits_on_host or on_host or self.ready_first,
             counted=getattr(command, "is_counted", False),
         )  # fmt: skip
         entered_ns = tracer.entered(number, started_ns) if tracer is not None else 0
-        if gates:
-            self.gates[number] = gates
+        if foreign:
+            self.foreign[number] = foreign
         try:
             self._hand_over(number, is_ready, continues)
         except BaseException:
@@ -245,7 +245,7 @@ class Engine(Books):
         table = self.table
         is_held = table.state(number) in ("held", "pending")
         # foreign events are checked seldom, since each launch may have many
-        if number % POLL_EVERY == 0 or (is_held and not self.gates):
+        if number % POLL_EVERY == 0 or (is_held and not self.foreign):
             pump(self)
         if table.outside:
             send_what_there_is(self)
@@ -332,7 +332,7 @@ class Engine(Books):
         """Tell whether launches came since the last call, and only an open epoch needs a poll. Then
         the program polls by itself. Called without the lock."""
         before, self._seen = self._seen, self.table.number
-        return before != self._seen and not (self.table.held or self.gates)
+        return before != self._seen and not (self.table.held or self.foreign)
 
     # ---- waiting -------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Gates: foreign events that launches wait for on the host, before a driver sees the launch.
+"""Foreign events: what launches wait for on the host, before a driver sees the launch.
 
 Input: the events in `wait_for=`. Output: which are still open, and whether everything live waits
 only for user events. The program sets a user event, so a thread that waits for room before it sets
@@ -19,7 +19,7 @@ import pyopencl as cl
 from .. import core
 from ..devices import driver
 from ..errors import UsageError, describe
-from .books import Books, Gates
+from .books import Books, ForeignEvents
 
 PATIENCE_S = 1.0
 """How long a wait gives other threads to set a user event."""
@@ -47,15 +47,15 @@ def _unfit(how: str, got: object) -> UsageError:
     )
 
 
-def open_events(wait_for: Sequence[cl.Event]) -> Gates:
+def open_events(wait_for: Sequence[cl.Event]) -> ForeignEvents:
     """Return the foreign events that have not ended well yet."""
     return [foreign for foreign in wait_for if driver.status(foreign) != driver.COMPLETE]
 
 
-def look_at_gates(gates: Gates) -> tuple[Gates, int | None]:
+def still_open(events: ForeignEvents) -> tuple[ForeignEvents, int | None]:
     """Return the events still open, and the status of one that failed."""
     left = []
-    for foreign in gates:
+    for foreign in events:
         status = driver.status(foreign)
         if status < 0:
             return [], status
@@ -67,11 +67,11 @@ def look_at_gates(gates: Gates) -> tuple[Gates, int | None]:
 def all_held(books: Books, promised: Sequence[cl.Event] = ()) -> bool:
     """Tell whether nothing live can move before the program sets a user event. `promised`: user
     events that a runtime of this process sets by itself. Called under the lock."""
-    if books.backend.in_flight or books.host_tasks.busy or not books.gates:
+    if books.backend.in_flight or books.host_tasks.busy or not books.foreign:
         return False
     return all(
-        any(_set_by_program(event) and event not in promised for event in gates)
-        for gates in books.gates.values()
+        any(_set_by_program(event) and event not in promised for event in events)
+        for events in books.foreign.values()
     )
 
 
@@ -98,15 +98,15 @@ class Patience:
     def spend(self, books: Books, promised: Sequence[cl.Event]) -> None:
         """Raise if everything has been held for too long. Called under the lock, right after a poll
         of everything."""
-        open_now = sum(map(len, books.gates.values()))
+        open_now = sum(map(len, books.foreign.values()))
         seen = (books.number - len(books.table), open_now)
         if seen != self._seen or not all_held(books, promised):
             self._seen, self._since = seen, perf_counter()
         elif perf_counter() - self._since > PATIENCE_S:
-            number = next(iter(books.gates))
+            number = next(iter(books.foreign))
             name = books.table.launch(number).command.name
             raise UsageError(
                 f"{self._call} waits for launches that all wait for a user event: launch {number} "
-                f"({name}) is gated by wait_for= on an event that nobody has set; set it before, "
+                f"({name}) waits by wait_for= for an event that nobody has set; set it before, "
                 "or launch less behind it (backlog= says how much is allowed)"
             )

@@ -92,7 +92,7 @@ def may_be_poisoned(books: Books, access: Access) -> bool:
         if not (books.table.held or books.host_tasks.busy):
             return False
         return any(
-            launch.access.writes and (launch.command.on_host or launch.number in books.gates)
+            launch.access.writes and (launch.command.on_host or launch.number in books.foreign)
             for launch in books.table.later(0)
         )
 

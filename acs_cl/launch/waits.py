@@ -17,8 +17,8 @@ from ..devices import driver
 from ..errors import UsageError
 from ..host.threads import on_host_task
 from .books import Books
-from .ends import give_up_gated, pump, retire
-from .gates import Patience, all_held
+from .ends import give_up_behind_foreign, pump, retire
+from .foreign_events import Patience, all_held
 from .registry import promised
 from .watchdog import under_way
 
@@ -192,7 +192,7 @@ def drain(
         retire(books, books.backend.poll_up_to(last))
     while 0 < table.oldest() <= last:
         if gives_up:
-            give_up_gated(books)
+            give_up_behind_foreign(books)
         left_s = -1.0 if until is None else until - perf_counter()
         if until is not None and left_s <= 0:
             return False

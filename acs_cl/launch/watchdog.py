@@ -26,7 +26,7 @@ from ..host.threads import Clock
 from ..records import Launch
 from .books import Books
 from .ends import pump
-from .gates import all_held
+from .foreign_events import all_held
 from .registry import promised
 
 LOOKS = 8
@@ -169,8 +169,8 @@ def named(launch: Launch) -> str:
 def _does(books: Books, launch: Launch) -> str:
     """Say what a launch does or waits for."""
     table, number = books.table, launch.number
-    if gates := books.gates.get(number):
-        return f"waits for events given by wait_for= that have not come: {len(gates)}"
+    if events := books.foreign.get(number):
+        return f"waits for events given by wait_for= that have not come: {len(events)}"
     above = [table.launch(one) for one in table.blockers(number)]
     if not above:
         above = [found for one in launch.upstream if (found := table.launch(one)) is not None]

@@ -83,7 +83,7 @@ def _held(engine: Engine, number: int) -> str:
     waits = [f"launch {one} ({table.launch(one).command.name})" for one in blockers[:NAMED]]
     if len(blockers) > NAMED:
         waits.append(f"{len(blockers) - NAMED} more")
-    if events := len(engine.gates.get(number, ())):
+    if events := len(engine.foreign.get(number, ())):
         waits.append(f"foreign events: {events}")
     return f"it does not run yet: it waits on the host for {', '.join(waits)}"
 

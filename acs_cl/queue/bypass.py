@@ -220,7 +220,7 @@ def may_begin(engine: Engine) -> bool:
         engine.state
         or engine.bypasses
         or engine.recorders
-        or engine.gates
+        or engine.foreign
         or engine.table.has_stand_ins
         or engine.failures.any
         or engine.table.held

@@ -36,7 +36,7 @@ from ..devices.driver import Events, status
 from ..errors import AcsError, OutOfMemory, UsageError, describe, refuse_options, truth
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
-from ..launch.gates import all_held
+from ..launch.foreign_events import all_held
 from ..launch.registry import promised
 from ..launch.waits import TICK_S, refuse_on_host_task, wait
 from ..records import Access, Command, HostArray, Span, interval
@@ -719,7 +719,7 @@ def _end_gates(engine: Engine) -> None:
     """Run commands that wait for other queues, although their queue is gone. Closing would drop
     them. Commands that wait for user events may never come."""
     with engine.lock:
-        while engine.gates and not engine.state and not all_held(engine, promised()):
+        while engine.foreign and not engine.state and not all_held(engine, promised()):
             engine.pump()
             engine.lock.wait(0, TICK_S)
 

@@ -78,10 +78,10 @@ class ArrayEngine(Engine):
         launch that reads poison does not run at all, but its parts could not know that."""
         if self.failures.poison:
             return True
-        if not self.on_host and not self.gates:
+        if not self.on_host and not self.foreign:
             return False
         self.on_host = [number for number in self.on_host if number in self.table]
-        return bool(self.on_host) or any(number in self.table for number in self.gates)
+        return bool(self.on_host) or any(number in self.table for number in self.foreign)
 
     def lose(self, access: Access) -> None:
         """Lose all that is written, on the first device, since what is read is poisoned on one of

@@ -192,11 +192,11 @@ class Crossings:
         for parcel in [parcel for parcel in self._known if parcel.base == base]:
             del self._known[parcel]
 
-    def _enter(self, half: TransferCommand, access: Access, patient: bool) -> None:
+    def _enter(self, half: TransferCommand, access: Access, waits_on_host: bool) -> None:
         engine = self._engine
         if engine.tracer is not None:
             engine.tracer.launches_more()
-        engine.enter(half, access, patient=patient, started_ns=engine.now_ns())
+        engine.enter(half, access, waits_on_host=waits_on_host, started_ns=engine.now_ns())
 
     def _between(self, parcel: Parcel) -> Between:
         engine, (base, start, end, *devices) = self._engine, parcel

@@ -26,7 +26,7 @@ from ..handle import Handle
 from ..launch.books import Parts
 from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.engine import Calls, Engine
-from ..launch.gates import open_events
+from ..launch.foreign_events import open_events
 from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..launch.several_handles import SeveralHandle
 from ..memory.array import Array
@@ -361,11 +361,11 @@ class SeveralEngine(ArrayEngine):
             is_usual = not (wait_for or after) and number not in self.times.asked
             prepared = one.prepared if is_usual else None
             if not self._by_core(prepared, one.device, bool(numbers)):
-                gates = open_events(wait_for) if wait_for else None
+                foreign = open_events(wait_for) if wait_for else None
                 if self.tracer is not None:
                     self.tracer.launches_more()  # the launch follows a copy, or a part of itself
                 self.enter(
-                    one.command, one.real, gates, after=after, continues=bool(numbers),
+                    one.command, one.real, foreign, after=after, continues=bool(numbers),
                     started_ns=started_ns or self.now_ns(),
                 )  # fmt: skip
             numbers.append(number)

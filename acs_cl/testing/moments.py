@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from ..launch import ends, gates, waits
+from ..launch import ends, foreign_events, waits
 from ..launch.engine import Engine
 from ..queue.bypass import Bypass
 from .changing import changed
@@ -17,9 +17,9 @@ MOMENTS: dict[str, tuple[object, str, bool]] = {
     "before an end is noted": (ends, "retire_one", False),
     "before ends are told": (Engine, "look hear", False),
     "after ends are noted": (Engine, "look hear", True),
-    "before foreign events are looked at": (ends, "look_at_gates", False),
+    "before foreign events are looked at": (ends, "still_open", False),
     "before a wait for one of several": (waits, "_wait_for_any", False),
-    "before a wait for room goes on": (gates.Patience, "spend", False),
+    "before a wait for room goes on": (foreign_events.Patience, "spend", False),
     "before a bypass": (Bypass, "begin", False),
 }
 """Where each is: what has the functions, their names, and whether the moment is behind them."""

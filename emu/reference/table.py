@@ -64,12 +64,14 @@ class Table:
         self,
         number: int,
         upstream: Iterable[int],
-        holds: bool = False,
-        gated: bool = False,
-        patient: bool = False,
+        blocks_on_host: bool = False,
+        has_foreign: bool = False,
+        waits_on_host: bool = False,
     ) -> bool:
         """Enter a launch behind all others. Return whether it is ready; then the caller has it."""
-        handed_out = self.window.insert(number, upstream, holds, gated, patient)
+        handed_out = self.window.insert(
+            number, upstream, blocks_on_host, has_foreign, waits_on_host
+        )
         if not handed_out:
             self.go(number, "pending" if number in self.window else "held")
         else:
@@ -105,9 +107,9 @@ class Table:
             found.update(dict.fromkeys(self._stand_ins.get(number, (number,))))
         return tuple(found)
 
-    def open_gate(self, number: int) -> None:
-        """Note that the event that a launch was gated on has come."""
-        self._hand_out(self.window.open_gate(number))
+    def foreign_ended(self, number: int) -> None:
+        """Note that the foreign events of a launch have ended."""
+        self._hand_out(self.window.foreign_ended(number))
 
     def lose(self, number: int) -> None:
         """Note that a failure has reached a launch: whatever its end, it has failed."""

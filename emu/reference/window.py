@@ -1,20 +1,21 @@
 """The window: in order in, out of order out. Pure: events in, launches to dispatch out.
 
 Input: launches in program order with their upstream (`insert`), and events about them (`done`,
-`open_gate`). Output: lists of launch numbers to dispatch now, in a fixed order. The window knows no
-bytes, queues, threads or clocks.
+`foreign_ended`). Output: lists of launch numbers to dispatch now, in a fixed order. The window
+knows no bytes, queues, threads or clocks.
 
 A launch's life: **waiting** outside a full window, **pending** inside while something holds it,
 **executing** once handed out, **retired** at `done`, which frees its slot. Its kind and its
 upstream decide what holds it:
 
-- a launch that `holds` (a host task) holds its dependants until it is done;
+- a launch that blocks on the host (a host task) holds its dependants until it is done;
 - any other holds them only until it is dispatched: the driver then waits on its event;
-- a `patient` launch is held by all its upstream until that is done. It is a host task, for which no
-  driver waits, or any launch under the policy `ready_first`.
+- a launch that waits on the host is held by all its upstream until that is done. It is a host
+  task, for which no driver waits, or any launch under the policy `ready_first`.
 
 Invariant: a launch is handed out once, after all its upstream was handed out, and after all
-upstream that holds was done; a patient one after all its upstream was done.
+upstream that blocks on the host was done. One that waits on the host is handed out after all its
+upstream was done.
 """
 
 from __future__ import annotations
@@ -24,15 +25,22 @@ from collections.abc import Iterable
 
 
 class _Slot:
-    __slots__ = ("blockers", "dependants", "executing", "holds", "number", "patients")
+    __slots__ = (
+        "blockers",
+        "blocks_on_host",
+        "dependants",
+        "executing",
+        "number",
+        "waiting_on_host",
+    )
 
-    def __init__(self, number: int, holds: bool) -> None:
+    def __init__(self, number: int, blocks_on_host: bool) -> None:
         self.number = number
-        self.holds = holds
+        self.blocks_on_host = blocks_on_host
         self.blockers = 0
         self.executing = False
         self.dependants: list[_Slot] = []
-        self.patients: list[_Slot] = []
+        self.waiting_on_host: list[_Slot] = []
 
 
 class Window:
@@ -75,17 +83,19 @@ class Window:
         self,
         number: int,
         upstream: Iterable[int],
-        holds: bool = False,
-        gated: bool = False,
-        patient: bool = False,
+        blocks_on_host: bool = False,
+        has_foreign: bool = False,
+        waits_on_host: bool = False,
     ) -> list[int]:
-        """Enter a launch behind all others. `gated`: also held until `open_gate(number)`."""
+        """Enter a launch behind all others. `has_foreign`: also held until `foreign_ended`."""
         if self.waiting or not self.has_room():
-            self.waiting.append((number, tuple(upstream), holds, gated, patient))
+            self.waiting.append(
+                (number, tuple(upstream), blocks_on_host, has_foreign, waits_on_host)
+            )
             self.full += 1
             return []
         handed_out: list[int] = []
-        self._enter(number, upstream, holds, gated, patient, handed_out)
+        self._enter(number, upstream, blocks_on_host, has_foreign, waits_on_host, handed_out)
         return handed_out
 
     def done(self, number: int) -> list[int]:
@@ -93,7 +103,7 @@ class Window:
         slot = self.slots.pop(number)
         self._executing -= slot.executing
         handed_out: list[int] = []
-        for dependant in (*slot.dependants, *slot.patients):
+        for dependant in (*slot.dependants, *slot.waiting_on_host):
             self._unblock(dependant, handed_out)
         while self.waiting and self.has_room():
             self._enter(*self.waiting.popleft(), handed_out)
@@ -103,16 +113,16 @@ class Window:
         """Tell whether a new launch may enter, if none waits outside."""
         return self.size is None or self.occupied < self.size
 
-    def open_gate(self, number: int) -> list[int]:
-        """Note that a launch's gate is open. Launches outside the window remember it."""
+    def foreign_ended(self, number: int) -> list[int]:
+        """Note that the foreign events of a launch have ended, also of one outside the window."""
         handed_out: list[int] = []
         slot = self.slots.get(number)
         if slot is not None:
             self._unblock(slot, handed_out)
             return handed_out
-        for index, (waiting, upstream, holds, _, patient) in enumerate(self.waiting):
+        for index, (waiting, upstream, blocks_on_host, _, waits_on_host) in enumerate(self.waiting):
             if waiting == number:
-                self.waiting[index] = (number, upstream, holds, False, patient)
+                self.waiting[index] = (number, upstream, blocks_on_host, False, waits_on_host)
                 return handed_out
         raise KeyError(number)
 
@@ -120,17 +130,19 @@ class Window:
         self,
         number: int,
         upstream: Iterable[int],
-        holds: bool,
-        gated: bool,
-        patient: bool,
+        blocks_on_host: bool,
+        has_foreign: bool,
+        waits_on_host: bool,
         handed_out: list[int],
     ) -> None:
-        slot = _Slot(number, holds)
-        slot.blockers = int(gated)
+        slot = _Slot(number, blocks_on_host)
+        slot.blockers = int(has_foreign)
         for other in upstream:
             parent = self.slots.get(other)
-            if parent is not None and (patient or parent.holds or not parent.executing):
-                (parent.patients if patient else parent.dependants).append(slot)
+            if parent is not None and (
+                waits_on_host or parent.blocks_on_host or not parent.executing
+            ):
+                (parent.waiting_on_host if waits_on_host else parent.dependants).append(slot)
                 slot.blockers += 1
         self.slots[number] = slot
         self.most = max(self.most, self.occupied)
@@ -150,7 +162,7 @@ class Window:
             slot.executing = True
             self._executing += 1
             handed_out.append(slot.number)
-            if not slot.holds:
+            if not slot.blocks_on_host:
                 dependants, slot.dependants = slot.dependants, []
                 for dependant in dependants:
                     dependant.blockers -= 1

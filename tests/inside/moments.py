@@ -16,7 +16,7 @@ from acs_cl.check import checker, passes
 from acs_cl.devices import contexts, pocl
 from acs_cl.host import files, isolated
 from acs_cl.host.threads import Poller
-from acs_cl.launch import dispatch, engine, gates
+from acs_cl.launch import dispatch, engine, foreign_events
 from acs_cl.observe import trace
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse import macros
@@ -29,7 +29,7 @@ LIMITS: dict[str, tuple[object, str]] = {
     "launches that are always checked": (passes, "FIRST"),
     "freed bytes that checks keep": (checker, "QUARANTINE_BYTES"),
     "programs of a context": (contexts, "KEPT"),
-    "seconds without room": (gates, "PATIENCE_S"),
+    "seconds without room": (foreign_events, "PATIENCE_S"),
     "seconds of a build": (builds, "LONG_BUILD_S"),
     "entries of the cache": (cache, "ENTRIES_MAX"),
     "entries until the cache is trimmed": (cache, "_stores_until_trim"),

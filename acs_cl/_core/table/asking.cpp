@@ -46,7 +46,7 @@ nb::list Table::later(std::int64_t launch) {
 std::vector<std::int64_t> Table::blockers(std::int64_t launch) const {
     std::vector<std::int64_t> found;
     for (const auto &[other, waits] : watched_)
-        for (const Upstream *list : {&waits.dependants, &waits.patients})
+        for (const Upstream *list : {&waits.dependants, &waits.waiting_on_host})
             if (std::find(list->begin(), list->end(), launch) != list->end())
                 found.push_back(other);
     std::sort(found.begin(), found.end());

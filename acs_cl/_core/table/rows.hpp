@@ -24,7 +24,7 @@ struct Row {
     std::uint8_t many = 0;  // nodes
     std::uint32_t owner = 0;  // its queue of the program; 0: none
     bool by_core : 1, is_replay : 1,  // of a segment, made by the core; its object is a record, too
-        is_left : 1, holds : 1, is_counted : 1, is_lost : 1, is_watched : 1,
+        is_left : 1, blocks_on_host : 1, is_counted : 1, is_lost : 1, is_watched : 1,
         has_place : 1,    // among launches that lanes have, or had
         is_foreseen : 1,  // it is the last of a foreseen epoch, and stands for all of it
         overwrites : 1,   // surely everything that it writes
@@ -32,7 +32,7 @@ struct Row {
     std::uint32_t reads = 0, writes = 0;  // which nodes, by bits
 
     Row()
-        : by_core(false), is_replay(false), is_left(false), holds(false), is_counted(false),
+        : by_core(false), is_replay(false), is_left(false), blocks_on_host(false), is_counted(false),
           is_lost(false), is_watched(false), has_place(false), is_foreseen(false),
           overwrites(false), is_shown(false) {}
 

@@ -84,8 +84,8 @@ void refuse_step(std::int64_t number, State from, State to) {
 }
 
 std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::object &access, Footprint *footprint,
-                                          const std::vector<std::int64_t> &after, bool holds, bool gated,
-                                          bool patient, bool counted) {
+                                          const std::vector<std::int64_t> &after, bool blocks_on_host,
+                                          bool has_foreign, bool waits_on_host, bool counted) {
     const std::int64_t launch = ++number;
     const Edges edges = footprint ? hazards->Hazards::enter_footprint(launch, *footprint)
                                                : hazards->check(launch, PyTuple_GET_ITEM(access.ptr(), 0),
@@ -103,7 +103,7 @@ std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::o
         nb::list follows;
         for (std::int64_t other : expand(upstream)) follows.append(other);
         const nb::object record = new_record(launch, command, access, nb::tuple(follows));
-        return {launch, insert(record, holds, gated, patient, counted)};
+        return {launch, insert(record, blocks_on_host, has_foreign, waits_on_host, counted)};
     } catch (...) {
         if (!has(launch)) hazards->retire(launch);
         throw;
@@ -191,10 +191,10 @@ void add_table(nb::module_ &module) {
         .def("recording", [](Table &self, int change) { self.recording += change; }, "change"_a)
         .def("take_back", &Table::take_back)
         .def("bypassing", [](Table &self, int change) { self.bypassing += change; }, "change"_a)
-        .def("take", &Table::take, "command"_a, "access"_a, "footprint"_a.none(), "after"_a, "holds"_a, "gated"_a,
-             "patient"_a, "counted"_a)
-        .def("insert", &Table::insert, "launch"_a, "holds"_a = false, "gated"_a = false,
-             "patient"_a = false, "counted"_a = false)
+        .def("take", &Table::take, "command"_a, "access"_a, "footprint"_a.none(), "after"_a, "blocks_on_host"_a,
+             "has_foreign"_a, "waits_on_host"_a, "counted"_a)
+        .def("insert", &Table::insert, "launch"_a, "blocks_on_host"_a = false, "has_foreign"_a = false,
+             "waits_on_host"_a = false, "counted"_a = false)
         .def("start", &Table::start, "number"_a)
         .def("end", &Table::end, "number"_a, "failed"_a)
         .def("never_ran", &Table::never_ran, "number"_a, "upstream"_a)
@@ -205,7 +205,7 @@ void add_table(nb::module_ &module) {
                 found.append(one);
             return nb::tuple(found);
         }, "upstream"_a)
-        .def("open_gate", &Table::open_gate, "number"_a)
+        .def("foreign_ended", &Table::foreign_ended, "number"_a)
         .def("next_ready", &Table::next_ready)
         .def("put_back", &Table::put_back, "number"_a)
         .def("withdraw", &Table::withdraw, "number"_a)

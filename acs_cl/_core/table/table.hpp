@@ -3,11 +3,11 @@
 // docs/design/launch-table.md says more; emu/reference/table.py is the model.
 //
 // A launch is held on the host only by what no driver can wait for:
-// - A launch that `holds` (a host task) holds those behind it until it has ended.
+// - A launch that blocks on the host (a host task) holds those behind it until it has ended.
 // - Any other launch holds those behind it only until it is handed out. The driver then waits for its event.
-// - A patient launch is held by all that it follows until they have ended. Host tasks are patient, since no driver
-//   waits for them, and with `ready_first` every launch is.
-// - A gated launch waits for a foreign event. It is held until its gate is opened.
+// - A launch that waits on the host is held by all that it follows until they have ended. Host tasks do, since no
+//   driver waits for them, and with `ready_first` every launch does.
+// - A launch with foreign events is held until they have ended.
 // - A launch outside of a full window is held until there is room.
 
 #pragma once
@@ -130,14 +130,14 @@ public:
     }
 
     // Inserts a launch that Python made behind all others. Returns whether it is ready, and then the caller has it.
-    // `gated`: it is held until `open_gate`. `counted`: whether it has failed may be known only after its end.
-    bool insert(nb::handle launch, bool holds, bool gated, bool patient, bool counted);
+    // `has_foreign`: it is held until `foreign_ended`. `counted`: whether it has failed may be known only after its end.
+    bool insert(nb::handle launch, bool blocks_on_host, bool has_foreign, bool waits_on_host, bool counted);
 
     // Enters a launch of Python into the hazards and the window. `after`: launches that it follows, whatever bytes it
     // touches. Returns its number, and whether it is ready. The caller has it then.
     std::pair<std::int64_t, bool> take(const nb::object &command, const nb::object &access, Footprint *footprint,
-                                       const std::vector<std::int64_t> &after, bool holds, bool gated, bool patient,
-                                       bool counted);
+                                       const std::vector<std::int64_t> &after, bool blocks_on_host,
+                                       bool has_foreign, bool waits_on_host, bool counted);
 
     // Inserts launch `number` of the core, which is in the hazards behind `edges`. No lane took it, so it goes on like
     // a launch that Python made.
@@ -155,8 +155,8 @@ public:
     // Returns the upstream with stand-ins in place of launches that never ran.
     std::vector<std::int64_t> expand(const std::vector<std::int64_t> &upstream) const;
 
-    // Lets a gated launch go on, because its foreign event has come.
-    void open_gate(std::int64_t launch);
+    // Lets a launch go on whose foreign events have ended.
+    void foreign_ended(std::int64_t launch);
 
     // Takes the next launch that became ready, in the order in which they did. 0: there is none.
     std::int64_t next_ready() {
@@ -569,8 +569,8 @@ private:
     // A launch that holds others, or is held.
     struct Watched {
         std::uint32_t blockers = 0;
-        Upstream dependants;  // launches held until it is handed out, or, if it `holds`, until it has ended
-        Upstream patients;    // launches held until it has ended
+        Upstream dependants;       // launches held until it is handed out, or, if it blocks on the host, until it has ended
+        Upstream waiting_on_host;  // launches held until it has ended
     };
 
     // A launch on a lane, and the nodes that it touches if the core made it.
@@ -583,7 +583,7 @@ private:
     struct Outside {
         std::int64_t number;
         Upstream upstream;
-        bool gated, patient;
+        bool has_foreign, waits_on_host;
     };
 
     // The launches of an epoch.
@@ -730,7 +730,7 @@ private:
         watched_.erase(launch);
     }
 
-    bool enter(std::int64_t launch, Row &row, const Upstream &upstream, bool gated, bool patient);
+    bool enter(std::int64_t launch, Row &row, const Upstream &upstream, bool has_foreign, bool waits_on_host);
 
     void hand_out(std::int64_t launch, Row &row) {
         go(launch, row, State::READY);
@@ -760,7 +760,7 @@ private:
         if (retires && hazards) hazards->retire(launch);
         if (was_watched) {
             const auto found = watched_.extract(launch);
-            for (const Upstream *list : {&found.mapped().dependants, &found.mapped().patients})
+            for (const Upstream *list : {&found.mapped().dependants, &found.mapped().waiting_on_host})
                 for (std::int64_t other : *list) unblock(other);
         }
     }

@@ -6,7 +6,7 @@
 
 namespace acs_cl {
 
-bool Table::insert(nb::handle launch, bool holds, bool gated, bool patient, bool counted) {
+bool Table::insert(nb::handle launch, bool blocks_on_host, bool has_foreign, bool waits_on_host, bool counted) {
     const std::int64_t number = whole_number(PyTuple_GET_ITEM(launch.ptr(), 0));
     if (rows_.find(number)) throw std::invalid_argument("this launch is in the table already");
     Upstream upstream;
@@ -14,17 +14,17 @@ bool Table::insert(nb::handle launch, bool holds, bool gated, bool patient, bool
         upstream.push_back(stands_for(whole_number(other)));
     Row &row = rows_.make(number);
     row.object = launch.inc_ref().ptr();
-    row.holds = holds;
+    row.blocks_on_host = blocks_on_host;
     row.is_counted = counted;
     counted_ += counted;
     in_flight_++;
     if (!outside_.empty() || inside_ >= window) {
         go(number, row, State::HELD);
-        outside_.push_back({number, std::move(upstream), gated, patient});
+        outside_.push_back({number, std::move(upstream), has_foreign, waits_on_host});
         full++;
         return false;
     }
-    return enter(number, row, upstream, gated, patient);
+    return enter(number, row, upstream, has_foreign, waits_on_host);
 }
 
 void Table::keep(const nb::object &command, const Touched &touched, Edges edges) {
@@ -71,29 +71,29 @@ std::vector<std::int64_t> Table::expand(const std::vector<std::int64_t> &upstrea
     return found;
 }
 
-void Table::open_gate(std::int64_t launch) {
+void Table::foreign_ended(std::int64_t launch) {
     Row &row = known(launch);
     if (row.state != State::HELD) {
         unblock(launch);
         return;
     }
     for (Outside &one : outside_)
-        if (one.number == launch) one.gated = false;
+        if (one.number == launch) one.has_foreign = false;
 }
 
-bool Table::enter(std::int64_t launch, Row &row, const Upstream &upstream, bool gated, bool patient) {
+bool Table::enter(std::int64_t launch, Row &row, const Upstream &upstream, bool has_foreign, bool waits_on_host) {
     most = std::max(most, ++inside_);
-    std::uint32_t blockers = gated;
+    std::uint32_t blockers = has_foreign;
     for (std::int64_t other : upstream) {
         Row *above = other == launch ? nullptr : rows_.find(other);
         if (!above) continue;
-        if (patient) watch(other, *above).patients.push_back(launch);
-        else if (above->holds || !above->is_handed_out())
+        if (waits_on_host) watch(other, *above).waiting_on_host.push_back(launch);
+        else if (above->blocks_on_host || !above->is_handed_out())
             watch(other, *above).dependants.push_back(launch);
         else continue;
         blockers++;
     }
-    if (row.holds || blockers) watch(launch, row).blockers = blockers;
+    if (row.blocks_on_host || blockers) watch(launch, row).blockers = blockers;
     pending_++;
     if (blockers) {
         go(launch, row, State::PENDING);
@@ -115,11 +115,11 @@ void Table::unblock(std::int64_t launch) {
 }
 
 void Table::let_pass(std::int64_t launch, Row &row, std::deque<std::int64_t> &come) {
-    if (row.holds || !row.is_watched) return;
+    if (row.blocks_on_host || !row.is_watched) return;
     Watched &waits = watched_[launch];
     come.insert(come.end(), waits.dependants.begin(), waits.dependants.end());
     waits.dependants.clear();
-    if (waits.patients.empty()) forget(launch, row);
+    if (waits.waiting_on_host.empty()) forget(launch, row);
 }
 
 void Table::let_others_in() {
@@ -127,7 +127,7 @@ void Table::let_others_in() {
         const Outside one = std::move(outside_.front());
         outside_.pop_front();
         Row &row = known(one.number);
-        if (!enter(one.number, row, one.upstream, one.gated, one.patient)) continue;
+        if (!enter(one.number, row, one.upstream, one.has_foreign, one.waits_on_host)) continue;
         ready_.push_back(one.number);
         std::deque<std::int64_t> come;
         let_pass(one.number, row, come);
