@@ -36,7 +36,7 @@ def offset_of(kernel: Called, given: object) -> tuple[int, ...] | None:
         raise UsageError(f"{kernel.label()}: offset {given!r}: it takes one to three integers")
     if any(not 0 <= one <= MOST for one in found):
         raise UsageError(
-            f"{kernel.label()}: offset {found}: every one is at least 0 and has 64 bits at most"
+            f"{kernel.label()}: offset {found}: each number is at least 0, and below 2**64"
         )
     return found
 

@@ -198,9 +198,11 @@ def refuse_unknown(name: str, value: object, names: Collection[str], where: str 
 
 
 def refuse_options(options: Iterable[str], there: Collection[str]) -> None:
-    """Raise `UsageError` for the first option that there is not, and say which one may be meant."""
+    """Raise `UsageError` for the first option that there is not, and say which one may be meant, or
+    which there are."""
     for name in sorted(set(options).difference(there)):
-        raise UsageError(f"there is no option {name!r}{meant(name, there)}")
+        hint = meant(name, there) or f"; there are: {', '.join(sorted(there))}"
+        raise UsageError(f"there is no option {name!r}{hint}")
 
 
 def meant(name: object, names: Iterable[str]) -> str:

@@ -47,9 +47,10 @@ def normal_dtype(dtype: npt.DTypeLike) -> DType:
     try:
         result = np.dtype(dtype)
     except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"dtype {dtype!r}: {error}; name one of NumPy's, such as 'f4' or np.int32"
-        ) from None
+        hint = "name one of NumPy's, such as 'f4' or np.int32"
+        if isinstance(dtype, int):
+            hint += "; the lengths of a shape go in a tuple"
+        raise UsageError(f"dtype {dtype!r}: {error}; {hint}") from None
     if result.subdtype is not None:
         raise UsageError(f"dtype {dtype!r}: elements are no arrays; give the array more dimensions")
     if not result.itemsize:
