@@ -242,6 +242,18 @@ def test_a_program_run_from_outside_passes_commands_on(tmp_path: Path, device: c
     assert "--compare, before the program's name, says what that gained" in done.stderr
 
 
+def test_an_option_behind_the_program_is_told_to_be_the_programs(
+    tmp_path: Path, device: cl.Device
+) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "-m", "acs_cl", "run", "program.py", "--report", "page.html"],
+        capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path,
+    )  # fmt: skip
+    assert "--report went to the program: options of ours come before its name" in done.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
 def test_a_comparison_tells_both_times_and_prints_once(tmp_path: Path, device: cl.Device) -> None:
     done = ran(tmp_path, "--compare", "--turns", "2")
     assert done.returncode == 0, done.stderr
@@ -249,7 +261,7 @@ def test_a_comparison_tells_both_times_and_prints_once(tmp_path: Path, device: c
     assert "commands in flight on the device" in done.stderr, "the run that is shown is traced"
     found = re.search(
         r"took ([\d.]+) s \(.* on ours, ([\d.]+) s \(.* on its own queues: ([\d.]+)x "
-        r"\(in turns, medians of 2",
+        r"\(interleaved, medians of 2",
         done.stderr,
     )
     assert found, done.stderr
@@ -270,7 +282,7 @@ def test_a_program_whose_queues_are_ours_has_nothing_to_compare(
 def test_sides_are_compared_by_their_medians() -> None:
     text = turns.compared({turns.OWN: [3.0, 2.0, 4.0], turns.OURS: [1.5, 1.4, 1.6]})
     assert "took 1.500 s (1.400 .. 1.600) on ours, 3.000 s (2.000 .. 4.000) on its own" in text
-    assert "2.00x (in turns, medians of 3)" in text
+    assert "2.00x (interleaved, medians of 3)" in text
     text = turns.compared({turns.OWN: [1.0, 2.0], turns.OURS: [1.1, 1.2]})
     assert "the runs vary by more than that" in text
 

@@ -93,7 +93,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare",
         action="store_true",
-        help="then run it on its own queues and on ours in turns, and say how long each took",
+        help="then run it interleaved on its own queues and on ours, and say how long each took",
     )
     parser.add_argument(
         "--turns", type=int, default=3, metavar="N", help="runs of --compare on each side (3)"
@@ -125,7 +125,10 @@ def _program_options(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
     parser.add_argument("program", metavar="PROGRAM", help=what)
     parser.add_argument(
-        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of PROGRAM"
+        "arguments",
+        metavar="ARGS",
+        nargs=argparse.REMAINDER,
+        help="all that follows: PROGRAM's own",
     )
 
 

@@ -131,7 +131,11 @@ def main(args: argparse.Namespace) -> int:
     with replaced_queues(options) as account:
         account.keeps = bool(args.report)
         code = as_python_does(args.program, args.module, args.arguments)
-        text = report(account)
+        text = "".join(
+            f"acs-cl run: {late} went to the program: options of ours come before its name\n"
+            for late in sorted({"--compare", "--report"}.intersection(args.arguments))
+        )
+        text += report(account)
         if args.report:
             text += _pages(account, here / args.report, Path(args.program).name)
     if args.compare:

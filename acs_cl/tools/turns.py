@@ -1,4 +1,4 @@
-"""Turns: run a program on its own queues and on ours, in turns, and compare the times.
+"""Turns: run a program on its own queues and on ours, interleaved, and compare the times.
 
 Input: the program, its arguments, and the number of turns. Output: seconds of each run, and a
 sentence. Each run has a process of its own, whose output is dropped. Nothing is traced there, so
@@ -81,7 +81,7 @@ def compared(times: Mapping[str, Sequence[float]]) -> str:
     doubt = "" if apart else "; the runs vary by more than that"
     return (
         f"  took {_spread(ours)} {OURS}, {_spread(own)} {OWN}: {ratio:.2f}x "
-        f"(in turns, medians of {len(own)}{doubt})\n"
+        f"(interleaved, medians of {len(own)}{doubt})\n"
     )
 
 
