@@ -54,7 +54,7 @@ class Bands:
         if is_declared:
             return Cut(many, None, "reads= or writes= say what it touches as a whole")
         binder, views, numbers = kernel.binder, bound.views, bound.numbers
-        if kernel.standing is not None or not binder.has_ranges:
+        if kernel.declarations is not None or not binder.has_ranges:
             return Cut(many, None, "nobody knows what a part of it touches")
         if views is None or numbers is None:
             return Cut(many, None, "an argument of it is not one piece of memory")

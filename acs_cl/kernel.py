@@ -26,7 +26,7 @@ from .access import arguments, hints, scalars
 from .access.binder import MOST_RUNS, Bound, binder
 from .access.called import Arguments
 from .access.cuts import AUTO, LANES, Cut, Policy, asked
-from .access.outside import look
+from .access.outside import tell_outside
 from .access.signature import Signature, by_arguments
 from .access.usual import check_const, usual, where
 from .banded import POISONED, Bands, launched, left_whole, repeats
@@ -111,8 +111,8 @@ class Kernel(core.native.Caller):
 
     __slots__ = (
         "__weakref__", "_bands", "_binder", "_is_new", "_may_have_rests", "_native", "_ranges",
-        "_signature", "_told", "guards", "is_for_python", "name", "options", "program", "source",
-        "standing", "versions",
+        "_signature", "_told", "declarations", "guards", "is_for_python", "name", "options",
+        "program", "source", "versions",
     )  # fmt: skip
 
     engine: Engine
@@ -164,7 +164,7 @@ class Kernel(core.native.Caller):
         self._is_new = True
         self._told: set[int] = set()
         """Parameters whose arrays a launch was told to leave."""
-        self.standing: Any = None
+        self.declarations: Any = None
         self.versions = Versions()
         """Its OpenCL kernels: `native`, and others for unusual memory."""
         self._bands = Bands()
@@ -242,7 +242,7 @@ class Kernel(core.native.Caller):
         arguments, the cut into bands, bytes, launch, and a plan for the next one."""
         if local_size is ... or unknown:
             raise self._no_launch(unknown)
-        wait_for, engine, standing = events_of(wait_for), self.engine, self.standing
+        wait_for, engine, declarations = events_of(wait_for), self.engine, self.declarations
         if engine.tracer is not None:
             engine.tracer.called()
         sizes = self._sizes(global_size, local_size, offset)
@@ -259,7 +259,7 @@ class Kernel(core.native.Caller):
             deciding = Deciding(self, sizes[0], when)
             sizes = deciding.global_size, *sizes[1:]
         is_declared = reads is not None or writes is not None
-        is_plain = not is_declared and standing is None and sizes[2] is None
+        is_plain = not is_declared and declarations is None and sizes[2] is None
         call = _new(
             _Call,
             (
@@ -267,14 +267,14 @@ class Kernel(core.native.Caller):
                 is_declared, is_plain, is_plain and items is None,
             ),
         )  # fmt: skip
-        narrows = standing is None and not (deciding is not None and deciding.counts)
+        narrows = declarations is None and not (deciding is not None and deciding.counts)
         native, bound = self._bind(args, *sizes, narrows)
         if self._is_new or bound.outside is not None:
-            self._look(call, bound)
+            self._tell_mistakes(call, bound)
         many = asked(engine.options.bands if bands is None else bands)
         cut = self._cut(call, many, native, bound) if many and many != LANES else None
         access = bound.access
-        if is_declared or standing is not None:
+        if is_declared or declarations is not None:
             access = self._declare(call, access)
         command = _new(
             KernelCommand,
@@ -431,22 +431,22 @@ class Kernel(core.native.Caller):
         `(global_size, local_size, *args) -> (reads, writes)` that returns lists of arrays and
         views.
         """
-        from .access.declarations import Standing
+        from .access.declarations import Declarations
 
-        self.standing = Standing(self, function, modes)
+        self.declarations = Declarations(self, function, modes)
         self._forget()
         return self
 
-    def _look(self, call: _Call, bound: Bound) -> None:
+    def _tell_mistakes(self, call: _Call, bound: Bound) -> None:
         """Refuse or warn of arguments that are surely wrong: at the first call arrays of other
         elements, at any an access that leaves its array. A check looks closer at the latter."""
         if self._is_new:
-            self._look_at_types(call.args)
+            self._warn_of_types(call.args)
         is_sure = not call.is_declared and call.deciding is None
         if bound.outside is not None and is_sure and self.engine.checker is None:
-            look(self, bound.outside, call.args, self._told)
+            tell_outside(self, bound.outside, call.args, self._told)
 
-    def _look_at_types(self, args: Arguments) -> None:
+    def _warn_of_types(self, args: Arguments) -> None:
         """Warn of arrays of other elements than the parameter's, at the first call."""
         self._is_new = False
         for index, (parameter, value) in enumerate(
@@ -493,8 +493,8 @@ class Kernel(core.native.Caller):
 
     def _declare(self, call: _Call, access: Access) -> Access:
         """Put what was declared in place of what was inferred."""
-        if self.standing is not None:
-            access = self.standing.apply(access, *call.sizes, call.args)
+        if self.declarations is not None:
+            access = self.declarations.apply(access, *call.sizes, call.args)
         if not call.is_declared:
             return access
         _, reads, _ = arguments.declared(self.engine, call.reads, "reads", self.label())

@@ -35,7 +35,7 @@ class RuntimeKernel(Called, Protocol):
     """Its OpenCL program, or None for a kernel that came without one."""
     source: str
     versions: Versions
-    standing: Any
+    declarations: Any
     """What `access` declares for all launches, or None."""
     guards: Any
     """Its variants that decide on the device (`conditions.Guards`), once it needed any."""

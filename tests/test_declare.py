@@ -1,4 +1,4 @@
-"""Standing declarations: the rectangles are what the text says, and mistakes are pointed at."""
+"""Declarations of a kernel: the rectangles are what the text says, and mistakes are pointed at."""
 
 from __future__ import annotations
 

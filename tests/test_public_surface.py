@@ -66,7 +66,7 @@ INNER = {
     ),
     "Handle": "engine",
     "Kernel": (
-        "binder engine globals_span guards is_for_python label options program source standing "
+        "binder declarations engine globals_span guards is_for_python label options program source "
         "versions"
     ),
     "Program": "",

@@ -1,4 +1,4 @@
-"""Standing declarations of a kernel: which bytes every launch of it touches.
+"""Declarations of a kernel: which bytes every launch of it touches.
 
 Input: declarations by parameter, or a function, and the arguments of a launch. Output: the
 `Access`, in which declarations replace what was inferred for these parameters. Declarations are
@@ -21,7 +21,7 @@ Declares = Callable[..., tuple[object, object]]
 """A function of the program that returns what a launch reads and writes."""
 
 
-class Standing:
+class Declarations:
     """Holds the declarations of `Kernel.access`."""
 
     def __init__(self, kernel: Called, function: Declares | None, modes: Mapping[str, str]) -> None:

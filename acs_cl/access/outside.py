@@ -22,7 +22,7 @@ from .called import Arguments, Called
 from .usual import where
 
 
-def look(kernel: Called, found: Outside, args: Arguments, told: set[int]) -> None:
+def tell_outside(kernel: Called, found: Outside, args: Arguments, told: set[int]) -> None:
     """Refuse a launch that surely writes outside of an array, or uses one without memory. Warn of
     any other that leaves what it was given, once for each parameter: `told` has these."""
     index, value = found.parameter, args[found.parameter]

@@ -130,7 +130,7 @@ class Made:
             kernel = self._programs[said.program].__getattr__(said.name)
         except AttributeError as error:
             raise UsageError(str(error)) from None
-        if said.access is not None and kernel.standing is None:
+        if said.access is not None and kernel.declarations is None:
             kernel.access(**said.access)
         if said.infer_ranges is not kernel.infer_ranges:
             kernel.infer_ranges = said.infer_ranges

@@ -189,8 +189,8 @@ class _Writer:
             }
         number = list(self._programs).index(key)
         declared = None
-        if kernel.standing is not None:
-            declared = kernel.standing.told
+        if kernel.declarations is not None:
+            declared = kernel.declarations.told
             if declared is None:
                 raise UsageError(
                     f"{self._where}: a function declares what kernel {kernel.name!r} touches; a "

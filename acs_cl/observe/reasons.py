@@ -31,7 +31,7 @@ def reasons(kernels: Iterable[Kernel], name: str, access: Access) -> str:
     """Explain the ranges of a launch. '': no kernel can have made it."""
     same = [kernel for kernel in list(kernels) if kernel.name == name]
     for kernel in same:
-        outcomes = [] if kernel.standing is not None else kernel.binder.outcomes(access)
+        outcomes = [] if kernel.declarations is not None else kernel.binder.outcomes(access)
         if outcomes:
             return "\n".join(_inferred(kernel, outcomes))
     whys = {_whole(kernel) for kernel in same}
@@ -44,7 +44,7 @@ def reasons(kernels: Iterable[Kernel], name: str, access: Access) -> str:
 def _whole(kernel: Kernel) -> str:
     """Return why all bytes of the kernel's views count."""
     signature = kernel.signature
-    if kernel.standing is not None:
+    if kernel.declarations is not None:
         return "kernel.access declares what every launch touches"
     if kernel.infer_ranges is False:
         return "they are turned off for this kernel (infer_ranges)"
