@@ -340,7 +340,7 @@ class Checker:
         return ""
 
     def _kernel(self, one: Checked, kernel: KernelCommand) -> Handle:
-        """Run trials of a kernel, and launch it."""
+        """Run trials of a kernel, launch it, and compare."""
         engine, memory, number = self.engine, self.memory, self.engine.number + 1
         command, access = one.command, one.access
         arguments = arguments_of(kernel, memory)
@@ -360,28 +360,30 @@ class Checker:
         self._settled(handle.number)
         if engine.failures.any and engine.failures.knows(handle.number):
             self._stale = True
-            return handle
+        else:
+            self._compare(case, trials, command, access, who)
+        return handle
+
+    def _compare(
+        self, case: Case, trials: Sequence[Trial], command: Command, access: Access, who: Who
+    ) -> None:
+        """Compare what a launch has done with its trials. Raise if it touched bytes that it does
+        not declare."""
+        modes, kernel = self.modes, command if type(command) is KernelCommand else None
         real = Trial(case.before, case.now())
-        spot, matters = None, None
-        if self.modes.access:
-            spot = stray_write(case, (real, *trials))
-        if spot is None and kernel.name not in self.findings.unsteady:
-            access_too, unwritten = self.modes.access, self.modes.uninitialised
-            matters = stray_read(case, real, trials, access_too, unwritten)
+        spot = stray_write(case, (real, *trials)) if modes.access else None
+        matters = None
+        if spot is None and who.name not in self.findings.unsteady:
+            matters = stray_read(case, real, trials, modes.access, modes.uninitialised)
             if matters is not None:
                 case.put(real.out)
         wrong = None
-        if (
-            self.modes.access
-            and spot is None
-            and matters is None
-            and type(command) is KernelCommand
-        ):
-            parts = parts_of(self.engine, command, access, self._seen[token_of(command)])
+        if modes.access and kernel is not None and spot is None and matters is None:
+            parts = parts_of(self.engine, kernel, access, self._seen[token_of(kernel)])
             if parts:
-                wrong = self._look_at_bands(case, command, parts, who)
+                wrong = self._look_at_bands(case, kernel, parts, who)
                 case.put(real.out)
-        if self.modes.uninitialised:
+        if modes.uninitialised:
             note_written(case, real, trials)
         self._take_over(case, real, everything=spot is not None)
         if spot is not None:
@@ -389,9 +391,8 @@ class Checker:
         self.findings.fail_if(wrong)
         if matters is not None:
             self._tell(case, matters, who, access)
-        elif type(command) is KernelCommand:
+        elif kernel is not None:
             self.right(kernel)
-        return handle
 
     def beyond(
         self, case: Case, kernel: KernelCommand, command: Command, access: Access, who: Who
