@@ -163,13 +163,13 @@ def test_the_oldest_gathered_set_goes_where_there_are_too_many() -> None:
 
 def test_cuts_are_looked_into_where_every_second_epoch_is_cut() -> None:
     count = CutCount()
-    assert count.look(OFTEN - 1, OFTEN) is Step.NOTHING
-    assert count.look(OFTEN, 3 * OFTEN) is Step.NOTHING  # of many
-    assert count.look(2 * OFTEN, 4 * OFTEN) is Step.WATCH
-    assert count.look(2 * OFTEN + 1, 4 * OFTEN + 1) is Step.NOTHING
-    assert count.look(3 * OFTEN, 5 * OFTEN) is Step.GATHER
+    assert count.step_after(OFTEN - 1, OFTEN) is Step.NOTHING
+    assert count.step_after(OFTEN, 3 * OFTEN) is Step.NOTHING  # of many
+    assert count.step_after(2 * OFTEN, 4 * OFTEN) is Step.WATCH
+    assert count.step_after(2 * OFTEN + 1, 4 * OFTEN + 1) is Step.NOTHING
+    assert count.step_after(3 * OFTEN, 5 * OFTEN) is Step.GATHER
     for at in range(4, 3 + 2 * (MOST_SCHEDULERS - 1), 2):
-        assert count.look(at * OFTEN, at * OFTEN) is Step.WATCH
-        assert count.look((at + 1) * OFTEN, (at + 1) * OFTEN) is Step.GATHER
-    assert count.look((at + 2) * OFTEN, (at + 2) * OFTEN) is Step.NOTHING  # twice as many now
-    assert count.look((at + 3) * OFTEN, (at + 3) * OFTEN) is Step.WATCH
+        assert count.step_after(at * OFTEN, at * OFTEN) is Step.WATCH
+        assert count.step_after((at + 1) * OFTEN, (at + 1) * OFTEN) is Step.GATHER
+    assert count.step_after((at + 2) * OFTEN, (at + 2) * OFTEN) is Step.NOTHING  # twice as many now
+    assert count.step_after((at + 3) * OFTEN, (at + 3) * OFTEN) is Step.WATCH

@@ -336,25 +336,31 @@ def _events(
                 label += f" ({row + 1})" if len(rows) > 1 else ""
                 yield _named("thread_name", process, thread, label)
                 for name, group in together:
-                    one = group[0]
-                    place = {"pid": process, "tid": thread, "ts": (one.start_ns - zero) / 1e3}
-                    yield {
-                        "name": name,
-                        "cat": one.phase or "launch",
-                        "ph": "X",
-                        **place,
-                        "dur": (_end_ns(one) - one.start_ns) / 1e3,
-                        "args": {
-                            "launches": [other.number for other in group],
-                            "upstream": list(one.upstream) if len(group) == 1 else [],
-                            "groups": one.groups,
-                            "where": where[one.number],
-                            "epoch": one.epoch,
-                        },
-                    }
-                    for end in [end for other in group for end in arrows.get(other.number, ())]:
+                    begin = (group[0].start_ns - zero) / 1e3
+                    place = {"pid": process, "tid": thread, "ts": begin}
+                    yield _drawn(name, group, place, where)
+                    for end in [end for one in group for end in arrows.get(one.number, ())]:
                         head = {"name": "waits", "cat": "order", "ph": end.kind, "id": end.id}
                         yield {**head, **place, "bp": "e"}
+
+
+def _drawn(name: str, group: list[Slice], place: Report, where: dict[int, str]) -> Report:
+    """Return the event of one slice, or of several with the same times."""
+    one = group[0]
+    return {
+        "name": name,
+        "cat": one.phase or "launch",
+        "ph": "X",
+        **place,
+        "dur": (_end_ns(one) - one.start_ns) / 1e3,
+        "args": {
+            "launches": [other.number for other in group],
+            "upstream": list(one.upstream) if len(group) == 1 else [],
+            "groups": one.groups,
+            "where": where[one.number],
+            "epoch": one.epoch,
+        },
+    }
 
 
 def _track(one: Slice) -> str:

@@ -74,7 +74,7 @@ UNSURE_S = 0.004
 """`OPEN_S` for an epoch that goes to lanes if it stays small. Python needs that long for so many
 launches on a slow host."""
 
-DISSOLVED = "its epoch had too few tasks to be worth sending"
+RETURNED = "its epoch had too few tasks to be worth sending"
 
 REMEMBERED = 8192
 """How many launches on lanes have their reason kept for `explain`."""
@@ -234,7 +234,7 @@ class Device(Backend):
             rests_until, _ = choice.on_lanes_until(number, key[0])
             if rests_until:
                 return Lease(ALL, rests_until - 1, reason, 0)
-            if reason is DISSOLVED:  # the next one need not be
+            if reason is RETURNED:  # the next one need not be
                 return Lease(0)
             if reason == choice.takes_long(key):  # if that changes, everything is asked again
                 return Lease(ALL, 0, reason, NO_ITEMS)
@@ -472,19 +472,19 @@ class Device(Backend):
                 newest = self._table.of_epoch(epoch.number)[-1]
                 if not choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
                     sender.shut()
-                    self._dissolve(epoch, few)
+                    self._return_to_lanes(epoch, few)
                     return
             self._choose_queue()
             epoch.is_clocked = self.queues is self._clocked
             epoch.is_judged = choice.looks_at_next()
         sender.send_open(choice is None or choice.last_was_large)
 
-    def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
+    def _return_to_lanes(self, epoch: Epoch, launches: list[Launch]) -> None:
         """Return the launches of an epoch to lanes, because it is too small to be sent."""
         self._table.leave(epoch.number)
         for launch in launches:
             try:
-                self._to_lane(launch, DISSOLVED)
+                self._to_lane(launch, RETURNED)
             except Exception as error:  # any error is the launch's own
                 self._lost.append((launch.number, DeviceError(str(error))))
 

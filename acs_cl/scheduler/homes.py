@@ -168,7 +168,7 @@ class Homes:
         many epochs. Epochs are cut between kernels of different schedulers. To learn which kernels
         these are, Python sees the next launch of each kernel for a while."""
         self.built_anew()
-        step = self._cut_count.look(cuts, epochs)
+        step = self._cut_count.step_after(cuts, epochs)
         if step is Step.WATCH:
             self._schedulers.watch()
             self._forget_offers()

@@ -137,11 +137,10 @@ class KernelSets:
                 self._invite_siblings(home, translated[1])
             home.put(origin, translated)
             if not tiled:
-                for other in others:
-                    for known, pair in list(other.functions.items()):
-                        is_new = known not in home.functions and pair[0].tiled
-                        if is_new and len(home.functions) < home.most - 1:
-                            home.put(known, pair, is_guest=True)
+                for known, pair in [pair for one in others for pair in one.functions.items()]:
+                    is_new = known not in home.functions and pair[0].tiled
+                    if is_new and len(home.functions) < home.most - 1:
+                        home.put(known, pair, is_guest=True)
         if tiled:
             for other in others:
                 if origin not in other.functions and other.has_room:
@@ -233,7 +232,7 @@ class CutCount:
         self._gathers = self._cuts = self._epochs = 0
         self._watches = False
 
-    def look(self, cuts: int, epochs: int) -> Step:
+    def step_after(self, cuts: int, epochs: int) -> Step:
         """Say what to do after `epochs` were sent, `cuts` of them cut."""
         if cuts - self._cuts < self._needed:
             return Step.NOTHING

@@ -149,10 +149,12 @@ class Placer:
                     ]
                 elif cut := parts.get(turn, ()):
                     some = [
-                        Chosen(turn, *part[:2], device, part_text(device, len(cut)), part_us)
+                        Chosen(
+                            turn, *part[:2], device, part_text(device, len(cut)),
+                            self._part_us(part, whole_us / len(cut)),
+                        )
                         for device, part in enumerate(cut)
-                        for part_us in (self._part_us(part, whole_us / len(cut)),)
-                    ]
+                    ]  # fmt: skip
                 else:
                     times = self._times.of(known.key)
                     found = self._place(known, times, model, states, 0.0, policy)
