@@ -8,7 +8,7 @@ Two rules hold for all of it:
 
 - Everything that changes a launch is called with the runtime's lock held. The core takes that lock
   itself where Python calls it without (`Caller.__call__`, commands of an `acs.Queue`).
-- The core reads some containers of Python in place (`Joining`). Python never replaces such a
+- The core reads some containers of Python in place (`Tracker`). Python never replaces such a
   container; it empties and refills it.
 """
 
@@ -1381,7 +1381,7 @@ class Sample:
 class Bypass:
     """Holds the bypass of a queue: commands go unchanged to the driver's own queue."""
 
-    passing: bool
+    takes_more: bool
     """Whether commands bypass the tracking now."""
     passed: int
     wanted: int
@@ -1442,11 +1442,11 @@ class Command:
         queue: int,
         waits: int,
         blocks: int,
-        joins: int,
+        tracked: int,
     ) -> Command: ...
     def __call__(self, *args: Any, **keywords: Any) -> Any: ...
 
-class Joining:
+class Tracker:
     """Launches the plain commands of one `acs.Queue` from the core."""
 
     def __init__(
@@ -1487,11 +1487,11 @@ def use_kinds(
     call: Callable[[str, Callable[..., Any], tuple[Any, ...]], Any],
     /,
 ) -> None:
-    """Give the core the names of PyOpenCL's joining calls, the conversion of errors, and the maker
-    of transfer records."""
+    """Give the core the kinds of events of tracked commands, the conversion of errors, and the
+    maker of transfer records."""
 
 def bind_transfer(
-    joins: int,
+    tracked: int,
     original: Callable[..., Any],
     args: tuple[Any, ...],
     host: HostArray | None,
@@ -1503,7 +1503,7 @@ def bind_transfer(
     whether the program's memory has to be copied first. None: the transfer is not understood."""
 
 def set_arguments(
-    joining: Joining,
+    tracker: Tracker,
     kernel: Any,
     own: Caller,
     queued: Any,

@@ -39,7 +39,7 @@ def _after_fork() -> None:
         engine.state, engine.is_closed = FORKED, True
         engine.table.usable = False
         for bypass in engine.bypasses:
-            bypass.passing = False
+            bypass.takes_more = False
         engine.lock = core.native.Lock()  # a thread that is not in this process may have held it
 
 

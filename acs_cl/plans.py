@@ -133,7 +133,7 @@ def plan_bands(
 
 
 def plan_commands(
-    joining: core.native.Joining,
+    tracker: core.native.Tracker,
     of_program: cl.Kernel,
     kernel: RuntimeKernel,
     command: KernelCommand,
@@ -152,7 +152,7 @@ def plan_commands(
     if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel, given), None):
         return
     native.plan_sizes(kernel, global_size, local_size, (), lease)
-    native.set_arguments(joining, of_program, kernel, queued, given.pointers, given.values)
+    native.set_arguments(tracker, of_program, kernel, queued, given.pointers, given.values)
 
 
 def _lease(

@@ -30,7 +30,7 @@ OF_OTHERS = {
         "Command",
         "KernelArguments",
         "Handle",
-        "Joining",
+        "Tracker",
         "Leaving",
         "Loan",
         "Lock",

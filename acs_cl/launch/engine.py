@@ -52,7 +52,7 @@ class OpenBypass(Protocol):
     """Commands that a queue gave to the driver in bypass. They become one launch when another
     command comes."""
 
-    passing: bool
+    takes_more: bool
     """Whether the next commands of the queue may join them."""
 
     @property

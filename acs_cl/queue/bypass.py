@@ -87,7 +87,7 @@ class BypassedCommands(Call):
 
 class Bypass(core.native.Bypass):
     """Lets the commands of one queue bypass the runtime. Open: there may be some that the runtime
-    has not seen. Passing: the next ones may join them."""
+    has not seen. Takes more: the next commands may join them."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Bypass(core.native.Bypass):
         """Tell whether the next commands should bypass the runtime, by the times so far. None: no
         change. Called when the host has waited for results."""
         stretch = self.take_stretch()
-        return None if stretch is None else self.trials.stretch(self.passing, *stretch)
+        return None if stretch is None else self.trials.stretch(self.takes_more, *stretch)
 
     def stay_in_bypass(self) -> None:
         """Let the next commands bypass the runtime, however far the device is behind."""
@@ -146,7 +146,7 @@ class Bypass(core.native.Bypass):
         """Track the next commands."""
         self.rest(0)
         self.satisfied = SATISFIED if self._by_overlap else FOR_GOOD
-        self.passing = False
+        self.takes_more = False
 
     def decides(self) -> bool:
         """Tell whether the next commands should bypass the runtime, after a complete sample."""
@@ -178,7 +178,7 @@ class Bypass(core.native.Bypass):
             engine.tracer.forget_times()  # nobody can tell the program's times in bypass
         self._began_ns = perf_counter_ns()
         self.passed = 0
-        self.open = self.passing = True
+        self.open = self.takes_more = True
 
     def refuse(self) -> None:
         """Note that a bypass was wanted and is not possible. The obstacle may last."""
@@ -194,7 +194,7 @@ class Bypass(core.native.Bypass):
         engine.bypasses.remove(self)
         engine.table.bypassing(-1)
         with self.lock:
-            self.open = self.passing = False
+            self.open = self.takes_more = False
             gains = self.passed >= (GAINS if by_own else SATISFIED)
             self._in_vain = 0 if gains else self._in_vain + 1
             self._resumes = self.rests

@@ -68,7 +68,7 @@ COMMANDS: dict[str, Parameters] = {
 """PyOpenCL's functions that take a queue, with the names of their parameters."""
 
 
-JOINS = {
+TRACKED = {
     name: number
     for number, name in enumerate(
         (

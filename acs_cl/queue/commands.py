@@ -29,7 +29,7 @@ from ..launch.commands import KernelCommand
 from ..plans import ArgumentValues, plan_commands
 from ..program import adopted_kernel, key_of
 from ..records import Access, Command, HostArray, Sizes, Span, interval
-from .calls import COMMANDS, JOINS, Call, Given, KernelAsItIs, Original
+from .calls import COMMANDS, TRACKED, Call, Given, KernelAsItIs, Original
 from .events import Ordered, QueueEvent
 from .refusals import LAUNCH, refuse, refuse_wrong
 
@@ -54,7 +54,7 @@ Described = tuple[KernelCommand, Access, bool]
 class Tracked(Ordered, Protocol):
     """An `acs.Queue`, as its commands know it."""
 
-    joining: core.native.Joining | None
+    tracker: core.native.Tracker | None
     """Lets the core make launches of the queue's kernels. None: Python makes all."""
     unmaps: deque[tuple[HostArray, Span]]
     """Mapped memory that was dropped."""
@@ -128,8 +128,8 @@ def kernel(
     if own and given and given.many == len(own.signature.parameters) and are_sizes:
         command, access, seen = described(queue, own, given, *sizes)
         event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
-        if queue.joining is not None and offset is None:
-            plan_commands(queue.joining, kernel, own, command, given, event.acs_number)
+        if queue.tracker is not None and offset is None:
+            plan_commands(queue.tracker, kernel, own, command, given, event.acs_number)
         return event
     call = {
         "kernel": kernel, "global_work_size": global_work_size,
@@ -293,7 +293,7 @@ def transfer(queue: Tracked, original: Original, **given: Any) -> QueueEvent:
     host = host_array(given["hostbuf"]) if "hostbuf" in given else None
     is_busy = len(engine.table) > 0 or queue.may_be_held(wait_for)
     bound = core.native.bind_transfer(
-        JOINS[name], original, tuple(map(given.get, parameters)), host, engine.store.reserved,
+        TRACKED[name], original, tuple(map(given.get, parameters)), host, engine.store.reserved,
         is_busy,
     )  # fmt: skip
     if bound is None:
@@ -496,7 +496,7 @@ def anything(queue: Tracked, original: Original, access: Access, given: Given) -
 
 
 HANDLERS: dict[str, Original] = {
-    **dict.fromkeys(JOINS, transfer),
+    **dict.fromkeys(TRACKED, transfer),
     "enqueue_nd_range_kernel": kernel,
     "_enqueue_read_buffer_rect": between("mem", "hostbuf"),
     "_enqueue_write_buffer_rect": between("hostbuf", "mem"),

@@ -34,7 +34,7 @@ from pyopencl import _cl
 from .. import core
 from ..devices import foreign_programs
 from ..devices.driver import Events
-from .calls import COMMANDS, JOINS, Original, Parameters, call_of
+from .calls import COMMANDS, TRACKED, Original, Parameters, call_of
 from .events import QueueEvent, native_error, native_events
 from .kernel_arguments import SETTERS, begin_noting, setter
 
@@ -203,8 +203,8 @@ def _of_core(original: Original, otherwise: Original, parameters: Parameters) ->
         for name in ("queue", "wait_for", "is_blocking")
     )
     names = tuple(map(sys.intern, parameters))
-    joins = JOINS.get(original.__name__, 0)
-    return core.native.Command(original, otherwise, names, queue, waits, blocks, joins)
+    tracked = TRACKED.get(original.__name__, 0)
+    return core.native.Command(original, otherwise, names, queue, waits, blocks, tracked)
 
 
 def _building(original: Original) -> Original:

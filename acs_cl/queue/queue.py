@@ -182,17 +182,17 @@ class Queue(cl.CommandQueue):
         if may_bypass and self._in_order and not self._holds and is_free(self._engine):
             by_overlap = self._engine.options.backend != "device"
             self.bypass = Bypass(self, self._engine, self._pointer, self._number, by_overlap)
-        self.joining = self._join()
+        self.tracker = self._new_tracker()
         patch.enter(self)
 
-    def _join(self) -> core.native.Joining | None:
+    def _new_tracker(self) -> core.native.Tracker | None:
         """Make the object that launches the queue's kernels in the core. None: Python makes all."""
         engine = self._engine
         queues = engine.backend.core_queues
         if not engine.options.plans or queues is None or self._holds or self._profiles:
             return None
         empty = self._behind, self._foreign, self.unmaps, self.deferred, self._odd
-        return core.native.Joining(
+        return core.native.Tracker(
             self, engine, engine.table, queues, engine.store.reserved, self._number, self.bypass,
             empty, self._in_order, engine.backend.in_order,
         )  # fmt: skip
@@ -205,7 +205,7 @@ class Queue(cl.CommandQueue):
         if bypass is not None and bypass.open:
             bypass.wait_until_idle()
             _FINISH(self)
-            if bypass.passing and not self._engine.failures.any:
+            if bypass.takes_more and not self._engine.failures.any:
                 self._waited()
                 return
         self._warn_if_left()
@@ -386,7 +386,7 @@ class Queue(cl.CommandQueue):
             return
         if wanted:
             self._begin_bypass(bypass)
-            if bypass.passing:
+            if bypass.takes_more:
                 bypass.stay_in_bypass()
         else:
             bypass.stay_tracked()
@@ -428,7 +428,7 @@ class Queue(cl.CommandQueue):
     def stop_bypass(self) -> None:
         """End the bypass, because something has to be done before the next command."""
         if self.bypass is not None:
-            self.bypass.passing = False
+            self.bypass.takes_more = False
 
     def _warn_if_left(self) -> None:
         if "left" in self._odd:
@@ -691,7 +691,7 @@ def _gone(
     # nothing begins any more once a queue without order was released while a command on it ran.
     unmaps.clear()
     if bypass is not None:
-        bypass.passing = False
+        bypass.takes_more = False
     patch.leave(key)
     with _lock:
         users = _users.get(id(runtime), set())

@@ -36,7 +36,7 @@ def bypass(always: bool, short: bool = True, again: bool = False) -> Iterator[No
 
 def is_bypassing(queue: Queue) -> bool:
     """Return whether commands of a queue go to the driver as they are at the moment."""
-    return queue.bypass is not None and bool(queue.bypass.passing)
+    return queue.bypass is not None and bool(queue.bypass.takes_more)
 
 
 def bypassed(queue: Queue) -> int:
@@ -46,4 +46,4 @@ def bypassed(queue: Queue) -> int:
 
 def has_open_bypass(runtime: Runtime) -> bool:
     """Return whether commands of any queue are one launch to the runtime at the moment."""
-    return any(one.passing for one in runtime.engine.bypasses)
+    return any(one.takes_more for one in runtime.engine.bypasses)

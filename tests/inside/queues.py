@@ -41,7 +41,7 @@ def endless_sample() -> Iterator[None]:
 
 def plan_every_command(queue: Queue) -> Queue:
     """Make Python plan each command of a queue anew; usually the core remembers plans."""
-    queue.joining = None
+    queue.tracker = None
     return queue
 
 

@@ -161,7 +161,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 96;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 97;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -298,7 +298,7 @@ NB_MODULE(_core, module) {
     add_bypass(module);
     add_kernel_arguments(module);
     add_commands(module);
-    add_joining(module);
+    add_tracker(module);
     add_coherence(module);
     add_making(module);
     add_memory(module);

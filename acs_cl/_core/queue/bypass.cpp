@@ -116,7 +116,7 @@ PyMemberDef bypass_members[] = {{"passed", T_LONGLONG, offsetof(Bypass, passed),
                                  {"waits_first", T_BOOL, offsetof(Bypass, waits_first), 0, nullptr},
                                  {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef bypass_properties[] = {
-    {"passing", getter(bypass_get), setter(bypass_set), nullptr, nullptr},
+    {"takes_more", getter(bypass_get), setter(bypass_set), nullptr, nullptr},
     {"rests", getter(bypass_rests), nullptr, nullptr, nullptr},
     {"sample", getter(bypass_sample), setter(bypass_set_sample), nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -28,7 +28,7 @@ struct Command {
     vectorcallfunc call;
     PyObject *original, *otherwise, *name, *doc, *parameters, *waits_name, *blocks_name;
     int queue_at, waits_at, blocks_at;
-    int joins;  // kind of launch if it is tracked: see `Joins`
+    int tracked;  // kind of launch if it is tracked: see `Tracked`
 
     auto objects() {
         return std::array{&original, &otherwise, &name, &doc, &parameters, &waits_name,
@@ -247,17 +247,17 @@ struct ShortRead {
 
     // Returns false if it is not short, or there is no such memory. Nothing has changed then.
     bool begin(const Command *self, const Bypass *bypass, Arguments &args) {
-        Joining *joining = bypass->waits_first && self->joins == READ ? joining_of(bypass->queue) : nullptr;
-        const Py_ssize_t at = joining ? args.find(HOST_AT, PyTuple_GET_ITEM(self->parameters, HOST_AT)) : -1;
+        Tracker *tracker = bypass->waits_first && self->tracked == READ ? tracker_of(bypass->queue) : nullptr;
+        const Py_ssize_t at = tracker ? args.find(HOST_AT, PyTuple_GET_ITEM(self->parameters, HOST_AT)) : -1;
         if (at < 0) return false;
-        keeper = nb::borrow(joining->queues_object);
+        keeper = nb::borrow(tracker->queues_object);
         try {
             host.emplace(args.args[at], true);
-            if (!joining->queues->landings.take(host->nbytes(), landing)) return false;
+            if (!tracker->queues->landings.take(host->nbytes(), landing)) return false;
         } catch (nb::python_error &) {
             return false;  // PyOpenCL says what is wrong
         }
-        queues = joining->queues;
+        queues = tracker->queues;
         auto *made = reinterpret_cast<Landed *>(landed_type->tp_alloc(landed_type, 0));
         view = nb::steal(reinterpret_cast<PyObject *>(made));
         if (!made) return PyErr_Clear(), false;
@@ -302,7 +302,7 @@ PyObject *pass_blocking(Command *self, Bypass *bypass, Arguments &args, Py_ssize
         if (!(lands ? read.wait(event) : wait_here(event))) Py_CLEAR(event);
     }
     if (event) bypass->idle_since(turn);
-    if (event && self->joins == READ && !waited(bypass)) Py_CLEAR(event);
+    if (event && self->tracked == READ && !waited(bypass)) Py_CLEAR(event);
     return event;
 }
 
@@ -342,11 +342,11 @@ struct Placed {
 
     // Returns false if some are missing, or have other names.
     bool place(const Command *self, PyObject *const *given, Py_ssize_t many, PyObject *keywords) {
-        const Form &form = FORMS[self->joins];
+        const Form &form = FORMS[self->tracked];
         if (many > form.all || PyTuple_GET_SIZE(self->parameters) != form.all) return false;
         args[form.waits] = Py_None;
         if (form.blocks >= 0) args[form.blocks] = Py_True;
-        if (self->joins == KERNEL) {
+        if (self->tracked == KERNEL) {
             args[4] = Py_None;
             args[6] = args[7] = Py_False;
         }
@@ -414,11 +414,11 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
                                    std::size_t(many), keywords);
     }
     Bypass *bypass = many > self->queue_at ? bypass_of(args[self->queue_at]) : nullptr;
-    Joining *joining = !bypass && self->joins && many ? joining_of(args[0]) : nullptr;
+    Tracker *tracker = !bypass && self->tracked && many ? tracker_of(args[0]) : nullptr;
     Placed placed;
-    if ((joining || (bypass && self->joins == KERNEL)) && placed.place(self, args, many, keywords)) {
+    if ((tracker || (bypass && self->tracked == KERNEL)) && placed.place(self, args, many, keywords)) {
         PyObject *event = nullptr;
-        if (joining) event = joined(joining, self->joins, self->original, placed.args);
+        if (tracker) event = track(tracker, self->tracked, self->original, placed.args);
         else if (look_at(bypass, placed.args[5]) == Waits::FOR_NOTHING)
             event = pass_kernel(bypass, placed.args);
         if (event || PyErr_Occurred()) return event;
@@ -426,7 +426,7 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
     if (bypass) {
         PyObject *event = nullptr;
         Arguments given(args, many, keywords);
-        const bool is_left = self->joins == KERNEL && is_empty(self, given);
+        const bool is_left = self->tracked == KERNEL && is_empty(self, given);
         if (!is_left && pass(self, bypass, given, event)) return event;
     } else if (is_elsewhere(self, args, many, keywords)) {
         return PyObject_Vectorcall(self->original, args, std::size_t(many), keywords);
@@ -436,12 +436,12 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
 
 PyObject *command_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static const char *names[] = {"original", "otherwise", "parameters", "queue_at", "waits_at",
-                                  "blocks_at", "joins", nullptr};
+                                  "blocks_at", "tracked", nullptr};
     PyObject *original, *otherwise, *parameters;
-    int queue_at, waits_at, blocks_at, joins;
+    int queue_at, waits_at, blocks_at, tracked;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO!iiii", const_cast<char **>(names),
                                      &original, &otherwise, &PyTuple_Type, &parameters, &queue_at,
-                                     &waits_at, &blocks_at, &joins))
+                                     &waits_at, &blocks_at, &tracked))
         return nullptr;
     auto *self = reinterpret_cast<Command *>(type->tp_alloc(type, 0));
     if (!self) return nullptr;
@@ -454,10 +454,10 @@ PyObject *command_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     self->queue_at = queue_at;
     self->waits_at = waits_at;
     self->blocks_at = blocks_at;
-    self->joins = joins;
-    if (joins < NEVER || joins > SVM_FILL) {
+    self->tracked = tracked;
+    if (tracked < NEVER || tracked > SVM_FILL) {
         Py_DECREF(self);
-        PyErr_SetString(PyExc_ValueError, "no command joins like that");
+        PyErr_SetString(PyExc_ValueError, "no command tracked like that");
         return nullptr;
     }
     return reinterpret_cast<PyObject *>(self);

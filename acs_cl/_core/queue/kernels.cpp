@@ -24,8 +24,8 @@ char kind_of(const Classes &classes, PyObject *object) {
 // Sets arguments of a kernel by its plan. Functions return false if one is left to Python.
 class Setting {
 public:
-    Setting(Joining *joining, SetArguments &arguments, const LaunchPlan &of)
-        : self(joining), to(arguments), plan(of), classes(joining->queues->classes()) {}
+    Setting(Tracker *tracker, SetArguments &arguments, const LaunchPlan &of)
+        : self(tracker), to(arguments), plan(of), classes(tracker->queues->classes()) {}
 
     bool put_object(std::size_t index, PyObject *object) {
         SetArguments::Object &argument = to.objects[index];
@@ -111,7 +111,7 @@ private:
         return true;
     }
 
-    Joining *self;
+    Tracker *self;
     SetArguments &to;
     const LaunchPlan &plan;
     const Classes &classes;
@@ -120,7 +120,7 @@ private:
 // ---- a launch ------------------------------------------------------------------------------------
 
 // Binds the arguments of a kernel. Returns false if memory is left to Python.
-bool bind(Joining *self, const SetArguments &set, Bound &bound, bool &is_seen) {
+bool bind(Tracker *self, const SetArguments &set, Bound &bound, bool &is_seen) {
     bound.take_bytes(set.bytes);
     for (std::size_t at = 0; at < set.objects.size(); at++) {
         const SetArguments::Object &one = set.objects[at];
@@ -135,7 +135,7 @@ bool bind(Joining *self, const SetArguments &set, Bound &bound, bool &is_seen) {
 }
 
 // Returns false if nothing has changed, or with an error.
-bool launch(Joining *self, KernelArguments *given, SetArguments &set, LaunchPlan &plan, PyObject *const *args,
+bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan &plan, PyObject *const *args,
             Launched &launched) {
     const SetArguments::Use use(set);
     Table &table = *self->table;
@@ -157,9 +157,9 @@ bool launch(Joining *self, KernelArguments *given, SetArguments &set, LaunchPlan
 
 // Takes the arguments that a PyOpenCL kernel has now: `pointers` and `values` by index. From now on the core may
 // make launches of `object`, by the plan of `own`, the runtime's kernel.
-void set_arguments(nb::handle joining, nb::handle kernel, nb::handle own, nb::object object, nb::dict pointers,
+void set_arguments(nb::handle tracker, nb::handle kernel, nb::handle own, nb::object object, nb::dict pointers,
                    nb::dict values) {
-    auto *self = reinterpret_cast<Joining *>(joining.ptr());
+    auto *self = reinterpret_cast<Tracker *>(tracker.ptr());
     KernelArguments *given = arguments_of(kernel.ptr());
     LaunchPlan *plan = caller(own)->plan;
     QueueKernel *queued = QueueKernel::of(object);
@@ -186,7 +186,7 @@ void set_arguments(nb::handle joining, nb::handle kernel, nb::handle own, nb::ob
 
 }  // namespace
 
-PyObject *join_kernel(Joining *self, PyObject *const *args) {
+PyObject *track_kernel(Tracker *self, PyObject *const *args) {
     if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False ||
         !self->table->is_plain() || !is_plain(self) || !waits_for_nothing(self, args[5]))
         return nullptr;
@@ -205,7 +205,7 @@ PyObject *join_kernel(Joining *self, PyObject *const *args) {
 void forget(SetArguments *set) { SetArguments::forget(set); }
 
 void add_kernels(nb::module_ &module) {
-    module.def("set_arguments", set_arguments, nb::arg("joining"), nb::arg("kernel"), nb::arg("own"),
+    module.def("set_arguments", set_arguments, nb::arg("tracker"), nb::arg("kernel"), nb::arg("own"),
                nb::arg("queued"), nb::arg("pointers"), nb::arg("values"));
 }
 

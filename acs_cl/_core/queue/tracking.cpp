@@ -8,13 +8,13 @@ namespace acs_cl {
 
 namespace {
 
-PyObject *event_kinds;  // kinds of events, in the order of `Joins`
+PyObject *event_kinds;  // kinds of events, in the order of `Tracked`
 PyObject *error_of;  // makes PyOpenCL's error, which a program expects, from one of ours
-std::unordered_map<PyObject *, Joining *> joinings;
+std::unordered_map<PyObject *, Tracker *> trackers;
 
 }  // namespace
 
-nb::object known_memory(Joining *self, PyObject *object) {
+nb::object known_memory(Tracker *self, PyObject *object) {
     try {
         nb::object known = memory_of(object, self->store);
         if (!known.is_none() && memory_in(known)->node_in(*self->table->hazards)) return known;
@@ -23,13 +23,13 @@ nb::object known_memory(Joining *self, PyObject *object) {
     return {};
 }
 
-bool is_plain(const Joining *self) {
+bool is_plain(const Tracker *self) {
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(self->empty); at++)
         if (PyObject_Size(PyTuple_GET_ITEM(self->empty, at))) return false;
     return true;
 }
 
-bool waits_for_nothing(const Joining *self, PyObject *wait_for) {
+bool waits_for_nothing(const Tracker *self, PyObject *wait_for) {
     if (wait_for == Py_None) return true;
     if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return false;
     for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
@@ -47,15 +47,15 @@ bool waits_for_nothing(const Joining *self, PyObject *wait_for) {
     return true;
 }
 
-nb::handle kind_of_event(int joins) { return PyTuple_GET_ITEM(event_kinds, joins - KERNEL); }
+nb::handle kind_of_event(int tracked) { return PyTuple_GET_ITEM(event_kinds, tracked - KERNEL); }
 
-nb::object new_event(Joining *self, int joins, PyObject *keeps) {
+nb::object new_event(Tracker *self, int tracked, PyObject *keeps) {
     static PyObject *nothing = PyTuple_New(0);
     auto *type = reinterpret_cast<PyTypeObject *>(events.own);
     nb::object event = nb::steal(type->tp_new(type, nothing, nullptr));
     if (!event.is_valid()) throw PythonError();
     *events.slot(event.ptr(), QUEUE) = Py_NewRef(self->queue);
-    *events.slot(event.ptr(), KIND) = kind_of_event(joins).inc_ref().ptr();
+    *events.slot(event.ptr(), KIND) = kind_of_event(tracked).inc_ref().ptr();
     *events.slot(event.ptr(), KEEPS) = Py_NewRef(keeps);
     for (int which : {TIMED, SETTLED}) *events.slot(event.ptr(), which) = Py_NewRef(Py_None);
     return event;
@@ -64,7 +64,7 @@ nb::object new_event(Joining *self, int joins, PyObject *keeps) {
 namespace {
 
 // Samples whether the program's launches overlap, for `Bypass.wants`. Launches that have ended are told.
-void sample(Joining *self, std::int64_t number, const std::vector<std::int64_t> &upstream,
+void sample(Tracker *self, std::int64_t number, const std::vector<std::int64_t> &upstream,
           Launched &launched) {
     Bypass *bypass = self->bypass;
     if (bypass->satisfied > 0) {
@@ -88,7 +88,7 @@ void sample(Joining *self, std::int64_t number, const std::vector<std::int64_t> 
 }
 
 // Takes a launch on from the table if no lane took it. Returns false with an error.
-bool go_on(Joining *self, std::int64_t number) {
+bool go_on(Tracker *self, std::int64_t number) {
     if (engine_takes_over(self->engine, number)) return true;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -101,7 +101,7 @@ bool go_on(Joining *self, std::int64_t number) {
 
 }  // namespace
 
-bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched) {
+bool note(Tracker *self, bool is_on_lane, bool is_seen, Launched &launched) {
     const std::int64_t number = launched.number = self->table->number;
     launched.number_object = nb::steal(PyLong_FromLongLong(number));
     std::vector<std::int64_t> upstream;
@@ -115,7 +115,7 @@ bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched) {
     return true;
 }
 
-bool after(Joining *self, const Launched &launched) {
+bool after(Tracker *self, const Launched &launched) {
     if (self->table->should_look() && !engine_looks(self->engine)) return false;
     if (!launched.settles && !launched.sampled && !launched.waited) return true;
     const Due due{nb::borrow(self->queue), launched.settles ? launched.number : 0, launched.sampled, launched.waited};
@@ -129,7 +129,7 @@ PyObject *told(nb::object event, Launched &launched) {
 
 namespace {
 
-int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
+int tracker_init(Tracker *self, PyObject *args, PyObject *keywords) {
     static const char *names[] = {"queue", "engine", "table", "queues", "store", "number",
                                   "bypass", "empty", "in_order", "chains", nullptr};
     PyObject *queue;
@@ -158,26 +158,26 @@ int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
                         : reinterpret_cast<Bypass *>(self->bypass_object);
     self->waits_first = self->queues->on_own_processor();
     self->queue = queue;
-    joinings[queue] = self;
+    trackers[queue] = self;
     return 0;
 }
 
 }  // namespace
 
-void Joining::end() {
-    if (auto found = joinings.find(queue); found != joinings.end() && found->second == this)
-        joinings.erase(found);
+void Tracker::end() {
+    if (auto found = trackers.find(queue); found != trackers.end() && found->second == this)
+        trackers.erase(found);
 }
 
-Joining *joining_of(PyObject *queue) {
-    auto found = joinings.find(queue);
-    return found == joinings.end() ? nullptr : found->second;
+Tracker *tracker_of(PyObject *queue) {
+    auto found = trackers.find(queue);
+    return found == trackers.end() ? nullptr : found->second;
 }
 
-PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *const *args) {
+PyObject *track(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args) {
     try {
-        if (joins == KERNEL) return join_kernel(joining, args);
-        return join_transfer(joining, joins, original, args);
+        if (tracked == KERNEL) return track_kernel(tracker, args);
+        return track_transfer(tracker, tracked, original, args);
     } catch (const std::bad_alloc &) {
         return PyErr_NoMemory();
     } catch (const PythonError &) {  // it is set
@@ -187,10 +187,10 @@ PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *cons
     }
 }
 
-void add_joining(nb::module_ &module) {
-    module.attr("Joining") = nb::steal(
-        new_type<Joining>("acs_cl._core.Joining", COLLECTED,
-                          {{Py_tp_init, slot(joining_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));
+void add_tracker(nb::module_ &module) {
+    module.attr("Tracker") = nb::steal(
+        new_type<Tracker>("acs_cl._core.Tracker", COLLECTED,
+                          {{Py_tp_init, slot(tracker_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));
     module.def("use_kinds",
                [](nb::tuple kinds, nb::object native_error, nb::object call) {
                    Py_XSETREF(event_kinds, kinds.release().ptr());

@@ -36,8 +36,8 @@ struct SetArguments : Forgettable<SetArguments> {
     bool is_known = true;  // nothing was set that is not in them
 };
 
-// The state of a queue for that. It is found by the queue object that commands are called with, while that lives.
-struct Joining {
+// What tracks the commands of a queue. It is found by the queue object that commands are called with, while that lives.
+struct Tracker {
     PyObject_HEAD
     PyObject *queue;  // borrowed
     PyObject *engine, *table_object, *queues_object, *store, *bypass_object, *empty;
@@ -55,11 +55,11 @@ struct Joining {
     void end();
 };
 
-// Returns the state of a queue, or null.
-Joining *joining_of(PyObject *queue);
+// Returns the tracker of a queue, or null.
+Tracker *tracker_of(PyObject *queue);
 
-// PyOpenCL's functions that can become launches here, as in JOINS of acs_cl/queue/calls.py.
-enum Joins { NEVER, KERNEL, READ, WRITE, COPY, FILL, SVM_COPY, SVM_FILL };
+// PyOpenCL's functions that can become launches here, as in TRACKED of acs_cl/queue/calls.py.
+enum Tracked { NEVER, KERNEL, READ, WRITE, COPY, FILL, SVM_COPY, SVM_FILL };
 
 // How many parameters one of these functions has, how many it needs, and where `wait_for` and `is_blocking` are.
 struct Form {
@@ -71,9 +71,9 @@ constexpr Form FORMS[] = {{},           {8, 4, 5, -1}, {6, 3, 4, 5}, {6, 3, 4, 5
 
 // Calls one of these, PyOpenCL's own `original`, with all arguments. Null: an argument was left out. Returns null
 // without an error for an unusual call.
-PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *const *args);
-PyObject *join_kernel(Joining *joining, PyObject *const *args);
-PyObject *join_transfer(Joining *joining, int joins, PyObject *original, PyObject *const *args);
+PyObject *track(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args);
+PyObject *track_kernel(Tracker *tracker, PyObject *const *args);
+PyObject *track_transfer(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args);
 
 // ---- the common part of kernels and transfers ----------------------------------------------------------
 
@@ -86,26 +86,26 @@ struct Launched {
 };
 
 // Returns a `Memory` with a node. Null: the bytes are unknown, or all memory.
-nb::object known_memory(Joining *self, PyObject *object);
+nb::object known_memory(Tracker *self, PyObject *object);
 inline Memory *memory_in(const nb::object &known) { return reinterpret_cast<Memory *>(known.ptr()); }
 // Whether nothing is unusual about a queue now.
-bool is_plain(const Joining *self);
+bool is_plain(const Tracker *self);
 // Whether a wait list says no more than the order of the queue does.
-bool waits_for_nothing(const Joining *self, PyObject *wait_for);
-nb::handle kind_of_event(int joins);
-nb::object new_event(Joining *self, int joins, PyObject *keeps = Py_None);
+bool waits_for_nothing(const Tracker *self, PyObject *wait_for);
+nb::handle kind_of_event(int tracked);
+nb::object new_event(Tracker *self, int tracked, PyObject *keeps = Py_None);
 // Notes a launch for its queue. One that no lane took goes on from the table. The lock is taken. Returns false with
 // an error.
-bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched);
+bool note(Tracker *self, bool is_on_lane, bool is_seen, Launched &launched);
 // Does what is due after a launch. Returns false with an error.
-bool after(Joining *self, const Launched &launched);
+bool after(Tracker *self, const Launched &launched);
 // Returns the event of a launch, for the program.
 PyObject *told(nb::object event, Launched &launched);
 
 // `call` makes the record of a transfer.
 void use_transfers(nb::object call);
 void add_transfers(nb::module_ &module);
-void add_joining(nb::module_ &module);
+void add_tracker(nb::module_ &module);
 void add_kernels(nb::module_ &module);
 
 }  // namespace acs_cl

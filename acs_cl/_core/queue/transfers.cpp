@@ -53,10 +53,10 @@ bool take_truth(PyObject *object, bool &to) {
 }
 
 // Returns false for an unusual call.
-bool take(int joins, PyObject *const *args, Sides &to) {
-    to.is_svm = joins >= SVM_COPY;
-    to.fills = joins == FILL || joins == SVM_FILL;
-    switch (joins) {
+bool take(int tracked, PyObject *const *args, Sides &to) {
+    to.is_svm = tracked >= SVM_COPY;
+    to.fills = tracked == FILL || tracked == SVM_FILL;
+    switch (tracked) {
     case READ:
         to.source = args[1];
         to.host = args[2];
@@ -165,7 +165,7 @@ private:
 struct QueueTransfer : BoundTransfer {
     nb::object copied;
 
-    QueueTransfer(Joining *of, const Ranges &ranges) : BoundTransfer(*of->queues), ranges_(ranges) {}
+    QueueTransfer(Tracker *of, const Ranges &ranges) : BoundTransfer(*of->queues), ranges_(ranges) {}
 
     // Returns false if it is left to Python.
     bool bind() {
@@ -214,19 +214,19 @@ private:
 };
 
 // Makes the record of a transfer: a call of `original`, which the driver gets later.
-nb::object record_of(int joins, PyObject *original, PyObject *const *args, const Ranges &ranges,
+nb::object record_of(int tracked, PyObject *original, PyObject *const *args, const Ranges &ranges,
                      const nb::object &copied = {}) {
     nb::list all;
-    for (int at = 0; at < FORMS[joins].all; at++) all.append(args[at] ? nb::borrow(args[at]) : nb::none());
+    for (int at = 0; at < FORMS[tracked].all; at++) all.append(args[at] ? nb::borrow(args[at]) : nb::none());
     if (copied.is_valid()) all[HOST_AT] = copied;
     else if (ranges.sides.fills)
         all[HOST_AT] = nb::bytes(ranges.program.view.buf, std::size_t(ranges.program.view.len));
-    return nb::borrow(make_call)(nb::handle(BoundTransfer::name_of(Transfer::Kind(joins - READ))),
+    return nb::borrow(make_call)(nb::handle(BoundTransfer::name_of(Transfer::Kind(tracked - READ))),
                                   nb::handle(original), nb::tuple(all));
 }
 
 // Lets the program believe that everything up to this launch is complete: `Queue.pretend`.
-bool pretend(Joining *self, const nb::object &number) {
+bool pretend(Tracker *self, const nb::object &number) {
     if (!self->in_order) return true;
     const nb::object known = nb::steal(PyObject_GetAttr(self->queue, complete_name));
     if (!known.is_valid()) return false;
@@ -236,7 +236,7 @@ bool pretend(Joining *self, const nb::object &number) {
 }
 
 // Returns the newest launch on a lane that touched these bytes before. 0: there is none.
-std::int64_t newest_ahead(const Joining *self, const Touched &touched) {
+std::int64_t newest_ahead(const Tracker *self, const Touched &touched) {
     std::int64_t newest = 0;
     const auto see = [&](std::int64_t number) {
         if (number > newest && self->table->flying(number)) newest = number;
@@ -256,7 +256,7 @@ std::int64_t newest_ahead(const Joining *self, const Touched &touched) {
 
 // Waits for the upstream of a transfer, so that nothing is ahead of the driver's own blocking call. Signals can end
 // the wait.
-void wait_ahead(Joining *self, const Touched &touched) {
+void wait_ahead(Tracker *self, const Touched &touched) {
     Table &table = *self->table;
     for (int turn = 0; turn < MOST_TURNS; turn++) {
         const std::int64_t newest = newest_ahead(self, touched);
@@ -272,7 +272,7 @@ void wait_ahead(Joining *self, const Touched &touched) {
 }
 
 // Waits for a transfer. Returns false if the program has to wait again, which says what failed.
-bool settle(Joining *self, const Launched &launched, UnderWay &under_way, PyObject *kept) {
+bool settle(Tracker *self, const Launched &launched, UnderWay &under_way, PyObject *kept) {
     return under_way.has_ended ||
            (under_way.event &&
             wait_for(*self->queues, self->engine, launched.number, under_way.take(), kept));
@@ -282,13 +282,13 @@ bool settle(Joining *self, const Launched &launched, UnderWay &under_way, PyObje
 
 // Launches a transfer, which needs no plan. A blocking write of few bytes is copied, because the program only has
 // to get its memory back.
-PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *const *args) {
+PyObject *track_transfer(Tracker *self, int tracked, PyObject *original, PyObject *const *args) {
     Table &table = *self->table;
-    if (!table.is_plain() || !is_plain(self) || !waits_for_nothing(self, args[FORMS[joins].waits]))
+    if (!table.is_plain() || !is_plain(self) || !waits_for_nothing(self, args[FORMS[tracked].waits]))
         return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     Sides sides;
-    if (!take(joins, args, sides)) return nullptr;
+    if (!take(tracked, args, sides)) return nullptr;
     Ranges ranges(sides);
     try {
         const int flags = PyBUF_ANY_CONTIGUOUS | (sides.target ? 0 : PyBUF_WRITABLE);
@@ -301,7 +301,7 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
     const bool is_told = ranges.waits || ranges.is_copy;
     if (is_told && runs_host_task) return nullptr;
     const nb::object kept = ranges.kept();
-    nb::object event = new_event(self, joins, kept.ptr());
+    nb::object event = new_event(self, tracked, kept.ptr());
     if (ranges.waits && self->waits_first) wait_ahead(self, bound.touched);
     Launched launched;
     UnderWay under_way;
@@ -313,7 +313,7 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
         has_others = is_told && table.shows(self->number);
         if (ranges.is_copy && has_others) return nullptr;  // others are waited for first
         const bool is_on_lane = bound.launch(ranges.waits ? &under_way : nullptr, [&] {
-            return record_of(joins, original, args, ranges, bound.copied);
+            return record_of(tracked, original, args, ranges, bound.copied);
         });
         if (!note(self, is_on_lane, ranges.is_seen, launched)) return nullptr;
     }
@@ -329,13 +329,13 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
 // Binds a transfer for Python. Returns its record, what it reads, writes and overwrites, its kind, whether the host
 // can look behind it, whether the program waits, what its event keeps, and whether the program's memory has to be
 // copied first. `host`: the bytes of that memory, or none. Returns none for a transfer that is not understood.
-nb::object bind_transfer(int joins, nb::handle original, nb::tuple args, nb::handle host, nb::handle store,
+nb::object bind_transfer(int tracked, nb::handle original, nb::tuple args, nb::handle host, nb::handle store,
                          bool is_busy) {
-    if (joins <= KERNEL || joins > SVM_FILL || Py_ssize_t(nb::len(args)) != FORMS[joins].all) return nb::none();
+    if (tracked <= KERNEL || tracked > SVM_FILL || Py_ssize_t(nb::len(args)) != FORMS[tracked].all) return nb::none();
     PyObject *given[MOST_PLACED];
-    for (int at = 0; at < FORMS[joins].all; at++) given[at] = PyTuple_GET_ITEM(args.ptr(), at);
+    for (int at = 0; at < FORMS[tracked].all; at++) given[at] = PyTuple_GET_ITEM(args.ptr(), at);
     Sides sides;
-    if (!take(joins, given, sides)) return nb::none();
+    if (!take(tracked, given, sides)) return nb::none();
     Ranges ranges(sides);
     if (!ranges.bind(store, host.is_none() ? sides.host : host.ptr(), PyBUF_ANY_CONTIGUOUS, is_busy))
         return nb::none();
@@ -344,16 +344,16 @@ nb::object bind_transfer(int joins, nb::handle original, nb::tuple args, nb::han
     if (sides.target) writes.append(object_of(ranges.target.span));
     if (sides.target && ranges.is_exact) overwrites.append(object_of(ranges.target.span));
     if (ranges.uses_host) (sides.target ? reads : writes).append(object_of(ranges.host_span()));
-    return nb::make_tuple(record_of(joins, original.ptr(), given, ranges),
+    return nb::make_tuple(record_of(tracked, original.ptr(), given, ranges),
                           nb::make_tuple(nb::tuple(reads), nb::tuple(writes), nb::tuple(overwrites)),
-                          kind_of_event(joins), ranges.is_seen, ranges.waits, ranges.kept(), ranges.is_copy);
+                          kind_of_event(tracked), ranges.is_seen, ranges.waits, ranges.kept(), ranges.is_copy);
 }
 
 void use_transfers(nb::object call) { Py_XSETREF(make_call, call.release().ptr()); }
 
 void add_transfers(nb::module_ &module) {
     complete_name = PyUnicode_InternFromString("complete");
-    module.def("bind_transfer", bind_transfer, nb::arg("joins"), nb::arg("original"), nb::arg("args"),
+    module.def("bind_transfer", bind_transfer, nb::arg("tracked"), nb::arg("original"), nb::arg("args"),
                nb::arg("host").none(), nb::arg("store"), nb::arg("is_busy"));
 }
 

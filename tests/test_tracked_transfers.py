@@ -21,10 +21,10 @@ from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import core, testing
-from acs_cl.queue.calls import JOINS
+from acs_cl.queue.calls import TRACKED
 from acs_cl.queue.events import QueueEvent
-from tests.test_joining import by_python
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, values_of
+from tests.test_tracked_kernels import by_python
 
 pytestmark = pytest.mark.usefixtures("without_bypass")
 
@@ -377,7 +377,7 @@ def test_a_short_write_is_looked_behind_only_where_the_program_has_the_memory(
     target = cl.Buffer(context, READ_WRITE | flags, memory.nbytes, memory if flags else None)
     arguments = None, target, np.ones(N, np.int32), 0, None, True
     store = acs.Queue(context).runtime.engine.store.reserved
-    write = JOINS["_enqueue_write_buffer"]
+    write = TRACKED["_enqueue_write_buffer"]
     original = SimpleNamespace(__name__="_enqueue_write_buffer")
     bound = core.native.bind_transfer(write, original, arguments, None, store, False)
     assert bound is not None
