@@ -118,7 +118,7 @@ seeing: $(STAMP)
 
 fuzz: $(STAMP)
 	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k "random or word_by_word" tests/test_random_programs.py \
-	    tests/test_core.py tests/test_quick.py
+	    tests/test_core.py tests/test_native_path.py
 	$(RUN) tests/random_batches.py --programs $(FUZZ) --kernels $$(($(FUZZ) / 20)) $(ARGS)
 
 PROOFS ?= 10000
@@ -139,8 +139,8 @@ SANITIZED := build/sanitize
 SANELY = ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests \
     LD_LIBRARY_PATH="$$($(RUN) -c 'import os, pyopencl; print(os.path.dirname(pyopencl.__file__) + "/.libs")')" \
     LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)"
-SANE_PROGRAMS := band_launches bands bypass bypass_commands core_replays decisions errors finalizers graph joining joining_transfers \
-    known_calls loops many memory misuse new_sizes poison prediction quick_queues queue random_launches random_programs sections series signals spawn threads
+SANE_PROGRAMS := band_launches bands bypass bypass_commands core_replays decisions errors finalizers graph \
+    known_calls loops many memory misuse native_path_on_lanes new_sizes poison prediction queue random_launches random_programs sections series signals spawn threads tracked_kernels tracked_transfers
 SANITIZED_FUZZ ?= 400
 sanitize: $(STAMP)
 	cmake -S $(CORE) -B $(SANITIZED) -DACS_CL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \

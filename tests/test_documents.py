@@ -207,6 +207,7 @@ RETIRED = {
     r"quick launch(?:es)?": "native path",
     r"taught|lessons?": "launch plan",
     r"strangers": "external upstream",
+    r"\bgated\b|patient launch": "a launch that waits for foreign events, or on the host",
     r"\bheir\b": "sole successor",
     r"\bgang\b|\bfused\b": "direct hand-over",
     r"dissolved": "returned to lanes",

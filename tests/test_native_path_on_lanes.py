@@ -107,7 +107,7 @@ def test_they_are_what_python_makes(
     """Most views start inside their memory. That takes another form of a kernel with buffers."""
     for seed in range(part, FUZZ, PARTS):
         made = []
-        for is_quick in (True, False):
+        for is_native in (True, False):
             with acs.Runtime(device, backend=backend, memory=memory) as rt:
                 program = rt.build(SOURCE)
                 rows = rt.array(np.arange(4 * ROW, dtype="u4").reshape(4, ROW))
@@ -115,11 +115,11 @@ def test_they_are_what_python_makes(
                 handles: list[Any] = []
                 for turn in range(2):
                     before = len(long_way)
-                    with contextlib.nullcontext() if is_quick else inside.planned_by_python(rt):
+                    with contextlib.nullcontext() if is_native else inside.planned_by_python(rt):
                         handles = [step(program) for step in program_steps]
                     took = len(long_way) - before
                     if turn:
-                        assert (took < 24) is is_quick, (seed, took)
+                        assert (took < 24) is is_native, (seed, took)
                 spans = [(h.number, h.name, h.access) for h in handles]
                 values = rows.get()
                 stats = rt.stats()
@@ -160,7 +160,7 @@ def test_an_array_inside_a_buffer_is_passed_where_the_kernel_takes_its_first_byt
 def test_edges_are_those_of_python(device: cl.Device, backend: str) -> None:
     """While nothing ends: everything waits for a gate that Python holds."""
     made = []
-    for is_quick in (True, False):
+    for is_native in (True, False):
         with acs.Runtime(device, backend=backend) as rt:
             program = rt.build(SOURCE)
             rows = rt.zeros((4, ROW), "u4")
@@ -171,10 +171,10 @@ def test_edges_are_those_of_python(device: cl.Device, backend: str) -> None:
             before = dict(rt.engine.hazards.edges)
             retire, by_core = rt.engine.backend.poll, testing.made_by_core(rt)
             rt.engine.backend.poll = lambda most=64: []  # type: ignore[method-assign]
-            with contextlib.nullcontext() if is_quick else inside.planned_by_python(rt):
+            with contextlib.nullcontext() if is_native else inside.planned_by_python(rt):
                 for step in chosen:
                     step(program)
-            if is_quick:
+            if is_native:
                 assert testing.made_by_core(rt) - by_core > 40
             made.append({k: v - before[k] for k, v in rt.engine.hazards.edges.items()})
             rt.engine.backend.poll = retire  # type: ignore[method-assign]
@@ -302,7 +302,7 @@ def test_many_launches_are_the_loop_of_calls(
     """Behind host tasks too, where words decide, and where arrays overlap."""
     for seed in range(max(1, FUZZ // 24)):
         found = []
-        for is_quick in (True, False):
+        for is_native in (True, False):
             rng = random.Random(seed)
             with acs.Runtime(device, backend=backend, **limits) as rt:
                 program = rt.build(SOURCE)
@@ -320,12 +320,12 @@ def test_many_launches_are_the_loop_of_calls(
                     when = rng.choice([None, [flags[rng.randrange(4)] for _ in range(many)]])
                     if rng.random() < 0.3:
                         rt.call(lambda one, seen=seen: seen.append(int(one[0])), reads=[y[0]])
-                    with contextlib.nullcontext() if is_quick else inside.planned_by_python(rt):
+                    with contextlib.nullcontext() if is_native else inside.planned_by_python(rt):
                         before = testing.launched(rt)
                         handle = program.add.launch_many((8,), None, x, y, values, when=when)
                         assert handle.number == before + many == testing.launched(rt)
                 made = testing.made_by_core(rt) - made
-                assert made if is_quick and limits.get("issue") is None else made >= 0
+                assert made if is_native and limits.get("issue") is None else made >= 0
                 values = rows.get().tolist()
                 rt.finish()
                 assert testing.is_at_rest(rt)
@@ -377,7 +377,7 @@ def test_beside_host_tasks_events_and_limits(
     """What is held, and what may not enter yet, holds back what follows it, and nothing else."""
     for seed in range(max(1, FUZZ // 24)):
         made = []
-        for is_quick in (True, False):
+        for is_native in (True, False):
             rng = random.Random(seed)
             with acs.Runtime(device, backend=backend, **limits) as rt:
                 program = rt.build(SOURCE)
@@ -387,7 +387,7 @@ def test_beside_host_tasks_events_and_limits(
                 gates: list[cl.UserEvent] = []
                 most = 0
                 for turn in range(2):
-                    with contextlib.nullcontext() if is_quick else inside.planned_by_python(rt):
+                    with contextlib.nullcontext() if is_native else inside.planned_by_python(rt):
                         for step in chosen:
                             step(program)
                             most = max(most, rt.stats()["window"]["occupied"])
@@ -531,7 +531,7 @@ def test_a_launch_that_the_driver_refuses_keeps_its_own_variant(
         assert x.get().tolist() == [3] * 8
 
 
-def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
+def test_beside_a_scheduler_lanes_go_by_the_native_path_too(device: cl.Device) -> None:
     """What the scheduler cannot take goes to lanes for a while without asking, and is counted."""
     with contextlib.ExitStack() as stack:
         try:
@@ -559,7 +559,7 @@ def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
         assert "on a lane: prints" in str(rt.explain(handles[57]))
 
 
-def test_while_the_scheduler_rests_lanes_are_quick(
+def test_while_the_scheduler_rests_lanes_go_by_the_native_path(
     device: cl.Device, long_way: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With `when=` and without; Python is asked again where the rest ends."""
@@ -632,7 +632,7 @@ def test_kernels_that_wait_for_a_scheduler_ask_ever_more_rarely(
 def test_flags_at_any_place_decide_without_python(
     device: cl.Device, backend: str, memory: str, long_way: list[str]
 ) -> None:
-    """Set by quick launches; of a view that starts inside a buffer, too."""
+    """Set by launches of the native path; of a view that starts inside a buffer, too."""
     rng = random.Random(3)
     with acs.Runtime(device, backend=backend, memory=memory) as rt:
         program = rt.build(SOURCE)
@@ -640,7 +640,7 @@ def test_flags_at_any_place_decide_without_python(
         flags = rt.zeros(9, "u4")
         want, on = np.zeros(8, "u4"), np.zeros(9, "u4")
 
-        def turn(which: int, is_quick: bool) -> None:
+        def turn(which: int, is_native: bool) -> None:
             before = len(long_way)
             if rng.random() < 0.5:
                 program.flip((9,), None, flags)
@@ -649,7 +649,7 @@ def test_flags_at_any_place_decide_without_python(
             assert handle.access.reads[-1] == flags[which].spans[0]
             if on[which]:
                 want[:] += np.arange(8, dtype="u4") + 3
-            assert not is_quick or len(long_way) == before
+            assert not is_native or len(long_way) == before
 
         for _ in range(3):
             program.flip((9,), None, flags)

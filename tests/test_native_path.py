@@ -163,7 +163,7 @@ def recorded(program: acs.Program, steps: list[Any], lane: acs.Array) -> dict[st
     handles = [step(program) for step in steps]
     epoch: Any = rt.engine.backend.sender.open
     made = {
-        "quick": testing.made_by_core(rt) - by_core,
+        "native": testing.made_by_core(rt) - by_core,
         "words": epoch.recorder.image(8).words.tolist(),
         "under way": [one.number - first for one in handles if testing.is_in_flight(rt, one)],
         "tasks": [rt.engine.table.task(handle.number, epoch.number) for handle in handles],
@@ -188,17 +188,17 @@ def test_they_are_what_python_makes_word_by_word(program: acs.Program, part: int
         rows = rt.zeros((3, ROW), "u4")
         steps = Steps(rng, rows).some(rng.choice((20, 200)))
         made = {}
-        for way in ("quick", "slow"):
+        for way in ("native", "by_python"):
             rows.fill(7)
             rt.finish()
-            with inside.planned_by_python(rt) if way == "slow" else contextlib.nullcontext():
+            with inside.planned_by_python(rt) if way == "by_python" else contextlib.nullcontext():
                 made[way] = recorded(program, steps, rows[0] if seed % 2 else rows[1, :8])
             made[way]["values"] = rows.get().tolist()
         # not the first, which opens the epoch, nor where another thread of the runtime is inside
-        assert made["quick"].pop("quick") > len(steps) * 0.7, seed
-        assert made["slow"].pop("quick") == 0
-        for what, value in made["slow"].items():
-            assert made["quick"][what] == value, (seed, what)
+        assert made["native"].pop("native") > len(steps) * 0.7, seed
+        assert made["by_python"].pop("native") == 0
+        for what, value in made["by_python"].items():
+            assert made["native"][what] == value, (seed, what)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -216,17 +216,17 @@ def test_those_that_decide_are_what_python_makes_word_by_word(
         steps.append(lambda program, bit=bit: program.put((8,), None, rows[3, :8], bit, 0, 0))
     rng.shuffle(steps)
     made = {}
-    for way in ("quick", "slow"):
+    for way in ("native", "by_python"):
         rows.fill(7)
         some.set(np.arange(8, dtype="i4") % 2 - np.arange(8, dtype="i4") % 3)
         rt.finish()
-        with inside.planned_by_python(rt) if way == "slow" else contextlib.nullcontext():
+        with inside.planned_by_python(rt) if way == "by_python" else contextlib.nullcontext():
             made[way] = recorded(program, steps, rows[0])
         made[way]["values"] = rows.get().tolist()
-    assert made["quick"].pop("quick") > len(steps) * 0.7
-    assert made["slow"].pop("quick") == 0
-    for what, value in made["slow"].items():
-        assert made["quick"][what] == value, what
+    assert made["native"].pop("native") > len(steps) * 0.7
+    assert made["by_python"].pop("native") == 0
+    for what, value in made["by_python"].items():
+        assert made["native"][what] == value, what
 
 
 def test_those_that_decide_and_are_not_plain_go_the_long_way(program: acs.Program) -> None:
@@ -252,7 +252,7 @@ def test_those_that_decide_and_are_not_plain_go_the_long_way(program: acs.Progra
     assert y.get().tolist() == [6] * 8
 
 
-def test_a_kernel_that_always_decides_is_quick_too(device: cl.Device) -> None:
+def test_a_kernel_that_always_decides_goes_by_the_native_path_too(device: cl.Device) -> None:
     with acs.Runtime(device, backend="device") as rt:
         prog = rt.build(SOURCE)
         rt.prebuild(prog.add)
@@ -328,9 +328,13 @@ def test_a_handle_says_what_any_other_does(program: acs.Program) -> None:
     before = testing.made_by_core(rt)
     handles += [program.add((8,), None, x, y, 1) for _ in range(3)]
     assert testing.made_by_core(rt) == before + 3
-    slow, one = handles[0], handles[2]
-    assert type(slow) is type(one)
-    assert (one.name, one.access, one.number) == (slow.name, slow.access, slow.number + 2)
+    by_python, one = handles[0], handles[2]
+    assert type(by_python) is type(one)
+    assert (one.name, one.access, one.number) == (
+        by_python.name,
+        by_python.access,
+        by_python.number + 2,
+    )
     assert one.access is one.access
     assert repr(one) == f"<acs_cl.Handle {one.number} add>"
     assert "RAW" in str(rt.explain(handles[1], one)) or "WAW" in str(rt.explain(handles[1], one))
@@ -644,7 +648,7 @@ def test_behind_an_epoch_the_next_one_is_open(program: acs.Program) -> None:
         assert y.get().tolist() == [33 * (i + 1) for i in range(ROW)]
 
 
-def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(program: acs.Program) -> None:
+def test_a_native_launch_behind_a_wait_is_sent_though_nobody_asks(program: acs.Program) -> None:
     """The thread that looks now and then has gone since: the first task of an epoch wakes one. The
     time that an epoch stays open begins with that task."""
     rt = testing.runtime_of(program)
