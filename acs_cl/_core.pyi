@@ -177,7 +177,7 @@ class Footprint:
     """The merged spans of a recording, prepared for entering again and again."""
 
     @property
-    def mark(self) -> int:
+    def record(self) -> int:
         """The replay record that stands in the index for this footprint."""
 
 class Hazards:
@@ -762,7 +762,7 @@ class Table:
         least_tasks: int,
         most_tasks: int,
         most_entries: int,
-        next_look: int,
+        next_poll: int,
     ) -> None:
         """Let the core add tasks to an epoch, within these limits."""
     def shut(self) -> list[int]:
@@ -785,14 +785,14 @@ class Table:
     def allow_footprints(self, ns: int) -> None:
         """Let a footprint take so long for each of its launches; less than nothing: none may."""
     def count_for(self, ns: int) -> None:
-        """Only count launches for so long before Python looks, which ends that."""
+        """Only count launches for so long before Python polls, which ends that."""
     def cut_epochs(self, least: int, gain: float, timed_gain: float, runs: int) -> None:
         """Cut foreseen epochs into sections of so many tasks at least, which gain this share of the
         time, by the model and then by the clock, in so many runs. A share above 1: never. One below
         0: also where they lose."""
     def forget_epochs(self) -> None:
         """Forget the remembered epochs."""
-    def look(self, engine: Any) -> None:
+    def poll(self, engine: Any) -> None:
         """Do what is due, except for launches that are only counted."""
     def drop(self, resident: object) -> None:
         """Forget the epoch that was kept as `resident`."""
@@ -1220,7 +1220,7 @@ class Sender:
         """Return an epoch that is not the open one."""
     def open_for(self, scheduler: Any, trusted: bool) -> Any:
         """Return a new open epoch, in place of one without tasks. Its first task is not seen yet:
-        the core calls for a look when it makes that one."""
+        the core calls for a poll when it makes that one."""
     def shut(self) -> list[int]:
         """Close the open epoch for new tasks; return its external upstream."""
     def attend(self) -> None:

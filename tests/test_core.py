@@ -103,7 +103,7 @@ class Both:
                 del known[rng.randrange(3)]
         self.number += 1
         ours, theirs = rng.choice(known)
-        assert ours.mark == theirs.mark
+        assert ours.record == theirs.record
         if rng.random() < 0.2:
             base = rng.choice(self.bases)
             moved = [(span, rng.random() < 0.5) for span in self.spans(3)]
@@ -347,7 +347,7 @@ class Fake(core.native.Caller):
     def _call(self, *args: Any, **keywords: Any) -> None:
         self.long_way += 1
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Nothing is due."""
 
     def take_over(self, number: int, goes_on: bool) -> None:

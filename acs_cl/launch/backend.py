@@ -164,7 +164,7 @@ class Backend:
         """Return the notes since the last call. None: there are none, or an epoch is in flight."""
         return None
 
-    def look(self) -> None:
+    def catch_up(self) -> None:
         """Do what is due now and then, between launches of the core."""
 
     def attend(self) -> None:

@@ -260,15 +260,15 @@ class Engine(Books):
 
     # ---- the way back --------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Poll, and do what is due. The core asks for it now and then, and where an epoch is full
-        or nobody looks at one whose launches were only counted."""
+        or nobody attends to one whose launches were only counted."""
         with self.lock:
             if self.table.wants_attention:  # launches were only counted, and stay so
                 self.backend.attend()
                 self.progress.start()
             elif not self.state:
-                self.backend.look()
+                self.backend.catch_up()
                 pump(self)
                 if self.backend.unsent:
                     self.progress.start()

@@ -247,8 +247,8 @@ class Device(Backend):
         followed end before them."""
         return self._collect(lambda: ended)
 
-    def look(self) -> None:
-        """Send the open epoch if it is full."""
+    def catch_up(self) -> None:
+        """Gather kernels that are launched in turn, and send the open epoch if it is full."""
         self._homes.has_enough_in_flight()
         self._homes.keep_together(self.sender.cuts, self.sender.epochs_sent)
         self.send_if_due()

@@ -15,8 +15,8 @@ from .changing import changed
 
 MOMENTS: dict[str, tuple[object, str, bool]] = {
     "before an end is noted": (ends, "retire_one", False),
-    "before ends are told": (Engine, "look hear", False),
-    "after ends are noted": (Engine, "look hear", True),
+    "before ends are told": (Engine, "poll hear", False),
+    "after ends are noted": (Engine, "poll hear", True),
     "before foreign events are looked at": (ends, "still_open", False),
     "before a wait for one of several": (waits, "_wait_for_any", False),
     "before a wait for room goes on": (foreign_events.Patience, "spend", False),

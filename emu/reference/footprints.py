@@ -3,14 +3,14 @@
 Input: once the bytes that a recorded segment reads and writes, then a number for each replay.
 Output: the edges that `Hazards` would give a launch with these bytes. Pure.
 
-A footprint leaves a replay record (a mark) on its nodes, which stands for its latest replay. If no
-other launch meets the mark, the next replay only waits for the previous one. If one does, those
-nodes are noted, and the next replay searches them again, and no others.
+A footprint leaves a replay record on its nodes, which stands for its latest replay. If no other
+launch meets the record, the next replay only waits for the previous one. If one does, those nodes
+are noted, and the next replay searches them again, and no others.
 
 Invariants:
-- A mark is live for as long as its footprint, or the latest launch that it stands for.
-- A launch that erases a mark, or is ordered after one, has met it: marks are erased on nodes that
-  the launch writes or covers, and there it searches for readers and writers.
+- A record is live for as long as its footprint, or the latest launch that it stands for.
+- A launch that erases a record, or is ordered after one, has met it: records are erased on nodes
+  that the launch writes or covers, and there it searches for readers and writers.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from acs_cl.emu.reference.hazards import ANY, RAW, REUSE, WAR, WAW, Hazards, _No
 from acs_cl.records import Span
 
 Dropped = tuple[int, Collection[int]]
-"""The mark of a footprint that is gone, and the memory that it was in."""
+"""The record of a footprint that is gone, and the memory that it was in."""
 
 
 class Footprint:
-    """The bytes of a segment. `mark` is its name in the hazards that made it."""
+    """The bytes of a segment. `record` is its name in the hazards that made it."""
 
     def __init__(
-        self, mark: int, reads: Iterable[Span], writes: Iterable[Span], dropped: deque[Dropped]
+        self, record: int, reads: Iterable[Span], writes: Iterable[Span], dropped: deque[Dropped]
     ) -> None:
-        self.mark = mark
+        self.record = record
         self.nodes: dict[_Node, bool] = {}
         """Its own nodes, and whether it writes them."""
         written = dict.fromkeys(writes)
         reads = [span for span in reads if span not in written]
         self.bases = frozenset(span.base for span in (*reads, *written))
         self.met: dict[_Node, bool] | None = None
-        """Its own nodes where others met its mark since the latest replay. None: possibly all."""
+        """Its own nodes where others met its record since the latest replay. None: possibly all."""
         self.new = [(span, False) for span in reads] + [(span, True) for span in written]
         """Spans that have no nodes yet."""
         self._dropped = dropped
 
     def __del__(self) -> None:
-        self._dropped.append((self.mark, self.bases))
+        self._dropped.append((self.record, self.bases))
 
 
 class ReplayHazards(Hazards):
@@ -66,31 +66,31 @@ class ReplayHazards(Hazards):
         self._forget_dropped()
         self._marks -= 1
         made = Footprint(self._marks, reads, writes, self._dropped)
-        self._footprints[made.mark] = made
-        self._replays[made.mark] = self._replays[before.mark] if before is not None else 0
-        self._ancestors[made.mark] = 0
+        self._footprints[made.record] = made
+        self._replays[made.record] = self._replays[before.record] if before is not None else 0
+        self._ancestors[made.record] = 0
         return made
 
     def move(self, footprint: Footprint, base: int, spans: Sequence[tuple[Span, bool]]) -> None:
         """Give `footprint`, from the next replay on, `spans` (and whether each is written) in place
         of its spans in `base`. Marks of earlier replays there now stand for the latest one."""
-        mark = footprint.mark
-        last = self._replays[mark]
+        record = footprint.record
+        last = self._replays[record]
         for node in [node for node in footprint.nodes if node.span.base == base]:
             del footprint.nodes[node]
             if footprint.met is not None:
                 footprint.met.pop(node, None)
-            node.writers = tuple(last if one == mark else one for one in node.writers)
-            node.readers[:] = [last if one == mark else one for one in node.readers]
+            node.writers = tuple(last if one == record else one for one in node.writers)
+            node.readers[:] = [last if one == record else one for one in node.readers]
         footprint.new = [one for one in footprint.new if one[0].base != base]
         footprint.new += spans
         footprint.bases = footprint.bases - {base} | {span.base for span, _ in spans}
 
     def enter_footprint(self, number: int, footprint: Footprint) -> dict[int, str]:
         """Return the upstream of launch `number`, which has the bytes of `footprint`."""
-        live, mark = self._ancestors, footprint.mark
+        live, record = self._ancestors, footprint.record
         found: dict[int, str] = {}
-        last = self._replays[mark]
+        last = self._replays[record]
         if last in live:
             found[last] = WAW
         if self._barrier in live:
@@ -103,18 +103,18 @@ class ReplayHazards(Hazards):
         if footprint.met is None or footprint.met or footprint.new:
             self._look_again(footprint, found)
         footprint.met = {}
-        self._replays[mark] = number
+        self._replays[record] = number
         self._tidy()
         return self._prune(number, found)
 
     def _look_again(self, footprint: Footprint, found: dict[int, str]) -> None:
-        """Search the nodes where others met the footprint, and mark them again."""
-        live, mark = self._ancestors, footprint.mark
+        """Search the nodes where others met the footprint, and record them again."""
+        live, record = self._ancestors, footprint.record
         spans, footprint.new = footprint.new, []
         met = dict(footprint.nodes) if footprint.met is None else footprint.met
         for node in list(met):
             base = self._bases.get(node.span.base)
-            if base is None or base.nodes.get(node.span) is not node:  # swept, without its mark
+            if base is None or base.nodes.get(node.span) is not node:  # swept, without its record
                 spans.append((node.span, met.pop(node)))
                 del footprint.nodes[node]
         for span, written in spans:
@@ -126,15 +126,15 @@ class ReplayHazards(Hazards):
                     for use in other.readers if kind == WAR else other.writers:
                         if use in live:
                             found.setdefault(use, kind)
-        found.pop(mark, None)
+        found.pop(record, None)
         self._resolve(found, list(met))
         for node in [node for node, written in met.items() if written]:
             node.take_over()
         for node, written in met.items():
             if written:
-                node.writers = (mark,)
-            elif mark not in node.readers:
-                node.readers.append(mark)
+                node.writers = (record,)
+            elif record not in node.readers:
+                node.readers.append(record)
 
     def _resolve(
         self,
@@ -144,12 +144,12 @@ class ReplayHazards(Hazards):
     ) -> None:
         """Replace marks by latest replays, and note where these footprints were met. Without nodes,
         that is anywhere."""
-        for mark in [number for number in found if number < 0]:
-            kind = found.pop(mark)
-            last = self._replays[mark]
+        for record in [number for number in found if number < 0]:
+            kind = found.pop(record)
+            last = self._replays[record]
             if last in self._ancestors:
                 found.setdefault(last, kind)
-            footprint = self._footprints.get(mark)
+            footprint = self._footprints.get(record)
             if footprint is None:
                 self._met_dropped = True
             if footprint is None or footprint.met is None:
@@ -160,7 +160,7 @@ class ReplayHazards(Hazards):
             own, met = footprint.nodes, footprint.met
             for node in (*read, *written):
                 for near in (node, *node.near):
-                    if near in own and (mark in near.writers or mark in near.readers):
+                    if near in own and (record in near.writers or record in near.readers):
                         met[near] = own[near]
 
     def _forget_dropped(self) -> None:
@@ -168,11 +168,11 @@ class ReplayHazards(Hazards):
         for. Their spans may be hulls, which many searches would meet, so they are swept."""
         self._met_dropped = False
         for _ in range(len(self._dropped)):
-            mark, bases = self._dropped.popleft()
-            if self._replays[mark] in self._ancestors:
-                self._dropped.append((mark, bases))
+            record, bases = self._dropped.popleft()
+            if self._replays[record] in self._ancestors:
+                self._dropped.append((record, bases))
             else:
-                del self._replays[mark], self._ancestors[mark]
+                del self._replays[record], self._ancestors[record]
                 self._crowded += bases
 
     def _tidy(self) -> None:

@@ -22,8 +22,8 @@ inline void add_shifted(std::uint64_t *__restrict to, const std::uint64_t *__res
 // ---- footprints ---------------------------------------------------------------------------------
 
 Footprint::Footprint(std::int64_t of, const std::vector<Span> &reads,
-                     const std::vector<Span> &writes, std::shared_ptr<Marks> marks)
-    : mark(of), marks_(std::move(marks)) {
+                     const std::vector<Span> &writes, std::shared_ptr<ReplayRecords> records)
+    : record(of), records_(std::move(records)) {
     std::unordered_set<Span, HashOfSpan> written(writes.begin(), writes.end());
     for (const Span &span : reads)
         if (!written.count(span)) fresh.emplace_back(span, false);
@@ -33,34 +33,34 @@ Footprint::Footprint(std::int64_t of, const std::vector<Span> &reads,
 }
 
 Footprint::~Footprint() {
-    marks_->dropped.push_back({mark, {bases.begin(), bases.end()}});
-    auto found = marks_->by_number.find(mark);
-    if (found != marks_->by_number.end()) found->second.footprint = nullptr;
+    records_->dropped.push_back({record, {bases.begin(), bases.end()}});
+    auto found = records_->by_number.find(record);
+    if (found != records_->by_number.end()) found->second.footprint = nullptr;
 }
 
 std::unique_ptr<Footprint> Hazards::footprint(const std::vector<Span> &reads,
                                               const std::vector<Span> &writes,
                                               const Footprint *before) {
     forget_dropped();
-    auto made = std::make_unique<Footprint>(newest_mark_ - 1, reads, writes, marks_);
-    std::int64_t last = before ? marks_->by_number.at(before->mark).last : 0;
-    newest_mark_--;
-    live_.add(made->mark);
-    marks_->by_number[made->mark] = {last, made.get()};
+    auto made = std::make_unique<Footprint>(newest_record_ - 1, reads, writes, records_);
+    std::int64_t last = before ? records_->by_number.at(before->record).last : 0;
+    newest_record_--;
+    live_.add(made->record);
+    records_->by_number[made->record] = {last, made.get()};
     return made;
 }
 
 Edges Hazards::enter_footprint(std::int64_t number, Footprint &footprint) {
-    Marks::Mark &mark = mark_of(footprint);
+    ReplayRecords::Record &record = record_of(footprint);
     begin(number);
     for (std::int64_t base : footprint.bases) find_reuse(base);
     find(barrier_, ANY);
-    find(mark.last, WAW);
+    find(record.last, WAW);
     if (footprint.met_all || !footprint.met.empty() || !footprint.fresh.empty())
         look_again(footprint);
     footprint.met_all = false;
     footprint.met.clear();
-    mark.last = number;
+    record.last = number;
     tidy();
     settle();
     prune();
@@ -69,13 +69,13 @@ Edges Hazards::enter_footprint(std::int64_t number, Footprint &footprint) {
 
 void Hazards::move(Footprint &footprint, std::int64_t base,
                    const std::vector<std::pair<Span, bool>> &spans) {
-    const std::int64_t last = mark_of(footprint).last;
+    const std::int64_t last = record_of(footprint).last;
     for (const auto &[own, _] : std::vector(footprint.nodes.items)) {
         if (!own || own->span().base != base) continue;
         footprint.nodes.erase(own.get());
         footprint.met.erase(own.get());
-        if (own->writer == footprint.mark) own->writer = last;
-        std::replace(own->readers.begin(), own->readers.end(), footprint.mark, last);
+        if (own->writer == footprint.record) own->writer = last;
+        std::replace(own->readers.begin(), own->readers.end(), footprint.record, last);
     }
     auto &fresh = footprint.fresh;
     auto moved = [&](const std::pair<Span, bool> &one) { return one.first.base == base; };
@@ -85,11 +85,11 @@ void Hazards::move(Footprint &footprint, std::int64_t base,
     for (const auto &[span, _] : spans) footprint.bases.insert(span.base);
 }
 
-Marks::Mark &Hazards::mark_of(Footprint &footprint) {
-    auto mark = marks_->by_number.find(footprint.mark);
-    if (mark == marks_->by_number.end() || mark->second.footprint != &footprint)
+ReplayRecords::Record &Hazards::record_of(Footprint &footprint) {
+    auto record = records_->by_number.find(footprint.record);
+    if (record == records_->by_number.end() || record->second.footprint != &footprint)
         throw std::invalid_argument("a footprint belongs to the hazards that made it");
-    return mark->second;
+    return record->second;
 }
 
 void Hazards::look_again(Footprint &footprint) {
@@ -117,9 +117,9 @@ void Hazards::look_again(Footprint &footprint) {
         if (node && written) find_writers(*node, WAW);
     for (const auto &[node, written] : met.items)
         if (node && written) find_readers(*node);
-    const std::int64_t mark = footprint.mark;
+    const std::int64_t record = footprint.record;
     settle();
-    auto is_own = [&](const auto &one) { return one.first == mark; };
+    auto is_own = [&](const auto &one) { return one.first == record; };
     met_.erase(std::remove_if(met_.begin(), met_.end(), is_own), met_.end());
     const Nodes looked{looked_at.data(), looked_at.size()};
     resolve(&looked, {});
@@ -130,16 +130,16 @@ void Hazards::look_again(Footprint &footprint) {
         if (node->near.is_asleep()) listed += node->wake();
         auto &readers = node->readers;
         if (written)
-            node->writer = mark;
-        else if (std::find(readers.begin(), readers.end(), mark) == readers.end())
-            read(*node, mark);
+            node->writer = record;
+        else if (std::find(readers.begin(), readers.end(), record) == readers.end())
+            read(*node, record);
     }
 }
 
 // Replaces replay records by launches. Footprints are told where their records were met. No nodes: anywhere.
 void Hazards::resolve(const Nodes *read, Nodes written) {
-    for (const auto &[mark, kind] : met_) {
-        auto [last, footprint] = marks_->by_number.at(mark);
+    for (const auto &[number, kind] : met_) {
+        auto [last, footprint] = records_->by_number.at(number);
         find(last, kind);
         met_dropped_ |= !footprint;
         if (!footprint || footprint->met_all) continue;
@@ -147,7 +147,7 @@ void Hazards::resolve(const Nodes *read, Nodes written) {
             footprint->met_all = true;
             continue;
         }
-        auto note = [to = footprint, record = mark](const Node *node) {
+        auto note = [to = footprint, record = number](const Node *node) {
             const auto &readers = node->readers;
             if (node->writer != record && std::find(readers.begin(), readers.end(), record) == readers.end()) return;
             if (auto own = to->nodes.find(node)) to->met.set(own->first, own->second);
@@ -163,18 +163,18 @@ void Hazards::resolve(const Nodes *read, Nodes written) {
 // Handles footprints that are gone: their replay records go with the latest launch that they stand for. Their spans
 // may be hulls, at which everything near would have to look, so they are swept.
 void Hazards::forget_dropped() {
-    auto &[by_number, dropped] = *marks_;
+    auto &[by_number, dropped] = *records_;
     met_dropped_ = false;
     for (std::size_t left = dropped.size(); left; left--) {
-        Marks::Dropped one = std::move(dropped.front());
+        ReplayRecords::Dropped one = std::move(dropped.front());
         dropped.pop_front();
-        auto found = by_number.find(one.mark);
+        auto found = by_number.find(one.number);
         if (found == by_number.end()) continue;
         if (is_live(found->second.last)) {
             dropped.push_back(std::move(one));
         } else {
             by_number.erase(found);
-            live_.remove(one.mark);
+            live_.remove(one.number);
             deserted_.insert(deserted_.end(), one.bases.begin(), one.bases.end());
         }
     }
@@ -272,8 +272,8 @@ void Hazards::retire(std::int64_t number) {
 
 template <typename Visit> void Hazards::each_user(std::int64_t base, Visit &&visit) {
     auto may_go_on = [&](std::int64_t user) {
-        auto mark = marks_->by_number.find(user);
-        std::int64_t number = mark == marks_->by_number.end() ? user : mark->second.last;
+        auto record = records_->by_number.find(user);
+        std::int64_t number = record == records_->by_number.end() ? user : record->second.last;
         return !is_live(number) || visit(number);
     };
     auto recycled = recycled_.find(base);

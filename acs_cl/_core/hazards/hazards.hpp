@@ -97,43 +97,43 @@ struct Band {
 class Footprint;
 
 // Live replay records, which stand for whole replays. Their numbers are negative.
-struct Marks {
-    struct Mark {
+struct ReplayRecords {
+    struct Record {
         std::int64_t last = 0;  // the latest launch that it stands for
         Footprint *footprint = nullptr;  // null when that is gone
     };
 
     struct Dropped {
-        std::int64_t mark;
+        std::int64_t number;
         std::vector<std::int64_t> bases;
     };
 
-    std::unordered_map<std::int64_t, Mark> by_number;
+    std::unordered_map<std::int64_t, Record> by_number;
     std::deque<Dropped> dropped;
 };
 
 // The bytes that a segment touches.
 class Footprint {
 public:
-    Footprint(std::int64_t mark, const std::vector<Span> &reads, const std::vector<Span> &writes,
-              std::shared_ptr<Marks> marks);
+    Footprint(std::int64_t record, const std::vector<Span> &reads, const std::vector<Span> &writes,
+              std::shared_ptr<ReplayRecords> records);
     ~Footprint();
     Footprint(const Footprint &) = delete;
     Footprint &operator=(const Footprint &) = delete;
 
-    const std::int64_t mark;
+    const std::int64_t record;  // the number of its replay record
     NodeMap nodes, met;
     bool met_all = true;  // `met` may be everything
     std::vector<std::pair<Span, bool>> fresh;  // spans that have no nodes yet
     std::unordered_set<std::int64_t> bases;
 
 private:
-    std::shared_ptr<Marks> marks_;
+    std::shared_ptr<ReplayRecords> records_;
 };
 
 class Hazards {
 public:
-    Hazards() : marks_(std::make_shared<Marks>()) {}
+    Hazards() : records_(std::make_shared<ReplayRecords>()) {}
     Hazards(const Hazards &) = delete;
     Hazards &operator=(const Hazards &) = delete;
 
@@ -172,7 +172,7 @@ public:
     void inherit(std::int64_t base, const std::vector<std::int64_t> &users);
     bool is_live(std::int64_t number) const { return live_.has(number); }
 
-    std::size_t live() const { return live_.size() - marks_->by_number.size(); }
+    std::size_t live() const { return live_.size() - records_->by_number.size(); }
     std::size_t spans() const { return nodes_.size(); }
     std::size_t held() const;  // entries of all lists of all nodes
 
@@ -197,7 +197,7 @@ private:
     static void fetch(const Nodes &nodes);
     void find_writers(const Node &node, Kind kind);
     void find_readers(const Node &node);
-    Marks::Mark &mark_of(Footprint &footprint);
+    ReplayRecords::Record &record_of(Footprint &footprint);
     void look_again(Footprint &footprint);
     void resolve(const Nodes *read, Nodes written);
     void prune();
@@ -223,9 +223,9 @@ private:
     // By recycled base: live launches that used its memory before.
     std::unordered_map<std::int64_t, std::vector<std::int64_t>> recycled_;
     std::unordered_set<std::int64_t> left_;  // bases
-    std::shared_ptr<Marks> marks_;
+    std::shared_ptr<ReplayRecords> records_;
     std::int64_t barrier_ = 0;
-    std::int64_t newest_mark_ = 0;
+    std::int64_t newest_record_ = 0;
     std::size_t sweep_at_ = SWEPT_AT;
     std::vector<std::int64_t> crowded_, deserted_;  // bases with too many nodes, and with some of a footprint that is gone
     bool met_dropped_ = false;  // a replay record whose footprint is gone

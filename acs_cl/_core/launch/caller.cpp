@@ -67,7 +67,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         Table *table = self->plan->table;
         std::size_t made = 1;
         bool kept = false;
-        if (table->forecast.is_complete() && !table->look(self->engine)) return nullptr;
+        if (table->forecast.is_complete() && !table->poll(self->engine)) return nullptr;
         try {
             const collector::Paused collector;
             // a look runs Python, and epochs are sent without the GIL: meanwhile the plan may be forgotten
@@ -92,7 +92,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
             if (!engine_takes_over(self->engine, number)) Py_CLEAR(handle);
             else if (self->plan) self->plan->is_back(number);
             lock->give_back();
-        } else if (handle && table->should_look(made) && !table->look(self->engine)) {
+        } else if (handle && table->should_poll(made) && !table->poll(self->engine)) {
             Py_CLEAR(handle);
         }
         if (handle || PyErr_Occurred()) return handle;

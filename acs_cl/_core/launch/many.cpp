@@ -249,7 +249,7 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
     }
     for (Py_ssize_t at = first; at < many; at++) {
         if (in_epoch ? !table.has_room() : !(table.may_go_on() && bound.may_enqueue())) return;
-        if (made.many && (in_epoch ? table.is_due() : table.should_look())) return;
+        if (made.many && (in_epoch ? table.is_due() : table.should_poll())) return;
         if (!bound.start(in_epoch)) return;
         std::size_t index = 0;
         for (const Column &column : taken) {
@@ -336,7 +336,7 @@ nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::d
                     return nb::make_tuple(parts, at, error);
                 if (made->many) {
                     parts.append(nb::cast(std::move(made)));
-                    if (!table->look(self->engine)) throw nb::python_error();
+                    if (!table->poll(self->engine)) throw nb::python_error();
                     continue;
                 }
             }

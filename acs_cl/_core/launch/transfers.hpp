@@ -237,7 +237,7 @@ inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, 
         if (has_ended_well) std::memcpy(bound.program.view.buf, landing.bytes, bound.plain.nbytes);
         queues.landings.give(std::move(landing));
     }
-    if (table->should_look() && !engine_looks(engine.ptr())) throw PythonError();
+    if (table->should_poll() && !engine_polls(engine.ptr())) throw PythonError();
     return nb::bool_(has_ended_well);
 }
 

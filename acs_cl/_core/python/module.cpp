@@ -161,7 +161,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 97;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 98;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -181,7 +181,7 @@ NB_MODULE(_core, module) {
         return found;
     }, "spans"_a);
 
-    nb::class_<Footprint>(module, "Footprint").def_ro("mark", &Footprint::mark);
+    nb::class_<Footprint>(module, "Footprint").def_ro("record", &Footprint::record);
 
     nb::class_<PythonHazards>(module, "Hazards")
         .def(nb::init<>())

@@ -77,7 +77,7 @@ void sample(Tracker *self, std::int64_t number, const std::vector<std::int64_t> 
     if (!sample.many) bypass->began = now_s();
     bool is_well = true;
     if (table.in_epochs() || table.has_watched()) {
-        is_well = engine_looks(self->engine);
+        is_well = engine_polls(self->engine);
     } else {
         nb::list ended = self->queues->poll(64);
         if (nb::len(ended) || table.has_ready()) is_well = self->queues->tell(self->engine, ended);
@@ -116,7 +116,7 @@ bool note(Tracker *self, bool is_on_lane, bool is_seen, Launched &launched) {
 }
 
 bool after(Tracker *self, const Launched &launched) {
-    if (self->table->should_look() && !engine_looks(self->engine)) return false;
+    if (self->table->should_poll() && !engine_polls(self->engine)) return false;
     if (!launched.settles && !launched.sampled && !launched.waited) return true;
     const Due due{nb::borrow(self->queue), launched.settles ? launched.number : 0, launched.sampled, launched.waited};
     return queue_sees_to(due);

@@ -41,8 +41,8 @@ inline bool call_method(PyObject *name, std::initializer_list<PyObject *> all) {
 }
 
 // The engine polls, and does what is due.
-inline bool engine_looks(PyObject *engine) {
-    static PyObject *const name = PyUnicode_InternFromString("look");
+inline bool engine_polls(PyObject *engine) {
+    static PyObject *const name = PyUnicode_InternFromString("poll");
     return call_method(name, {engine});
 }
 

@@ -110,17 +110,17 @@ std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::o
     }
 }
 
-bool Table::look(PyObject *engine) {
+bool Table::poll(PyObject *engine) {
     const bool only_tells = wants_attention();
     if (!only_tells && !(sender && sender->by_itself && (is_due() || forecast.is_complete())))
-        return engine_looks(engine);
-    if (!lock->try_take(only_tells)) return only_tells || engine_looks(engine);  // a signal comes first
+        return engine_polls(engine);
+    if (!lock->try_take(only_tells)) return only_tells || engine_polls(engine);  // a signal comes first
     Taken taken(lock);
     if (!only_tells) {
         const nb::object self = nb::find(sender);
         if (sender->send_due() && !is_unseen()) return true;
     }
-    return engine_looks(engine);
+    return engine_polls(engine);
 }
 
 bool Table::open_for(nb::handle other) {
@@ -251,7 +251,7 @@ void add_table(nb::module_ &module) {
             self.reasons_object = std::move(reasons);
         }, "reasons"_a)
         .def("open", &Table::open_epoch, "epoch"_a, "recorder"_a, "scheduler"_a, "least_tasks"_a, "most_tasks"_a,
-             "most_entries"_a, "next_look"_a)
+             "most_entries"_a, "next_poll"_a)
         .def("shut", [](Table &self) {
             self.shut();
             return std::exchange(self.external, {});
@@ -271,9 +271,9 @@ void add_table(nb::module_ &module) {
             self.forecast.cutting = {least, gain, timed_gain, runs};
         }, "least"_a, "gain"_a, "timed_gain"_a, "runs"_a)
         .def("forget_epochs", [](Table &self) { self.forecast.forget_all(); })
-        .def("look", [](Table &self, nb::handle engine) {
-            if (self.forecast.counted() && !self.should_look()) return;
-            if (!self.look(engine.ptr())) throw nb::python_error();
+        .def("poll", [](Table &self, nb::handle engine) {
+            if (self.forecast.counted() && !self.should_poll()) return;
+            if (!self.poll(engine.ptr())) throw nb::python_error();
         }, "engine"_a)
         .def_prop_ro("wants_attention", &Table::wants_attention)
         .def_prop_ro("is_complete", [](const Table &self) { return self.forecast.is_complete(); })

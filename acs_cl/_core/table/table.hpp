@@ -33,8 +33,8 @@
 namespace acs_cl {
 
 constexpr std::size_t MOST_PAST = 256;  // foreseen epochs that are remembered for `explain`
-constexpr std::int64_t LOOK_EVERY = 32;  // launches from one look at the clock to the next
-constexpr auto LOOK_AFTER = std::chrono::microseconds(100);    // from one look of Python to the next, at least
+constexpr std::int64_t POLL_EVERY = 32;  // launches from one look at the clock to the next
+constexpr auto POLL_AFTER = std::chrono::microseconds(100);    // from one poll of Python's to the next, at least
 constexpr auto COUNT_AFTER = std::chrono::microseconds(4000);  // `Table::count_after` at first
 
 inline nb::tuple upstream_of(Edges edges) {
@@ -343,7 +343,7 @@ public:
     std::uint32_t open = 0;  // 0: none
     nb::object recorder_object, scheduler;
     Recorder *recorder = nullptr;
-    std::size_t least_tasks = 0, most_tasks = 0, most_entries = 0, next_look = 0;
+    std::size_t least_tasks = 0, most_tasks = 0, most_entries = 0, next_poll = 0;
     std::vector<std::int64_t> external;  // its external upstream: launches in no epoch
     Sender *sender = nullptr;            // of epochs; null: there is no scheduler
 
@@ -388,7 +388,7 @@ public:
 
     // Opens an epoch for launches.
     void open_epoch(std::uint32_t epoch, nb::object to, nb::object for_scheduler, std::size_t least,
-                    std::size_t most, std::size_t entries, std::size_t look) {
+                    std::size_t most, std::size_t entries, std::size_t poll) {
         recorder = recorder_of(to);
         recorder_object = std::move(to);
         scheduler = std::move(for_scheduler);
@@ -396,7 +396,7 @@ public:
         least_tasks = least;
         most_tasks = most;
         most_entries = entries;
-        next_look = look;
+        next_poll = poll;
     }
 
     // Takes the remembered epoch that is sent in place of the open one. Null: that did not come as foreseen.
@@ -452,12 +452,12 @@ public:
             forecast.ends_here())
             return true;
         // an epoch that follows a remembered one ends where that did
-        if (forecast.follows() && next_look != 1) return false;
-        return next_look && recorder->tasks() >= next_look;
+        if (forecast.follows() && next_poll != 1) return false;
+        return next_poll && recorder->tasks() >= next_poll;
     }
 
     // Whether launches of the open epoch were only counted, and nobody polls that epoch.
-    bool wants_attention() const { return next_look == 1 && forecast.counted(); }
+    bool wants_attention() const { return next_poll == 1 && forecast.counted(); }
 
     // ---- both -----------------------------------------------------------------------------------
 
@@ -486,29 +486,29 @@ public:
         return edges;
     }
 
-    // Sends a due epoch, or has Python look at that and at what has ended. False with an error. Launches that are only
+    // Sends a due epoch, or has Python do that and poll. False with an error. Launches that are only
     // counted stay so if Python only has to know that there are some.
-    bool look(PyObject *engine);
+    bool poll(PyObject *engine);
 
-    // Whether Python has not looked for a while. If so, it looks now.
+    // Whether Python has not polled for a while. If so, it polls now.
     bool is_unseen() {
         const auto now = std::chrono::steady_clock::now();
-        if (now - looked_at_ <= LOOK_AFTER) return false;
-        looked_at_ = now;
+        if (now - polled_at_ <= POLL_AFTER) return false;
+        polled_at_ = now;
         return true;
     }
 
-    std::chrono::nanoseconds count_after = COUNT_AFTER;  // like LOOK_AFTER, while launches are only counted
+    std::chrono::nanoseconds count_after = COUNT_AFTER;  // like POLL_AFTER, while launches are only counted
 
-    // Whether Python should look, after the newest `many` launches.
-    bool should_look(std::size_t many = 1) {
+    // Whether Python should poll, after the newest `many` launches.
+    bool should_poll(std::size_t many = 1) {
         if (is_due() || wants_attention()) return true;
-        if (number / LOOK_EVERY == (number - std::int64_t(many)) / LOOK_EVERY) return false;
+        if (number / POLL_EVERY == (number - std::int64_t(many)) / POLL_EVERY) return false;
         auto now = std::chrono::steady_clock::now();
         const std::size_t counted = forecast.counted();
-        const bool begins = counted && counted <= std::size_t(LOOK_EVERY);
-        if (!begins && now - looked_at_ <= (counted ? count_after : LOOK_AFTER)) return false;
-        looked_at_ = now;
+        const bool begins = counted && counted <= std::size_t(POLL_EVERY);
+        if (!begins && now - polled_at_ <= (counted ? count_after : POLL_AFTER)) return false;
+        polled_at_ = now;
         return !begins;
     }
 
@@ -835,7 +835,7 @@ private:
     std::map<std::int64_t, Foreseen> foreseen_;  // by the last launch
     std::deque<std::pair<std::int64_t, std::int64_t>> past_;
     RememberedPointer kept_;
-    std::chrono::steady_clock::time_point looked_at_;
+    std::chrono::steady_clock::time_point polled_at_;
     std::vector<Transition> log_;
     bool logs_ = false;
 };
