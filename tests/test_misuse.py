@@ -432,6 +432,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         r"tune: within_s='a': expected seconds above 0",
     ),
     "no seconds": (lambda rt, p, x, y: recorded(rt, x).tune(0), r"within_s=0: expected seconds"),
+    "seconds that are no number": (
+        lambda rt, p, x, y: recorded(rt, x).tune(float("nan")),
+        r"within_s=nan: expected seconds",
+    ),
     "a keyword in capitals": (
         lambda rt, p, x, y: p.add((16,), None, x, y, 1, Bands=4),
         r"a launch has no keyword Bands; did you mean 'bands'\?",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -15,6 +18,7 @@ import acs_cl as acs
 from acs_cl.devices.probe import balance
 from acs_cl.devices.probe.balance import Balance, agreed_us
 from acs_cl.graph.arranging import arranged, keeps_order
+from acs_cl.graph.contents import Contents
 from acs_cl.launch.commands import KernelCommand
 from acs_cl.opencl_c.modes import bodies
 from acs_cl.opencl_c.modes.operations import TURNS, Sizes, operations
@@ -210,7 +214,7 @@ def test_an_order_that_breaks_program_order_is_found() -> None:
 
 def test_unknown_orders_are_named(rt: acs.Runtime) -> None:
     graph = Pair(rt).graph
-    with pytest.raises(acs.UsageError, match="unknown order 'opera'; there are: first_in, crit"):
+    with pytest.raises(acs.UsageError, match="unknown order 'opera'; there are: auto, first_in, crit"):
         graph.arrange("opera")
     with pytest.raises(acs.UsageError, match="unknown order 'opera'"):
         acs.Runtime(order="opera")
@@ -252,6 +256,26 @@ def test_what_is_in_flight_may_fail_and_is_waited_for(rt: acs.Runtime, what: str
     assert getattr(graph, what)() is not None
     graph.replay()
     assert (x.get() == 1).all()
+
+
+class Interrupted(list[Any]):
+    """A list whose items come with Ctrl-C."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for one in super().__iter__():
+            signal.raise_signal(signal.SIGINT)
+            yield one
+
+
+@pytest.mark.parametrize("size", [64, 1 << 22])
+def test_arrays_have_their_contents_back_whatever_signals_come(rt: acs.Runtime, size: int) -> None:
+    x, half = rt.zeros(size, "u1"), size // 2
+    kept = Interrupted((x[at : at + half], np.full(half, (1 + at) % 256, "u1")) for at in (0, half))
+    with pytest.raises(KeyboardInterrupt), Contents(rt.engine, kept):
+        x.fill(9)
+    values = x.get()
+    assert (values[:half] == 1).all()
+    assert (values[half:] == (1 + half) % 256).all()
 
 
 def test_threads_launch_while_one_profiles(rt: acs.Runtime) -> None:

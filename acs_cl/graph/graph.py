@@ -44,6 +44,7 @@ from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..observe.explain import Explanation
+from ..options import is_number
 from ..records import EVERYTHING, Access, Command, HostArray
 from ..scheduler.cutting import Single
 from ..scheduler.orders import ORDERS, Work
@@ -532,7 +533,7 @@ class Graph:
         The result is kept on disk, for launches with `bands="auto"` and graphs with `order="auto"`.
         What is not clearly faster stays in its order, and whole.
         """
-        if isinstance(within_s, bool) or not isinstance(within_s, (int, float)) or within_s <= 0:
+        if not is_number(within_s) or not within_s > 0:
             raise UsageError(f"tune: within_s={within_s!r}: expected seconds above 0")
         self._check("tune")
         self.engine.drain()  # what may fail yet
@@ -616,7 +617,7 @@ class Graph:
 
     def _saved(self) -> list[tuple[Array, HostArray]]:
         """Save the bytes of the program's arrays that the launches write."""
-        from .profile import saved
+        from .contents import saved
 
         return saved(self._recording.pairs(), self._recording.arrays())
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyopencl as cl
 
 from ..devices import key
@@ -25,8 +24,8 @@ from ..devices.probe.balance import kept as kept_balance
 from ..host import files
 from ..host.digest import digest
 from ..launch.commands import KernelCommand
-from ..ranges import merged
 from ..records import Access, Command, HostArray, Pair
+from .contents import Contents
 from .costs import Profile, bytes_of, profile_of
 
 if TYPE_CHECKING:
@@ -61,12 +60,8 @@ def measured(
     """Run all launches alone, `RUNS` times, and put back what was `kept`. `run`: launches the one
     at a place in the ordinary way, and returns its number."""
     rates = balance(engine.device, engine.context)
-    try:
+    with Contents(engine, kept):
         taken = [_times(engine, launches, run) for _ in range(RUNS)]
-    finally:
-        for part, values in kept:
-            part.set(values)
-        engine.drain()
     times = [min(all_of_one) for all_of_one in zip(*taken, strict=True)]
     names = [name_of(engine.device, *launch) for launch in launches]
     least: dict[str, float] = {}
@@ -110,19 +105,6 @@ def _alone_us(
         queue.flush()
         wait_for_event(event)
     return float(event.profile.end - event.profile.start) / 1e3
-
-
-def saved(launches: Sequence[Pair], arrays: Sequence[Array]) -> list[tuple[Array, HostArray]]:
-    """Save the bytes of the program's arrays that the launches overwrite."""
-    written = [span for _, access in launches for span in access.writes]
-    by_base = {array.base.number: array for array in arrays if array.base is not None}
-    found = []
-    for number, array in by_base.items():
-        for one in merged(span for span in written if span.base == number):
-            shape = (one.end - one.start,)
-            part = array.view_at(one.start, shape, (1,), np.dtype(np.uint8))
-            found.append((part, part.get()))
-    return found
 
 
 # ---- on disk -------------------------------------------------------------------------------------

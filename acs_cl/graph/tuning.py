@@ -23,6 +23,7 @@ from .. import core
 from ..access.cuts import Policy, Row, policy
 from ..records import HostArray, Pair
 from .calls import Call
+from .contents import Contents
 from .kept_tunings import LANES, keep_cuts, keep_order
 from .profile import name_of
 
@@ -143,7 +144,7 @@ def tuned(
         if (file := name_of(engine.device, *launch))
     }
     interrupted: KeyboardInterrupt | None = None
-    try:
+    with Contents(engine, kept):
         has_scheduler = engine.plan.scheduler != "no"
         trials = _Trials(calls, kinds, orders, record, within_s, tell)
         try:
@@ -152,11 +153,6 @@ def tuned(
         except KeyboardInterrupt as stop:
             interrupted = stop
         gain = trials.judged()
-    finally:
-        engine.drain()
-        for part, values in kept:
-            part.set(values)
-        engine.drain()
     keep_cuts({kind.file: said for kind, said in trials.cuts.items()})
     keep_order(engine.device, orders.launches, trials.order)
     engine.tunings += 1
