@@ -351,7 +351,7 @@ def test_a_loop_says_what_is_wrong_with_what_it_was_given(
         graph.replay(while_=make().zeros(1, "u4"), at_most=3)
     with pytest.raises(acs.UsageError, match="no launch of the body writes the word"):
         graph.replay(while_=rt.zeros(1, "u4"), at_most=3)
-    with pytest.raises(acs.UsageError, match="outside of a recording"):
+    with pytest.raises(acs.UsageError, match="outside of a recording of the runtime that"):
         acs.loop(go, at_most=3)
     assert x.get().tolist() == [0]
     assert graph.replay(while_=go, at_most=9).rounds == 5

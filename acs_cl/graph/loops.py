@@ -208,8 +208,8 @@ class loop:  # noqa: N801  read like `size`
         graph = engine.recorder() if engine is not None else None
         if engine is not None and graph is None:
             raise UsageError(
-                "acs.loop outside of a recording: it repeats what `with rt.record()` captures; "
-                "record it, and replay the graph"
+                "acs.loop outside of a recording of the runtime that has the flag: it repeats what "
+                "`with rt.record()` captures; record it, and replay the graph"
             )
         self._what = checked("acs.loop", engine, flag, at_most)
         self._graph = graph
