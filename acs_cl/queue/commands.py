@@ -51,7 +51,7 @@ Described = tuple[KernelCommand, Access, bool]
 """A command, its access, and whether the host can look behind it."""
 
 
-class Tracked(Ordered, Protocol):
+class TrackedQueue(Ordered, Protocol):
     """An `acs.Queue`, as its commands know it."""
 
     tracker: core.native.Tracker | None
@@ -103,7 +103,7 @@ class Tracked(Ordered, Protocol):
 
 
 def kernel(
-    queue: Tracked,
+    queue: TrackedQueue,
     original: Original,
     kernel: object,
     global_work_size: Any,
@@ -184,7 +184,7 @@ def _are_sizes(global_size: Sizes, local_size: Sizes | None, offset: Sizes | Non
 
 
 def described(
-    queue: Tracked,
+    queue: TrackedQueue,
     kernel: OurKernel,
     given: ArgumentValues,
     global_size: Sizes,
@@ -216,7 +216,7 @@ def described(
     return command, bound.access, seen
 
 
-def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
+def kernel_of(queue: TrackedQueue, kernel: cl.Kernel) -> OurKernel | None:
     """Return the runtime's own kernel for a kernel. None: the driver tells too little of it."""
     engine = queue.runtime.engine
     is_new = key_of(kernel) not in engine.programs
@@ -232,7 +232,7 @@ def kernel_of(queue: Tracked, kernel: cl.Kernel) -> OurKernel | None:
 
 
 def _unknown_kernel(
-    queue: Tracked, command: KernelAsItIs, wait_for: Events, why: str
+    queue: TrackedQueue, command: KernelAsItIs, wait_for: Events, why: str
 ) -> QueueEvent:
     """Launch a kernel as the driver takes it, as an access to all memory. If it has to wait, it is
     copied, because the program may change its arguments meanwhile."""
@@ -248,12 +248,12 @@ def _unknown_kernel(
 # ---- memory --------------------------------------------------------------------------------------
 
 
-def memory_of(queue: Tracked, memory: object) -> core.native.Memory | None:
+def memory_of(queue: TrackedQueue, memory: object) -> core.native.Memory | None:
     """Return the memory that an argument stands for. None: it is not memory."""
     return core.native.memory_of(memory, queue.runtime.engine.store.reserved)
 
 
-def whole(queue: Tracked, memory: object) -> Span:
+def whole(queue: TrackedQueue, memory: object) -> Span:
     """Return the span of all bytes of a buffer, of an image, or of SVM."""
     found = memory_of(queue, memory)
     return ALL[0] if found is None else found.span
@@ -279,7 +279,7 @@ def host_span(host: HostArray) -> Span:
 # ---- copies and fills ----------------------------------------------------------------------------
 
 
-def transfer(queue: Tracked, original: Original, **given: Any) -> QueueEvent:
+def transfer(queue: TrackedQueue, original: Original, **given: Any) -> QueueEvent:
     """Launch a read, write, copy or fill of a buffer or of shared memory, bound by the core. A
     short write that blocks need not wait for the device. The program only has to get its memory
     back."""
@@ -318,7 +318,7 @@ class Mapped(cl.MemoryMap):
     __slots__ = ("__array_interface__", "_array", "_queue", "_span")
 
     _array: HostArray | None
-    _queue: Tracked
+    _queue: TrackedQueue
     _span: Span
 
     def release(self, queue: cl.CommandQueue | None = None, wait_for: Events = None) -> Any:
@@ -336,7 +336,7 @@ class Mapped(cl.MemoryMap):
             self._queue.stop_bypass()
 
 
-def unmap(ours: Tracked, array: HostArray, span: Span, queue: Any, wait_for: Events) -> Any:
+def unmap(ours: TrackedQueue, array: HostArray, span: Span, queue: Any, wait_for: Events) -> Any:
     """Unmap an array. `queue`: the queue that the program names; None: `ours`."""
     native: Any = array.base
     if queue is not None and queue is not ours:
@@ -366,7 +366,7 @@ def _unmapping(mapping: Call) -> Call:
 
 
 def map_memory(
-    queue: Tracked, original: Original, memory: object, given: Given, kind: int
+    queue: TrackedQueue, original: Original, memory: object, given: Given, kind: int
 ) -> tuple[object, ...]:
     """Map a buffer or an image. The program needs the driver's answer, so the call is made now."""
     wait_for = given.pop("wait_for", None)
@@ -396,14 +396,14 @@ def mapped(name: str, kind: int) -> Original:
     """Return the command for `enqueue_map_buffer` or `enqueue_map_image`, whose memory parameters
     have different names."""
 
-    def command(queue: Tracked, original: Original, **given: Any) -> tuple[object, ...]:
+    def command(queue: TrackedQueue, original: Original, **given: Any) -> tuple[object, ...]:
         return map_memory(queue, original, given[name], given, kind)
 
     return command
 
 
 def svm_map(
-    queue: Tracked, original: Original, is_blocking: object, flags: Any, svm: object,
+    queue: TrackedQueue, original: Original, is_blocking: object, flags: Any, svm: object,
     wait_for: Events = None, size: int | None = None,
 ) -> QueueEvent:  # fmt: skip
     """Map shared memory for the host."""
@@ -422,7 +422,7 @@ def given_up(name: str, kind: int) -> Original:
     PoCL 3.0 finds in it what to free."""
 
     def command(
-        queue: Tracked, original: Original, svm: object, wait_for: Events = None
+        queue: TrackedQueue, original: Original, svm: object, wait_for: Events = None
     ) -> QueueEvent | None:
         access = Access((), (whole(queue, svm),))
         call = Call(name, original, {"svm": svm}, True)
@@ -437,17 +437,17 @@ def given_up(name: str, kind: int) -> Original:
 # ---- order ---------------------------------------------------------------------------------------
 
 
-def marker(queue: Tracked, original: Original, wait_for: Events = None) -> QueueEvent:
+def marker(queue: TrackedQueue, original: Original, wait_for: Events = None) -> QueueEvent:
     """Launch a marker behind everything so far or, on a queue without order, behind events."""
     return queue.mark(wait_for, KINDS.MARKER)
 
 
-def barrier(queue: Tracked, original: Original, wait_for: Events = None) -> QueueEvent:
+def barrier(queue: TrackedQueue, original: Original, wait_for: Events = None) -> QueueEvent:
     """Put everything that comes behind everything so far."""
     return queue.mark(wait_for, KINDS.BARRIER, for_all=True)
 
 
-def wait_for_events(queue: Tracked, original: Original, wait_for: Events = None) -> None:
+def wait_for_events(queue: TrackedQueue, original: Original, wait_for: Events = None) -> None:
     """Put everything that comes behind some events."""
     queue.mark(wait_for, KINDS.BARRIER, for_all=True)
 
@@ -459,13 +459,13 @@ def between(reads: str, writes: str) -> Original:
     """Return the handler of a command between images, buffers and the host. `reads` and `writes`
     are names of its parameters."""
 
-    def command(queue: Tracked, original: Original, **given: Any) -> QueueEvent:
+    def command(queue: TrackedQueue, original: Original, **given: Any) -> QueueEvent:
         return anything(queue, original, _spans(queue, given, reads, writes), given)
 
     return command
 
 
-def _spans(queue: Tracked, given: Given, reads: str, writes: str) -> Access:
+def _spans(queue: TrackedQueue, given: Given, reads: str, writes: str) -> Access:
     spans: list[tuple[Span, ...]] = []
     for names in (reads, writes):
         found = []
@@ -479,7 +479,7 @@ def _spans(queue: Tracked, given: Given, reads: str, writes: str) -> Access:
     return Access(spans[0], spans[1])
 
 
-def anything(queue: Tracked, original: Original, access: Access, given: Given) -> QueueEvent:
+def anything(queue: TrackedQueue, original: Original, access: Access, given: Given) -> QueueEvent:
     """Launch any command that takes a queue and a wait list, unchanged, with its own access."""
     name = original.__name__.strip("_").removeprefix("enqueue_")
     wait_for = given.pop("wait_for", None)
