@@ -89,7 +89,26 @@ def launched_elsewhere(runtime: acs.Runtime, kernel: Any, *arrays: acs.Array) ->
         return other.launch(kernel, (16,), None, *arrays, 16)
 
 
+def measured(runtime: acs.Runtime) -> Any:
+    """A measurement of one launch."""
+    with runtime.measure() as block:
+        runtime.zeros(4)
+    return block
+
+
 BAD_CALLS: dict[str, tuple[Bad, str]] = {
+    "a report to a number": (
+        lambda rt, p, x, y: measured(rt).report(3),
+        r"the report goes to a path, got int 3$",
+    ),
+    "a graph of launches to a number": (
+        lambda rt, p, x, y: measured(rt).dag(3),
+        r"the graph goes to a path, got int 3$",
+    ),
+    "a timeline to a number": (
+        lambda rt, p, x, y: measured(rt).save(3),
+        r"the timeline goes to a path, got int 3$",
+    ),
     "too few arguments": (lambda rt, p, x, y: p.add((16,), None, x, y), r"got 2 .* expected 3"),
     "too many arguments": (
         lambda rt, p, x, y: p.add((16,), None, x, y, 1, 2),

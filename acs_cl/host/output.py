@@ -5,14 +5,22 @@ Input: a path, a text, and what that is. Output: the file, or an error of the us
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import UsageError, describe
+
+
+def path_of(given: object, what: str) -> Path:
+    """Return the path that a program gave for a file."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise UsageError(f"the {what} goes to a path, got {describe(given)}")
+    return Path(given)
 
 
 def write(path: str | Path, text: str, what: str) -> None:
     """Write a text to a file, in place of what was there."""
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        path_of(path, what).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"the {what} cannot be written: {error}") from None

@@ -109,10 +109,10 @@ def _links(access: dict[int, Access], edges: Edges) -> list[Link]:
 
 def save(dag: Dag, path: str | Path) -> None:
     """Write the graph in the format that the ending of the path names."""
-    path = Path(path)
-    if path.suffix not in FORMATS:
-        raise UsageError(f"{path.name}: a graph is written as {', '.join(FORMATS)}, by its ending")
-    output.write(path, FORMATS[path.suffix](dag), "graph")
+    to = output.path_of(path, "graph")
+    if to.suffix not in FORMATS:
+        raise UsageError(f"{to.name}: a graph is written as {', '.join(FORMATS)}, by its ending")
+    output.write(to, FORMATS[to.suffix](dag), "graph")
 
 
 def _json(dag: Dag) -> str:

@@ -268,7 +268,8 @@ class Measure:
         seconds."""
         from .report.page import write
 
-        write(self.record(title or Path(path).stem), path, what_if)
+        to = output.path_of(path, "report")
+        write(self.record(title or to.stem), to, what_if)
 
     def dag(self, path: str | Path) -> None:
         """Write the graph of the block's launches, as `Runtime.dag` does."""
