@@ -15,7 +15,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -36,15 +36,16 @@ __all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split
 LOCK = core.native.Lock()
 SOURCE_PATH = "/acs_cl_source.cl"
 _PRELUDE_PATH = "/acs_cl_prelude.h"
-_STRING_LITERAL, _UNION = 109, 3
+_UNION, _FUNCTION, _STRING_LITERAL, _MACRO = 3, 8, 109, 501
+"""Kinds of cursors, by libclang's numbers."""
 _JOINS = re.compile(r"##|%:%:")
 
 _HARMLESS = re.compile(r"-(cl-|nv-|ffast-math$|W(?!p,)|w$|O|g|s$|v$)")
 """Options that change the generated code, not the reading of the source."""
 
 _OTHER_BODY = re.compile(r"\b(alias|ifunc|weakref|asm|__asm__)\(")
-_GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")
 """What gives a declaration the body of a function of another name, as the parser prints it."""
+_GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")
 
 _UNDECLARED = re.compile(
     r"use of undeclared identifier '(\w+)'|implicit declaration of function '(\w+)'"
@@ -212,6 +213,8 @@ def parse(source: str, options: BuildOptions, device: cl.Device | None = None) -
 
 
 def _parse(environment: Environment, source: str, words: list[str], standard: str) -> Unit:
+    """Parse again and again, until the driver has been asked for all that the source depends on,
+    and its own functions that no header declares are declared."""
     included: tuple[str, ...] = ()
     texts = [source]
     undeclared: tuple[str, ...] = ()
@@ -242,7 +245,19 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
             raise CannotParse("line {}: {}".format(*complaints.errors[0]))
         undeclared = tuple(sorted(calls.union(undeclared)))
     files.refuse_ambiguous(included, words)
-    said = [bare(one) for text in (*words, *texts) for one in {text, without_trigraphs(text)}]
+    return _unit(environment, source, tree, included, (*words, *texts))
+
+
+def _unit(
+    environment: Environment,
+    source: str,
+    tree: Tree,
+    included: tuple[str, ...],
+    texts: Sequence[str],
+) -> Unit:
+    """Collect the functions of a source, and refuse what its tree does not show. `texts`: options,
+    the source, and what it includes."""
+    said = [bare(one) for text in texts for one in {text, without_trigraphs(text)}]
     joined = _joined_words(tree.cursor) if any(_JOINS.search(text) for text in said) else set()
     if "typeof" in joined or any("typeof" in text for text in said):
         # The tree shows the type of an array parameter as an array, but it is a pointer.
@@ -252,7 +267,7 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
     kernels = {}
     top = library().collect(tree.cursor)
     for cursor in top:
-        if cursor._kind_id != 8:
+        if cursor._kind_id != _FUNCTION:
             continue
         if cursor.is_definition():
             functions.setdefault(cursor.spelling, []).append(cursor)
@@ -260,7 +275,7 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
                 kernels[cursor.spelling] = cursor
         elif not is_of_prelude(cursor) and _OTHER_BODY.search(declaration_text(cursor)):
             raise CannotParse(f"the body of {cursor.spelling} is that of another function")
-    own = {one.spelling for one in top if one._kind_id == 8 and not is_of_prelude(one)}
+    own = {one.spelling for one in top if one._kind_id == _FUNCTION and not is_of_prelude(one)}
     shared = overloads.of_builtins(own - kernels.keys(), parser := library().parser)
     collect = library().collect
     if shared and (name := overloads.unclear_call(tree.cursor, shared, collect, parser)):
@@ -338,7 +353,7 @@ def _predefined_macros(index: Index, standard: str, target: str) -> frozenset[st
             options=1,  # a detailed record of macros
         )
         _predefined[key] = frozenset(
-            cursor.spelling for cursor in tree.cursor.get_children() if cursor._kind_id == 501
+            cursor.spelling for cursor in tree.cursor.get_children() if cursor._kind_id == _MACRO
         )
     return _predefined[key]
 
