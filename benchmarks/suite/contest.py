@@ -82,9 +82,8 @@ def growing(plan: Plan, say: Say) -> Iterator[dict[str, Any]]:
         found[workload.name] = one(plan, workload, say_more)
         found[workload.name]["took_s"] = round(perf_counter() - start, 1)
         unrest.append(noise())
-        around = max(one["unrest"] for one in unrest[-2:])
-        run = documents.Run(there["commit"], there["sources"], there["date"], around)
-        found[workload.name]["run"] = run._asdict()
+        run = documents.Run(there["commit"], there["sources"], there["date"], 0.0)
+        found[workload.name]["run"] = run.around(unrest[-2:])._asdict()
         left_out.remove(workload.name)
         # a copy: it stays complete if the next workload is cut off
         yield document | {"workloads": dict(found), "left_out": list(left_out)}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,10 +38,19 @@ class Run(NamedTuple):
     sources: str
     date: str
     unrest: float
+    loop_us: float = 0.0
+    """How long the fixed piece of Python took by which noise is measured. 0: not kept."""
 
     def __str__(self) -> str:
         commit = f"commit {self.commit}" if self.commit else "commit not known"
-        return f"{self.date}, {commit}, machine noise {self.unrest:.0%}"
+        loop = f" of {self.loop_us:,.0f} us" if self.loop_us else ""
+        return f"{self.date}, {commit}, machine noise {self.unrest:.0%}{loop}"
+
+    def around(self, noises: Sequence[Mapping[str, float]]) -> Run:
+        """Return the run with the worst noise before and after it."""
+        unrest = max((one["unrest"] for one in noises), default=0.0)
+        loop_us = max((one.get("loop_us", 0.0) for one in noises), default=0.0)
+        return self._replace(unrest=unrest, loop_us=loop_us)
 
 
 def read(path: Path) -> Document:
@@ -127,8 +136,8 @@ def run_of(document: Mapping[str, Any], part: Mapping[str, Any]) -> Run:
     if "run" in part:
         return Run(**part["run"])
     there = document["machine"]
-    unrest = max((one["unrest"] for one in there["noise"]), default=0.0)
-    return Run(there["commit"], there.get("sources", ""), there["date"], unrest)
+    run = Run(there["commit"], there.get("sources", ""), there["date"], 0.0)
+    return run.around(there["noise"])
 
 
 def where(machine: Mapping[str, Any]) -> tuple[str, str]:

@@ -125,12 +125,11 @@ def growing(args: argparse.Namespace, find: Callable[[str], Any] = module_of) ->
                 if is_cut:
                     result["left_out"] = f"what would have come after {args.within:g} s"
                 result["took_s"] = round(perf_counter() - start, 1)
-                run = Run(there["commit"], there["sources"], there["date"], unrest[-1]["unrest"])
-                results[name] = {**result, "run": run._asdict()}
+                run = Run(there["commit"], there["sources"], there["date"], 0.0)
+                results[name] = {**result, "run": run.around(unrest[-1:])._asdict()}
                 yield document
             unrest.append(noise())
-            around = max(one["unrest"] for one in unrest[-2:])
-            results[name]["run"]["unrest"] = around
+            results[name]["run"] = run.around(unrest[-2:])._asdict()
         finally:
             say.hide()
             if name in results:
