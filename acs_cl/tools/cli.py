@@ -186,7 +186,7 @@ COMMANDS: dict[str, Command] = {
         _runs("acs_cl.tools.report"),
     ),
     "tune": Command(
-        "find out how the launches of a program's graphs are best cut into bands",
+        "find the best order for a program's graphs, and how to cut their launches",
         _tune_options,
         _runs("acs_cl.tools.tune"),
     ),

@@ -53,7 +53,7 @@ private:
     bool wide_ = true;
     int votes_ = 0, needed_ = VOTES;
     unsigned launches_ = 0;
-    long narrow_ = 0;
+    std::int64_t narrow_ = 0;
 };
 
 // A stretch that came before, and how long it takes on all lanes and on one.
