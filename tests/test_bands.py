@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,6 +134,12 @@ def test_a_number_of_bands_that_cannot_be_is_refused(wrong: Any) -> None:
         acs.UsageError, match=r"bands=.*expected 'auto', 'off', 'lanes' or 1 to 1,024"
     ):
         asked(wrong)
+
+
+def test_numbers_of_cuts_may_be_numpys() -> None:
+    found = acs.Tile(np.int64(2), np.uint8(3))
+    assert str(found) == "Tile(rows=2, columns=3)"
+    assert policy(str(found)) == found
 
 
 def test_cuts_that_cannot_be_are_refused() -> None:

@@ -60,7 +60,7 @@ class Row:
     rows: int = 1
 
     def __post_init__(self) -> None:
-        _check(self, self.rows)
+        _check(self, "rows")
 
     def shares(self, counts: Sequence[int]) -> Shares | str:
         """Return the bands of a launch with `counts` groups by axis, or why it has none."""
@@ -83,7 +83,7 @@ class Tile:
     columns: int
 
     def __post_init__(self) -> None:
-        _check(self, self.rows, self.columns)
+        _check(self, "rows", "columns")
         if self.rows * self.columns > MOST_BANDS:
             raise UsageError(f"{self}: expected {MOST_BANDS:,} bands at most")
 
@@ -119,7 +119,7 @@ class Strided:
     parts: int
 
     def __post_init__(self) -> None:
-        _check(self, self.parts)
+        _check(self, "parts")
 
     def shares(self, counts: Sequence[int]) -> Shares | str:
         """Return the bands of a launch: see `Row`."""
@@ -231,7 +231,9 @@ def _runs(counts: Sequence[int], length: int) -> Shares:
     return Shares(length, tuple(parts))
 
 
-def _check(of: object, *numbers: object) -> None:
-    for number in numbers:
-        if type(number) is not int or not 1 <= number <= MOST_BANDS:
+def _check(of: object, *names: str) -> None:
+    for name in names:
+        number = whole(getattr(of, name))
+        if number is None or not 1 <= number <= MOST_BANDS:
             raise UsageError(f"{of}: expected whole numbers from 1 to {MOST_BANDS:,}")
+        object.__setattr__(of, name, number)  # of NumPy's integers it keeps Python's
