@@ -229,6 +229,11 @@ def whole(value: object) -> int | None:
         return None
 
 
+def is_number(value: object) -> bool:
+    """Tell whether a value can be a time."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def truth(name: str, value: object, expected: str = "True or False") -> bool:
     """Return a value that says yes or no. `expected`: what the error says."""
     if not isinstance(value, (bool, np.bool_, int)) or value not in (False, True):

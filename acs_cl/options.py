@@ -22,7 +22,7 @@ from warnings import warn
 from .access.cuts import asked as bands_asked
 from .access.signature import DEPENDENCIES
 from .check.modes import modes, together
-from .errors import UsageError, refuse_unknown, truth
+from .errors import UsageError, is_number, refuse_unknown, truth
 from .host.environment import misspelt, variable
 from .launch import spawning as spawns
 from .records import LANE_AFTER, LANE_NEW, Options, Placing
@@ -99,11 +99,6 @@ def _file(name: str, told: str) -> str | None:
 def is_whole(value: object) -> bool:
     """Tell whether a value can be a number of something."""
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_number(value: object) -> bool:
-    """Tell whether a value can be a time."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _seconds(text: str) -> float:

@@ -7,7 +7,7 @@
   between queues.
 
 Input: launches. Output: their ends. The core picks lanes, sets arguments, enqueues and keeps the
-events; `_core/driver/queues.hpp` says how. Commands other than simple kernels, and those that the
+events; `_core/driver/lanes.hpp` says how. Commands other than simple kernels, and those that the
 driver refuses, go by the command's own `enqueue`.
 """
 

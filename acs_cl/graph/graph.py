@@ -33,7 +33,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from .. import core
 from ..access.cuts import AUTO
-from ..errors import UsageError, describe, no_attribute, refuse_unknown, truth
+from ..errors import UsageError, describe, is_number, no_attribute, refuse_unknown, truth
 from ..handle import Handle
 from ..host.progress import Progress
 from ..kernel import Kernel
@@ -44,7 +44,6 @@ from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..observe.explain import Explanation
-from ..options import is_number
 from ..records import EVERYTHING, Access, Command, HostArray
 from ..scheduler.cutting import Single
 from ..scheduler.orders import ORDERS, Work

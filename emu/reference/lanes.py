@@ -1,4 +1,4 @@
-"""Model which lane the core's `Queues` picks for a launch, and how many events it waits for.
+"""Model which lane the core's `Lanes` picks for a launch, and how many events it waits for.
 
 Input: launches by their numbers, with their upstream, and which of them were reported to have
 ended. Output: a lane and a count of waits. The driver's side are two questions: has this launch
