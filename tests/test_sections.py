@@ -303,11 +303,15 @@ def test_what_is_forgotten_while_sections_are_tried_does_not_come_back(
     steps.until("cut")
     for _ in range(after):
         steps.step()
+    before = steps.counted["launches"]
     steps.launch(1)
     with steps.runtime.engine.lock:
+        is_open = testing.Scheduler(steps.runtime).has_open_epoch
         scheduler.set(turns=scheduler.sender.settings.turns + 1)
     steps.runtime.finish()
-    assert steps.counted["remembered"] == 0
+    # where the clock chose another way, launches of the open epoch were recorded: it is a new one
+    is_new = is_open and steps.counted["launches"] - before < LAUNCHES
+    assert steps.counted["remembered"] == is_new
 
 
 def test_an_epoch_that_broke_does_not_come_back_from_a_trial(steps: Steps) -> None:
