@@ -85,6 +85,20 @@ def test_parts_of_an_array_land_in_one_place(held: Any) -> None:
     assert (x.get() == 9).all()
 
 
+def test_one_element_may_be_set_behind_launches(held: Any) -> None:
+    """Values without a dimension have bytes, but no length."""
+    rt, program, x, event = held
+    program.scale((N,), None, x, 2)
+    x[3].set(np.array(5, np.int32))
+    x[4].set(7)
+    with rt.record() as graph:
+        program.scale((N,), None, x, 2)
+        x[5].set(np.array(9, np.int32))
+    graph.replay()
+    event.set_status(cl.command_execution_status.COMPLETE)
+    assert x[:7].get().tolist() == [12, 12, 12, 10, 14, 9, 12]
+
+
 class Full:
     """A store that has no room left."""
 

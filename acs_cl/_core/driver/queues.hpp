@@ -383,7 +383,9 @@ private:
         if (!uploads_ || !command.type().is(classes_.transfer)) return 0;
         const nb::handle target = PyTuple_GET_ITEM(command.ptr(), 1), source = PyTuple_GET_ITEM(command.ptr(), 2);
         if (!PyTuple_Check(target.ptr()) || PyTuple_Check(source.ptr())) return 0;
-        const Py_ssize_t nbytes = PyObject_Size(source.ptr());  // of bytes in one piece, or of a pattern
+        // an array of any shape, without one, too
+        const nb::object found = nb::steal(PyObject_GetAttrString(source.ptr(), "nbytes"));
+        const Py_ssize_t nbytes = found.is_valid() ? PyLong_AsSsize_t(found.ptr()) : -1;
         if (nbytes < 0) throw PythonError();
         return std::size_t(nbytes);
     }
