@@ -43,7 +43,7 @@ from .launch.several_handles import CutHandle
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
 from .memory.blocks import store_for
-from .memory.values import new_values
+from .memory.values import new_values, zero_of
 from .memory.views import normal_dtype, normal_shape
 from .observe import stats
 from .options import BACKLOG, options, prefetches, scheduler_settings, spawning
@@ -327,7 +327,7 @@ class Runtime:
     def zeros(self, shape: object, dtype: DTypeLike = np.float32) -> Array:
         """Make an array of zeros."""
         array = self.empty(shape, dtype)
-        array.fill(np.zeros((), array.dtype)[()])  # 0 is not the zero of each dtype
+        array.fill(zero_of(array.dtype))
         return array
 
     def array(self, values: ArrayLike, dtype: DTypeLike | None = None) -> Array:

@@ -130,6 +130,38 @@ def test_arrays_that_are_not_given_begin_with_zeros(client: Client) -> None:
         assert np.array_equal(found["y"], expected(given.get("x", np.zeros(64))))
 
 
+@pytest.mark.parametrize("dtype", ["S4", "V3", "M8[s]", "?", "c16", "i4,f4"])
+def test_zeros_are_those_of_any_dtype(client: Client, dtype: str) -> None:
+    with acs.Runtime(backend="serial") as rt:
+        x, y = rt.zeros(3, dtype), rt.zeros(3, dtype)
+        with rt.record() as graph:
+            y.copy_from(x)
+        step = acs.dask.Step(graph, x=x, y=y)
+    values = np.arange(1, 3 * y.dtype.itemsize + 1, dtype="u1") % 2
+    for given in ({"x": values.view(y.dtype)}, {}):
+        found = client.submit(acs.dask.replay, step, given, pure=False).result(timeout=60)["y"]
+        assert found.dtype == y.dtype
+        assert found.tobytes() == (values.tobytes() if given else bytes(values.nbytes))
+
+
+@pytest.mark.parametrize("whole_first", [True, False])
+def test_names_may_share_memory(client: Client, whole_first: bool) -> None:
+    """What is not given begins with zeros, except where it is part of what is given."""
+    with acs.Runtime(backend="serial") as rt:
+        x, y = rt.zeros(4), rt.zeros(4)
+        with rt.record() as graph:
+            y.copy_from(x)
+        names = {"all": x, "part": x[:2], "y": y}
+        ordered = names if whole_first else dict(reversed(names.items()))
+        step = acs.dask.Step(graph, **ordered)
+    for given, expected in (
+        ({"part": [1, 2]}, [1, 2, 0, 0]),
+        ({"all": [1, 2, 3, 4]}, [1, 2, 3, 4]),
+    ):
+        found = client.submit(acs.dask.replay, step, given, pure=False).result(timeout=60)
+        assert found["y"].tolist() == expected
+
+
 def _flags(rt: acs.Runtime, prog: Any) -> tuple[acs.Graph, dict[str, acs.Array]]:
     x, go = rt.zeros(1), rt.array([1], "i4")
     with rt.record() as graph, acs.loop(go, at_most=100):

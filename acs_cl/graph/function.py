@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import UsageError
 from ..launch.engine import Engine
 from ..memory.array import Array
+from ..memory.values import zero_of
 from ..records import EVERYTHING, Span
 from .calls import have_all
 from .files import read
@@ -73,10 +74,11 @@ class Function:
             for piece, first in self._kept:
                 piece.copy_from(first)
             for name, array in self._arrays.items():
-                if name in inputs:
+                if name not in inputs:
+                    array.fill(zero_of(array.dtype))
+            for name, array in self._arrays.items():
+                if name in inputs:  # behind all zeros, since names may share memory
                     self._put(array, inputs[name])
-                else:
-                    array.fill(0)
             self._graph.replay()
             if keep:
                 return {name: self._copy(self._arrays[name]) for name in wanted}

@@ -98,6 +98,12 @@ def converted(values: HostArray, dtype: DType) -> HostArray:
         ) from None
 
 
+def zero_of(dtype: DType) -> object:
+    """Return the element whose bytes are all 0, for `fill`. The number 0 is another one to texts
+    and records."""
+    return np.zeros((), dtype)[()]
+
+
 def element_of(value: Any, dtype: DType) -> HostArray:
     """Return one element for `fill`."""
     try:
