@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush, heapreplace
+from math import inf
 from random import Random
 from typing import NamedTuple
 
@@ -59,9 +60,9 @@ class Tile(NamedTuple):
 
 def skewed(parents: int, mean: int, skew: float, seed: int) -> list[int]:
     """Return the items that work-items find: few for most, very many for some."""
-    if min(parents, mean) < 1 or parents * mean > MOST_ITEMS or skew <= 1:
+    if min(parents, mean) < 1 or parents * mean > MOST_ITEMS or not 1 < skew < inf:
         raise UsageError(
-            f"expected parents, a mean and a skew above 1, {MOST_ITEMS:,} items at most"
+            f"expected parents, a mean and a finite skew above 1, {MOST_ITEMS:,} items at most"
         )
     draw = Random(seed).paretovariate
     return [int(draw(skew) * mean * (skew - 1) / skew) for _ in range(parents)]

@@ -53,7 +53,8 @@ def test_the_command_says_that_it_is_simulated(capsys: pytest.CaptureFixture[str
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(WAYS)
     assert all("us simulated" in line for line in lines)
-    assert command_line(["spawn", "--skew", "1"]) == 1
+    for skew in ("1", "nan", "inf"):
+        assert command_line(["spawn", "--skew", skew]) == 1
 
 
 def test_wrong_numbers_are_refused() -> None:

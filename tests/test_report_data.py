@@ -518,6 +518,12 @@ def test_a_saved_timeline_makes_the_same_report(
     assert whole["about"]["backend"] == ""
 
 
+SLICE = {
+    "number": 1, "name": "f", "clock": "device", "start_ns": 0, "end_ns": 9, "groups": 1,
+    "items": 0, "reads": [], "writes": [],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -525,7 +531,14 @@ def test_a_saved_timeline_makes_the_same_report(
         ({"about": {"nobody": 1}}, "cannot be read as a timeline"),
         ({"about": [1]}, "cannot be read as a timeline"),
         ({"about": {"kernels": [1]}}, "cannot be read as a timeline"),
+        ({"about": {"full": "x"}}, "'full' has to be int, got 'x'"),
+        ({"about": {"ended_ns": None}}, "'ended_ns' has to be int"),
         ({"slices": [{"number": 1}]}, "there is no name"),
+        ({"slices": [SLICE | {"device": {}}]}, "'device' has to be int"),
+        ({"slices": [SLICE | {"upstream": [[]]}]}, "'upstream' has to be int"),
+        ({"slices": [SLICE | {"phase": [1]}]}, "'phase' has to be str"),
+        ({"slices": [SLICE | {"lane": 1 << 70}]}, "'lane' has to be int"),
+        ({"slices": [SLICE | {"parts": -1}]}, "'parts' has to be one of 0 lists"),
         ({"acs_cl_trace": 99}, "expected a head"),
     ],
 )

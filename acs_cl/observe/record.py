@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from ..emu.convert import read_timeline
+from ..emu.fields import MOST
 from ..errors import UsageError
 from ..records import Found, ReplayTask, Run, Span
 from .about import About, Needs
@@ -21,6 +22,9 @@ from .edges import Chain, Edge, Edges, chain, edges_of
 from .slices import AT_ONCE, BYPASS, Slice, Wait, on_device
 
 ON_A_QUEUE = "on a queue"
+PLAIN = {int: (int,), str: (str,), bool: (bool,), float: (int, float)}
+"""Types of values in a file, by the type that a record has."""
+_Known = TypeVar("_Known", bound=NamedTuple)
 
 
 class Record(NamedTuple):
@@ -139,8 +143,8 @@ def load(path: str | Path) -> Record:
         said["kernels"] = tuple(
             Needs(str(name), *map(int, needs)) for name, *needs in said.get("kernels", ())
         )
-        known = About(**{**said, "noted": noted})
-    except (TypeError, ValueError, AttributeError) as error:
+        known = _plain(About(**{**said, "noted": noted}))
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from None
     return record(path.stem, slices, waits, known)
 
@@ -149,7 +153,20 @@ def _noted(found: dict[str, Any]) -> Found:
     """Return the notes of the scheduler's groups."""
     values = {name: found[name] for name in Found._fields if name in found}
     untimed = tuple((str(name), str(why)) for name, why in values.get("untimed", ()))
-    return Found(**{**values, "runs": (), "parts": (), "untimed": untimed})
+    return _plain(Found(**{**values, "runs": (), "parts": (), "untimed": untimed}))
+
+
+def _plain(known: _Known) -> _Known:
+    """Return a record that was read. Raise `ValueError` if a value has another type than its name
+    says: a page would fail far from it."""
+    for name, kind in get_type_hints(type(known)).items():
+        value = getattr(known, name)
+        is_list = kind == tuple[int, ...]
+        types = (int,) if is_list else PLAIN.get(kind)
+        for one in value if is_list else [value]:
+            if types and (type(one) not in types or (types == (int,) and abs(one) > MOST)):
+                raise ValueError(f"{name!r} has to be {types[-1].__name__}, got {one!r}")
+    return known
 
 
 def _part(found: Sequence[Any]) -> ReplayTask:
@@ -164,8 +181,11 @@ def _slice(found: dict[str, Any], parts: Sequence[tuple[ReplayTask, ...]]) -> Sl
         values[name] = tuple(values.get(name, ()))
     for name in ("lane", "hazards_ns", "submit_ns", "called_ns", "handed_ns", "seen_ns"):
         values[name] = int(values.get(name, 0))
-    values["runs"] = tuple(Run(*one) for one in values.get("runs", ()))
-    values["parts"] = parts[int(at) - 1] if (at := values.get("parts")) else ()
+    values["runs"] = tuple(_plain(Run(*one)) for one in values.get("runs", ()))
+    at = int(values.get("parts", 0))
+    if not 0 <= at <= len(parts):
+        raise ValueError(f"'parts' has to be one of {len(parts)} lists, got {at}")
+    values["parts"] = parts[at - 1] if at else ()
     named = values.get("arguments", ())
     values["arguments"] = tuple((str(name), str(mode), int(base)) for name, mode, base in named)
-    return Slice(**values)
+    return _plain(Slice(**values))
