@@ -1556,6 +1556,8 @@ def test_run_takes_a_program_that_makes_our_queues_itself() -> None:
     [
         (("--report", "no/where/page.html"), "--report no/where/page.html: there is no folder"),
         (("--out", "no/where/said"), "--out no/where/said: there is no folder"),
+        (("--report", os.curdir), "--report .: it is a folder; name a file"),
+        (("--out", os.curdir), "--out .: it is a folder; name a file"),
         (("--backend", "lane"), "unknown backend 'lane'; there are: auto, serial"),
     ],
 )
@@ -1568,6 +1570,33 @@ def test_run_refuses_before_the_program_runs(
     out, err = capfd.readouterr()
     assert said in err
     assert not out
+
+
+FORKS = """
+import os, signal, numpy as np, pyopencl as cl
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    context = cl.create_some_context(interactive=False)
+    queue = cl.CommandQueue(context)
+    x, found = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64), np.zeros(16, "i4")
+    cl.enqueue_fill_buffer(queue, x, np.int32(5), 0, 64)
+    cl.enqueue_copy(queue, found, x)
+    os._exit(0 if (found == 5).all() else 3)
+raise SystemExit(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_program_that_runs_may_fork_before_it_opens_a_driver(tmp_path: Path) -> None:
+    """Threads of a driver that is open are not in the child, which would wait for them for ever."""
+    program = tmp_path / "program.py"
+    program.write_text(FORKS, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "acs_cl", "run", str(program)],
+        env={**os.environ, "ACS_CL_POCL_CPU": "off"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 def test_run_says_what_is_wrong(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Union
 import pyopencl as cl
 
 from acs_cl._version import __version__
-from acs_cl.devices.pocl import POCL_PLATFORM, advice, is_pocl, repair
+from acs_cl.devices.pocl import POCL_PLATFORM, advice, is_pocl, repair, wish
 from acs_cl.errors import DeviceError, UsageError
 
 from ..host.environment import variable
@@ -32,6 +32,7 @@ __all__ = [
     "key",
     "kind",
     "repair",
+    "wish",
 ]
 
 Spec = Union[None, "cl.Device", int, str]

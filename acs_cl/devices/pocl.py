@@ -58,6 +58,12 @@ def has_assertions(device: cl.Device) -> bool:
     return "Asserts" in device.platform.version
 
 
+def wish() -> str:
+    """Return how PoCL is to be repaired, if the environment asks for it."""
+    wished = variable("ACS_CL_POCL_CPU")
+    return "" if wished.lower() == "off" else wished
+
+
 def repair(device: cl.Device) -> str:
     """Make PoCL usable if it does not know this machine's CPU; return a sentence about it, or
     ``""``.
@@ -85,10 +91,10 @@ def repair(device: cl.Device) -> str:
         address = int(device.int_ptr)
         if address in _repaired:
             return _repaired[address]
-        wish = variable("ACS_CL_POCL_CPU")
-        if wish.lower() in ("", "off") or not device.version.strip().endswith("-generic"):
+        wished = wish()
+        if not wished or not device.version.strip().endswith("-generic"):
             return ""
-        name, remark = _cpu_name("" if wish.lower() == "auto" else wish)
+        name, remark = _cpu_name("" if wished.lower() == "auto" else wished)
         if not _overwrite(address, _record_bytes(device, address), name):
             return ""
     except (AttributeError, OSError, ValueError, cl.Error):
@@ -111,11 +117,11 @@ def advice(log: str) -> str:
     )
 
 
-def _cpu_name(wish: str) -> tuple[str, str]:
+def _cpu_name(wished: str) -> tuple[str, str]:
     """Return the new name, and a remark on it."""
-    if 0 < len(wish) < len(_GENERIC) and wish.isascii() and wish.replace("-", "").isalnum():
-        return wish, " (ACS_CL_POCL_CPU)"
-    remark = f" (ACS_CL_POCL_CPU={wish!r} is no name of 1 to 7 characters)" if wish else ""
+    if 0 < len(wished) < len(_GENERIC) and wished.isascii() and wished.replace("-", "").isalnum():
+        return wished, " (ACS_CL_POCL_CPU)"
+    remark = f" (ACS_CL_POCL_CPU={wished!r} is no name of 1 to 7 characters)" if wished else ""
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
         for line in lines:
             if line.startswith("flags"):

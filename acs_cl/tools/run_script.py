@@ -2,9 +2,7 @@
 
 Input: a script, or a module with ``-m``, and its arguments. Output: its exit code, and on stderr
 what the queues gained, and what they could not see. While it runs, ``pyopencl.CommandQueue`` is
-`acs.Queue`.
-
-``--compare`` tells the gain in time (`turns`).
+`acs.Queue`. ``--compare`` tells the gain in time (`turns`).
 
 Invariant: the program runs as under Python itself (``__main__``, ``sys.argv``, ``sys.path``), and
 its exceptions and exits are its own. If the reader of its output leaves, it ends silently.
@@ -31,6 +29,7 @@ from .. import at_exit, devices
 from ..configuration import BACKENDS
 from ..errors import UsageError, refuse_unknown
 from ..host.environment import changed
+from ..host.output import write
 from ..host.pipes import LEFT, nobody_reads
 from ..observe.record import Record, Traced, record
 from ..observe.stats import traced
@@ -120,6 +119,8 @@ def main(args: argparse.Namespace) -> int:
     for option, path in (("--report", args.report), ("--out", args.out)):
         if path and not Path(path).resolve().parent.is_dir():
             raise UsageError(f"{option} {path}: there is no folder {Path(path).parent}")
+        if path and Path(path).is_dir():
+            raise UsageError(f"{option} {path}: it is a folder; name a file")
     here = Path.cwd()  # the program may go to another folder
     if args.report and args.no_trace:
         raise UsageError("--report needs a trace: leave out --no-trace")
@@ -142,7 +143,7 @@ def main(args: argparse.Namespace) -> int:
         times = turns.in_turns(args, here) if code == 0 else {}
         text = text.removesuffix(HOW_TO_COMPARE) + turns.compared(times)
     if args.out:
-        (here / args.out).write_text(text, encoding="utf-8")
+        write(here / args.out, text, "report")
     else:
         print(text, end="", file=sys.stderr)
     return code
@@ -161,12 +162,12 @@ def ready(args: argparse.Namespace) -> None:
 
 def _pages(account: Account, path: Path, name: str) -> str:
     """Write a page for each runtime; return text about them."""
-    from ..observe.report.page import write
+    from ..observe.report import page
 
     said = []
     for count, one in enumerate(account.records(), 1):
         out = path if count == 1 else path.with_stem(f"{path.stem}-{count}")
-        write(one._replace(title=name), out)
+        page.write(one._replace(title=name), out)
         said.append(f"  report: {out}\n")
     return "".join(said) or "  report: none, since nothing was timed\n"
 
@@ -188,8 +189,9 @@ def alone(program: str, module: str, out: str, backend: str, arguments: list[str
 
 
 def repair_devices() -> None:
-    """Repair devices, because a program of PyOpenCL does not ask for it."""
-    for device in devices.devices():
+    """Repair devices, as no program of PyOpenCL asks to. Where the environment does not either, no
+    driver is opened: the program may still fork."""
+    for device in devices.devices() if devices.wish() else ():
         devices.repair(device)
 
 
