@@ -13,7 +13,7 @@ LISTED = ROOT / "docs" / "design" / "process-state.md"
 DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 MAKERS = {
     *("Lock", "RLock", "local", "WeakSet", "WeakValueDictionary", "WeakKeyDictionary", "Counter"),
-    *("OrderedDict", "defaultdict", "deque", "count", "set", "dict", "list", "bytearray"),
+    *("OrderedDict", "defaultdict", "deque", "count", "set", "dict", "list", "bytearray", "Living"),
 }
 CACHES = {"cache", "lru_cache", "memo"}
 IN_CXX = re.compile(
@@ -23,6 +23,7 @@ IN_CXX = re.compile(
 
 def last_name(node: ast.expr) -> str:
     node = node.func if isinstance(node, ast.Call) else node
+    node = node.value if isinstance(node, ast.Subscript) else node
     return ast.unparse(node).rpartition(".")[2]
 
 
@@ -85,5 +86,6 @@ def test_every_piece_of_state_is_listed_and_every_line_is_one() -> None:
 def test_what_counts_as_state() -> None:
     assert found_in("a = []\nB = {1: 2}\n_C = frozenset()\n__all__ = ['a']") == {"a"}
     assert found_in("from threading import Lock\n_lock = Lock()\nX = WeakSet()") == {"_lock", "X"}
+    assert found_in("_all = Living[int]()") == {"_all"}
     assert found_in("n = 0\ndef f():\n    global n\n    n += 1") == {"n"}
     assert found_in("@cache\ndef f(): ...\nclass A:\n    b = {}") == {"f", "A.b"}
