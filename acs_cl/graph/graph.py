@@ -275,17 +275,21 @@ class Graph:
 
     def _compile(self) -> None:
         """Make pieces of the recorded launches."""
-        recorded, order = self._recording.pairs(), self._order
-        if order == "auto":
-            from .kept_tunings import tuned_order
-
-            order = tuned_order(self.engine.device, recorded)
+        recorded, order = self._recording.pairs(), self._present_order()
         if order != "first_in" and self._profile is None:
             from .profile import known
 
             self._profile = known(self.engine, recorded)
         self._pieces = Pieces(self.engine, self._recording, self._pieces.footprints)
         self._pieces.compile(order, self._work())
+
+    def _present_order(self) -> str:
+        """Return the name of the order that launches go in. For "auto" it is the tuned one."""
+        if self._order != "auto":
+            return self._order
+        from .kept_tunings import tuned_order
+
+        return tuned_order(self.engine.device, self._recording.pairs())
 
     def _work(self) -> list[Work]:
         """Return what each launch asks of the device, if that is known."""
@@ -571,13 +575,10 @@ class Graph:
     def _orders(self) -> Orders:
         """Return the orders that send these launches in different ways. Before that they get a
         profile, by which some orders differ."""
-        from .kept_tunings import tuned_order
         from .profile import known
         from .tuning import Orders
 
-        recorded, now = self._recording.pairs(), self._order
-        if now == "auto":
-            now = tuned_order(self.engine.device, recorded)
+        recorded, now = self._recording.pairs(), self._present_order()
         if self._profile is None:
             self._profile = known(self.engine, recorded) or self._measured()
         names: dict[tuple[int, ...], str] = {}

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import pyopencl as cl
 
-from ..access.cuts import AUTO, WORDS, Cut, asked, policy
+from ..access.cuts import AUTO, WORDS, Cut, Policy, asked, policy
 from ..devices import key
 from ..host import files
 from ..host.digest import digest
@@ -58,6 +58,11 @@ def _file_of_graph(device: cl.Device, launches: Sequence[Pair]) -> str:
     return digest(repr((key(device), names, tasks.upstream, tasks.downstream)), 32) + ".json"
 
 
+def bands_of(said: str) -> int | str | Policy:
+    """Return a cut as programs write it, from its text."""
+    return int(said) if said.isdigit() else policy(said)
+
+
 def as_tuned(device: cl.Device, command: Command, access: Access) -> Command:
     """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""
     file = name_of(device, command, access)
@@ -67,8 +72,7 @@ def as_tuned(device: cl.Device, command: Command, access: Access) -> Command:
     if said in WORDS:
         lane = ON_LANES if said == LANES else ""
         return command._replace(cut=Cut(AUTO, None, WHOLE), lane=lane)
-    bands = asked(int(said) if said.isdigit() else policy(said))
-    return command._replace(cut=command.cut._replace(bands=bands))
+    return command._replace(cut=command.cut._replace(bands=asked(bands_of(said))))
 
 
 def _read(file: str) -> str:
@@ -78,7 +82,7 @@ def _read(file: str) -> str:
         return ""
     try:
         said = str(document["bands"])
-        asked(int(said) if said.isdigit() else policy(said))
+        asked(bands_of(said))
     except (ValueError, KeyError, TypeError):
         return ""
     return said

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from .. import core
-from ..access.cuts import Policy, Row, policy
+from ..access.cuts import Policy, Row
 from ..records import HostArray, Pair
 from .calls import Call
 from .contents import Contents
-from .kept_tunings import LANES, keep_cuts, keep_order
+from .kept_tunings import LANES, bands_of, keep_cuts, keep_order
 from .profile import name_of
 
 if TYPE_CHECKING:
@@ -258,8 +258,8 @@ def cut(calls: Sequence[Call], kinds: Mapping[int, Kind], cuts: Mapping[Kind, st
 
 def with_bands(call: Call, said: str) -> Call:
     """Return the call with a cut."""
-    bands = int(said) if said.isdigit() else policy(said)
-    return call._replace(keywords={**call.keywords, "bands": bands}, owned=(), is_plain=False)
+    keywords = {**call.keywords, "bands": bands_of(said)}
+    return call._replace(keywords=keywords, owned=(), is_plain=False)
 
 
 def compared(one: Replayed, other: Replayed) -> Gain:
