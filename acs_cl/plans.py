@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .access.signature import Parameter
     from .launch.commands import KernelCommand
     from .launch.parts import LanePart
-    from .opencl_c.functions.translation import Function
+    from .opencl_c.functions.translated import Function
     from .scheduler.homes import Head
 
 _Parameter: TypeAlias = tuple[str, str, int]

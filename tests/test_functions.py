@@ -16,12 +16,8 @@ from pyopencl import cltypes
 from acs_cl.benchmarks.validation.agreement import OWN_CONTEXT
 from acs_cl.devices.driver import declare_svm
 from acs_cl.opencl_c import cache
-from acs_cl.opencl_c.functions.translation import (
-    CannotTranslate,
-    Function,
-    Functions,
-    translate,
-)
+from acs_cl.opencl_c.functions.translated import CannotTranslate, Function, Functions
+from acs_cl.opencl_c.functions.translation import translate
 from acs_cl.opencl_c.kernel_files import kernel_source
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse.tokens import Tokens, plain

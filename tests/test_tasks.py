@@ -14,7 +14,7 @@ import pyopencl as cl
 import pytest
 
 from acs_cl.launch.commands import KernelCommand
-from acs_cl.opencl_c.functions.translation import Field, Function
+from acs_cl.opencl_c.functions.translated import Field, Function
 from acs_cl.scheduler.task import Body, Limits, NeedsArena, Task, Unfit
 
 HOST = np.zeros(64, np.uint32)

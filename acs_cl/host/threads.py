@@ -15,7 +15,7 @@ import atexit
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -108,6 +108,17 @@ def _end_threads() -> None:
                 thread.join(TICK_S)
     if any(thread.is_alive() for thread, worker in threads if worker is not None):
         core.native.end_process(LAST_S, FAILED, "any", threads)
+
+
+@contextlib.contextmanager
+def turns() -> Iterator[None]:
+    """Let the calling thread have the GIL in turns with threads that launch. Otherwise each file
+    that it reads, and each command to a driver, would cost it 5 ms beside them."""
+    core.native.want_turns(True)
+    try:
+        yield
+    finally:
+        core.native.want_turns(False)
 
 
 on_host_task = core.native.on_host_task

@@ -23,20 +23,32 @@ import pyopencl as cl
 
 from .. import core, devices
 from ..devices.driver import Origin, OwnKernel
+from ..devices.facts import CannotParse
 from ..devices.pocl import compiles_late
 from ..errors import AcsError
 from ..host import isolated, threads
 from ..host.digest import digest
+from ..opencl_c.functions import translated, worker
+from ..opencl_c.functions.translated import CannotTranslate
 from . import layout
 from .built import Facts, Scheduler, Text
 from .children import ROOM, Room, give_pool
-from .compiling import NAME, build_told, warm_up, warm_up_apart
-from .kernel_sets import KernelSet, KernelSets, Options
+from .compiling import (
+    NAME,
+    build_told,
+    is_compiled,
+    keep_note,
+    note_of,
+    warm_up,
+    warm_up_apart,
+)
+from .kept_sets import KeptSets, Member, digest_of
+from .kernel_sets import KernelSet, KernelSets, Options, Translated
 from .notes import MOST, TIMED, Notes
 from .task import Body, Limits, Unfit
 
 if TYPE_CHECKING:
-    from ..opencl_c.functions.translation import Function, Functions
+    from ..opencl_c.functions.translated import Function, Functions
 
 LONG_BUILD_S = 20.0
 """A scheduler that took this long to build takes no more kernels. So a slower compiler than those
@@ -100,6 +112,9 @@ class Schedulers:
         self._sets = KernelSets(self._loops)
         self._programs: dict[tuple[str, Options], Functions] = {}
         self._translated: dict[Origin, tuple[Function, str, Options]] = {}
+        self._seen: dict[tuple[str, Options], str] = {}
+        """Programs of kernels that were launched, and their digests, once these are needed."""
+        self._kept = KeptSets(device, tier)
         self._reasons: dict[Origin | tuple[Origin, int], str] = {}
         """Of kernels, or of kernels in groups of a size."""
         self._asked: dict[tuple[Origin, int], None] = {}
@@ -140,6 +155,7 @@ class Schedulers:
                     self._launched[origin, size, options] = None
                 return found
         if (origin, group) not in self._pending:
+            self._seen.setdefault(origin[:2], "")
             if why:
                 raise Unfit(why)
             self.ask(origin, group)
@@ -316,9 +332,14 @@ class Schedulers:
                 gathered, self._gathered = self._gathered, []
                 self._began = perf_counter()
             try:
-                for scheduler in lacking:
-                    self._add_timed(scheduler)
-                self._build_all(asked, gathered)
+                with threads.turns():
+                    for scheduler in lacking:
+                        self._add_timed(scheduler)
+                    self._enter_all(asked)
+                    self._sets.gather(gathered)
+                    for there in self._sets:
+                        if there.stale and not self._closed:
+                            self._renew(there)
             except Exception as error:  # our own fault: these kernels run on lanes
                 for origin, group in asked:
                     self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
@@ -328,14 +349,10 @@ class Schedulers:
                     self._pending.difference_update(asked)
                     self._lock.notify()
 
-    def _build_all(
-        self, asked: list[tuple[Origin, int]], gathered: list[tuple[Origin, int, Options]]
-    ) -> None:
-        # here, so that programs without hot kernels do not load it
-        from ..opencl_c.functions.translation import CannotTranslate
-        from ..opencl_c.parse.clang import CannotParse
-
-        for origin, group in asked:
+    def _enter_all(self, asked: list[tuple[Origin, int]]) -> None:
+        """Put kernels into their sets. Those that are asked for meanwhile come into the list, too,
+        since translating takes long, and building again still longer."""
+        for origin, group in asked:  # the list grows
             if self._closed:
                 return
             try:
@@ -346,10 +363,9 @@ class Schedulers:
                 self._refuse(origin, group, f"its translation does not end: {late}")
             except Exception as error:  # whatever it is, the kernel can run on a lane
                 self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
-        self._sets.gather(gathered)
-        for there in self._sets:
-            if there.stale and not self._closed:
-                self._renew(there)
+            with self._lock:
+                asked += self._asked
+                self._asked = {}
 
     def _refuse(self, origin: Origin, group: int, reason: str) -> None:
         """Refuse a kernel for good; one that works in groups, for this group size only."""
@@ -360,10 +376,39 @@ class Schedulers:
             self._reasons[origin, group] = reason
 
     def _enter(self, origin: Origin, group: int) -> None:
-        """Translate a kernel and put it into its set."""
+        """Translate a kernel and put it into its set, with those that were there when the program
+        ran before."""
+        function, text, options = self._fitting(origin)
+        if not function.tiled and not 1 <= group <= self._device.max_work_group_size:
+            return  # nothing to build before a launch tells the group size
+        size = self.tiled_group if function.tiled else group
+        self._sets.enter(origin, (function, text), size, options, function.tiled)
+        self._sets.bring(origin, self._others_of(origin, size), size, options)
+
+    def _others_of(self, origin: Origin, group: int) -> list[tuple[Origin, Translated, bool]]:
+        """Return the kernels that were with one before, and whether as guests. Only those whose
+        programs were seen."""
+        for program, known in self._seen.copy().items():
+            self._seen[program] = known or digest_of(program)
+        programs = {known: program for program, known in self._seen.copy().items()}
+        others: list[tuple[Origin, Translated, bool]] = []
+        for at, name, is_guest in self._kept.of(digest_of(origin[:2]), origin[2], group):
+            if at not in programs:
+                continue
+            other = (*programs[at], name)
+            try:
+                function, text, options = self._fitting(other)
+            except (Unfit, CannotParse, CannotTranslate, isolated.TooLate):
+                continue  # it is refused if it is asked for
+            if options == self._translated[origin][2]:
+                others.append((other, (function, text), is_guest))
+        return others
+
+    def _fitting(self, origin: Origin) -> tuple[Function, str, Options]:
+        """Return the translation of a kernel. Raises `Unfit` if no scheduler can have it."""
         if origin not in self._translated:
             self._translate(origin)
-        function, text, options = self._translated[origin]
+        function, _, _ = found = self._translated[origin]
         if function.local_bytes > self._most_arena():
             raise Unfit(
                 f"its __local variables take {function.local_bytes:,} bytes, which would halve the "
@@ -371,27 +416,26 @@ class Schedulers:
             )
         if function.blob_bytes > layout.MOST_ARGS_BYTES:
             raise Unfit(f"its arguments take {function.blob_bytes:,} bytes")
-        if not function.tiled and not 1 <= group <= self._device.max_work_group_size:
-            return  # nothing to build before a launch tells the group size
-        size = self.tiled_group if function.tiled else group
-        self._sets.enter(origin, (function, text), size, options, function.tiled)
+        return found
 
     def _translate(self, origin: Origin) -> None:
-        from ..opencl_c.functions import worker
-        from ..opencl_c.functions.translation import is_kept, translate
-
         source, options, name = origin
         if not source:
             raise Unfit("the driver does not give its source")
         found = self._programs.get((source, options))
         if found is None:  # once, so that all its kernels are in one text
             prefix = "k" + digest(repr((source, options)), 10) + "_"
+            found = translated.load(source, options, self._device, prefix)
             # who waits has it sooner here: starting a process takes longer than the translation
-            if not self._waiting and not is_kept(source, options, self._device):
+            if found is None and not self._waiting and translated.may_keep(source, options):
                 self._began = inf  # the process has a limit of its own
                 worker.run(source, options, devices.devices().index(self._device), self._manners)
                 self._began = perf_counter()
-            found = translate(source, options, self._device, prefix)
+            if found is None:
+                # here, since the parser takes long to load
+                from ..opencl_c.functions.translation import translate
+
+                found = translate(source, options, self._device, prefix)
             self._programs[source, options] = found
         if name not in found.functions:
             raise Unfit(found.reasons.get(name, "its source has no such kernel"))
@@ -452,6 +496,11 @@ class Schedulers:
             built.time(self._times)
             there.built = built
         self.builds += 1
+        if not there.is_gathered:
+            members = (
+                Member(digest_of(one[:2]), one[2], one in there.guests) for one in there.functions
+            )
+            self._kept.keep(members, there.group)
 
     def _leave_out(self, there: KernelSet, origin: Origin, reason: str) -> None:
         """Take a kernel out of a set. If it is at home there, it stays on lanes."""
@@ -509,9 +558,15 @@ class Schedulers:
         self, source: str, words: Sequence[str], group: int
     ) -> tuple[OwnKernel, Notes | None, int | None]:
         """Build a launchable kernel. Return it, its notes if asked for, and its registers."""
-        if self._apart and (self.tier == "ptx" or not self._waiting):
-            self._began = inf  # the process has a limit of its own
-            warm_up_apart(self._device, source, words, group, self.tier, self._manners)
+        is_noted = True
+        if self._apart:
+            note = note_of(self._device, source, words, group)
+            is_noted = is_compiled(note)
+            if not is_noted and (self.tier == "ptx" or not self._waiting):
+                self._began = inf  # the process has a limit of its own
+                is_noted = warm_up_apart(
+                    self._device, source, words, group, self.tier, self._manners
+                )
         self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)
         native = OwnKernel(program, NAME)
@@ -520,6 +575,8 @@ class Schedulers:
             notes = Notes(self._context, self._device, program, self.notes_room)
         # some drivers compile at the first launch, so do that now
         warm_up(self._context, self._device, native, group, notes)
+        if not is_noted:
+            keep_note(note)
         if notes is not None:
             notes.begin()
         return native, notes, registers

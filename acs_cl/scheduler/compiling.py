@@ -74,6 +74,22 @@ def warm_up(context: Any, device: Any, native: Any, group: int, notes: Any = Non
     del pool  # it had to live until now
 
 
+def note_of(device: cl.Device, source: str, options: Sequence[str], group: int) -> str:
+    """Return the name of the note that the driver has a program on disk."""
+    about = [source, *options, str(group), device.name, device.driver_version]
+    return digest("\0".join(["compiled", *about]))
+
+
+def is_compiled(note: str) -> bool:
+    """Tell whether there is such a note."""
+    return cache.load(note) is not None
+
+
+def keep_note(note: str) -> None:
+    """Note that the driver has a program on disk."""
+    cache.store(note, {})
+
+
 def warm_up_apart(
     device: cl.Device,
     source: str,
@@ -82,14 +98,10 @@ def warm_up_apart(
     tier: str,
     manners: isolated.Manners,
 ) -> bool:
-    """Build and launch in a process of its own, once: the driver keeps the result on disk. Tell
-    whether it has it. Raises `TooLate`."""
-    about = [source, *options, str(group), device.name, device.driver_version]
-    note = digest("\0".join(["compiled", *about]))
-    if cache.load(note) is not None:
-        return True
+    """Build and launch in a process of its own: the driver keeps the result on disk. Tell whether
+    that went well. Raises `TooLate`."""
     order = {"source": source, "options": list(options), "group": group, "tier": tier}
-    order |= {"position": devices.devices().index(device), "note": note}
+    order |= {"position": devices.devices().index(device)}
     return isolated.ask(__spec__.name, order, manners=manners)
 
 
@@ -101,5 +113,5 @@ def main(order: dict[str, Any]) -> int:
     program, _ = build_told(context, device, order["source"], order["options"], order["tier"])
     notes = Notes(context, device, program) if TIMED in order["options"] else None
     warm_up(context, device, OwnKernel(program, NAME), order["group"], notes)
-    cache.store(order["note"], {})
+    keep_note(note_of(device, order["source"], order["options"], order["group"]))
     return 0

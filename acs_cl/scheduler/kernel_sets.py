@@ -16,7 +16,7 @@ many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -25,7 +25,7 @@ from .task import Body, Unfit
 
 if TYPE_CHECKING:
     from ..devices.driver import Origin
-    from ..opencl_c.functions.translation import Function
+    from ..opencl_c.functions.translated import Function
 
 MOST_BODIES = 16
 """Kernels in one scheduler. Drivers take long for large switches: an H200's takes 3 s for 16
@@ -145,6 +145,24 @@ class KernelSets:
             for other in others:
                 if origin not in other.functions and other.has_room:
                     other.put(origin, translated, is_guest=True)
+
+    def bring(
+        self,
+        origin: Origin,
+        others: Iterable[tuple[Origin, Translated, bool]],
+        group: int,
+        options: Options,
+    ) -> None:
+        """Put other kernels into the home of one, as far as there is room. Each comes with whether
+        it is a guest there. One that has a home already is a guest."""
+        there = self._of(group, options)
+        at_home = [one for one in there if origin in one.functions and origin not in one.guests]
+        for home in at_home[:1]:
+            for other, translated, is_guest in others:
+                if other in home.functions or not home.has_room:
+                    continue
+                has_home = any(other in one.functions and other not in one.guests for one in there)
+                home.put(other, translated, is_guest or has_home)
 
     def gather(self, launched: Sequence[tuple[Origin, int, Options]]) -> None:
         """Make a set for kernels that are launched in turn, for each size where one set could have

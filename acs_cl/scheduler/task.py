@@ -24,7 +24,7 @@ from . import layout
 from .bands import Cuts, Sizes, bands_of, shares, tiles_of
 
 if TYPE_CHECKING:
-    from ..opencl_c.functions.translation import Field, Function
+    from ..opencl_c.functions.translated import Field, Function
 
 SMALLEST_TILE = 256
 """Items of a tile at least, where one work-item runs a whole tile. To take a tile costs as much as

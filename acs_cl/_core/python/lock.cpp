@@ -6,7 +6,9 @@
 #include <mutex>
 #include <new>
 
+#include "python/collector.hpp"
 #include "python/gil.hpp"
+#include "python/turns.hpp"
 #include "python/types.hpp"
 #include "python/waiting.hpp"
 
@@ -48,6 +50,7 @@ bool take(Lock *self, long depth) {
         return true;
     }
     if (is_main_thread() && !signals::inside) signals::hook();
+    if (turns::wanted && !collector::inside) turns::give();
     while (take_in_slices(self)) {
         if (self->has_taken(depth)) return true;
         if (!signals::handle()) return false;

@@ -29,6 +29,7 @@
 #include "python/gil.hpp"
 #include "python/indexing.hpp"
 #include "python/lock.hpp"
+#include "python/turns.hpp"
 #include "python/waiting.hpp"
 #include "queue/bypass.hpp"
 #include "queue/kernel_arguments.hpp"
@@ -161,7 +162,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 98;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 99;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -221,8 +222,10 @@ NB_MODULE(_core, module) {
         signals::use_main_thread(thread);
         collector::go_on_alone();
         forget_waiters();
+        turns::forget();
     }, "thread"_a);
     module.def("signals", &signals::many);
+    module.def("want_turns", &turns::want, "does"_a);
     module.def("end_process", [](double seconds, int status, const std::string &own, nb::object keeps) {
         leave_without_drivers(status, own == "any" ? Own::ANY : own == "failed" ? Own::FAILED : Own::NONE);
         keeps.release();

@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple
 
 from acs_cl.opencl_c.functions.survey import is_opaque
+from acs_cl.opencl_c.functions.translated import CannotTranslate, Field
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.tree import Cursor, Type
 
@@ -22,22 +23,6 @@ _NAMES = {
     "signed char": "char", "unsigned char": "uchar", "unsigned short": "ushort",
     "unsigned int": "uint", "unsigned long": "ulong", "__fp16": "half", "_Float16": "half",
 }  # fmt: skip
-
-
-class CannotTranslate(Exception):  # noqa: N818  (an answer to the callers here, not an error of the user)
-    """A program or kernel cannot become a function; `reason` says why."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-class Field(NamedTuple):
-    """One argument in the blob."""
-
-    kind: str  # "pointer": a device address; "value"; "local": a byte offset into the arena
-    offset: int
-    size: int
 
 
 class Blob(NamedTuple):

@@ -15,9 +15,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from acs_cl.opencl_c.functions.blob import CannotTranslate, measure, type_name
+from acs_cl.opencl_c.functions.blob import measure, type_name
 from acs_cl.opencl_c.functions.rename import IDENTITY
 from acs_cl.opencl_c.functions.survey import Survey
+from acs_cl.opencl_c.functions.translated import CannotTranslate
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.tokens import Tokens
 

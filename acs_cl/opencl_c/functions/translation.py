@@ -6,7 +6,7 @@ needs. Kernels that cannot become functions have a reason. Invariant: an entry i
 item of a launch, with the item's identity in the context. It computes the same bits as the kernel.
 The text shares no name with another program's text.
 
-Texts on disk do not have the prefix; it is put in at the end.
+Texts do not have the prefix before the end (`translated`).
 """
 
 # Long because: the steps that turn a kernel into a function are one sequence.
@@ -15,25 +15,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import pyopencl as cl
 
-from acs_cl.devices.facts import BuildOptions, may_include, options_for_code
-from acs_cl.opencl_c import cache
-from acs_cl.opencl_c.functions import hoist, rename, spawns
-from acs_cl.opencl_c.functions.blob import Blob, CannotTranslate, Field, blob_of, entry
+from acs_cl.devices.facts import BuildOptions, options_for_code
+from acs_cl.opencl_c.functions import hoist, rename, spawns, translated
+from acs_cl.opencl_c.functions.blob import Blob, blob_of, entry
 from acs_cl.opencl_c.functions.survey import About, Survey
+from acs_cl.opencl_c.functions.translated import MARK, CannotTranslate, Function, Functions
 from acs_cl.opencl_c.kernel_files import kernel_source
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse.nodes import TOO_DEEP
 from acs_cl.opencl_c.parse.preprocess import plain_unit
 from acs_cl.opencl_c.parse.tokens import Tokens, plain
 
-__all__ = ["CannotTranslate", "Field", "Function", "Functions", "translate"]
+__all__ = ["CannotTranslate", "Function", "Functions", "translate"]
 
-_FORMAT = 6  # raise it when the translation or the record changes
-_MARK = "acs_PREFIX_"  # stands for the prefix until the text leaves here
 _RESERVED = re.compile(r"ACS_\w+$|acs_(ctx|arena|blob|i|v\d+|context|[lc]_\w+|get_\w+|PREFIX_\w*)$")
 _AS_A_GROUP = frozenset(
     {"get_local_id", "get_group_id", "get_local_size", "get_num_groups", "get_local_linear_id",
@@ -42,59 +39,21 @@ _AS_A_GROUP = frozenset(
 _DISABLES = re.compile(r"#\s*pragma\s+OPENCL\s+EXTENSION\b.*\bdisable\b")
 
 
-class Function(NamedTuple):
-    """A kernel that can be called."""
-
-    kernel: str  # its name in the source
-    symbol: str  # of the entry to call
-    fields: tuple[Field, ...]
-    blob_bytes: int
-    local_bytes: int  # of the arena, for its `__local` variables; `__local` arguments follow
-    barriers: bool  # it may wait for the other items of its group
-    group_size: tuple[int, int, int] | None  # reqd_work_group_size
-    tiled: bool  # any division of its items into groups is right
-    children: tuple[str, ...] = ()  # entries of functions whose items it may spawn
-    loops: tuple[str, ...] = ()  # functions whose items run in a loop, and why
-
-
-class Functions(NamedTuple):
-    """A source whose kernels can be called."""
-
-    text: str
-    functions: dict[str, Function]
-    reasons: dict[str, str]  # by name: why the other kernels cannot be called
-    options: tuple[str, ...]  # those that matter for code generation
-
-
-def is_kept(source: str, options: BuildOptions, device: cl.Device | None) -> bool:
-    """Tell whether a translation is on disk, or could not be kept there."""
-    if cache.folder() is None:
-        return True
-    words = clang.split_options(options)
-    key = cache.key(source, f"functions {_FORMAT}", words, clang.facts_of(device))
-    return cache.load(key) is not None or may_include(source, words)
-
-
 def translate(
     source: str, options: BuildOptions, device: cl.Device | None, prefix: str
 ) -> Functions:
     """Translate the kernels of a source into functions. `prefix` is an identifier. Raises
     `CannotParse` or `CannotTranslate` for the source as a whole."""
-    words = clang.split_options(options)
-    key = cache.key(source, f"functions {_FORMAT}", words, clang.facts_of(device))
-    # Included files are not part of the key, so such a translation is not kept.
-    keep = not may_include(source, words)
-    record = cache.load(key) if keep else None
-    found = _from_record(record) if record is not None else None
-    if found is None:
-        with clang.LOCK:
-            try:
-                found = _translate(source, words, device)
-            except TOO_DEEP:
-                raise CannotTranslate("expressions nested too deeply") from None
-        if keep:
-            cache.store(key, _to_record(found))
-    return _with_prefix(found, prefix)
+    found = translated.load(source, options, device, prefix)
+    if found is not None:
+        return found
+    with clang.LOCK:
+        try:
+            found = _translate(source, clang.split_options(options), device)
+        except TOO_DEEP:
+            raise CannotTranslate("expressions nested too deeply") from None
+    translated.store(found, source, options, device)
+    return translated.with_prefix(found, prefix)
 
 
 def _translate(source: str, words: list[str], device: cl.Device | None) -> Functions:
@@ -119,13 +78,13 @@ def _edit(text: str, options: list[str], device: cl.Device | None, constants: bo
     blobs, reasons = _sort_out(survey, reached, constants)
     globally: set[str] = set().union(*(reached[k] for k, blob in blobs.items() if blob.constants))
     wanted: set[str] = set().union(*(reached[name] for name in blobs))
-    children, sites, loops = spawns.children(tokens, survey, reached, _MARK)
+    children, sites, loops = spawns.children(tokens, survey, reached, MARK)
     context, arena = _needs(survey, reached, _spawning(tokens, survey, sites))
-    rename.rename(tokens, survey, _MARK)
+    rename.rename(tokens, survey, MARK)
     rename.give_context(tokens, survey, context, arena)
     local_bytes, hoisted = _hoist(tokens, survey, reached, wanted)
     for site in sites:
-        spawns.offer(tokens, site, _MARK)
+        spawns.offer(tokens, site, MARK)
     out = "\n".join(child.offer for child in children.values())
     out += _text(tokens, survey, wanted, hoisted, globally)
     for name in sorted(wanted & set(children)):
@@ -133,11 +92,11 @@ def _edit(text: str, options: list[str], device: cl.Device | None, constants: bo
         out += "\n" + children[name].entry.replace("{handed}", handed and f"{handed}, ")
     functions = {}
     for kernel, blob in blobs.items():
-        symbol = f"{_MARK}acs_entry_{kernel}"
+        symbol = f"{MARK}acs_entry_{kernel}"
         handed = rename.words_for(kernel, context, arena, declared=False)
-        out += "\n" + entry(symbol, _MARK + kernel, blob, handed)
+        out += "\n" + entry(symbol, MARK + kernel, blob, handed)
         spawned = tuple(
-            spawns.symbol_of(name, _MARK) for name in sorted(reached[kernel] & set(children))
+            spawns.symbol_of(name, MARK) for name in sorted(reached[kernel] & set(children))
         )
         why = tuple(f"{name} {loops[name]}" for name in sorted(reached[kernel] & set(loops)))
         found = _function(survey, kernel, symbol, blob, reached, local_bytes)
@@ -181,7 +140,7 @@ def _sort_out(
                 break
         else:
             try:
-                blobs[name] = blob_of(about.definition, _MARK, survey.names, constants)
+                blobs[name] = blob_of(about.definition, MARK, survey.names, constants)
             except CannotTranslate as failed:
                 reasons[name] = failed.reason
     return blobs, reasons
@@ -225,7 +184,7 @@ def _hoist(
         about = survey.functions[name]
         start = max((ends[other] for other in reached[name] - {name}), default=0)
         ends[name] = hoist.hoist_locals(tokens, about, start)
-        before[name] = hoist.hoist_constants(tokens, about, _MARK)
+        before[name] = hoist.hoist_constants(tokens, about, MARK)
     return ends, before
 
 
@@ -288,38 +247,3 @@ def _function(
 
 
 # ---- records on disk ----
-
-
-def _with_prefix(found: Functions, prefix: str) -> Functions:
-    functions = {
-        name: function._replace(
-            symbol=function.symbol.replace(_MARK, prefix),
-            children=tuple(child.replace(_MARK, prefix) for child in function.children),
-        )
-        for name, function in found.functions.items()
-    }
-    return found._replace(text=found.text.replace(_MARK, prefix), functions=functions)
-
-
-def _to_record(found: Functions) -> cache.Record:
-    return {
-        "text": found.text, "functions": list(found.functions.values()),
-        "reasons": found.reasons, "options": found.options,
-    }  # fmt: skip
-
-
-def _from_record(record: cache.Record) -> Functions | None:
-    try:
-        functions = {}
-        for entries in record["functions"]:
-            one = Function(*entries)
-            fields = tuple(Field(*field) for field in one.fields)
-            functions[one.kernel] = one._replace(
-                fields=fields, children=tuple(one.children), loops=tuple(one.loops)
-            )
-            if one.group_size is not None:
-                x, y, z = one.group_size
-                functions[one.kernel] = functions[one.kernel]._replace(group_size=(x, y, z))
-        return Functions(record["text"], functions, record["reasons"], tuple(record["options"]))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None
