@@ -267,9 +267,9 @@ def use_main_thread(thread: int) -> None:
 def signals() -> int:
     """Count the signals that have come and that Python handles."""
 
-def want_turns(does: bool) -> None:
-    """Say whether the calling thread works beside the program, from now on. Threads that launch go
-    without the GIL for it now and then. It matters on Linux only."""
+def want_turns(does: bool) -> bool:
+    """Say whether the calling thread works beside the program, from now on; return whether it did.
+    Threads that launch go without the GIL for it now and then. It matters on Linux only."""
 
 def end_process(
     seconds: float, status: int, own: Literal["none", "failed", "any"], keeps: object

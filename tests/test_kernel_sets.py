@@ -110,6 +110,22 @@ def test_what_may_be_cut_anywhere_is_a_guest_elsewhere_and_makes_room() -> None:
     assert homes(sets, "inc", None) == [["inc"]]
 
 
+def test_others_are_brought_to_a_home_as_far_as_there_is_room() -> None:
+    sets = KernelSets(False)
+    enter(sets, "elsewhere", TILED)
+    enter(sets, "home", GROUPS)
+    others = [
+        (origin(name), (SimpleNamespace(tiled=False, local_bytes=0), name), is_guest)
+        for name, is_guest in [("home", 0), ("guest", 1), *((f"k{i}", 0) for i in range(20))]
+    ]
+    sets.bring(origin("home"), others, GROUPS, ())  # type: ignore[arg-type]
+    _, home = sets
+    assert names(home) == ["home", "guest", *(f"k{i}" for i in range(MOST_BODIES - 2))]
+    assert home.guests == {origin("guest")}
+    sets.bring(origin("nowhere"), others, GROUPS, ())  # type: ignore[arg-type]
+    assert [len(one.functions) for one in sets] == [1, MOST_BODIES]
+
+
 def test_one_that_took_long_takes_no_more() -> None:
     sets = KernelSets(False)
     enter(sets, "k0", GROUPS)

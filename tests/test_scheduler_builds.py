@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import json
 import re
 import subprocess
 import sys
@@ -28,12 +29,13 @@ from acs_cl.errors import BuildError
 from acs_cl.host import isolated
 from acs_cl.host.environment import variable
 from acs_cl.kernel import origin_of
-from acs_cl.opencl_c import registers
+from acs_cl.opencl_c import cache, registers
 from acs_cl.scheduler import builds as schedulers
 from acs_cl.scheduler import compiling, kernel_sets
 from acs_cl.scheduler.builds import Schedulers
 from acs_cl.scheduler.built import Facts
 from acs_cl.scheduler.policy import FEW_ON_CPU, HOT, SAMPLES
+from acs_cl.scheduler.task import Unfit
 
 SOURCE = """
 kernel void inc(global uint *x, uint a) { x[get_global_id(0)] += a; }
@@ -334,6 +336,105 @@ def test_what_another_process_has_compiled_is_compiled_once(
     kernels[0]((8,), None, x)
     rt.finish()
     assert tasks(rt) == 1
+
+
+def ask(builds: Schedulers, rt: acs.Runtime, *kernels: acs.Kernel) -> list[set[str]]:
+    """Have kernels built while nobody waits. Return the kernels of each scheduler."""
+    with builds._lock:  # all together
+        for kernel in kernels:
+            builds.ask(*origin_of(rt.engine, kernel))
+        for _ in range(1200):
+            if builds._pending:
+                builds._lock.wait(0, 1.0)
+        assert not builds._pending
+    return [set(fact.kernels) for fact in builds.facts()]
+
+
+def see(builds: Schedulers, rt: acs.Runtime, *kernels: acs.Kernel) -> None:
+    """Have kernels launched that are not hot."""
+    for kernel in kernels:
+        with pytest.raises(Unfit, match="not hot"):
+            builds.find(*origin_of(rt.engine, kernel), "it is not hot")
+
+
+@pytest.fixture
+def another(rt: acs.Runtime) -> Iterator[Callable[[], Schedulers]]:
+    """Make the schedulers of another process that runs the same program."""
+    made: list[Schedulers] = []
+
+    def make() -> Schedulers:
+        watched = bool(variable("ACS_CL_WATCHDOG"))
+        made.append(Schedulers(rt.context, rt.device, rt.plan.tier, None, watched=watched))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_kernels_that_were_together_come_together_when_the_program_runs_again(
+    rt: acs.Runtime, own_cache: Path, another: Callable[[], Schedulers]
+) -> None:
+    first, second = rt.build(many(3)), rt.build(many(2, 3))
+    before, again, later = another(), another(), another()
+    assert ask(before, rt, first.k0) == [{"k0"}]
+    assert ask(before, rt, first.k1) == [{"k0", "k1"}]
+    assert ask(before, rt, second.k3) == [{"k0", "k1", "k3"}]
+    see(again, rt, second.k4)  # a kernel of the second program, so that this one is known
+    with inside.helpers() as apart:
+        assert ask(again, rt, first.k1) == [{"k0", "k1", "k3"}]
+        assert ask(again, rt, first.k0, second.k3) == [{"k0", "k1", "k3"}]
+    assert apart == []  # nothing was translated or compiled anew
+    assert again.builds == 1
+    assert ask(later, rt, first.k1) == [{"k0", "k1"}]  # the second program was not launched yet
+    assert ask(later, rt, first.k2) == [{"k0", "k1", "k2"}]
+    assert ask(another(), rt, first.k0) == [{"k0", "k1", "k2"}]
+
+
+def test_what_somebody_waits_for_is_built_as_it_was_asked_for(
+    rt: acs.Runtime, own_cache: Path, another: Callable[[], Schedulers]
+) -> None:
+    program = rt.build(many(3))
+    rt.prebuild(program.k0, program.k1)
+    assert ask(another(), rt, program.k1) == [{"k1"}]
+    assert ask(another(), rt, program.k1, program.k2) == [{"k1", "k2"}]
+    with acs.Runtime(rt.device, backend="device") as other:
+        other.prebuild(other.build(many(3)).k1)
+        assert [set(one.facts.kernels) for one in Scheduler(other).built] == [{"k1"}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        '{"sets": 3}',
+        '{"sets": [[["a", 1, 0]]]}',
+        '{"sets": [[["a", "k0"]]]}',
+        '{"sets": [3]}',
+    ],
+)
+def test_a_set_on_disk_that_makes_no_sense_counts_as_none(
+    rt: acs.Runtime,
+    own_cache: Path,
+    another: Callable[[], Schedulers],
+    text: str,
+) -> None:
+    program = rt.build(many(2))
+    assert ask(another(), rt, program.k0, program.k1) == [{"k0", "k1"}]
+    names = [path.stem for path in own_cache.rglob("*.json") if '"sets"' in path.read_text()]
+    assert names
+    for name in names:
+        cache.store(name, json.loads(text))
+    assert ask(another(), rt, program.k0) == [{"k0"}]
+
+
+def test_kernels_asked_for_during_a_translation_are_in_the_build_behind_it(
+    rt: acs.Runtime, own_cache: Path, another: Callable[[], Schedulers]
+) -> None:
+    program, builds = rt.build(many(2)), another()
+    with inside.during_translations(lambda: builds.ask(*origin_of(rt.engine, program.k1))):
+        assert ask(builds, rt, program.k0) == [{"k0", "k1"}]
+    assert builds.builds == 1
 
 
 def test_guests_make_room_for_kernels_that_are_at_home(rt: acs.Runtime) -> None:

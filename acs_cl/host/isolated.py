@@ -144,10 +144,11 @@ def _ends_well(helper: subprocess.Popen[str], told: str, patience_s: float) -> b
     with helper.stdin as order:
         if not _stopped:
             order.write(told)
-    while not _stopped and helper.poll() is None:
-        if perf_counter() - began > patience_s:
-            raise TooLate(patience_s)
-        sleep(TICK_S)
+    with threads.turns(wanted=False):
+        while not _stopped and helper.poll() is None:
+            if perf_counter() - began > patience_s:
+                raise TooLate(patience_s)
+            sleep(TICK_S)
     if _stopped:
         raise TooLate(perf_counter() - began)
     return helper.returncode == 0

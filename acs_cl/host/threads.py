@@ -111,14 +111,15 @@ def _end_threads() -> None:
 
 
 @contextlib.contextmanager
-def turns() -> Iterator[None]:
+def turns(wanted: bool = True) -> Iterator[None]:
     """Let the calling thread have the GIL in turns with threads that launch. Otherwise each file
-    that it reads, and each command to a driver, would cost it 5 ms beside them."""
-    core.native.want_turns(True)
+    that it reads, and each command to a driver, would cost it 5 ms beside them. If not `wanted`,
+    it goes without turns for a while, since it only waits."""
+    did = core.native.want_turns(wanted)
     try:
         yield
     finally:
-        core.native.want_turns(False)
+        core.native.want_turns(did)
 
 
 on_host_task = core.native.on_host_task
@@ -287,7 +288,11 @@ class HostTasks:
             del task
 
     def _run(self, task: Callable[[], None]) -> None:
-        task()
+        did = core.native.want_turns(True)
+        try:
+            task()
+        finally:
+            core.native.want_turns(did)
         del task  # the frames of a task's error know this frame, and are kept
         with self._lock:
             self._busy -= 1

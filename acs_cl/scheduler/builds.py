@@ -42,7 +42,7 @@ from .compiling import (
     warm_up,
     warm_up_apart,
 )
-from .kept_sets import KeptSets, Member, digest_of
+from .kept_sets import KeptSets, Member, Members, digest_of
 from .kernel_sets import KernelSet, KernelSets, Options, Translated
 from .notes import MOST, TIMED, Notes
 from .task import Body, Limits, Unfit
@@ -115,6 +115,8 @@ class Schedulers:
         self._seen: dict[tuple[str, Options], str] = {}
         """Programs of kernels that were launched, and their digests, once these are needed."""
         self._kept = KeptSets(device, tier)
+        self._keeps = False
+        """Whether nobody waits for the present builds, so that sets become what they were."""
         self._reasons: dict[Origin | tuple[Origin, int], str] = {}
         """Of kernels, or of kernels in groups of a size."""
         self._asked: dict[tuple[Origin, int], None] = {}
@@ -331,6 +333,7 @@ class Schedulers:
                 asked, self._asked = list(self._asked), {}
                 gathered, self._gathered = self._gathered, []
                 self._began = perf_counter()
+                self._keeps = not self._waiting
             try:
                 with threads.turns():
                     for scheduler in lacking:
@@ -383,11 +386,13 @@ class Schedulers:
             return  # nothing to build before a launch tells the group size
         size = self.tiled_group if function.tiled else group
         self._sets.enter(origin, (function, text), size, options, function.tiled)
-        self._sets.bring(origin, self._others_of(origin, size), size, options)
+        if self._keeps:
+            self._sets.bring(origin, self._others_of(origin, size), size, options)
 
     def _others_of(self, origin: Origin, group: int) -> list[tuple[Origin, Translated, bool]]:
         """Return the kernels that were with one before, and whether as guests. Only those whose
         programs were seen."""
+        self._seen.setdefault(origin[:2], "")
         for program, known in self._seen.copy().items():
             self._seen[program] = known or digest_of(program)
         programs = {known: program for program, known in self._seen.copy().items()}
@@ -496,11 +501,15 @@ class Schedulers:
             built.time(self._times)
             there.built = built
         self.builds += 1
-        if not there.is_gathered:
-            members = (
-                Member(digest_of(one[:2]), one[2], one in there.guests) for one in there.functions
-            )
-            self._kept.keep(members, there.group)
+        self._kept.keep(self._members(there), there.group)
+
+    def _members(self, there: KernelSet) -> Members:
+        """Return what to keep of a set. What somebody waits for is his own choice of kernels."""
+        if there.is_gathered or not self._keeps:
+            return ()
+        return tuple(
+            Member(digest_of(one[:2]), one[2], one in there.guests) for one in there.functions
+        )
 
     def _leave_out(self, there: KernelSet, origin: Origin, reason: str) -> None:
         """Take a kernel out of a set. If it is at home there, it stays on lanes."""
@@ -533,7 +542,7 @@ class Schedulers:
             words.append("-DACS_WATCHED=1")
         if self._timed:
             words.append(TIMED)
-        native, notes, registers = self._form(source, words, group)
+        native, notes, registers = self._form(source, words, group, self._members(there))
         limits = self._limits(group, registers, there)
         if children:
             limits = limits._replace(spawn=spawn, child_slots=self._room.slots)
@@ -555,9 +564,10 @@ class Schedulers:
         return Scheduler(native, limits, bodies, facts, pool, text, notes)
 
     def _form(
-        self, source: str, words: Sequence[str], group: int
+        self, source: str, words: Sequence[str], group: int, members: Members = ()
     ) -> tuple[OwnKernel, Notes | None, int | None]:
-        """Build a launchable kernel. Return it, its notes if asked for, and its registers."""
+        """Build a launchable kernel. Return it, its notes if asked for, and its registers.
+        `members`: the set to keep if it is built."""
         is_noted = True
         if self._apart:
             note = note_of(self._device, source, words, group)
@@ -565,7 +575,7 @@ class Schedulers:
             if not is_noted and (self.tier == "ptx" or not self._waiting):
                 self._began = inf  # the process has a limit of its own
                 is_noted = warm_up_apart(
-                    self._device, source, words, group, self.tier, self._manners
+                    self._device, source, words, group, self.tier, self._manners, members
                 )
         self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)

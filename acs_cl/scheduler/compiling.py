@@ -30,6 +30,7 @@ from ..host.digest import digest
 from ..opencl_c import cache, registers
 from . import layout
 from .children import give_pool
+from .kept_sets import KeptSets, Member, Members
 from .notes import TIMED, Notes
 
 NAME = "acs_scheduler"
@@ -97,11 +98,13 @@ def warm_up_apart(
     group: int,
     tier: str,
     manners: isolated.Manners,
+    members: Members = (),
 ) -> bool:
     """Build and launch in a process of its own: the driver keeps the result on disk. Tell whether
-    that went well. Raises `TooLate`."""
+    that went well. `members`: the set to keep then, since the program may have ended. Raises
+    `TooLate`."""
     order = {"source": source, "options": list(options), "group": group, "tier": tier}
-    order |= {"position": devices.devices().index(device)}
+    order |= {"position": devices.devices().index(device), "members": members}
     return isolated.ask(__spec__.name, order, manners=manners)
 
 
@@ -114,4 +117,7 @@ def main(order: dict[str, Any]) -> int:
     notes = Notes(context, device, program) if TIMED in order["options"] else None
     warm_up(context, device, OwnKernel(program, NAME), order["group"], notes)
     keep_note(note_of(device, order["source"], order["options"], order["group"]))
+    if order["members"]:
+        members = (Member(*member) for member in order["members"])
+        KeptSets(device, order["tier"]).keep(members, order["group"])
     return 0

@@ -1,7 +1,7 @@
 """Which kernels were together in a scheduler when the program ran before.
 
-Input: the sets that were put to use, with their kernels by program and name. Output: when one of
-these kernels is asked for in a later process, the others of its set. All of it is kept on disk.
+Input: the sets that were built, with their kernels by program and name. Output: when one of these
+kernels is asked for in a later process, the others of its set. All of it is kept on disk.
 
 A scheduler is compiled for its set of kernels. A kernel is asked for once it is hot, and a set
 grows by what was asked for meanwhile. So each run would come by other sets on its way to the same
@@ -55,14 +55,13 @@ class KeptSets:
         return next((one for one in self._sets(program, group) if wanted in one), ())
 
     def keep(self, members: Iterable[Member], group: int) -> None:
-        """Keep a set that was put to use. It replaces those that are parts of it."""
+        """Keep a set that was built. It replaces those that its kernels were at home in before."""
         new = tuple(sorted(members))
-        if len(new) < 2:
-            return
-        for program in {member.program for member in new if not member.is_guest}:
+        at_home = {member for member in new if not member.is_guest}
+        for program in {member.program for member in at_home}:
             before = self._sets(program, group)
-            after = [new, *(one for one in before if not set(one) <= set(new))][:MOST_SETS]
-            if new not in before:
+            after = [new, *(one for one in before if at_home.isdisjoint(one))][:MOST_SETS]
+            if before != after:
                 self._known[program, group] = after
                 cache.store(self._name(program, group), {"sets": after})
 

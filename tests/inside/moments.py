@@ -19,6 +19,7 @@ from acs_cl.host.threads import Poller
 from acs_cl.launch import dispatch, engine, foreign_events
 from acs_cl.observe import trace
 from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.functions import worker
 from acs_cl.opencl_c.parse import macros
 from acs_cl.runtime import Runtime
 from acs_cl.scheduler import builds
@@ -126,6 +127,18 @@ def helpers() -> Iterator[list[tuple[str, bool]]]:
 
     with changed(isolated, "ask", asked):
         yield found
+
+
+@contextmanager
+def during_translations(call: Callable[[], object]) -> Iterator[None]:
+    """Call something whenever a source is to be translated in a process of its own, which fails."""
+
+    def run(*_: object) -> bool:
+        call()
+        return False
+
+    with changed(worker, "run", run):
+        yield
 
 
 @contextmanager

@@ -27,91 +27,123 @@ constexpr microseconds IS_USED{20};    // processor time between two looks, from
 constexpr microseconds SLICE{2000};    // how long a turn lasts at most
 constexpr microseconds SELDOM{64000};  // how long there is none at most, while they are not used
 
-thread_local bool works = false;
+#if defined(__linux__)
+class ProcessorTime {
+public:
+    bool begin() {
+        clockid_t clock;
+        if (pthread_getcpuclockid(pthread_self(), &clock)) return false;
+        clock_ = clock;
+        return true;
+    }
+    // Returns the processor time of the thread that began. 0: it has ended.
+    nanoseconds now() const {
+        timespec time;
+        if (clock_gettime(clock_, &time)) return nanoseconds(0);
+        return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+    }
 
-// Changes only while the GIL is held.
-Clock::time_point next;
+private:
+    std::atomic<clockid_t> clock_{0};
+};
+#else
+// Nothing tells who needs a turn, so there are none.
+struct ProcessorTime {
+    bool begin() { return false; }
+    nanoseconds now() const { return nanoseconds(0); }
+};
+#endif
+
+struct Worker {
+    std::atomic<bool> is_there = false;
+    ProcessorTime time;
+    std::atomic<nanoseconds> seen = nanoseconds(0);  // at the end of the last turn
+    std::atomic<bool> waits = false;                 // whether it had hardly any processor time since
+};
+
+std::array<Worker, 8> workers;
+
+// These change only while the GIL is held.
+Clock::time_point last, next;  // the end of the last turn, and when the next one is due
 nanoseconds rest = SLICE;
 
-#if defined(__linux__)
-std::array<std::atomic<clockid_t>, 8> clocks;  // of threads that work; 0: of none
-thread_local std::atomic<clockid_t> *own = nullptr;
+thread_local Worker *own = nullptr;
 
 bool enter() {
-    clockid_t clock;
-    if (pthread_getcpuclockid(pthread_self(), &clock)) return false;
-    for (auto &place : clocks) {
-        clockid_t none = 0;
-        if (place.compare_exchange_strong(none, clock)) return own = &place, true;
+    for (auto &worker : workers) {
+        if (worker.is_there) continue;
+        if (!worker.time.begin()) return false;
+        worker.seen = worker.time.now();
+        worker.is_there = true;
+        own = &worker;
+        return true;
     }
     return false;
 }
 
-void leave() { own->store(0); }
-
-// Returns the processor time that all of them have used. Only differences of a short while mean something.
-nanoseconds used() {
-    nanoseconds sum{0};
-    for (auto &place : clocks) {
-        const clockid_t clock = place.load();
-        timespec time;
-        if (clock && !clock_gettime(clock, &time))
-            sum += std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+// Finds who waits for a turn.
+bool is_needed(nanoseconds since) {
+    bool any = false;
+    for (auto &worker : workers) {
+        if (!worker.is_there) continue;
+        const nanoseconds now = worker.time.now();
+        worker.waits = now - worker.seen.exchange(now) < since / 4;
+        any = any || worker.waits;
     }
-    return sum;
+    return any;
 }
 
-void forget_clocks() {
-    for (auto &place : clocks) place.store(0);
+// Whether one that waited has had processor time since the last look.
+bool is_used() {
+    nanoseconds sum{0};
+    for (auto &worker : workers) {
+        if (!worker.is_there || !worker.waits) continue;
+        const nanoseconds now = worker.time.now();
+        sum += now - worker.seen.exchange(now);
+    }
+    return sum >= IS_USED;
 }
-#else
-// Nothing tells what a turn is used for, so there are none.
-bool enter() { return false; }
-void leave() {}
-nanoseconds used() { return nanoseconds(0); }
-void forget_clocks() {}
-#endif
 
 }  // namespace
 
-void want(bool does) {
-    if (does == works) return;
-    if (does) {
-        if (!enter()) return;
-        next = Clock::time_point();
-        rest = SLICE;
-        wanted++;
-    } else {
-        leave();
+bool want(bool does) {
+    const bool did = own;
+    if (does == did) return did;
+    if (!does) {
+        own->is_there = false;
+        own = nullptr;
         wanted--;
+    } else if (enter()) {
+        wanted++;
+        last = Clock::now();
+        next = last + (rest = SLICE);
     }
-    works = does;
+    return did;
 }
 
 void give() {
     const auto began = Clock::now();
-    if (works || began < next) return;
-    PyThreadState *saved = PyEval_SaveThread();
-    nanoseconds before = used();
-    bool is_used = false;
-    while (wanted && Clock::now() - began < SLICE) {
-        std::this_thread::sleep_for(LOOK);
-        const nanoseconds now = used();
-        if (now - before < IS_USED) break;
-        is_used = true;
-        before = now;
+    if (own || began < next) return;
+    bool used = false;
+    next = began + SELDOM;  // no second thread gives one meanwhile
+    if (is_needed(began - last)) {
+        PyThreadState *saved = PyEval_SaveThread();
+        while (wanted && Clock::now() - began < SLICE) {
+            std::this_thread::sleep_for(LOOK);
+            if (!is_used()) break;
+            used = true;
+        }
+        take_gil(saved);
     }
-    take_gil(saved);
-    const auto ended = Clock::now();
-    rest = is_used ? std::max<nanoseconds>(ended - began, SLICE)
-                   : std::min<nanoseconds>(2 * rest, SELDOM);
-    next = ended + rest;
+    last = Clock::now();
+    rest = used ? std::max<nanoseconds>(last - began, SLICE) : std::min<nanoseconds>(2 * rest, SELDOM);
+    next = last + rest;
 }
 
 void forget() {
+    for (auto &worker : workers) worker.is_there = false;
+    own = nullptr;
     wanted = 0;
-    works = false;
-    forget_clocks();
 }
 
 }  // namespace acs_cl::turns
