@@ -21,6 +21,8 @@ from acs_cl.emu.reference import forecast, sections
 
 SOURCE = """
 kernel void add(global uint *x, uint a) { x[get_global_id(0)] = 3 * x[get_global_id(0)] + a; }
+kernel void flat(global uint *x, uint a)
+{ x[get_global_id(1) * get_global_size(0) + get_global_id(0)] = a + get_global_size(0); }
 """
 ROWS, LINKS = 8, 12
 LAUNCHES = ROWS * LINKS
@@ -97,7 +99,7 @@ class Steps:
     def __init__(self, runtime: acs.Runtime) -> None:
         self.runtime = runtime
         self.made = runtime.build(SOURCE)
-        runtime.prebuild(self.made.add)
+        runtime.prebuild(self.made.add, self.made.flat)
         self.rows = [runtime.zeros(4, "u4") for _ in range(ROWS)]
         self.host = np.zeros((ROWS, 4), "u4")
 
@@ -378,6 +380,38 @@ def test_newer_epochs_take_the_place_of_all_sections_that_are_tried(steps: Steps
         remembered.append(steps.counted["remembered"])
     full = remembered.index(forecast.MOST_EPOCHS)
     assert forecast.MOST_EPOCHS + 1 - sections in remembered[full:]
+
+
+def test_a_section_is_kept_with_the_words_of_its_own_launches(steps: Steps) -> None:
+    """Another epoch begins with a launch of the same bytes in another shape, and goes on like the
+    first section. It was taken for that, and its words ran in the section's place."""
+    inside.Scheduler(steps.runtime).cut_epochs(LEAST, ALWAYS, ALWAYS)
+    x = steps.runtime.zeros(16, "u4")
+
+    def step(width: int, number: int, many: int = LAUNCHES - 1) -> None:
+        steps.made.flat((width, 16 // width), None, x, number)
+        steps.launch(number, many)
+        steps.runtime.finish()
+        assert x.get().tolist() == [number + width] * 16
+
+    def another() -> None:
+        steps.made.flat((4, 4), None, x, 7)
+        for at in range(9):
+            steps.host[-1] = 3 * steps.host[-1] + np.uint32(at)
+            steps.made.add((4,), None, steps.rows[-1], at)
+        steps.runtime.finish()
+
+    another()
+    another()
+    for number in range(1000):
+        step(8, number)
+        if steps.counted["cut"]:
+            break
+    assert steps.counted["cut"] == 1
+    step(4, 5)
+    for number in range(8):
+        step(8, number)
+    assert steps.counted["kept"] > 1
 
 
 def test_an_epoch_is_timed_only_from_its_first_launch(steps: Steps) -> None:

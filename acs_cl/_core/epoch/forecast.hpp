@@ -74,6 +74,7 @@ public:
             RememberedPointer other = another(one);
             if (!other) return counts_ ? Verdict::GIVE_UP : leave();
             if (counts_) hand_over(*other);
+            else is_guess_ = true;
             followed_ = std::move(other);
             like = followed_->compare(matched_, one);
         }
@@ -174,7 +175,7 @@ public:
             last_.reset();
             return nullptr;
         }
-        const bool is_like = is_whole() && matched_ == tasks && !followed_->is_forgotten;
+        const bool is_like = is_whole() && matched_ == tasks && !followed_->is_forgotten && !is_guess_;
         RememberedPointer found = is_like && followed_->is_resident() ? followed_ : nullptr, made;
         if (!found) {
             made = std::make_shared<RememberedEpoch>(scheduler);
@@ -226,7 +227,7 @@ public:
         matched_ = timed_ = 0;
         recorded_ns_ = 0;
         opened_s_ = 0;
-        counts_ = rests_ = is_complete_ = false;
+        counts_ = rests_ = is_complete_ = is_guess_ = false;
     }
 
     // Whether the epoch that is about to be sent as foreseen is timed, if the device is idle.
@@ -486,6 +487,7 @@ private:
     double opened_s_ = 0;                    // when the first launch of a timed epoch came; 0: it was another one
     std::deque<Costly> costly_;              // the newest first
     bool counts_ = false, rests_ = false, is_complete_ = false;  // the open epoch
+    bool is_guess_ = false;  // its first launches only seem to be like those of `followed_`
 };
 
 }  // namespace acs_cl
