@@ -23,6 +23,7 @@
 #include "driver/kernel.hpp"
 #include "driver/spread.hpp"
 #include "python/clock.hpp"
+#include "python/gil.hpp"
 #include "table/table.hpp"
 
 namespace acs_cl {
@@ -202,7 +203,7 @@ protected:
     }
 
     // Returns the launch of the lane whose event says that `one` has ended: the next one with an event, or the last
-    // one, which gets the event of a marker. Null: the driver refuses the marker.
+    // one, which gets the event of a marker. Null: the driver refuses the marker, and `one` has ended.
     const Flying *covering(const Flying &one, int unasked = 0) {
         unasked_ = std::min(unasked_, unasked);
         if (one.event) return &one;
@@ -210,7 +211,7 @@ protected:
         auto at = std::find(lane.queued.begin(), lane.queued.end(), one.number);
         for (; at != lane.queued.end(); ++at)
             if (find(*at)->event) return find(*at);
-        return mark(lane) ? nullptr : find(lane.queued.back());
+        return mark(lane) ? find(lane.queued.back()) : nullptr;
     }
 
     // Does the same for the host, which often waits for the last launch of a lane, and for no other.
@@ -221,12 +222,21 @@ protected:
         return covering(*one, is_last ? std::max(0, unasked_enough - FEW) : 0);
     }
 
-    std::int32_t mark(Lane &lane) {
+    // Adds a marker, whose event the last launch gets. False: the driver refuses it. Nothing else says when launches
+    // without events have ended, so these end with that error, once the driver has done all of the lane.
+    bool mark(Lane &lane) {
         Flying &last = *find(lane.queued.back());
-        std::int32_t failed = driver.marker(lane.queue, 0, nullptr, &last.event);
-        if (!failed) lane.bare = 0;
+        const std::int32_t failed = driver.marker(lane.queue, 0, nullptr, &last.event);
+        lane.bare = 0;
         lane.flushed = std::min(lane.flushed, last.place - 1);
-        return failed;
+        if (!failed) return true;
+        {
+            const WithoutGil others;
+            driver.finish(lane.queue);
+        }
+        auto &queued = lane.queued;
+        for (; !queued.empty() && !find(queued.back())->event; queued.pop_back()) take(queued.back(), failed);
+        return false;
     }
 
     // The note comes first: without the GIL, another thread may add a launch during the flush.
@@ -254,9 +264,15 @@ protected:
         bare += !event;
     }
 
+    void take(std::int64_t number, std::int32_t status) {
+        ended_.emplace_back(table_->land(number), status);
+        in_flight_--;
+    }
+
     double time_s() const { return clock_s ? *clock_s : now_s(); }
 
     std::vector<Lane> lanes_;
+    std::vector<std::pair<Flying, std::int32_t>> ended_;  // until they are told
     std::size_t in_flight_ = 0, latest_ = 0;
     std::size_t open_ = 0;  // how many lanes any launch may take; they come first
     std::size_t timed_ = 0, uploads_ = 0;  // the lane that keeps times, and the one for uploads; 0: none

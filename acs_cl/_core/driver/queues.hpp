@@ -434,11 +434,6 @@ private:
         table_->end_on_lane(number);
     }
 
-    void take(std::int64_t number, std::int32_t status) {
-        ended_.emplace_back(table_->land(number), status);
-        in_flight_--;
-    }
-
     // The host has waited.
     void end_stretch() {
         if (!in_flight_ && spread_.is_open()) spread_.end(time_s());
@@ -467,9 +462,7 @@ private:
         for (Lane &lane : lanes_) {
             auto &queued = lane.queued;
             if (queued.empty()) continue;
-            std::int32_t failed = 0;
-            if (lane.last_seen == queued.back() && lane.bare == int(queued.size()))
-                failed = mark(lane);
+            if (lane.last_seen == queued.back() && lane.bare == int(queued.size()) && !mark(lane)) continue;
             lane.last_seen = queued.back();
             for (; failed && !queued.empty(); queued.pop_front()) take(queued.front(), failed);
         }
@@ -528,7 +521,6 @@ private:
     Edges edges_;
     std::vector<Edge> followed_;         // edges of the newest launch, if epochs were sent for it
     std::vector<std::uint32_t> epochs_;  // epochs that it follows
-    std::vector<std::pair<Flying, std::int32_t>> ended_;
     Classes classes_;
     nb::object event_, table_object_, untold_;
     void *device_ = nullptr;  // null: not asked yet
