@@ -588,6 +588,33 @@ def test_what_follows_a_failed_epoch_of_another_scheduler_is_told_behind_it(
     assert testing.is_at_rest(rt)
 
 
+def test_sizes_may_be_forgotten_while_an_epoch_is_sent(program: acs.Program) -> None:
+    """Another scheduler's epoch is sent first, and meanwhile another thread may launch the kernel
+    with so many sizes that the plan begins anew. The process ended there."""
+    rt = testing.runtime_of(program)
+    y, z = rt.zeros(8, "u4"), rt.array(np.arange(8), "u4")
+    program.put((8,), None, y, 1, 0, 0)
+    program.turn((8,), (4,), z)
+    rt.finish()
+    sent: list[int] = []
+
+    def forget(*_: object) -> None:
+        sent.append(len(sent))
+        for many in range(4, 4200):
+            core.native.plan_sizes(program.turn, (4 * many,), (4,), (), None)
+
+    sender = inside.Scheduler(rt).sender
+    program.put((8,), None, y, 2, 0, 0)
+    sender.on_words = forget
+    try:
+        program.turn((8,), (4,), z)
+    finally:
+        sender.on_words = None
+    assert sent
+    assert y.get().tolist() == [2] * 8
+    assert z.get().tolist() == list(range(8))
+
+
 def test_what_follows_a_failed_epoch_is_told_behind_it(program: acs.Program) -> None:
     """The one behind it ends well, before anybody has looked at the first."""
     rt = testing.runtime_of(program)

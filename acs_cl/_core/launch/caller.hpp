@@ -59,7 +59,7 @@ public:
         return plan.is_current() && plan.lanes.lease.lasts(table);
     }
     bool is_on_lanes() const {
-        return (size_->is_tried ? size_->on_lanes : plan.lanes.lease.takes_new(sizes_)) && may_enqueue();
+        return size_ && (size_->is_tried ? size_->on_lanes : plan.lanes.lease.takes_new(sizes_)) && may_enqueue();
     }
 
     // Starts a launch, before its arguments. False: its sizes are no longer known.
