@@ -615,6 +615,36 @@ def test_sizes_may_be_forgotten_while_an_epoch_is_sent(program: acs.Program) -> 
     assert z.get().tolist() == list(range(8))
 
 
+def test_an_epoch_whose_words_cannot_be_written_fails_with_the_reason(
+    program: acs.Program,
+) -> None:
+    """It was raised wherever the epoch happened to be sent, and its launches failed without one."""
+    rt = testing.runtime_of(program)
+    warm(program)
+    x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+    rt.finish()
+
+    def fail(*_: object) -> None:
+        raise RecursionError("no stack is left")
+
+    handle = program.add((8,), None, x, y, 1)
+    sender = inside.Scheduler(rt).sender
+    sender.on_words = fail
+    try:
+        rt.flush()
+    finally:
+        sender.on_words = None
+    with pytest.raises(acs.PoisonedError, match="no stack is left"):
+        handle.wait()
+    with contextlib.suppress(acs.PoisonedError):
+        rt.finish()
+    y.fill(0)
+    program.add((8,), None, x, y, 1)
+    assert y.get().tolist() == [1] * 8
+    rt.finish()
+    assert testing.is_at_rest(rt)
+
+
 def test_what_follows_a_failed_epoch_is_told_behind_it(program: acs.Program) -> None:
     """The one behind it ends well, before anybody has looked at the first."""
     rt = testing.runtime_of(program)

@@ -326,9 +326,13 @@ public:
             epoch.changes = foreseen->take_changes();
         }
         tasks_sent += foreseen ? epoch.foreseen : epoch.recorder->tasks();
-        if (foreseen) send_resident(epoch, epoch.resident);
-        else send_collected(epoch);
-        if (foreseen && epoch.refused) table_->forecast.drop(epoch.resident);
+        try {
+            if (foreseen) send_resident(epoch, epoch.resident);
+            else send_collected(epoch);
+        } catch (nb::python_error &error) {
+            fail(epoch, error);
+        }
+        if (foreseen && (epoch.refused || epoch.error.is_valid())) table_->forecast.drop(epoch.resident);
         if (opens && !open_) {
             open_for(epoch.scheduler, true);
             if (attended) attend();
@@ -568,13 +572,8 @@ private:
             char *bytes = reinterpret_cast<char *>(epoch.words.data());
             on_words(nb::steal(PyMemoryView_FromMemory(bytes, Py_ssize_t(nbytes), PyBUF_WRITE)), epoch.counts);
         }
-        try {
-            if (stays_) epoch.region = classes_[2](nbytes);
-            else take_region(epoch, nbytes);
-        } catch (nb::python_error &error) {
-            fail(epoch, error);
-            return;
-        }
+        if (stays_) epoch.region = classes_[2](nbytes);
+        else take_region(epoch, nbytes);
         if (stays_) epoch.resident = nb::cast(new Resident(epoch.region, epoch.counts, 1), nb::rv_policy::take_ownership);
         enqueue(epoch, {address(epoch.region.attr("int_ptr")), groups_of(epoch), 0, stays_ ? CLEANS : 0});
         if (stays_ && !epoch.refused) table_->keep_on_device(epoch.resident, epoch.words.data(), at.blocks, recorder.graph);
