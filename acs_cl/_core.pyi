@@ -1158,6 +1158,7 @@ class Sender:
     tasks_sent: int
     cuts: int
     """Number of epochs that were sent early because of a wait."""
+    _newest_number: int
 
     def __init__(
         self,

@@ -645,6 +645,20 @@ def test_an_epoch_whose_words_cannot_be_written_fails_with_the_reason(
     assert testing.is_at_rest(rt)
 
 
+def test_numbers_of_epochs_begin_anew(program: acs.Program) -> None:
+    """They have 32 bits. None may be 0, which says that a launch is in no epoch."""
+    rt = testing.runtime_of(program)
+    x = rt.zeros(8, "u4")
+    inside.Scheduler(rt).number_epochs_from(2**32 - 2)
+    for step in range(6):
+        handle = program.add((8,), None, x, x, 1)
+        assert rt.engine.table.epoch(handle.number)
+        program.say((8,), None, x)  # on a lane
+        rt.finish()
+        assert x.get().tolist() == [2 ** (step + 2) - 2] * 8
+    assert testing.is_at_rest(rt)
+
+
 def test_what_follows_a_failed_epoch_is_told_behind_it(program: acs.Program) -> None:
     """The one behind it ends well, before anybody has looked at the first."""
     rt = testing.runtime_of(program)

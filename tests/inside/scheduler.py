@@ -196,6 +196,10 @@ class Scheduler(testing.Scheduler):
         """Change how epochs are run: turns, polls, window, order, most_tasks, slice_s."""
         self.backend.settings = self.backend.settings._replace(**settings)
 
+    def number_epochs_from(self, number: int) -> None:
+        """Have the next epoch get this number."""
+        self.sender._newest_number = number - 1
+
     def set_groups(self, groups: int = 0, times: int = 0) -> None:
         """Run each built scheduler by this many groups, or by this many times its own number."""
         for one in self.built:

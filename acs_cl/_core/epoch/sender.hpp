@@ -142,6 +142,7 @@ public:
 
     std::uint64_t launches = 0, epochs_sent = 0, tasks_sent = 0, waits = 0;
     std::uint64_t cuts = 0;  // epochs that were sent early because of a wait
+    std::uint32_t newest_number = 0;  // of an epoch
     bool is_timed = false;
     bool by_itself = false;  // the core sends due epochs without Python
     std::uint32_t polls = 0, polls_staying = 0, turns = 0, window = 0, stale = 0;
@@ -234,7 +235,8 @@ public:
     }
 
     nb::object new_epoch(nb::handle scheduler, bool trusted) {
-        nb::object made = classes_[0](scheduler, ++numbers_, classes_[1]());
+        if (!++newest_number) ++newest_number;  // 0 stands for no epoch
+        nb::object made = classes_[0](scheduler, newest_number, classes_[1]());
         of(made).trusted = trusted;
         return made;
     }
@@ -681,7 +683,6 @@ private:
     Epoch *open_ = nullptr;
     bool stays_ = false;  // the epoch that is sent came often
     std::deque<nb::object> sent_;
-    std::uint32_t numbers_ = 0;
     std::size_t next_look_ = 0, ahead_ = 0;  // tasks sent since the device was idle and had no epoch
     std::deque<std::pair<nb::object, std::size_t>> regions_;  // the newest is taken first
     std::size_t spare_bytes_ = 0;
