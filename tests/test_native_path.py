@@ -329,6 +329,11 @@ def test_a_handle_says_what_any_other_does(program: acs.Program) -> None:
     handles += [program.add((8,), None, x, y, 1) for _ in range(3)]
     assert testing.made_by_core(rt) == before + 3
     by_python, one = handles[0], handles[2]
+    seen: list[Any] = []
+    sys.setprofile(lambda *_: seen.append(one.access))  # another one asks meanwhile
+    seen.append(one.access)
+    sys.setprofile(None)
+    assert all(access is one.access for access in seen)
     assert type(by_python) is type(one)
     assert (one.name, one.access, one.number) == (
         by_python.name,

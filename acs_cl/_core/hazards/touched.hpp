@@ -61,12 +61,20 @@ private:
     const Touched &touched_;
 };
 
-// Returns the spans of some nodes as Python objects.
-inline nb::tuple spans_of(Node *const *nodes, std::uint32_t many, std::uint32_t which) {
-    nb::list chosen;
-    for (std::uint32_t at = 0; at < many; at++)
-        if (which >> at & 1) chosen.append(object_of(nodes[at]->span()));
-    return nb::tuple(chosen);
+// Makes a `records.Access` for Python.
+inline nb::object new_access(const nb::tuple &reads, const nb::tuple &writes, const nb::tuple &overwrites = {}) {
+    static const nb::handle type = named_tuple("acs_cl.records", "Access");
+    return named(type, nb::make_tuple(reads, writes, overwrites));
+}
+inline nb::object access_of(const Touched &touched) {
+    const auto spans = [&](std::uint32_t which) {
+        nb::list chosen;
+        for (std::uint32_t at = 0; at < touched.many; at++)
+            if (which >> at & 1) chosen.append(object_of(touched.nodes[at]->span()));
+        return nb::tuple(chosen);
+    };
+    const nb::tuple written = spans(touched.writes);
+    return new_access(spans(touched.reads), written, touched.overwrites ? written : nb::tuple());
 }
 
 }  // namespace acs_cl

@@ -17,11 +17,6 @@ namespace {
 
 constexpr std::size_t MOST_KEPT = 4096;  // launches whose outcome is kept
 
-nb::object new_access(nb::handle reads, nb::handle writes) {
-    static const nb::handle type = named_tuple("acs_cl.records", "Access");
-    return named(type, nb::make_tuple(nb::tuple(reads), nb::tuple(writes), nb::tuple()));
-}
-
 nb::object long_of(Wide value) {
     return value < 0 ? nb::int_(std::int64_t(value)) : nb::int_(std::uint64_t(value));
 }
@@ -176,7 +171,7 @@ nb::object Binder::access_of(const access::Outcome &outcome, const Views &views)
             for (const Span &part : cut(span, part_of(reached.is_whole, reached.writes)))
                 writes.append(object_of(part));
     }
-    return new_access(reads, writes);
+    return new_access(nb::tuple(reads), nb::tuple(writes));
 }
 
 // Returns the access to whole views. `spans`: of each parameter; null: it is no memory.
@@ -193,7 +188,7 @@ nb::object Binder::whole_of(const std::vector<nb::object> &spans) const {
         reads.append(span);
         writes.append(span);
     }
-    return new_access(reads, writes);
+    return new_access(nb::tuple(reads), nb::tuple(writes));
 }
 
 // Returns an `Outside`: an access that launches surely make and that has no byte in its argument, or one that they may

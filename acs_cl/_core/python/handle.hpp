@@ -84,22 +84,12 @@ inline int handle_init(Handle *self, PyObject *args, PyObject *keywords) {
 }
 
 inline PyObject *handle_access(Handle *self, void *) {
-    if (!self->access) {
-        const Touched &touched = self->touched;
-        try {
-            nb::object make = nb::module_::import_("acs_cl.records").attr("Access");
-            nb::object made = make(spans_of(touched.nodes, touched.many, touched.reads),
-                                   spans_of(touched.nodes, touched.many, touched.writes),
-                                   spans_of(touched.nodes, touched.many,
-                                            touched.overwrites ? touched.writes : 0));
-            self->access = made.release().ptr();
-        } catch (nb::python_error &error) {
-            error.restore();
-            return nullptr;
-        }
+    try {
+        if (!self->access) Py_XSETREF(self->access, access_of(self->touched).release().ptr());
+    } catch (nb::python_error &error) {
+        return error.restore(), nullptr;
     }
-    Py_INCREF(self->access);
-    return self->access;
+    return Py_NewRef(self->access);
 }
 
 inline PyMemberDef handle_members[] = {

@@ -112,15 +112,14 @@ nb::object Table::record(std::int64_t launch, const Row &row) {
     static nb::handle made_by_core = nb::object(nb::module_::import_("acs_cl.launch.commands")
                                                     .attr("CoreCommand")).release();
     const nb::object name = nb::borrow(row.object);
-    const std::uint32_t many = row.many, reads = row.reads, writes = row.writes;
-    const bool overwrites = row.overwrites;
-    std::vector<NodePointer> held;
-    Node *nodes[MOST_SPANS];
-    Node *const *from = row.epoch ? batches_.find(row.epoch)->second.nodes.data() + row.first
-                                  : on_lanes_[row.first].touched.nodes;
-    for (std::uint32_t at = 0; at < many; at++) held.emplace_back(nodes[at] = from[at]);
-    return acs_cl::record_of(launch, made_by_core(name), nodes, many, reads, writes,
-                             overwrites, nb::tuple());
+    Touched touched;  // a copy, because making a record may run any code
+    touched.many = row.many, touched.reads = row.reads, touched.writes = row.writes;
+    touched.overwrites = row.overwrites;
+    std::copy_n(row.epoch ? batches_.find(row.epoch)->second.nodes.data() + row.first
+                          : on_lanes_[row.first].touched.nodes,
+                touched.many, touched.nodes);
+    const Holding holding(touched);
+    return new_record(launch, made_by_core(name), access_of(touched), nb::tuple());
 }
 
 }  // namespace acs_cl

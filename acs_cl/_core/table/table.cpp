@@ -62,16 +62,6 @@ nb::list transitions(const Table &self, std::int64_t launch) {
 
 }  // namespace
 
-nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes, std::uint32_t many,
-                     std::uint32_t reads, std::uint32_t writes, bool overwrites,
-                     const nb::tuple &upstream) {
-    static const nb::handle type = named_tuple("acs_cl.records", "Access");
-    const nb::tuple written = spans_of(nodes, many, writes);
-    const nb::object access =
-        named(type, nb::make_tuple(spans_of(nodes, many, reads), written, overwrites ? written : nb::tuple()));
-    return new_record(number, nb::borrow(command), access, upstream);
-}
-
 nb::object new_record(std::int64_t number, const nb::object &command, const nb::object &access,
                       const nb::tuple &upstream) {
     static const nb::handle type = named_tuple("acs_cl.records", "Launch");

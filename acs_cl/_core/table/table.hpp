@@ -37,17 +37,6 @@ constexpr std::int64_t POLL_EVERY = 32;  // launches from one look at the clock 
 constexpr auto POLL_AFTER = std::chrono::microseconds(100);    // from one poll of Python's to the next, at least
 constexpr auto COUNT_AFTER = std::chrono::microseconds(4000);  // `Table::count_after` at first
 
-inline nb::tuple upstream_of(Edges edges) {
-    nb::list upstream;
-    for (const Edge &edge : edges) upstream.append(edge.upstream);
-    return nb::tuple(upstream);
-}
-
-// Makes a `records.Launch` of a launch that was bound in the core.
-nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes, std::uint32_t many,
-                     std::uint32_t reads, std::uint32_t writes, bool overwrites,
-                     const nb::tuple &upstream);
-
 // Makes a `records.Launch`.
 nb::object new_record(std::int64_t number, const nb::object &command, const nb::object &access, const nb::tuple &upstream);
 

@@ -28,9 +28,9 @@ bool Table::insert(nb::handle launch, bool blocks_on_host, bool has_foreign, boo
 }
 
 void Table::keep(const nb::object &command, const Touched &touched, Edges edges) {
-    const nb::object launch = acs_cl::record_of(number, command, touched.nodes, touched.many,
-                                                touched.reads, touched.writes,
-                                                touched.overwrites, upstream_of(edges));
+    nb::list upstream;
+    for (const Edge &edge : edges) upstream.append(edge.upstream);
+    const nb::object launch = new_record(number, command, access_of(touched), nb::tuple(upstream));
     if (insert(launch, false, false, ready_first, false)) ready_.push_back(number);
 }
 
