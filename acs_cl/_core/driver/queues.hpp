@@ -212,8 +212,11 @@ public:
     }
 
     // For the collector of cycles. The table holds the Python objects of the launches.
-    PyObject *held_object() const { return table_object_.ptr(); }
-    void let_go() {
+    template <typename Visit>
+    void each_object(Visit &&visit) {
+        if (table_object_.is_valid()) visit(table_object_.ptr());
+    }
+    void clear_objects() {
         forget();
         table_ = nullptr;
         table_object_.reset();
@@ -277,9 +280,6 @@ public:
         collect(lanes_[0], std::size_t(after - queued.begin()));
         return ended();
     }
-
-    // Tells the Python engine about launches that `poll` returned. False with an error.
-    bool tell(PyObject *engine, const nb::list &ended) { return engine_hears(engine, ended.ptr()); }
 
     void flush() {
         const WithoutGil others;
@@ -464,7 +464,6 @@ private:
             if (queued.empty()) continue;
             if (lane.last_seen == queued.back() && lane.bare == int(queued.size()) && !mark(lane)) continue;
             lane.last_seen = queued.back();
-            for (; failed && !queued.empty(); queued.pop_front()) take(queued.front(), failed);
         }
     }
 
@@ -526,20 +525,5 @@ private:
     void *device_ = nullptr;  // null: not asked yet
     std::shared_ptr<Apart> apart_;  // null: any machine code may be in flight at one time
 };
-
-inline int traverse_queues(PyObject *self, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(self));
-    if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<Queues>(self)->held_object());
-    return 0;
-}
-
-inline int clear_queues(PyObject *self) {
-    if (nb::inst_ready(self)) nb::inst_ptr<Queues>(self)->let_go();
-    return 0;
-}
-
-inline PyType_Slot queues_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_queues)},
-                                     {Py_tp_clear, reinterpret_cast<void *>(clear_queues)},
-                                     {0, nullptr}};
 
 }  // namespace acs_cl

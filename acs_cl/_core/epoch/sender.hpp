@@ -348,9 +348,6 @@ public:
         send_open(true);
     }
 
-    // Whether the core may replace the open epoch by one of another scheduler.
-    bool may_change() const { return by_itself; }
-
     // Sends the open epoch early, and opens one of another scheduler. If it was polled, the other one is polled
     // too.
     void change_to(const nb::object &scheduler) {

@@ -142,7 +142,6 @@ public:
     NodePointer node(const Span &span, const Node *before = nullptr);
     // Whether it is still in this index.
     bool has(const Node &node) const { return node.index == index_; }
-    std::uint32_t index() const { return index_; }
 
     // Returns the edges of launch `number`, which is live from now on. Valid until the next call. `read_too`: which of
     // the first `MOST_KNOWN` written nodes are surely among the read ones. Their writers are known by then.

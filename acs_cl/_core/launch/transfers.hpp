@@ -37,7 +37,7 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
         has_ended_well &= !table.poisoned && !table.has_bad_epoch();
         nb::list ended = queues.poll_up_to(number);
         if ((ended.size() || table.has_ready() || !table.is_simple()) &&
-            !queues.tell(engine.ptr(), ended))
+            !engine_hears(engine.ptr(), ended.ptr()))
             throw PythonError();
     }
     return has_ended_well;

@@ -10,9 +10,7 @@ namespace nb = nanobind;
 
 template <typename T>
 int visit_all(PyObject *self, visitproc visit, void *arg) {
-#if PY_VERSION_HEX >= 0x03090000
     Py_VISIT(Py_TYPE(self));
-#endif
     if (!nb::inst_ready(self)) return 0;
     int found = 0;
     nb::inst_ptr<T>(self)->each_object([&](PyObject *one) {

@@ -3,7 +3,6 @@
 
 #include "launch/reach.hpp"
 #include "python/collector.hpp"
-#include "python/indexing.hpp"
 #include "python/view.hpp"
 
 #include <algorithm>
@@ -179,7 +178,7 @@ void each_span(std::int64_t base, std::int64_t offset, const Axes &axes, std::in
     for (const Axis &axis : outer) reach += axis.stride * (axis.length - 1);
     for (std::size_t at = 1; at < outer.size() && planes <= MOST_VIEW_SPANS; at++)
         planes *= outer[at].length;
-    if (outer.empty() || planes > MOST_VIEW_SPANS || width > outer[0].stride)
+    if (outer.empty() || planes > MOST_VIEW_SPANS)
         return give(Span{base, offset, width + reach, 1, width + reach});
     const auto plane = [&](std::int64_t start) {
         give(Span{base, start, outer[0].stride, outer[0].length, width});

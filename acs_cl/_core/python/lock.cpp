@@ -43,29 +43,23 @@ bool take_in_slices(Lock *self) {
     return true;
 }
 
-// Returns false with an error, and nothing taken.
-bool take(Lock *self, long depth) {
-    if (self->is_owned()) {
-        self->depth += depth;
-        return true;
-    }
+}  // namespace
+
+bool Lock::take() {
+    if (is_owned()) return depth++, true;
     if (is_main_thread() && !signals::inside) signals::hook();
     if (turns::wanted && !collector::inside) turns::give();
-    while (take_in_slices(self)) {
-        if (self->has_taken(depth)) return true;
+    while (take_in_slices(this)) {
+        if (has_taken()) return true;
         if (!signals::handle()) return false;
     }
     return false;
 }
 
-}  // namespace
-
-bool Lock::take() { return acs_cl::take(this, 1); }
-
 namespace {
 
 PyObject *acquire(Lock *self, PyObject *) {
-    if (!take(self, 1)) return nullptr;
+    if (!self->take()) return nullptr;
     Py_RETURN_TRUE;
 }
 

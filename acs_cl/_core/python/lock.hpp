@@ -38,7 +38,7 @@ struct Lock {
     // next owner does first.
     bool try_take(bool quietly = false) {
         if (depth || !PyThread_acquire_lock(lock, NOWAIT_LOCK)) return false;
-        return has_taken(1, quietly);
+        return has_taken(quietly);
     }
 
     // Waits for its owner. Returns false with an error, and nothing taken.
@@ -54,13 +54,12 @@ struct Lock {
     }
 
     // Returns false if it was released again, because of a signal.
-    bool has_taken(long many, bool quietly = false) {
+    bool has_taken(bool quietly = false) {
         owner = PyThread_get_thread_ident();
-        depth = many;
+        depth = 1;
         collector::pause();
         leftovers::enter();
         if (owner == signals::main_thread && !signals::enter()) {
-            depth = 1;
             give_back();
             return false;
         }

@@ -25,16 +25,17 @@
 #include "launch/caller.hpp"
 #include "launch/transfers.hpp"
 #include "python/clock.hpp"
+#include "python/collected.hpp"
 #include "python/collector.hpp"
 #include "python/gil.hpp"
-#include "python/indexing.hpp"
 #include "python/lock.hpp"
 #include "python/turns.hpp"
+#include "python/view.hpp"
 #include "python/waiting.hpp"
 #include "queue/bypass.hpp"
 #include "queue/kernel_arguments.hpp"
 #include "queue/tracking.hpp"
-#include "several/several.hpp"
+#include "several/objects.hpp"
 #include "table/ends.hpp"
 #include "table/table.hpp"
 
@@ -329,7 +330,7 @@ NB_MODULE(_core, module) {
     nb::class_<FromC>(module, "FromC")
         .def(nb::init<Numbers, std::uintptr_t, bool, std::vector<Numbers>, std::uint32_t, bool>())
         .def("run", &FromC::run);
-    nb::class_<Queues>(module, "Queues", nb::type_slots(queues_slots))
+    nb::class_<Queues>(module, "Queues", nb::type_slots(collected<Queues>))
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
         .def("place_by", &Queues::place_by, "after"_a, "fresh"_a)
         .def("keep_machine_code_apart", &Queues::keep_machine_code_apart, "others"_a = nb::none(),

@@ -181,4 +181,7 @@ inline PyObject *new_view_type() {
                            {Py_tp_getset, view_properties}});
 }
 
+// Shapes, strides and bytes of views, and arithmetic on spans.
+void add_indexing(nb::module_ &module);
+
 }  // namespace acs_cl

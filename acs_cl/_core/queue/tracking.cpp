@@ -80,7 +80,7 @@ void sample(Tracker *self, std::int64_t number, const std::vector<std::int64_t> 
         is_well = engine_polls(self->engine);
     } else {
         nb::list ended = self->queues->poll(64);
-        if (nb::len(ended) || table.has_ready()) is_well = self->queues->tell(self->engine, ended);
+        if (nb::len(ended) || table.has_ready()) is_well = engine_hears(self->engine, ended.ptr());
     }
     if (!is_well) throw PythonError();
     sample.note(number, upstream, [&](std::int64_t one) { return table.has(one); });

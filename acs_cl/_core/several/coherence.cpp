@@ -6,7 +6,6 @@
 #include <nanobind/stl/vector.h>
 
 #include "several/objects.hpp"
-#include "several/several.hpp"
 
 namespace acs_cl {
 

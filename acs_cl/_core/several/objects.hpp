@@ -49,4 +49,7 @@ template <class Visit> void each_span(nb::handle spans, Visit &&visit) {
     }
 }
 
+void add_coherence(nb::module_ &module);
+void add_making(nb::module_ &module);
+
 }  // namespace acs_cl

@@ -114,7 +114,7 @@ bool Table::poll(PyObject *engine) {
 }
 
 bool Table::open_for(nb::handle other) {
-    if (!sender || !sender->may_change() || !may_record() || !lock->try_take()) return false;
+    if (!sender || !sender->by_itself || !may_record() || !lock->try_take()) return false;
     const Taken taken(lock);
     const nb::object self = nb::find(sender);
     sender->change_to(nb::borrow(other));
