@@ -53,7 +53,8 @@ public:
         if (!wanted_) return;
         if (!--wanted_) return clear();
         Py_INCREF(event);
-        Py_XSETREF(events_[next_++ % MANY], event);
+        PyObject *&oldest = events_[next_++ % MANY];  // the macro names its place twice before Python 3.12
+        Py_XSETREF(oldest, event);
     }
     void clear() {
         for (PyObject *&event : events_) Py_CLEAR(event);

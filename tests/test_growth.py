@@ -1,0 +1,82 @@
+"""Nothing grows with the number of launches: what a program has let go of goes here, too."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from conftest import Environment
+
+import acs_cl as acs
+from acs_cl import testing
+from acs_cl.devices.driver import OwnKernel
+from acs_cl.records import Access
+
+SOURCE = "kernel void add(global int *x, int a) { x[get_global_id(0)] += a; }"
+
+
+def alive(kind: type) -> int:
+    """Count the objects of a kind."""
+    gc.collect()
+    return sum(type(one) is kind for one in gc.get_objects())
+
+
+def test_events_that_were_waited_for_on_a_queue_are_let_go_of(context: cl.Context) -> None:
+    with testing.bypass(always=True):
+        queue = acs.Queue(context)
+        add = cl.Program(context, SOURCE).build().add
+        x = cl.Buffer(context, cl.mem_flags.READ_WRITE, 256)
+        made: list[cl.Event] = []
+        for _ in range(600):
+            made.append(add(queue, (64,), None, x, np.int32(1), wait_for=made[-1:]))
+        queue.finish()
+        assert queue.runtime.stats()["bypassed"] > 500
+    alone = [object()]
+    held = [sys.getrefcount(one) for one in alone]
+    assert set([sys.getrefcount(one) for one in made][200:400]) == set(held)
+
+
+@pytest.mark.parametrize("backend", ["serial", "lanes"])
+def test_what_views_touched_is_forgotten_however_many_sizes_there_are(
+    device: cl.Device, backend: str, environment: Environment
+) -> None:
+    environment(ACS_CL_NO_PLANS="1")  # Python plans each launch, and so asks for each access
+    sizes, places = 16, 800
+    with acs.Runtime(device, backend=backend) as rt:
+        program = rt.build(SOURCE)
+        x = rt.zeros(sizes + places, "i4")
+        before = alive(Access)
+        for place in range(places):
+            for size in range(1, 1 + sizes):
+                program.add((size,), None, x[place : place + sizes], 1)
+        rt.finish()
+        assert sizes * places > 12_000
+        assert alive(Access) - before < 10_000
+
+
+def test_kernels_of_programs_that_are_gone_leave_their_scheduler(
+    device: cl.Device, scheduler: None
+) -> None:
+    with acs.Runtime(device, backend="device") as rt:
+        x = rt.zeros(64, "i4")
+        rt.prebuild(rt.build(SOURCE).add)
+        before = alive(OwnKernel)
+        for _ in range(40):
+            rt.build(SOURCE).add((64,), None, x, 1)
+        assert x.get()[0] == 40
+        assert rt.stats()["scheduler"]["tasks"] >= 40
+        assert alive(OwnKernel) - before < 10
+
+
+def test_an_emulated_device_forgets_launches_that_have_ended(device: cl.Device) -> None:
+    from acs_cl.emu.trace import Entry
+
+    with acs.Runtime(device, backend="emulated") as rt:
+        program, x = rt.build(SOURCE), rt.zeros(64, "i4")
+        for _ in range(500):
+            program.add((64,), None, x, 1)
+        rt.finish()
+        assert alive(Entry) < 100
