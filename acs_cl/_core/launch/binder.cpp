@@ -15,7 +15,8 @@ namespace acs_cl {
 
 namespace {
 
-constexpr std::size_t MOST_KEPT = 4096;  // launches whose outcome is kept
+constexpr std::size_t MOST_KEPT = 4096;      // launches whose outcome is kept
+constexpr std::size_t MOST_ACCESSES = 8192;  // views for which their accesses are kept
 
 nb::object long_of(Wide value) {
     return value < 0 ? nb::int_(std::int64_t(value)) : nb::int_(std::uint64_t(value));
@@ -128,8 +129,21 @@ Binder::Known *Binder::reach(const access::Launched &launch, bool always) {
     const auto found = known.find(launch);
     if (found != known.end()) return &found->second;
     if (!always && most >= 0 && runs() >= most) return nullptr;
-    if (known.size() >= MOST_KEPT) known.clear();
+    if (known.size() >= MOST_KEPT) {
+        known.clear();
+        many_accesses = 0;
+    }
     return &known.emplace(launch, Known{run(launch), {}}).first->second;
+}
+
+Binder::Narrowed &Binder::access(Known &of, const Views &views) {
+    if (many_accesses >= MOST_ACCESSES) {
+        for (auto &[launch, one] : known) one.accesses.clear();
+        many_accesses = 0;
+    }
+    const auto [place, is_new] = of.accesses.try_emplace(views);
+    many_accesses += is_new;
+    return place->second;
 }
 
 // Returns what the outline may ask about. Raises if these are no sizes of a launch.
@@ -216,7 +230,7 @@ nb::object Binder::outside_of(const access::Outcome &outcome, const std::vector<
 Binder::Narrowed Binder::narrowed(const access::Launched &launch, const Views &views) {
     Known *found = reach(launch);
     if (!found) return {};
-    if (const Narrowed kept = found->access(Views(views)); kept.access.is_valid()) return kept;
+    if (const Narrowed kept = access(*found, views); kept.access.is_valid()) return kept;
     const access::Outcome reached = found->reached;
     std::vector<Wide> nbytes(parameters.size(), -1);
     std::size_t view = 0;
@@ -226,7 +240,7 @@ Binder::Narrowed Binder::narrowed(const access::Launched &launch, const Views &v
         if (span.base > 0) nbytes[index] = span.end() - span.start;  // of the runtime's own
     }
     const Narrowed made{access_of(reached, views), outside_of(reached, nbytes)};
-    if ((found = reach(launch))) found->access(Views(views)) = made;
+    if ((found = reach(launch))) access(*found, views) = made;
     return made;
 }
 

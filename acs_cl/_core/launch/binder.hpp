@@ -41,12 +41,6 @@ public:
     struct Known {
         access::Outcome reached;
         std::map<Views, Narrowed> accesses;  // of some of them
-
-        Narrowed &access(Views &&views) {
-            constexpr std::size_t MOST = 4096;
-            if (accesses.size() >= MOST) accesses.clear();
-            return accesses[std::move(views)];
-        }
     };
 
     // `given`: code, mode and size of each parameter. `functions`: those of the outline; None: launches touch all of
@@ -64,6 +58,10 @@ public:
     // Runs the outline, unless the result is known. Null: too many others were run. `always`: in that case, too. Valid
     // until the next call.
     Known *reach(const access::Launched &launch, bool always = false);
+
+    // Returns what is kept for launches with these views. If too much is kept for all launches together, all that is
+    // forgotten first: a program that makes its arrays anew, in ever other sizes, asks for none of it again.
+    Narrowed &access(Known &of, const Views &views);
 
     // Returns what a part of a launch reaches, and does not keep it. None: too many others were run.
     std::optional<access::Outcome> reach_part(const access::Launched &part) {
@@ -103,6 +101,7 @@ private:
     std::optional<access::Outline> outline;  // none, too, if it is nested too deeply
     nb::tuple more;
     std::map<access::Launched, Known> known;
+    std::size_t many_accesses = 0;  // of all of them
 };
 
 void add_binder(nb::module_ &module);

@@ -332,7 +332,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         if (!known) return nullptr;
         Binder::Views told;
         for (std::uint32_t at = 0; at < views.many; at++) told.push_back(views.nodes[at]->span());
-        known->access(std::move(told));
+        binder->access(*known, told);
         return &size.reaches.make(key, reach_of({known->reached}));
     }
 
