@@ -50,6 +50,13 @@ _svm_copy = _cl._enqueue_svm_memcpy
 _svm_fill = _cl._enqueue_svm_memfill
 
 
+class Offers(dict[tuple[object, ...], Any]):
+    """Where a kernel runs, by its sizes. It can be remembered without being kept, unlike kernels of
+    PyOpenCL."""
+
+    __slots__ = ("__weakref__",)
+
+
 class OwnKernel(cl.Kernel):
     """A kernel that keeps its current arguments alive until it has new ones.
 
@@ -82,7 +89,7 @@ class OwnKernel(cl.Kernel):
         self.reason = "its kernel was not launched often yet"
         self.stays = 32
         """For how many launches that answer is used next time."""
-        self.offers: dict[tuple[object, ...], Any] = {}
+        self.offers = Offers()
         self.origin: Origin | None = None
         self.text: Origin | None = None
         self.queued: object = None

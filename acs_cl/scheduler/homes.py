@@ -12,7 +12,8 @@ from math import prod
 from typing import TypeAlias
 
 from .. import core
-from ..devices.driver import OwnKernel
+from ..devices.driver import Offers, OwnKernel
+from ..host.living import Living
 from ..launch.backend import BandHeads
 from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of
@@ -47,7 +48,8 @@ class Homes:
         self._store = store
         self._choice = choice
         self._table = table
-        self._offered: list[OwnKernel] = []
+        self._offered = Living[Offers]()
+        """Of programs that may be dropped at any time."""
         self._builds = 0
         self._together = False
         self._cut_count = CutCount()
@@ -108,7 +110,7 @@ class Homes:
         """Remember the scheduler of a kernel at these sizes for the next launches."""
         offers = command.kernel.offers
         if not offers:
-            self._offered.append(command.kernel)
+            self._offered.add(offers)
         elif len(offers) >= MOST_HEADS:  # a program whose sizes never repeat
             offers.clear()
         offers[sizes_of(command)] = scheduler, body
@@ -195,9 +197,9 @@ class Homes:
 
     def _forget_offers(self) -> None:
         """Let Python find the scheduler of each kernel again, at its next launch."""
-        for native in self._offered:
-            native.offers = {}
-        self._offered.clear()
+        for offers in self._offered:
+            offers.clear()
+        self._offered = Living[Offers]()
         self._table.generation += 1
 
 
@@ -206,8 +208,8 @@ def offer_of(command: Command) -> tuple[Scheduler, Body] | None:
     command, _ = parts_of(command)
     if type(command) is not KernelCommand:
         return None
-    offers: dict[tuple[object, ...], tuple[Scheduler, Body]] = getattr(command.kernel, "offers", {})
-    return offers.get(sizes_of(command))
+    offers: Offers | None = getattr(command.kernel, "offers", None)
+    return None if offers is None else offers.get(sizes_of(command))
 
 
 def keep_on_lanes(kernel: OwnKernel, reason: str) -> None:
