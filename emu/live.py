@@ -7,13 +7,15 @@ methods that call it.
 The program's own time between two launches is in their entries (`host_ns`), usually zero. While it
 waits for a launch, its time goes on to the end of that, and a synchronisation more.
 
-Invariant: the input alone decides the output; time and threads of the real machine do not. A later
-launch never changes the past.
+Invariants: the input alone decides the output; time and threads of the real machine do not. A later
+launch never changes the past. A launch is forgotten when it has ended, because a program may run
+for days; a byte or two of it stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from acs_cl.emu.policies import model
 from acs_cl.emu.spec import Machine
@@ -22,6 +24,37 @@ from acs_cl.errors import InternalError, UsageError
 
 POLICIES = ("acs_hw", "acs_sw", "serial", "ideal")
 """Policies that do not need to know later launches."""
+
+
+class Entries(Sequence[Entry]):
+    """The launches of a program that goes on, without those that have ended.
+
+    >>> entries = Entries()
+    >>> entries.append(Entry(1, "one"))
+    >>> entries.append(Entry(2, "two"))
+    >>> entries.forget(1)
+    >>> len(entries), entries[1].name
+    (2, 'two')
+    """
+
+    def __init__(self) -> None:
+        self._many = 0
+        self._left: dict[int, Entry] = {}
+
+    def __len__(self) -> int:
+        return self._many
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._left[place]
+
+    def append(self, entry: Entry) -> None:
+        """Add the next launch."""
+        self._left[self._many] = entry
+        self._many += 1
+
+    def forget(self, number: int) -> None:
+        """Forget a launch that has ended."""
+        del self._left[number - 1]
 
 
 class Live:
@@ -48,10 +81,11 @@ class Live:
             raise UsageError(
                 f"a program cannot be run with policy {name!r}: there are {', '.join(POLICIES)}"
             )
-        self.entries: list[Entry] = []
+        self.entries = Entries()
+        self._tell_end = ended
         self.model = model(text, Trace("live", self.entries), machine)
         self.model.program.stay()
-        self.model.on_begin, self.model.on_end = began, ended
+        self.model.on_begin, self.model.on_end = began, self._has_ended
         self.model.program.begin()
 
     @property
@@ -71,6 +105,10 @@ class Live:
         self.entries.append(entry)
         self.model.begun.append(0)
         self.model.program.more()
+
+    def _has_ended(self, number: int) -> None:
+        self.entries.forget(number)
+        self._tell_end(number)
 
     def has_ended(self, number: int) -> bool:
         """Tell whether a launch is over."""
