@@ -17,7 +17,7 @@ import pyopencl as cl
 
 from . import core
 from .devices import contexts
-from .errors import PoisonedError
+from .errors import PoisonedError, UsageError
 from .launch.engine import Engine
 from .launch.registry import registered
 from .launch.waits import FORKED, refuse_on_host_task
@@ -85,7 +85,10 @@ def close(
             engine.is_closed = True
             engine.backend.close()
         if engine.tracer is not None and engine.options.trace_file:
-            engine.tracer.save(_next(engine.options.trace_file))
+            try:
+                engine.tracer.save(_next(engine.options.trace_file))
+            except UsageError as error:  # a full disk: failures are to be told all the same
+                found = found or error
     except cl.Error as error:
         _shut(engine)
         engine.is_closed = True

@@ -674,6 +674,21 @@ def test_a_program_fails_with_a_host_task_that_it_never_asked_for(
         assert re.search(r"launch 2 \(<lambda>, launched at <string>:\d+\) failed", done.stderr)
 
 
+def test_a_timeline_that_cannot_be_written_at_the_end_hides_nothing(
+    tmp_path: Path, device: cl.Device
+) -> None:
+    """All runtimes are closed, and what failed in each is told."""
+    more = FAILING.replace("rt", "other").replace("x", "y")
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    begins = f"os.environ['ACS_CL_TRACE'] = {str(folder / 'trace.json')!r}\n"
+    done = run_script(f"{begins}{FAILING}{more}os.rmdir({str(folder)!r})")
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.count("the timeline cannot be written") == 2
+    assert done.stderr.count("ZeroDivisionError") == 2
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("gone", ["os.close(2)", "sys.stderr.close()", "sys.stderr = None"])
 def test_a_program_without_stderr_fails_as_well_and_closes_all(
     gone: str, device: cl.Device
