@@ -127,8 +127,12 @@ def read_source(source: str | Path) -> str:
         try:
             return Path(source).read_text(encoding="utf-8")
         except OSError as error:
+            try:
+                here = str(Path.cwd())
+            except OSError:
+                here = "the current folder, which is gone"
             raise UsageError(
-                f"cannot read the program {str(source)!r} in {Path.cwd()}: {error.strerror}; build "
+                f"cannot read the program {str(source)!r} in {here}: {error.strerror}; build "
                 "takes a path, or the source itself"
             ) from None
     return source

@@ -181,7 +181,10 @@ def places() -> dict[str, str]:
 def _searched(own: str | None) -> list[str]:
     """Where to look for a package that is not loaded: the search path without what is relative, and
     without the current folder, unless this package is there itself."""
-    here = os.path.realpath(os.getcwd())
+    try:
+        here = os.path.realpath(os.getcwd())
+    except OSError:  # it was removed
+        here = ""
     return [
         entry
         for entry in sys.path

@@ -36,14 +36,21 @@ def refuse_ambiguous(paths: Sequence[str], words: Sequence[str]) -> None:
     order."""
     folders = _folders(words)
     for path in paths:
-        for folder in folders:
-            name = os.path.relpath(path, folder)
-            if name.startswith(os.pardir):
-                continue
-            for other in folders:
-                place = os.path.join(other, name)
-                if os.path.isfile(place) and not filecmp.cmp(path, place, shallow=False):
-                    raise CannotParse(f"{name} is not the same in {folder} and in {other}")
+        try:
+            _refuse_ambiguous(path, folders)
+        except OSError as error:  # a file is gone, or the current folder is
+            raise CannotParse(f"cannot tell which file {path} is: {error.strerror}") from None
+
+
+def _refuse_ambiguous(path: str, folders: Sequence[str]) -> None:
+    for folder in folders:
+        name = os.path.relpath(path, folder)
+        if name.startswith(os.pardir):
+            continue
+        for other in folders:
+            place = os.path.join(other, name)
+            if os.path.isfile(place) and not filecmp.cmp(path, place, shallow=False):
+                raise CannotParse(f"{name} is not the same in {folder} and in {other}")
 
 
 def digest_of(paths: Sequence[str], words: Sequence[str]) -> str | None:

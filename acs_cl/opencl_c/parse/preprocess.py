@@ -193,7 +193,10 @@ def preprocess(
             return _numbered(super().group_lines(_joined(text), *rest))
 
     made: set[str] = set()
-    reader = Reader()
+    try:
+        reader = Reader()
+    except OSError:  # it asks for the folder, and does not need it
+        raise CannotParse("preprocessing: the current folder is gone") from None
     reader.line_directive = None
     for line in "\n".join(environment.definitions()).splitlines():
         directive, _, rest = line[1:].partition(" ")
