@@ -304,7 +304,23 @@ class Device(Backend):
         command = launch.command
         if type(command) is KernelCommand and command.lane:
             return command.lane
-        return _at_once(self.choice, launch.number, plain) if self.choice else None
+        return self._at_once(self.choice, launch.number, plain) if self.choice else None
+
+    def _at_once(self, choice: Choice, number: int, command: Command) -> str | None:
+        """Return why a launch takes a lane without a further decision. None: it needs one."""
+        until, why = choice.on_lanes_until(number, command.name)
+        if until:
+            return why
+        if type(command) is not KernelCommand or offer_of(command) is not None:
+            return None
+        kernel = command.kernel
+        if kernel.launched >= HOT:
+            return choice.takes_long(key_of(command))
+        if not kernel.launched and kernel.origin is not None:
+            self.schedulers.see(kernel.origin)
+        kernel.launched += 1
+        reason: str = kernel.reason
+        return reason
 
     def _task(
         self, command: Command, offer: tuple[Scheduler, Body] | None
@@ -739,20 +755,6 @@ def forget_oldest(where: dict[int, str]) -> None:
     if len(where) >= 2 * REMEMBERED:
         for number in list(islice(where, len(where) - REMEMBERED)):
             del where[number]
-
-
-def _at_once(choice: Choice, number: int, command: Command) -> str | None:
-    """Return why a launch takes a lane without a further decision. None: it needs a decision."""
-    until, why = choice.on_lanes_until(number, command.name)
-    if until:
-        return why
-    if type(command) is not KernelCommand or offer_of(command) is not None:
-        return None
-    if command.kernel.launched >= HOT:
-        return choice.takes_long(key_of(command))
-    command.kernel.launched += 1
-    reason: str = command.kernel.reason
-    return reason
 
 
 def _has_origin(command: Command) -> bool:

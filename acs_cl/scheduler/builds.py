@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from math import inf
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
@@ -42,7 +42,7 @@ from .compiling import (
     warm_up,
     warm_up_apart,
 )
-from .kept_sets import KeptSets, Member, Members, digest_of
+from .kept_sets import KeptSet, KeptSets, Name, Program, digest_of, made_set
 from .kernel_sets import KernelSet, KernelSets, Options, Translated
 from .notes import MOST, TIMED, Notes
 from .task import Body, Limits, Unfit
@@ -64,6 +64,13 @@ UNIT_BYTES, UNIT_REGISTERS = 64 << 10, 65536
 
 BATCH_S = 0.003
 """How long a build waits for more kernels to be asked for."""
+
+MOST_SEEN = 1024
+"""Kernels that are known to be launched."""
+
+SETTLED_S, SETTLES_S = 0.01, 0.1
+"""A program that launched no new kernel for so long has launched all of a step. This is waited for
+at most that long, where an earlier run has left sets."""
 
 PATIENCE_S = isolated.PATIENCE_S
 """How long one scheduler is waited for, whether a process or a thread builds it."""
@@ -112,8 +119,9 @@ class Schedulers:
         self._sets = KernelSets(self._loops)
         self._programs: dict[tuple[str, Options], Functions] = {}
         self._translated: dict[Origin, tuple[Function, str, Options]] = {}
-        self._seen: dict[tuple[str, Options], str] = {}
-        """Programs of kernels that were launched, and their digests, once these are needed."""
+        self._seen: dict[Origin, None] = {}
+        """Kernels that were launched."""
+        self._digests: dict[Program, str] = {}
         self._kept = KeptSets(device, tier)
         self._keeps = False
         """Whether nobody waits for the present builds, so that sets become what they were."""
@@ -157,7 +165,7 @@ class Schedulers:
                     self._launched[origin, size, options] = None
                 return found
         if (origin, group) not in self._pending:
-            self._seen.setdefault(origin[:2], "")
+            self.see(origin)
             if why:
                 raise Unfit(why)
             self.ask(origin, group)
@@ -196,6 +204,11 @@ class Schedulers:
             if launched and not self._closed:
                 self._gathered = list(launched)
                 self._start()
+
+    def see(self, origin: Origin) -> None:
+        """Note that a kernel was launched."""
+        if len(self._seen) < MOST_SEEN:  # a program may make new kernels all the time
+            self._seen[origin] = None
 
     def ask(self, origin: Origin, group: int) -> None:
         """Have a kernel built into a scheduler, at some time."""
@@ -391,23 +404,35 @@ class Schedulers:
 
     def _others_of(self, origin: Origin, group: int) -> list[tuple[Origin, Translated, bool]]:
         """Return the kernels that were with one before, and whether as guests. Only those whose
-        programs were seen."""
-        self._seen.setdefault(origin[:2], "")
-        for program, known in self._seen.copy().items():
-            self._seen[program] = known or digest_of(program)
-        programs = {known: program for program, known in self._seen.copy().items()}
+        programs were launched."""
+        name = self._name_of(origin)
+        if not self._kept.has_any(name, group):
+            return []
+        self._let_settle()
+        self.see(origin)
+        launched = {self._name_of(one): one for one in self._seen.copy()}
+        programs = {one.program: at[:2] for one, at in launched.items()}
+        kept = self._kept.of(name, group, launched)
         others: list[tuple[Origin, Translated, bool]] = []
-        for at, name, is_guest in self._kept.of(digest_of(origin[:2]), origin[2], group):
-            if at not in programs:
+        for one in (*kept.home, *kept.guests):
+            if one.program not in programs:
                 continue
-            other = (*programs[at], name)
+            other = (*programs[one.program], one.kernel)
             try:
                 function, text, options = self._fitting(other)
             except (Unfit, CannotParse, CannotTranslate, isolated.TooLate):
                 continue  # it is refused if it is asked for
             if options == self._translated[origin][2]:
-                others.append((other, (function, text), is_guest))
+                others.append((other, (function, text), one in kept.guests))
         return others
+
+    def _let_settle(self) -> None:
+        """Wait until no kernels are launched that are new, but not for long. They tell which set is
+        the right one."""
+        until, before = perf_counter() + SETTLES_S, -1
+        while before != len(self._seen) and perf_counter() < until and not self._closed:
+            before = len(self._seen)
+            sleep(SETTLED_S)
 
     def _fitting(self, origin: Origin) -> tuple[Function, str, Options]:
         """Return the translation of a kernel. Raises `Unfit` if no scheduler can have it."""
@@ -501,15 +526,27 @@ class Schedulers:
             built.time(self._times)
             there.built = built
         self.builds += 1
-        self._kept.keep(self._members(there), there.group)
+        if (kept := self._to_keep(there)) is not None:
+            self._kept.keep(kept, there.group)
 
-    def _members(self, there: KernelSet) -> Members:
+    def _to_keep(self, there: KernelSet) -> KeptSet | None:
         """Return what to keep of a set. What somebody waits for is his own choice of kernels."""
         if there.is_gathered or not self._keeps:
-            return ()
-        return tuple(
-            Member(digest_of(one[:2]), one[2], one in there.guests) for one in there.functions
+            return None
+        home = [one for one in there.functions if one not in there.guests]
+        return made_set(
+            map(self._name_of, home),
+            map(self._name_of, there.guests),
+            map(self._name_of, self._seen.copy()),
         )
+
+    def _name_of(self, origin: Origin) -> Name:
+        *_, kernel = origin
+        program = origin[:2]
+        found = self._digests.get(program)
+        if found is None:
+            found = self._digests[program] = digest_of(program)
+        return Name(found, kernel)
 
     def _leave_out(self, there: KernelSet, origin: Origin, reason: str) -> None:
         """Take a kernel out of a set. If it is at home there, it stays on lanes."""
@@ -542,7 +579,7 @@ class Schedulers:
             words.append("-DACS_WATCHED=1")
         if self._timed:
             words.append(TIMED)
-        native, notes, registers = self._form(source, words, group, self._members(there))
+        native, notes, registers = self._form(source, words, group, self._to_keep(there))
         limits = self._limits(group, registers, there)
         if children:
             limits = limits._replace(spawn=spawn, child_slots=self._room.slots)
@@ -564,10 +601,10 @@ class Schedulers:
         return Scheduler(native, limits, bodies, facts, pool, text, notes)
 
     def _form(
-        self, source: str, words: Sequence[str], group: int, members: Members = ()
+        self, source: str, words: Sequence[str], group: int, kept: KeptSet | None = None
     ) -> tuple[OwnKernel, Notes | None, int | None]:
         """Build a launchable kernel. Return it, its notes if asked for, and its registers.
-        `members`: the set to keep if it is built."""
+        `kept`: the set to keep if it is built."""
         is_noted = True
         if self._apart:
             note = note_of(self._device, source, words, group)
@@ -575,7 +612,7 @@ class Schedulers:
             if not is_noted and (self.tier == "ptx" or not self._waiting):
                 self._began = inf  # the process has a limit of its own
                 is_noted = warm_up_apart(
-                    self._device, source, words, group, self.tier, self._manners, members
+                    self._device, source, words, group, self.tier, self._manners, kept
                 )
         self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)

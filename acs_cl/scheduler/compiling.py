@@ -30,7 +30,7 @@ from ..host.digest import digest
 from ..opencl_c import cache, registers
 from . import layout
 from .children import give_pool
-from .kept_sets import KeptSets, Member, Members
+from .kept_sets import KeptSet, KeptSets, read_set
 from .notes import TIMED, Notes
 
 NAME = "acs_scheduler"
@@ -98,13 +98,13 @@ def warm_up_apart(
     group: int,
     tier: str,
     manners: isolated.Manners,
-    members: Members = (),
+    kept: KeptSet | None = None,
 ) -> bool:
     """Build and launch in a process of its own: the driver keeps the result on disk. Tell whether
-    that went well. `members`: the set to keep then, since the program may have ended. Raises
+    that went well. `kept`: the set to keep then, since the program may have ended. Raises
     `TooLate`."""
     order = {"source": source, "options": list(options), "group": group, "tier": tier}
-    order |= {"position": devices.devices().index(device), "members": members}
+    order |= {"position": devices.devices().index(device), "kept": kept}
     return isolated.ask(__spec__.name, order, manners=manners)
 
 
@@ -117,7 +117,6 @@ def main(order: dict[str, Any]) -> int:
     notes = Notes(context, device, program) if TIMED in order["options"] else None
     warm_up(context, device, OwnKernel(program, NAME), order["group"], notes)
     keep_note(note_of(device, order["source"], order["options"], order["group"]))
-    if order["members"]:
-        members = (Member(*member) for member in order["members"])
-        KeptSets(device, order["tier"]).keep(members, order["group"])
+    if order["kept"] is not None:
+        KeptSets(device, order["tier"]).keep(read_set(order["kept"]), order["group"])
     return 0

@@ -1,18 +1,23 @@
 """Which kernels were together in a scheduler when the program ran before.
 
-Input: the sets that were built, with their kernels by program and name. Output: when one of these
-kernels is asked for in a later process, the others of its set. All of it is kept on disk.
+Input: the sets that were built, with their kernels by program and name, and the kernels that had
+been launched by then. Output: the set of a kernel that is asked for in a later process, if that
+launches the same kernels. All of it is kept on disk.
 
 A scheduler is compiled for its set of kernels. A kernel is asked for once it is hot, and a set
 grows by what was asked for meanwhile. So each run would come by other sets on its way to the same
 last one, and the driver would compile each of them. If the last set is made at once, the driver
 has it already.
+
+Programs may share a source and use other parts of it. A set of the wrong program would fill the
+scheduler with kernels that never come. So it counts only if it knows all that were launched, and if
+half of it was.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import NamedTuple, TypeAlias
 
 import pyopencl as cl
@@ -20,26 +25,60 @@ import pyopencl as cl
 from ..host.digest import digest
 from ..opencl_c import cache
 
-_FORMAT = 1  # raise it when the record changes
+_FORMAT = 2  # raise it when the record changes
 
-MOST_SETS = 4
+MOST_SETS = 8
 """Sets that are kept for the kernels of one program with one group size."""
 
 
-class Member(NamedTuple):
-    """A kernel of a set. `program`: a digest of its source and options."""
+class Name(NamedTuple):
+    """A kernel. `program`: a digest of its source and options."""
 
     program: str
     kernel: str
-    is_guest: bool
 
 
-Members: TypeAlias = tuple[Member, ...]
+class KeptSet(NamedTuple):
+    """A set that was built."""
+
+    home: tuple[Name, ...]
+    """Kernels at home in it."""
+    guests: tuple[Name, ...]
+    launched: tuple[Name, ...]
+    """What had been launched when it was built, of these programs."""
+
+    def share_of(self, launched: Collection[Name]) -> float:
+        """Return which share of its kernels was launched. 0: others were, too."""
+        members = {*self.home, *self.guests}
+        programs = {name.program for name in members}
+        known = {name for name in launched if name.program in programs}
+        return len(members & known) / len(members) if known <= set(self.launched) else 0.0
+
+    def holds(self, other: KeptSet) -> bool:
+        """Tell whether it has all that another one has."""
+        mine, its = {*self.home, *self.guests}, {*other.home, *other.guests}
+        return mine >= its and set(self.launched) >= set(other.launched)
 
 
-def digest_of(program: tuple[str, tuple[str, ...]]) -> str:
-    """Return what stands for a program, which is a source and options."""
+Program: TypeAlias = tuple[str, tuple[str, ...]]
+"""A source and options."""
+
+NONE = KeptSet((), (), ())
+LEAST_SHARE = 0.5
+
+
+def digest_of(program: Program) -> str:
+    """Return what stands for a program."""
     return digest(repr(program))
+
+
+def made_set(home: Iterable[Name], guests: Iterable[Name], launched: Iterable[Name]) -> KeptSet:
+    """Make what is to be kept of a set."""
+    home, guests = tuple(sorted(home)), tuple(sorted(guests))
+    programs = {name.program for name in (*home, *guests)}
+    return KeptSet(
+        home, guests, tuple(sorted(name for name in launched if name.program in programs))
+    )
 
 
 class KeptSets:
@@ -47,46 +86,65 @@ class KeptSets:
 
     def __init__(self, device: cl.Device, tier: str) -> None:
         self._about = [device.name, device.driver_version, tier]
-        self._known: dict[tuple[str, int], list[Members]] = {}
+        self._known: dict[tuple[str, int], list[KeptSet]] = {}
 
-    def of(self, program: str, kernel: str, group: int) -> Members:
-        """Return the set that a kernel was at home in, with groups of a size. Empty: none."""
-        wanted = Member(program, kernel, False)
-        return next((one for one in self._sets(program, group) if wanted in one), ())
+    def has_any(self, name: Name, group: int) -> bool:
+        """Tell whether a kernel was at home in a set."""
+        return any(name in one.home for one in self._sets(name.program, group))
 
-    def keep(self, members: Iterable[Member], group: int) -> None:
-        """Keep a set that was built. It replaces those that its kernels were at home in before."""
-        new = tuple(sorted(members))
-        at_home = {member for member in new if not member.is_guest}
-        for program in {member.program for member in at_home}:
+    def of(self, name: Name, group: int, launched: Collection[Name]) -> KeptSet:
+        """Return the set that a kernel was at home in, if it suits what was launched. If there are
+        several, the one of which most was."""
+        found = [one for one in self._sets(name.program, group) if name in one.home]
+        best = max(found, key=lambda one: one.share_of(launched), default=NONE)
+        return best if best is not NONE and best.share_of(launched) >= LEAST_SHARE else NONE
+
+    def keep(self, new: KeptSet, group: int) -> None:
+        """Keep a set that was built, instead of those of which it has all."""
+        for program in {name.program for name in new.home}:
             before = self._sets(program, group)
-            after = [new, *(one for one in before if at_home.isdisjoint(one))][:MOST_SETS]
-            if before != after:
+            after = [new, *(one for one in before if not new.holds(one))][:MOST_SETS]
+            if new not in before:
                 self._known[program, group] = after
                 cache.store(self._name(program, group), {"sets": after})
 
-    def _sets(self, program: str, group: int) -> list[Members]:
+    def _sets(self, program: str, group: int) -> list[KeptSet]:
         found = self._known.get((program, group))
         if found is None:
-            record = cache.load(self._name(program, group))
-            found = self._known[program, group] = [] if record is None else _from(record)
+            record = cache.load(self._name(program, group)) or {}
+            found = self._known[program, group] = _from(record.get("sets"))
         return found
 
     def _name(self, program: str, group: int) -> str:
         return digest(json.dumps(["sets", _FORMAT, program, group, *self._about]))
 
 
-def _from(record: cache.Record) -> list[Members]:
+def read_set(parts: object) -> KeptSet:
+    """Return a set from what JSON has of it. Raises `TypeError` or `ValueError`."""
+    home, guests, launched = map(_names, _items(parts))
+    if not home:
+        raise ValueError
+    return KeptSet(home, guests, launched)
+
+
+def _from(sets: object) -> list[KeptSet]:
     try:
-        return [_members(one) for one in record["sets"]]
-    except (KeyError, TypeError, ValueError):
+        return [read_set(one) for one in _items(sets)]
+    except (TypeError, ValueError):
         return []
 
 
-def _members(listed: Sequence[Sequence[object]]) -> Members:
-    found = []
-    for program, kernel, is_guest in listed:
-        if not (isinstance(program, str) and isinstance(kernel, str)):
-            raise TypeError
-        found.append(Member(program, kernel, bool(is_guest)))
-    return tuple(found)
+def _names(listed: object) -> tuple[Name, ...]:
+    return tuple(Name(*map(_text, _items(one))) for one in _items(listed))
+
+
+def _text(what: object) -> str:
+    if not isinstance(what, str):
+        raise TypeError
+    return what
+
+
+def _items(what: object) -> list[object]:
+    if not isinstance(what, list | tuple):
+        raise TypeError
+    return list(what)
