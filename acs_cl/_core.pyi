@@ -876,10 +876,11 @@ def use(
     local_memory: type,
     pointer: type,
     numbers: tuple[type, ...],
+    values: tuple[type, ...],
     flags: Iterable[npt.DTypeLike],
     /,
 ) -> None:
-    """Give the core the classes that it meets: handles, arrays, memory, numbers, flags."""
+    """Give the core the classes that it meets: handles, arrays, memory, numbers, values, flags."""
 
 def plan(
     kernel: Caller,

@@ -18,7 +18,7 @@ from .access.binder import parameter_of
 from .access.cuts import asked
 from .launch.backend import NO_ITEMS, Lease
 from .memory.array import Array
-from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
+from .scheduler.layout import INLINE_BYTES, MOST_ARGS_BYTES, RECORD_BYTES
 from .versions import RuntimeKernel
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ _NUMBERS = (
 )  # fmt: skip
 """Types of numbers that convert without any Python code, besides Python's own."""
 
+_VALUES = (np.void, np.record, np.ndarray)
+"""Types of structures and vectors whose bytes are read without any Python code, besides bytes."""
+
 
 class ArgumentValues(NamedTuple):
     """The arguments of a PyOpenCL kernel at one moment. Setters called later do not change it."""
@@ -61,7 +64,7 @@ class ArgumentValues(NamedTuple):
 
 def use(handle: type, cut_handle: type) -> None:
     """Tell the core once which classes are handles, of a launch and of one in bands."""
-    core.native.use(handle, cut_handle, Array, cl.LocalMemory, cl.SVM, _NUMBERS, FLAGS)
+    core.native.use(handle, cut_handle, Array, cl.LocalMemory, cl.SVM, _NUMBERS, _VALUES, FLAGS)
 
 
 def plan_launches(
@@ -241,7 +244,9 @@ def _parameter(parameter: Parameter, index: int, given: ArgumentValues | None) -
 
 def _too_many(parameters: Sequence[_Parameter]) -> bool:
     pointers = sum(code in "PM" for code, *_ in parameters)
-    return len(parameters) > _MOST_PARAMETERS or pointers > _MOST_POINTERS
+    nbytes = sum(-(-size // 8) * 8 for *_, size in parameters)
+    too_long = len(parameters) > _MOST_PARAMETERS or nbytes > MOST_ARGS_BYTES
+    return too_long or pointers > _MOST_POINTERS
 
 
 def _are_plain(engine: object, args: tuple[object, ...]) -> bool:
@@ -250,6 +255,7 @@ def _are_plain(engine: object, args: tuple[object, ...]) -> bool:
     return all(
         value.home is engine or (value.is_inside and value.engine is engine)
         if type(value) is Array
-        else isinstance(value, (int, float, np.number, np.bool_)) or type(value) is cl.LocalMemory
+        else isinstance(value, (int, float, bytes, np.generic, np.ndarray))
+        or type(value) is cl.LocalMemory
         for value in args
     )

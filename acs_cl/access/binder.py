@@ -129,4 +129,6 @@ def parameter_of(one: Parameter) -> tuple[str, str, int]:
     number = scalars.code(one) or ""
     if number in _NUMBERS:
         return number, "", struct.calcsize(f"={number}")
+    if one.space == "private" and not number and one.size_bytes:
+        return "v", "", one.size_bytes
     return "?", one.mode or "rw", 0

@@ -1,4 +1,4 @@
-// Arguments of plain calls: arrays of the runtime, and numbers in the form of `struct`. Others are left to Python.
+// Arguments of plain calls: arrays of the runtime, numbers in the form of `struct`, and bytes. Others are left to Python.
 
 #pragma once
 
@@ -20,8 +20,8 @@
 namespace acs_cl {
 
 // A parameter of a kernel. Its `code` is 'P' for memory at a pointer, 'L' for `local` memory, or that of `struct` for a
-// number. PyOpenCL's kernels have others, too: 'M' for memory that is no pointer, such as an image, 'O' for another
-// object of the driver, and 'v' for bytes that are no number.
+// number, and 'v' for bytes that are no number: a structure or a vector. PyOpenCL's kernels have others, too: 'M' for
+// memory that is no pointer, such as an image, and 'O' for another object of the driver.
 struct Parameter {
     char code;
     std::size_t at;  // the place of its bytes
@@ -33,6 +33,7 @@ struct Parameter {
 };
 
 inline PyTypeObject *local_type;  // local memory of PyOpenCL
+inline std::vector<PyTypeObject *> value_types;  // types of NumPy whose objects may be the bytes of an argument
 inline std::vector<PyObject *> flag_types;  // element types of arrays that may decide whether a launch runs
 
 inline bool is_whole(PyObject *value) { return PyLong_CheckExact(value) || PyBool_Check(value); }
@@ -117,6 +118,43 @@ inline bool put_number(char code, PyObject *value, char *to) {
     }
 }
 
+// The bytes of a structure or a vector, while this lives. They run no Python code.
+class ValueBytes {
+public:
+    // `data` stays null if the value is left to Python: it has other bytes, gaps, or those of another machine's order.
+    ValueBytes(PyObject *value, std::size_t nbytes) {
+        if (PyBytes_CheckExact(value)) {
+            if (std::size_t(PyBytes_GET_SIZE(value)) == nbytes) data = PyBytes_AS_STRING(value);
+            return;
+        }
+        if (std::find(value_types.begin(), value_types.end(), Py_TYPE(value)) == value_types.end()) return;
+        const nb::object type = nb::steal(PyObject_GetAttrString(value, "dtype"));
+        const nb::object native = nb::steal(type.is_valid() ? PyObject_GetAttrString(type.ptr(), "isnative") : nullptr);
+        is_held_ = native.ptr() == Py_True && !PyObject_GetBuffer(value, &buffer_, PyBUF_SIMPLE);
+        if (!is_held_) PyErr_Clear();
+        else if (std::size_t(buffer_.len) == nbytes) data = static_cast<const char *>(buffer_.buf);
+    }
+    ~ValueBytes() {
+        if (is_held_) PyBuffer_Release(&buffer_);
+    }
+    ValueBytes(const ValueBytes &) = delete;
+    ValueBytes &operator=(const ValueBytes &) = delete;
+
+    const char *data = nullptr;
+
+private:
+    Py_buffer buffer_;
+    bool is_held_ = false;
+};
+
+// Puts a number or the bytes of another value. False: it is left to Python.
+inline bool put_value(const Parameter &parameter, PyObject *value, char *to) {
+    if (parameter.code != 'v') return put_number(parameter.code, value, to);
+    const ValueBytes taken(value, parameter.nbytes);
+    if (taken.data) std::memcpy(to, taken.data, parameter.nbytes);
+    return taken.data;
+}
+
 // The runtime whose arrays are plain arguments.
 struct Home {
     PyObject *engine;
@@ -127,7 +165,7 @@ struct Home {
 // an array may start inside its buffer.
 inline bool take(const Parameter &parameter, PyObject *value, const Home &home, char *record,
                  Touched &touched, bool may_start_inside = false) {
-    if (parameter.code != 'P') return put_number(parameter.code, value, record + parameter.at);
+    if (parameter.code != 'P') return put_value(parameter, value, record + parameter.at);
     View *view = view_of(value);
     if (!view) return false;
     if (view->home != home.engine && !(may_start_inside && view->is_inside && view->engine == home.engine)) return false;

@@ -83,6 +83,11 @@ bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual,
     } else if (is_usual || (one.code == 'L' && Py_TYPE(value) == local_type)) {
         taken.driven = nb::borrow(value);
         taken.is_value = PyBytes_Check(value);
+    } else if (one.code == 'v') {
+        const ValueBytes bytes(value, one.nbytes);
+        if (!bytes.data) return false;
+        taken.driven = nb::bytes(bytes.data, one.nbytes);
+        taken.is_value = true;
     } else {
         char bytes[8];
         if (!is_number(one.code) || !put_number(one.code, value, bytes)) return false;

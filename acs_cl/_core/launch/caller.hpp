@@ -158,12 +158,12 @@ public:
         };
         for (std::size_t at = 0; at < plan.parameters.size(); at++) {
             const Parameter &one = plan.parameters[at];
-            char bytes[8];
+            char bytes[MOST_BLOB];
             if (one.code == 'P') {
                 View *view = view_of(given[at]);
                 if (!is_next(view)) return false;
                 put(bytes, view->address);
-            } else if (!put_number(one.code, given[at], bytes)) {
+            } else if (!put_value(one, given[at], bytes)) {
                 return false;
             }
             if (std::memcmp(task->arguments() + (one.at - HEAD_BYTES), bytes, one.nbytes)) return false;

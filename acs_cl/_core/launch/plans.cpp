@@ -13,9 +13,10 @@ namespace acs_cl {
 namespace {
 
 // Takes the classes of handles, of handles of launches in bands, of arrays, of local memory and of memory with lasting
-// addresses, the types of numbers, and the element types of arrays that may decide. They live as long as the process.
+// addresses, the types of numbers and of other values, and the element types of arrays that may decide. They live as
+// long as the process.
 void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle local, nb::handle pointer,
-         nb::handle numbers, nb::handle flags) {
+         nb::handle numbers, nb::handle values, nb::handle flags) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
     handle_type->tp_dealloc = reinterpret_cast<destructor>(handle_dealloc);  // the class in Python has nothing to free
     cut_handle_type = reinterpret_cast<PyTypeObject *>(cut_handle.inc_ref().ptr());
@@ -24,6 +25,8 @@ void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle 
     pointer_type = pointer.inc_ref().ptr();
     for (nb::handle type : numbers)
         number_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
+    for (nb::handle type : values)
+        value_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
     for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());
 }
 
