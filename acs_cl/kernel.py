@@ -73,7 +73,7 @@ class _Call(NamedTuple):
     is_recorded: bool
     """Whether a recording keeps it."""
     is_declared: bool
-    """Whether it says itself which bytes it touches."""
+    """Whether it has `reads=` or `writes=`."""
     is_plain: bool
     """Whether the arguments and the sizes alone say which bytes it touches, from the first group
     on."""
@@ -259,12 +259,12 @@ class Kernel(core.native.Caller):
             deciding = Deciding(self, sizes[0], when)
             sizes = deciding.global_size, *sizes[1:]
         is_declared = reads is not None or writes is not None
-        is_plain = not is_declared and declarations is None and sizes[2] is None
+        is_alike = declarations is None and sizes[2] is None
         call = _new(
             _Call,
             (
                 args, sizes, wait_for, reads, writes, bands, deciding, graph is not None,
-                is_declared, is_plain, is_plain and items is None,
+                is_declared, is_alike and not is_declared, is_alike and items is None,
             ),
         )  # fmt: skip
         narrows = declarations is None and not (deciding is not None and deciding.counts)
@@ -337,7 +337,7 @@ class Kernel(core.native.Caller):
         else:
             made = launched(engine, command, access, parts, call.wait_for)
             if not isinstance(made, str):
-                if call.repeats and cut.bands != AUTO:
+                if call.repeats and not call.is_declared and cut.bands != AUTO:
                     said = None if call.bands is None else cut.bands
                     plan_bands(self, command, said, parts, call.args)
                 return made
@@ -363,8 +363,11 @@ class Kernel(core.native.Caller):
             handle = engine.launch(command, access, call.wait_for)
         if call.repeats and not command.lane:
             # with bands by default, only a call without bands= says what the next one is
-            is_usual = call.bands is None and deciding is None and why != POISONED
-            if is_usual or not asked(engine.options.bands):
+            stays = call.bands is not None or deciding is not None or call.is_declared
+            is_usual = not stays and why != POISONED
+            # what leaves its arrays is judged when a call without declarations comes
+            is_judged = not call.is_declared or bound.outside is None
+            if is_judged and (is_usual or not asked(engine.options.bands)):
                 # a graph keeps commands, and makes tasks of them
                 variant = None if deciding is None else deciding.variant
                 number = handle.number

@@ -75,8 +75,8 @@ def plan_launches(
     number: int,
     variant: object = None,
 ) -> None:
-    """Let the core make launches like `number`, with `when=` or without, while nothing is unusual.
-    That launch went to a backend without any keyword except `when=`. `command`: the launch without
+    """Let the core make launches like `number`, with `when=`, `reads=` and `writes=` or without,
+    while nothing is unusual. That launch had no other keyword. `command`: the launch without
     `when=`. `is_kept`: a graph has it. `variant`: the OpenCL kernel that reads `when=` first, if
     there is one."""
     assert isinstance(kernel, core.native.Caller)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 import re
+from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
@@ -232,3 +234,138 @@ def test_a_declared_write_that_is_a_hull_does_not_end_poison(device: cl.Device) 
                 array.get()
         program.row((14,), None, y)  # all of it
         assert y.get().tolist() == [1] * 14
+
+
+SPREAD = """
+kernel void spread(global const int *at, global int *y, global int *count)
+{ int i = get_global_id(0); y[at[i]] += 1; if (!i) *count += 1; }
+kernel void set(global int *y, int a) { y[get_global_id(0)] = a; }
+"""
+LAUNCHES = 40
+
+
+@pytest.mark.parametrize("backend", ["serial", "out_of_order", "lanes", "device"])
+def test_launches_that_say_what_they_touch_go_the_short_way(
+    device: cl.Device, backend: str
+) -> None:
+    """What they say differs, while their arguments do not. One that says nothing comes between."""
+    try:
+        rt = acs.Runtime(device, backend=backend)
+    except acs.UsageError as why:
+        pytest.skip(str(why))
+    with rt, inside.calls_by_python() as long_way:
+        program = rt.build(SPREAD)
+        rt.prebuild(program.spread)
+        y, count = rt.zeros((4, 8), "i4"), rt.zeros(1, "i4")
+        flags = rt.array([0, 1], "i4")
+        at = [rt.array(8 * row + np.arange(8), "i4") for row in range(4)]
+        asked: list[dict[str, Any]] = [
+            {"reads": (at[0], y[0], count), "writes": [y[0], count]},
+            {"reads": y[1], "writes": y[1]},
+            {},
+            {"reads": [y[3]], "writes": (y[3],), "when": flags[0]},
+            {"reads": [y[3]], "writes": (y[3],), "when": flags[1]},
+            {"reads": []},
+            {"reads": None, "writes": None},
+        ]
+        rows = (0, 1, 2, 3, 3, 2, 2)
+
+        def step() -> list[Any]:
+            return [
+                program.spread((8,), None, at[row], y, count, **keywords)
+                for row, keywords in zip(rows, asked, strict=True)
+            ]
+
+        for _ in range(3):
+            step()
+        rt.finish()
+        before = len(long_way)
+        for _ in range(LAUNCHES):
+            made = [one.access for one in step()]
+            assert set(made[0].writes) == {*y[0].spans, *count.spans}
+            assert made[0].reads == (*at[0].spans, *y[0].spans, *count.spans)
+            assert set(made[1].writes) == {*y[1].spans, *count.spans}
+            assert set(made[1].reads) == {*at[1].spans, *y[1].spans, *count.spans}
+            for one in (made[2], made[5], made[6]):
+                assert set(one.writes) == {*y.spans, *count.spans}
+            assert set(made[3].writes) == {*y[3].spans, *count.spans}
+        assert len(long_way) - before < LAUNCHES
+        turns = LAUNCHES + 3
+        assert y.get().tolist() == [[n * turns] * 8 for n in (1, 1, 3, 1)]
+        assert count.get().tolist() == [6 * turns]
+
+
+def test_wrong_ones_are_refused_after_right_ones_as_before(device: cl.Device) -> None:
+    said = []
+    with acs.Runtime(device) as rt, acs.Runtime(device) as other:
+        program = rt.build(SPREAD)
+        at, y, count = rt.array(range(8), "i4"), rt.zeros(8, "i4"), rt.zeros(1, "i4")
+        freed = rt.zeros(8, "i4")
+        freed.free()
+        wrong = [
+            {"writes": at},
+            {"writes": [y, at]},
+            {"reads": freed},
+            {"writes": [freed]},
+            {"reads": other.zeros(8, "i4")},
+            {"reads": [y, None]},
+            {"writes": 3},
+            {"reads": np.zeros(8, "i4")},
+        ]
+        for _ in range(2):
+            for keywords in wrong:
+                with pytest.raises(acs.UsageError) as caught:
+                    program.spread((8,), None, at, y, count, **keywords)
+                said.append(re.sub(r"launch \d+", "launch", str(caught.value)))
+            for _ in range(3):
+                program.spread((8,), None, at, y, count, reads=[at, y], writes=y)
+        assert said[: len(wrong)] == said[len(wrong) :]
+        assert y.get().tolist() == [6] * 8
+
+
+def test_a_declared_write_ends_poison_on_every_way(device: cl.Device) -> None:
+    """Once the core has made such launches by itself. A part of it, what may be skipped, and what
+    is read as well do not end it."""
+    with acs.Runtime(device) as rt:
+        program = rt.build(SPREAD)
+        y, flag = rt.zeros(8, "i4"), rt.array([1], "i4")
+        asked: list[tuple[dict[str, Any], bool]] = [
+            ({"writes": y}, True),
+            ({"writes": [y[:4], y[4:]]}, True),
+            ({"writes": y[:4]}, False),
+            ({"writes": y[::2]}, False),
+            ({"writes": y, "reads": y}, False),
+            ({"writes": y, "when": flag}, False),
+        ]
+        for keywords, ends in asked:
+            for _ in range(3):
+                program.set((8,), None, y, 1, **keywords)
+            rt.finish()
+            gate = cl.UserEvent(rt.context)
+
+            def fails(*of: object) -> None:
+                raise ValueError("no")
+
+            rt.call(fails, writes=y, wait_for=[gate])
+            program.set((8,), None, y, 2, **keywords)  # behind what will have failed
+            gate.set_status(cl.command_execution_status.COMPLETE)
+            if ends:
+                assert y.get().tolist() == [2] * 8, keywords
+                with pytest.raises(acs.PoisonedError):
+                    rt.finish()  # nobody has reported it
+            else:
+                with pytest.raises(acs.PoisonedError):
+                    y.get()
+            y.fill(0)
+
+
+def test_what_leaves_its_array_is_judged_after_a_launch_that_said_what_it_touches(
+    device: cl.Device,
+) -> None:
+    with acs.Runtime(device) as rt:
+        program = rt.build(SPREAD)
+        y, pool = rt.zeros(8, "i4"), rt.zeros(64, "i4")
+        for _ in range(3):
+            program.set((16,), None, pool[:8], 1, writes=pool[:16])
+        with pytest.raises(acs.UsageError, match="the kernel writes element 15"):
+            program.set((16,), None, y, 1)

@@ -22,6 +22,7 @@ import inside
 import numpy as np
 import pyopencl as cl
 import pytest
+from fuzz.declared import declared
 from fuzz.threads import in_threads
 
 import acs_cl as acs
@@ -131,10 +132,14 @@ class Steps:
         }[name]()  # fmt: skip
         shape = (4, size // 4) if name == "flat" else (size,)
         local = {"turn": (4,), "lend": (4,), "flat": rng.choice(((2, 2), None))}.get(name)
-        if self.flags is None or rng.random() < 0.5:
-            return lambda program: getattr(program, name)(shape, local, *args)
-        when = rng.choice(self.flags)
-        return lambda program: getattr(program, name)(shape, local, *args, when=when)
+        keywords: dict[str, Any] = {}
+        if self.flags is not None and rng.random() < 0.5:
+            keywords["when"] = rng.choice(self.flags)
+        arrays = [arg for arg in args if isinstance(arg, acs.Array)]
+        if arrays and rng.random() < 0.2:
+            reads = [] if name == "put" else arrays
+            keywords |= declared(rng, reads, arrays[-1:], self.views)
+        return lambda program: getattr(program, name)(shape, local, *args, **keywords)
 
     def each(self) -> list[Any]:
         return [

@@ -18,6 +18,7 @@ import inside
 import numpy as np
 import pyopencl as cl
 import pytest
+from fuzz.declared import declared
 from fuzz.threads import in_threads
 
 import acs_cl as acs
@@ -66,7 +67,7 @@ def long_way() -> Iterator[list[str]]:
 
 def steps(rng: random.Random, rows: acs.Array) -> list[Any]:
     """Random launches on some rows, as functions of a program; words decide whether some of them
-    run."""
+    run, and some say themselves which bytes they touch."""
     views = [rows[i, a:b] for i in range(len(rows)) for a, b in ((0, 16), (0, 8), (8, 16))]
     flags = rows.runtime.array(np.arange(8) % 2, "i4")
     words = [flags[i] for i in range(8)]
@@ -92,9 +93,12 @@ def steps(rng: random.Random, rows: acs.Array) -> list[Any]:
             size = 4
         shape = (4, size // 4) if name == "flat" else (size,)
         local = {"turn": (4,), "flat": rng.choice(((2, 2), None))}.get(name)
-        if when is None:
-            return lambda program: getattr(program, name)(shape, local, *args)
-        return lambda program: getattr(program, name)(shape, local, *args, when=when)
+        keywords: dict[str, Any] = {} if when is None else {"when": when}
+        if rng.random() < 0.3 and name != "flip":
+            arrays = [arg for arg in args if isinstance(arg, acs.Array)]
+            reads = [] if name == "put" else arrays
+            keywords |= declared(rng, reads, arrays[-1:], views)
+        return lambda program: getattr(program, name)(shape, local, *args, **keywords)
 
     return [one() for _ in range(80)]
 

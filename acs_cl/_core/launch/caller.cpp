@@ -10,7 +10,32 @@ namespace acs_cl {
 
 namespace {
 
-PyObject *call_name, *when_name, *bands_name;
+PyObject *call_name, *when_name, *bands_name, *reads_name, *writes_name;
+
+// The keywords of a call. Null: it does not have it, or has None.
+struct Keywords {
+    PyObject *when = nullptr, *bands = nullptr, *reads = nullptr, *writes = nullptr;
+    bool are_known = true;  // the core knows all of them, and what they are together
+
+    Keywords(PyObject *names, PyObject *const *values) {
+        const Py_ssize_t many = names ? PyTuple_GET_SIZE(names) : 0;
+        for (Py_ssize_t at = 0; at < many; at++) {
+            PyObject **place = place_of(PyTuple_GET_ITEM(names, at));
+            if (place && values[at] != Py_None) *place = values[at];
+            are_known = are_known && place;
+        }
+        are_known = are_known && (!bands || many == 1);
+    }
+    Declared declared() const { return {reads, writes}; }
+
+private:
+    PyObject **place_of(PyObject *name) {
+        if (name == when_name) return &when;
+        if (name == bands_name) return &bands;
+        if (name == reads_name) return &reads;
+        return name == writes_name ? &writes : nullptr;
+    }
+};
 
 // Binds all arguments of a launch. False: one is not plain.
 bool bind(Bound &bound, PyObject *const *args, PyObject *when, bool in_epoch) {
@@ -23,13 +48,15 @@ bool bind(Bound &bound, PyObject *const *args, PyObject *when, bool in_epoch) {
 // Makes a plain launch, and returns its handle. Null without an error: it is not plain, and nothing has changed.
 // `kept`: no lane took it, and it is in the table. The lock is still held then, since no other thread may see a launch
 // that is not handled yet.
-PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject *when, bool &kept) {
+PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, const Keywords &given, bool &kept) {
     Bound bound(*self->plan, self->engine);
     Table &table = bound.table;
-    if (many != bound.plan.parameters.size() + 2 || !bound.begin(args[0], args[1], when))
+    PyObject *const when = given.when;
+    const Declared declared = given.declared();
+    if (many != bound.plan.parameters.size() + 2 || !bound.begin(args[0], args[1], when, declared))
         return nullptr;
     if (bound.may_record()) {
-        const bool is_expected = bound.is_expected(args + 2, when);
+        const bool is_expected = !declared.is_there() && bound.is_expected(args + 2, when);
         if (is_expected || bind(bound, args + 2, when, true)) {
             PyObject *handle =
                 new_handle(self->engine, bound.plan.name.ptr(), table.number + 1, bound.touched);
@@ -38,7 +65,7 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
                 table.launch_expected();
             } else {
                 bound.record();
-                bound.remember(when);
+                if (!declared.is_there()) bound.remember(when);
             }
             return handle;
         }
@@ -59,10 +86,10 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     auto *self = reinterpret_cast<Caller *>(object);
     std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
     if (keywords && !PyTuple_GET_SIZE(keywords)) keywords = nullptr;
-    PyObject *keyword = keywords && PyTuple_GET_SIZE(keywords) == 1 ? PyTuple_GET_ITEM(keywords, 0) : nullptr;
-    if (self->plan && (!keywords || keyword == when_name || keyword == bands_name)) {
-        PyObject *given = keyword && args[many] != Py_None ? args[many] : nullptr;
-        PyObject *when = keyword == when_name ? given : nullptr;
+    const Keywords given(keywords, args + many);
+    const bool is_declared = given.declared().is_there();
+    if (self->plan && given.are_known && !(is_declared && self->plan->is_cut)) {
+        const bool is_usual = !given.when && !is_declared;
         PyObject *handle = nullptr;
         Table *table = self->plan->table;
         std::size_t made = 1;
@@ -71,10 +98,10 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         try {
             const collector::Paused collector;
             // a look runs Python, and epochs are sent without the GIL: meanwhile the plan may be forgotten
-            if (!when && self->plan && self->plan->is_cut)
-                handle = launch_bands(self, args, many, given ? given : Py_None, made);
-            if (!handle && self->plan && (when || !given) && !PyErr_Occurred())
-                handle = launch(self, args, many, when, kept);
+            if (is_usual && self->plan && self->plan->is_cut)
+                handle = launch_bands(self, args, many, given.bands ? given.bands : Py_None, made);
+            if (!handle && self->plan && !given.bands && !PyErr_Occurred())
+                handle = launch(self, args, many, given, kept);
         } catch (const std::bad_alloc &) {
             return PyErr_NoMemory();
         } catch (const PythonError &) {  // which is set
@@ -132,6 +159,8 @@ void add_caller(nb::module_ &module) {
     call_name = PyUnicode_InternFromString("_call");
     when_name = PyUnicode_InternFromString("when");
     bands_name = PyUnicode_InternFromString("bands");
+    reads_name = PyUnicode_InternFromString("reads");
+    writes_name = PyUnicode_InternFromString("writes");
     nb::object type = nb::steal(
         new_type<Caller>("acs_cl._core.Caller", BASE | COLLECTED | CALLED,
                          {{Py_tp_new, slot(caller_new)}, {Py_tp_members, caller_members}}));

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "launch/declared.hpp"
 #include "launch/plans.hpp"
 #include "python/handle.hpp"
 
@@ -35,9 +36,11 @@ public:
     Bound(LaunchPlan &of, PyObject *engine)
         : plan(of), table(*of.table), home{engine, *table.hazards}, use_(of) {}
 
-    // Begins with the sizes. False: launches of these sizes are unknown. `decides`: with `when=`.
-    bool begin(PyObject *global, PyObject *local, bool decides) {
+    // Begins with the sizes. False: launches of these sizes are unknown. `decides`: with `when=`. `declared`: what it
+    // says of the bytes that it touches.
+    bool begin(PyObject *global, PyObject *local, bool decides, const Declared &declared = {nullptr, nullptr}) {
         decides_ = decides;
+        declared_ = declared;
         return begin(global, local);
     }
     // Does the same for a PyOpenCL kernel, which has its arguments already. `object`: the kernel for queues.
@@ -121,10 +124,12 @@ public:
     bool finish(PyObject *when) {
         if (is_narrow_) plan.narrow(*size_, sizes_, bytes_, touched);
         if (!size_->is_tried) {
-            if (is_narrow_ && plan.leaves(sizes_, bytes_, args)) return false;  // Python says how
-            size_->is_tried = true;
+            const bool leaves = is_narrow_ && plan.leaves(sizes_, bytes_, args);
+            if (leaves && !declared_.is_there()) return false;  // Python says how
+            size_->is_tried = !leaves;
             size_->on_lanes = plan.lanes.lease.takes_new(sizes_);
         }
+        if (declared_.is_there() && !declared_.replace(touched, plan.parameters, args, home, decides_)) return false;
         if (!in_epoch_ && are_views_) take_variant();
         if (!in_epoch_ && !variant_.kernel) return false;
         if (!decides_) return true;
@@ -284,6 +289,7 @@ private:
     const Head *head_ = nullptr;
     Arena arena_{};
     Flag flag_;
+    Declared declared_{nullptr, nullptr};
     bool decides_ = false, in_epoch_ = false, are_views_ = true, is_narrow_ = true;
     bool may_start_inside_ = false, is_inside_ = false;
     char *bytes_ = nullptr, own_[HEAD_BYTES + MOST_BLOB];

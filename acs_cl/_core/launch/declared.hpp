@@ -1,0 +1,107 @@
+// What `reads=` and `writes=` of a launch say, in place of what is inferred. Python does the same for a record:
+// `replace` in acs_cl/access/arguments.py has the rules.
+
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "launch/arguments.hpp"
+
+namespace acs_cl {
+
+class Declared {
+public:
+    // `reads` and `writes`: as the call has them. Null: it has none.
+    Declared(PyObject *reads, PyObject *writes) : reads_(reads), writes_(writes) {}
+
+    bool is_there() const { return reads_ || writes_; }
+
+    // Replaces what was inferred. `args`: of each parameter. `decides`: the launch may be skipped, and then overwrites
+    // nothing. False: something is left to Python, and what was inferred is as it was.
+    bool replace(Touched &touched, const std::vector<Parameter> &parameters, PyObject *const *args,
+                 const Home &home, bool decides) const {
+        Some some;
+        if (!add(reads_, false, home, some) || !add(writes_, true, home, some)) return false;
+        for (std::uint32_t at = 0; at < some.many; at++)
+            if (some.writes >> at & 1 && !is_written(some.views[at]->span.base, parameters, args)) return false;
+        std::vector<const Span *> named, others;
+        for (std::size_t at = 0; at < parameters.size(); at++) {
+            if (parameters[at].code != 'P') continue;
+            const Span &own = reinterpret_cast<View *>(args[at])->span;
+            const bool is_named = std::any_of(some.views, some.views + some.many,
+                                              [&](const View *one) { return share(one->span, own); });
+            (is_named ? named : others).push_back(&own);
+        }
+        Touched made;
+        for (std::uint32_t at = 0; at < touched.many; at++) {
+            const Span &span = touched.nodes[at]->span();
+            const auto meets = [&](const Span *one) { return share(*one, span); };
+            if (std::any_of(named.begin(), named.end(), meets) && std::none_of(others.begin(), others.end(), meets))
+                continue;
+            made.add(touched.nodes[at], touched.reads >> at & 1, touched.writes >> at & 1);
+        }
+        if (made.many + some.many >= MOST_SPANS) return false;  // leaves room for the word that decides
+        const bool are_all_declared = !made.writes;
+        std::uint32_t exact = 0, partly = 0;  // writes that surely end poison, and others
+        for (std::uint32_t at = 0; at < some.many; at++) {
+            const bool written = some.writes >> at & 1;
+            if (written) (is_exact(some, at) ? exact : partly)++;
+            made.add(some.nodes[at], !written, written);
+        }
+        made.overwrites = exact && !decides;
+        if (made.overwrites && (partly || !are_all_declared)) return false;
+        touched = made;
+        return true;
+    }
+
+private:
+    // The declared views, and their nodes.
+    struct Some {
+        std::uint32_t many = 0, writes = 0;
+        View *views[MOST_SPANS];
+        Node *nodes[MOST_SPANS];
+    };
+
+    static bool share(const Span &one, const Span &other) { return one.base == other.base && overlap(one, other); }
+
+    // Adds an array, or those in a list or tuple. False: something is no array in one piece of this runtime.
+    static bool add(PyObject *given, bool written, const Home &home, Some &some) {
+        if (!given) return true;
+        const bool is_list = PyList_CheckExact(given) || PyTuple_CheckExact(given);
+        const std::size_t many = is_list ? std::size_t(PySequence_Fast_GET_SIZE(given)) : 1;
+        PyObject *const *items = is_list ? PySequence_Fast_ITEMS(given) : &given;
+        for (std::size_t at = 0; at < many; at++) {
+            View *view = view_of(items[at]);
+            Node *node = view && view->engine == home.engine && view->base && view->is_one ? view->node_in(home.hazards)
+                                                                                            : nullptr;
+            if (!node || some.many == MOST_SPANS) return false;
+            some.writes |= std::uint32_t(written) << some.many;
+            some.views[some.many] = view;
+            some.nodes[some.many++] = node;
+        }
+        return true;
+    }
+
+    // Whether a parameter takes memory of a base to write it. Another one may be const, which Python refuses.
+    static bool is_written(std::int64_t base, const std::vector<Parameter> &parameters, PyObject *const *args) {
+        for (std::size_t at = 0; at < parameters.size(); at++)
+            if (parameters[at].code == 'P' && parameters[at].written &&
+                reinterpret_cast<View *>(args[at])->span.base == base)
+                return true;
+        return false;
+    }
+
+    // Whether a declared write surely overwrites its span: the view has all of its bytes, and they are not read.
+    static bool is_exact(const Some &some, std::uint32_t at) {
+        const View &view = *some.views[at];
+        if (view.span.rows * view.span.width > view.nbytes) return false;
+        for (std::uint32_t other = 0; other < some.many; other++)
+            if (!(some.writes >> other & 1) && some.views[other]->span == view.span) return false;
+        return true;
+    }
+
+    PyObject *reads_, *writes_;
+};
+
+}  // namespace acs_cl

@@ -1,0 +1,39 @@
+"""Random `reads=` and `writes=` of a launch that say enough, so that its outcome stays certain."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import acs_cl as acs
+
+
+def declared(
+    rng: random.Random,
+    reads: Sequence[acs.Array],
+    writes: Sequence[acs.Array],
+    more: Sequence[acs.Array],
+) -> dict[str, Any]:
+    """Return keywords for a launch that reads and writes these arguments, pieces of one array.
+    `more`: views that it may name besides."""
+    found: dict[str, Any] = {}
+    kind = rng.randrange(6)
+    if kind == 0:  # nothing is named
+        found = {rng.choice(("reads", "writes")): rng.choice(([], ()))}
+    elif kind == 1:  # one argument that shares no byte with another
+        one = rng.choice([*reads, *writes])
+        if all(one is other or _are_apart(one, other) for other in (*reads, *writes)):
+            found["reads"] = [one] if any(one is other for other in reads) else None
+            found["writes"] = one if any(one is other for other in writes) else None
+    else:
+        read = [*reads, *([rng.choice(more)] if kind == 2 else [])]
+        written = [*writes, *([rng.choice(more)] if kind == 3 else [])]
+        for name, arrays in (("reads", read), ("writes", written)):
+            if arrays:
+                found[name] = arrays[0] if len(arrays) == 1 else rng.choice((list, tuple))(arrays)
+    return found
+
+
+def _are_apart(one: acs.Array, other: acs.Array) -> bool:
+    return one.offset + one.nbytes <= other.offset or other.offset + other.nbytes <= one.offset
