@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import tracemalloc
 
 import numpy as np
 import pyopencl as cl
@@ -12,7 +13,9 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import testing
+from acs_cl.check import leaks
 from acs_cl.devices.driver import OwnKernel
+from acs_cl.errors import CheckWarning
 from acs_cl.records import Access
 
 SOURCE = "kernel void add(global int *x, int a) { x[get_global_id(0)] += a; }"
@@ -69,6 +72,28 @@ def test_kernels_of_programs_that_are_gone_leave_their_scheduler(
         assert x.get()[0] == 40
         assert rt.stats()["scheduler"]["tasks"] >= 40
         assert alive(OwnKernel) - before < 10
+
+
+def test_lines_of_launches_are_forgotten_with_their_handles(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaks, "SITES", 100)
+    rt = acs.Runtime(device, backend="serial", check="leaks")
+    x = rt.zeros(4)
+    first = x.fill(1)
+    taken: list[int] = []
+    tracemalloc.start()
+    try:
+        for _ in range(2):
+            for turn in range(3000):
+                x.fill(turn)
+            rt.finish()
+            taken.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert taken[1] - taken[0] < 100_000
+    with pytest.warns(CheckWarning, match=rf"launch {first.number} \(fill\), made at \S*growth"):
+        rt.close()
 
 
 def test_an_emulated_device_forgets_launches_that_have_ended(device: cl.Device) -> None:

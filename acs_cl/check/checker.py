@@ -45,7 +45,7 @@ from .bounds import Bounds
 from .case import Argument, Case, Trial
 from .findings import FREED, READ, Findings, Who, finding
 from .foreign import Foreign
-from .leaks import leaks
+from .leaks import Sites, leaks
 from .memory import GUARD, Interval, Memory, MemoryPart
 from .naming import arguments_of, plain_kernel, signature_of, token_of, where, where_of
 from .order import Batch
@@ -128,7 +128,7 @@ class Checker:
         self._seen: Counter[int] = Counter()
         self._kernels: set[int] = set()
         """The kernels of launches that were checked."""
-        self._sites: dict[int, str] = {}
+        self._sites = Sites()
         self._arrays: dict[int, str] = {}
         self.unchecked: Counter[str] = Counter()
         self.launches = 0
@@ -197,6 +197,7 @@ class Checker:
     ) -> Handle:
         """Do the work of `Engine.launch`, with the checks around it. Whoever waits for what is in
         flight has waited for `after`, too."""
+        self._sites.trim(self.engine)
         with self._lock:
             started, plain = perf_counter(), self._plain_s
             self._enter()

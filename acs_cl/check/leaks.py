@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from ..handle import Handle
 from ..memory.array import Array
@@ -18,6 +18,33 @@ if TYPE_CHECKING:
 
 MOST = 10
 """Most lines of each kind."""
+
+SITES = 1 << 14
+"""So many launches are remembered without a look at whose handles are gone."""
+
+
+class Sites(dict[int, str]):
+    """The lines at which launches were made, by their numbers, as long as there are handles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._most = SITES
+
+    def trim(self, engine: Engine) -> None:
+        """Forget launches whose handles are gone, if there are many. Called without any lock: what
+        another thread lets go of meanwhile ends here."""
+        if len(self) < self._most:
+            return
+        known = list(self)  # later ones may have no handle yet
+        alive = {one.number for one in gc.get_objects() if _is_handle(one, engine)}
+        for number in known:
+            if number not in alive:
+                self.pop(number, None)
+        self._most = max(SITES, 2 * len(self))
+
+
+def _is_handle(one: object, engine: Engine) -> TypeGuard[Handle]:
+    return issubclass(type(one), Handle) and one.engine is engine  # type: ignore[attr-defined]
 
 
 def leaks(engine: Engine, arrays: Mapping[int, str], launches: Mapping[int, str]) -> str:
@@ -30,7 +57,7 @@ def leaks(engine: Engine, arrays: Mapping[int, str], launches: Mapping[int, str]
             known = bases.setdefault(one.base.number, one)
             if one.nbytes > known.nbytes:
                 bases[one.base.number] = one
-        elif issubclass(kind, Handle) and one.engine is engine:
+        elif _is_handle(one, engine):
             handles.append(one)
     lines = []
     if bases:
