@@ -26,6 +26,7 @@ from endless import ENDED, End
 import acs_cl as acs
 from acs_cl.errors import StalledError
 from acs_cl.host import starved
+from acs_cl.launch import watchdog
 from acs_cl.launch.watchdog import Watchdog
 from acs_cl.scheduler import layout, snapshot
 from acs_cl.testing import Gate, hold
@@ -432,6 +433,33 @@ def test_a_program_without_a_processor_is_no_stall_up_to_a_bound(
         handle = a_host_task(at)
         with pytest.raises(StalledError):
             handle.wait()
+
+
+def test_time_in_which_the_program_was_stopped_is_no_stall(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All clocks go on meanwhile, but for what is stopped, too."""
+    stopped = [0.0]
+    monkeypatch.setattr(watchdog, "perf_counter", lambda: perf_counter() + stopped[0])
+    tick = 100 / watchdog.LOOKS
+    with acs.Runtime(device, backend="lanes", watchdog_s=100) as rt, setting(rt) as at:
+        handle = a_host_task(at)
+        dog = dog_of(rt)
+
+        def looks(many: int, every: float) -> None:
+            for _ in range(many):
+                stopped[0] += every
+                dog.look()
+
+        looks(1 + watchdog.LOOKS // 2, tick)
+        looks(1, 3600)
+        looks(2, tick)
+        assert not dog.text
+        looks(watchdog.LOOKS, tick)
+        assert "nothing has ended for 100 s" in dog.text
+        dog.text = ""  # calls that wait have the clock as it is
+        at.release()
+        handle.wait()
 
 
 def test_threads_tell_how_long_they_waited_for_a_processor() -> None:

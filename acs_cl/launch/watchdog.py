@@ -7,7 +7,8 @@ Only a runtime that asks for one has a watchdog. Its thread looks at counters. I
 only after nothing has ended for long enough, to poll.
 
 Invariant: anything that ends, or moves on the device, is no stall, so a report is true when it is
-made. Time in which the program had no processor does not count, up to a bound. Launches that wait
+made. Time in which the program had no processor does not count, up to a bound. Neither does time in
+which its looks did not come, as that of a program that was stopped and goes on. Launches that wait
 for events which the program itself will set are a stall only if the program waits for them.
 """
 
@@ -57,7 +58,7 @@ class Watchdog:
         """The report, while nothing ends."""
         self._books = weakref.ref(books)
         self._reported = 0.0
-        self._since = self._asked = perf_counter()
+        self._since = self._asked = self._looked = perf_counter()
         self._ended = -1
         """How many had ended at the last look."""
         self._waited: dict[str, float] | None = None
@@ -78,6 +79,7 @@ class Watchdog:
         if not len(books.table) or books.table.ended != self._ended:
             self._moved(books)
             return True
+        self._leave_out_a_stop()
         quiet_s = perf_counter() - self._since
         if self._waited is None:
             self._waited = waited_s()
@@ -91,8 +93,18 @@ class Watchdog:
             self._inside = found.words if found is not None else b""
         return True
 
+    def _leave_out_a_stop(self) -> None:
+        """Leave out the time since the last look, if this one comes much too late: the program was
+        stopped (Ctrl-Z, a debugger), and so was what it runs on its processor."""
+        now = perf_counter()
+        late = now - self._looked - self.seconds / LOOKS
+        if late > self.seconds / 2:
+            self._since = min(self._since + late, now)
+        self._looked = now
+
     def _moved(self, books: Books) -> None:
         self._ended, self._since = books.table.ended, perf_counter()
+        self._looked = self._since
         self._inside, self._waited, self.text = None, None, ""
 
     def _look_closely(self, books: Books) -> None:
