@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import mmap
+import os
 import re
 import subprocess
 import sys
@@ -713,6 +714,34 @@ def test_forked_child_refuses_every_call(device: cl.Device) -> None:
     assert "child: the runtime is of another process" in done.stdout
     assert "new: the process that this one was forked from had used OpenCL" in done.stdout
     assert "parent: 2.0" in done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("acs.Runtime(context=cl.Context([devices.choose()])).close()", "acs.Runtime()"),
+        ("acs.Queue(cl.Context([devices.choose()])).finish()", "acs.Runtime()"),
+        ("try: acs.Runtime('no such device')\nexcept acs.UsageError: pass", "acs.Runtime()"),
+        ("acs.Runtime().close()", "acs.Runtime(devices=[0, 0])"),
+    ],
+    ids=["a context of its own", "a queue", "a refused runtime", "several devices"],
+)
+def test_a_fork_of_a_process_that_asked_a_driver_for_anything_is_refused(
+    before: str, after: str, device: cl.Device
+) -> None:
+    """The driver's threads are not there, whatever has become of the first runtime."""
+    done = run_script(
+        f"from acs_cl import devices\n{before}\ngc.collect()\npid = os.fork()\n"
+        "if pid == 0:\n"
+        "    import signal; signal.alarm(60)\n"
+        f"    try: {after}.zeros(4).get()\n"
+        "    except acs.UsageError as error: print('child:', error, flush=True)\n"
+        "    os._exit(0)\n"
+        "assert os.waitpid(pid, 0)[1] == 0"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "child: the process that this one was forked from had used OpenCL" in done.stdout
 
 
 def test_explain_names_no_route_of_a_launch_that_has_none_yet(device: cl.Device) -> None:

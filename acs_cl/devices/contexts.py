@@ -57,12 +57,15 @@ _shared: dict[tuple[int, int], Shared] = {}
 
 _lock = threading.Lock()
 
+_used = False
+"""Whether this process has asked a driver for anything. From then on the driver's threads are
+there, whatever becomes of runtimes and contexts."""
+
 
 def context_for(device: devices.Spec, context: cl.Context | None) -> tuple[cl.Context, cl.Device]:
     """Return the context and device to use. Without a context: the shared one of a device. With
     one: its only device, or the named one."""
-    if _inherited:
-        raise UsageError(FORKED)
+    begin_use()
     if context is None:
         chosen = devices.choose(device)
         return shared_context(chosen), chosen
@@ -80,6 +83,14 @@ def context_for(device: devices.Spec, context: cl.Context | None) -> tuple[cl.Co
             raise UsageError(f"{chosen.name.strip()} is not a device of the context given")
     devices.repair(chosen)
     return context, chosen
+
+
+def begin_use() -> None:
+    """Note that this process uses a driver. Raises if a process that it was forked from has."""
+    global _used
+    if _inherited:
+        raise UsageError(FORKED)
+    _used = True
 
 
 def context_to_ask(device: cl.Device) -> cl.Context:
@@ -117,7 +128,7 @@ def shared_context(device: cl.Device, copy: int = 0) -> cl.Context:
 def _after_fork() -> None:
     """Mark the driver's objects as the parent's: this process never uses or releases them."""
     global _shared, _lock
-    if _shared:
+    if _used:
         _inherited.append(_shared)
     _shared, _lock = {}, threading.Lock()
 

@@ -13,7 +13,7 @@ import pyopencl as cl
 
 from .. import devices as there
 from ..backends.queues import HOST, HostQueues
-from ..devices.contexts import shared_context
+from ..devices.contexts import begin_use, shared_context
 from ..errors import UsageError, refuse_unknown
 from ..memory.blocks import store_for
 from .backend import Several
@@ -42,6 +42,7 @@ class Team(NamedTuple):
 def chosen(asked: object) -> list[cl.Device]:
     """Return the devices of `devices=`. "all": those of the default device's platform and kind. A
     list: each item is given as for `device=`; a device that is listed twice counts as two."""
+    begin_use()
     if isinstance(asked, str):
         if asked != "all":
             raise UsageError(f'devices={asked!r}: expected "all", or a list such as [0, 1]')
