@@ -114,15 +114,21 @@ def test_others_are_brought_to_a_home_as_far_as_there_is_room() -> None:
     sets = KernelSets(False)
     enter(sets, "elsewhere", TILED)
     enter(sets, "home", GROUPS)
-    others = [
-        (origin(name), (SimpleNamespace(tiled=False, local_bytes=0), name), is_guest)
-        for name, is_guest in [("home", 0), ("guest", 1), *((f"k{i}", 0) for i in range(20))]
-    ]
-    sets.bring(origin("home"), others, GROUPS, ())  # type: ignore[arg-type]
+
+    def bring(at: str, name: str, is_guest: bool = False) -> None:
+        translated: Any = (SimpleNamespace(tiled=False, local_bytes=0), name)
+        sets.bring(origin(at), origin(name), translated, GROUPS, (), is_guest)
+
+    bring("home", "home")
+    bring("home", "guest", is_guest=True)
+    for i in range(20):
+        bring("home", f"k{i}")
     _, home = sets
     assert names(home) == ["home", "guest", *(f"k{i}" for i in range(MOST_BODIES - 2))]
     assert home.guests == {origin("guest")}
-    sets.bring(origin("nowhere"), others, GROUPS, ())  # type: ignore[arg-type]
+    assert sets.are_home(origin("k0"), GROUPS, ())
+    assert not sets.are_home(origin("guest"), GROUPS, ())
+    bring("nowhere", "k20")
     assert [len(one.functions) for one in sets] == [1, MOST_BODIES]
 
 

@@ -352,7 +352,7 @@ def ask(builds: Schedulers, rt: acs.Runtime, *kernels: acs.Kernel) -> list[set[s
 def see(builds: Schedulers, rt: acs.Runtime, *kernels: acs.Kernel) -> None:
     """Have kernels launched that are not hot."""
     for kernel in kernels:
-        builds.see(origin_of(rt.engine, kernel)[0])
+        builds.launched.see(origin_of(rt.engine, kernel)[0])
 
 
 @pytest.fixture

@@ -317,7 +317,7 @@ class Device(Backend):
         if kernel.launched >= HOT:
             return choice.takes_long(key_of(command))
         if not kernel.launched and kernel.origin is not None:
-            self.schedulers.see(kernel.origin)
+            self.schedulers.launched.see(kernel.origin)
         kernel.launched += 1
         reason: str = kernel.reason
         return reason

@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from math import inf
-from time import perf_counter, sleep
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
@@ -42,8 +42,8 @@ from .compiling import (
     warm_up,
     warm_up_apart,
 )
-from .kept_sets import KeptSet, KeptSets, Name, Program, digest_of, made_set
-from .kernel_sets import KernelSet, KernelSets, Options, Translated
+from .kept_sets import KeptSet, Launched
+from .kernel_sets import KernelSet, KernelSets, Options
 from .notes import MOST, TIMED, Notes
 from .task import Body, Limits, Unfit
 
@@ -64,13 +64,6 @@ UNIT_BYTES, UNIT_REGISTERS = 64 << 10, 65536
 
 BATCH_S = 0.003
 """How long a build waits for more kernels to be asked for."""
-
-MOST_SEEN = 1024
-"""Kernels that are known to be launched."""
-
-SETTLED_S, SETTLES_S = 0.01, 0.1
-"""A program that launched no new kernel for so long has launched all of a step. This is waited for
-at most that long, where an earlier run has left sets."""
 
 PATIENCE_S = isolated.PATIENCE_S
 """How long one scheduler is waited for, whether a process or a thread builds it."""
@@ -119,10 +112,7 @@ class Schedulers:
         self._sets = KernelSets(self._loops)
         self._programs: dict[tuple[str, Options], Functions] = {}
         self._translated: dict[Origin, tuple[Function, str, Options]] = {}
-        self._seen: dict[Origin, None] = {}
-        """Kernels that were launched."""
-        self._digests: dict[Program, str] = {}
-        self._kept = KeptSets(device, tier)
+        self.launched = Launched(device, tier)
         self._keeps = False
         """Whether nobody waits for the present builds, so that sets become what they were."""
         self._reasons: dict[Origin | tuple[Origin, int], str] = {}
@@ -165,7 +155,7 @@ class Schedulers:
                     self._launched[origin, size, options] = None
                 return found
         if (origin, group) not in self._pending:
-            self.see(origin)
+            self.launched.see(origin)
             if why:
                 raise Unfit(why)
             self.ask(origin, group)
@@ -204,11 +194,6 @@ class Schedulers:
             if launched and not self._closed:
                 self._gathered = list(launched)
                 self._start()
-
-    def see(self, origin: Origin) -> None:
-        """Note that a kernel was launched."""
-        if len(self._seen) < MOST_SEEN:  # a program may make new kernels all the time
-            self._seen[origin] = None
 
     def ask(self, origin: Origin, group: int) -> None:
         """Have a kernel built into a scheduler, at some time."""
@@ -398,41 +383,17 @@ class Schedulers:
         if not function.tiled and not 1 <= group <= self._device.max_work_group_size:
             return  # nothing to build before a launch tells the group size
         size = self.tiled_group if function.tiled else group
+        has_come = self._sets.are_home(origin, size, options)  # with another one
         self._sets.enter(origin, (function, text), size, options, function.tiled)
-        if self._keeps:
-            self._sets.bring(origin, self._others_of(origin, size), size, options)
-
-    def _others_of(self, origin: Origin, group: int) -> list[tuple[Origin, Translated, bool]]:
-        """Return the kernels that were with one before, and whether as guests. Only those whose
-        programs were launched."""
-        name = self._name_of(origin)
-        if not self._kept.has_any(name, group):
-            return []
-        self._let_settle()
-        self.see(origin)
-        launched = {self._name_of(one): one for one in self._seen.copy()}
-        programs = {one.program: at[:2] for one, at in launched.items()}
-        kept = self._kept.of(name, group, launched)
-        others: list[tuple[Origin, Translated, bool]] = []
-        for one in (*kept.home, *kept.guests):
-            if one.program not in programs:
-                continue
-            other = (*programs[one.program], one.kernel)
+        if has_come or not self._keeps:
+            return
+        for other, is_guest in self.launched.with_it(origin, size):
             try:
-                function, text, options = self._fitting(other)
+                function, text, own = self._fitting(other)
             except (Unfit, CannotParse, CannotTranslate, isolated.TooLate):
                 continue  # it is refused if it is asked for
-            if options == self._translated[origin][2]:
-                others.append((other, (function, text), one in kept.guests))
-        return others
-
-    def _let_settle(self) -> None:
-        """Wait until no kernels are launched that are new, but not for long. They tell which set is
-        the right one."""
-        until, before = perf_counter() + SETTLES_S, -1
-        while before != len(self._seen) and perf_counter() < until and not self._closed:
-            before = len(self._seen)
-            sleep(SETTLED_S)
+            if own == options:
+                self._sets.bring(origin, other, (function, text), size, options, is_guest)
 
     def _fitting(self, origin: Origin) -> tuple[Function, str, Options]:
         """Return the translation of a kernel. Raises `Unfit` if no scheduler can have it."""
@@ -526,27 +487,13 @@ class Schedulers:
             built.time(self._times)
             there.built = built
         self.builds += 1
-        if (kept := self._to_keep(there)) is not None:
-            self._kept.keep(kept, there.group)
+        if self._keeps_set(there):
+            self.launched.keep(there)
 
-    def _to_keep(self, there: KernelSet) -> KeptSet | None:
-        """Return what to keep of a set. What somebody waits for is his own choice of kernels."""
-        if there.is_gathered or not self._keeps:
-            return None
-        home = [one for one in there.functions if one not in there.guests]
-        return made_set(
-            map(self._name_of, home),
-            map(self._name_of, there.guests),
-            map(self._name_of, self._seen.copy()),
-        )
-
-    def _name_of(self, origin: Origin) -> Name:
-        *_, kernel = origin
-        program = origin[:2]
-        found = self._digests.get(program)
-        if found is None:
-            found = self._digests[program] = digest_of(program)
-        return Name(found, kernel)
+    def _keeps_set(self, there: KernelSet) -> bool:
+        """Tell whether a set is kept for later runs. What somebody waits for is his own choice of
+        kernels."""
+        return self._keeps and not there.is_gathered
 
     def _leave_out(self, there: KernelSet, origin: Origin, reason: str) -> None:
         """Take a kernel out of a set. If it is at home there, it stays on lanes."""
@@ -574,12 +521,13 @@ class Schedulers:
             sorted(children), self._room,
             int(self._device.max_compute_units) if self._loops else layout.MOST_TASKS,
         )  # fmt: skip
+        kept = self.launched.about(there) if self._keeps_set(there) else None
         words = build_options(self.tier, there.options)
         if self._watched:
             words.append("-DACS_WATCHED=1")
         if self._timed:
             words.append(TIMED)
-        native, notes, registers = self._form(source, words, group, self._to_keep(there))
+        native, notes, registers = self._form(source, words, group, kept)
         limits = self._limits(group, registers, there)
         if children:
             limits = limits._replace(spawn=spawn, child_slots=self._room.slots)

@@ -18,12 +18,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from typing import NamedTuple, TypeAlias
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pyopencl as cl
 
 from ..host.digest import digest
 from ..opencl_c import cache
+
+if TYPE_CHECKING:
+    from ..devices.driver import Origin
+    from .kernel_sets import KernelSet
 
 _FORMAT = 2  # raise it when the record changes
 
@@ -65,6 +70,13 @@ Program: TypeAlias = tuple[str, tuple[str, ...]]
 
 NONE = KeptSet((), (), ())
 LEAST_SHARE = 0.5
+
+MOST_SEEN = 1024
+"""Kernels that are known to be launched."""
+
+SETTLED_S, SETTLES_S = 0.01, 0.1
+"""A program that launched no new kernel for so long has launched all of a step. This is waited for
+at most that long, where an earlier run has left sets."""
 
 
 def digest_of(program: Program) -> str:
@@ -117,6 +129,63 @@ class KeptSets:
 
     def _name(self, program: str, group: int) -> str:
         return digest(json.dumps(["sets", _FORMAT, program, group, *self._about]))
+
+
+class Launched:
+    """Knows the kernels that a program launches, and which of them were together before."""
+
+    def __init__(self, device: cl.Device, tier: str) -> None:
+        self._kept = KeptSets(device, tier)
+        self._seen: dict[Origin, None] = {}
+        self._digests: dict[Program, str] = {}
+
+    def see(self, origin: Origin) -> None:
+        """Note that a kernel was launched."""
+        if len(self._seen) < MOST_SEEN:  # a program may make new kernels all the time
+            self._seen[origin] = None
+
+    def with_it(self, origin: Origin, group: int) -> list[tuple[Origin, bool]]:
+        """Return the kernels that were in a set with one, and whether as guests. Only those whose
+        programs were launched. May wait for a moment."""
+        name = self._name_of(origin)
+        if not self._kept.has_any(name, group):
+            return []
+        self._let_settle()
+        self.see(origin)
+        launched = {self._name_of(one): one for one in self._seen.copy()}
+        programs = {one.program: at[:2] for one, at in launched.items()}
+        kept = self._kept.of(name, group, launched)
+        return [
+            ((*programs[one.program], one.kernel), one in kept.guests)
+            for one in (*kept.home, *kept.guests)
+            if one.program in programs
+        ]
+
+    def about(self, there: KernelSet) -> KeptSet:
+        """Return what is to be kept of a set."""
+        home = [one for one in there.functions if one not in there.guests]
+        names = (map(self._name_of, origins) for origins in (home, there.guests, self._seen.copy()))
+        return made_set(*names)
+
+    def keep(self, there: KernelSet) -> None:
+        """Keep a set that was built."""
+        self._kept.keep(self.about(there), there.group)
+
+    def _let_settle(self) -> None:
+        """Wait until no kernels are launched that are new, but not for long. They tell which set is
+        the right one."""
+        until, before = perf_counter() + SETTLES_S, -1
+        while before != len(self._seen) and perf_counter() < until:
+            before = len(self._seen)
+            sleep(SETTLED_S)
+
+    def _name_of(self, origin: Origin) -> Name:
+        source, options, kernel = origin
+        program = source, options
+        found = self._digests.get(program)
+        if found is None:
+            found = self._digests[program] = digest_of(program)
+        return Name(found, kernel)
 
 
 def read_set(parts: object) -> KeptSet:

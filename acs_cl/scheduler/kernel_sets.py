@@ -16,7 +16,7 @@ many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -146,23 +146,28 @@ class KernelSets:
                 if origin not in other.functions and other.has_room:
                     other.put(origin, translated, is_guest=True)
 
+    def are_home(self, origin: Origin, group: int, options: Options) -> bool:
+        """Tell whether a kernel has a home, in groups of a size."""
+        return self._home(origin, group, options) is not None
+
+    def _home(self, origin: Origin, group: int, options: Options) -> KernelSet | None:
+        there = (one for one in self._of(group, options) if origin not in one.guests)
+        return next((one for one in there if origin in one.functions), None)
+
     def bring(
         self,
         origin: Origin,
-        others: Iterable[tuple[Origin, Translated, bool]],
+        other: Origin,
+        translated: Translated,
         group: int,
         options: Options,
+        is_guest: bool,
     ) -> None:
-        """Put other kernels into the home of one, as far as there is room. Each comes with whether
-        it is a guest there. One that has a home already is a guest."""
-        there = self._of(group, options)
-        at_home = [one for one in there if origin in one.functions and origin not in one.guests]
-        for home in at_home[:1]:
-            for other, translated, is_guest in others:
-                if other in home.functions or not home.has_room:
-                    continue
-                has_home = any(other in one.functions and other not in one.guests for one in there)
-                home.put(other, translated, is_guest or has_home)
+        """Put another kernel into the home of one, if there is room. One that has a home already
+        is a guest there."""
+        home = self._home(origin, group, options)
+        if home is not None and other not in home.functions and home.has_room:
+            home.put(other, translated, is_guest or self.are_home(other, group, options))
 
     def gather(self, launched: Sequence[tuple[Origin, int, Options]]) -> None:
         """Make a set for kernels that are launched in turn, for each size where one set could have
