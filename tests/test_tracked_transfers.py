@@ -5,11 +5,14 @@ A queue whose launches Python makes (`by_python`) does the same, and a plain que
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import random
 import threading
+import time
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +24,7 @@ from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import core, testing
+from acs_cl.devices import driver
 from acs_cl.queue.calls import TRACKED
 from acs_cl.queue.events import QueueEvent
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, values_of
@@ -34,6 +38,86 @@ def long_way() -> Iterator[list[str]]:
     """The transfers that Python planned."""
     with inside.planned_commands() as found:
         yield found.transfers
+
+
+SPIN = """
+kernel void spin(global uint *x, volatile global uint *count, uint many)
+{ for (uint i = 0; i < many; i++) count[0] = i; x[get_global_id(0)] += 1; }
+kernel void spin_all(PLACES, volatile global uint *count, uint many)
+{ for (uint i = 0; i < many; i++) count[0] = i; ALL }
+"""
+MANY = 28
+"""Arrays of a kernel: nodes of their bytes, more than a sweep of the test drops."""
+
+
+@contextmanager
+def as_on_a_gpu() -> Iterator[None]:
+    """Have the core take each device for one that is not the host's processor."""
+    functions, place = driver.functions(), driver.FUNCTIONS.index("clGetDeviceInfo")
+    kinds = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)
+    real = kind(functions[place])
+
+    def info(device: int, what: int, size: int, value: int, told: int) -> int:
+        failed = int(real(device, what, size, value, told))
+        if what == cl.device_info.TYPE and value:
+            ctypes.c_uint64.from_address(value).value = cl.device_type.GPU
+        return failed
+
+    own = kind(info)
+    functions[place] = ctypes.cast(own, ctypes.c_void_p).value or 0
+    core.native.open_driver(functions)
+    try:
+        yield
+    finally:
+        core.native.open_driver(driver.functions())
+
+
+def test_a_read_waits_for_nothing_that_took_the_place_of_its_neighbours(
+    context: cl.Context,
+) -> None:
+    """Where the driver's blocking read is quickest, what is ahead of it is waited for first. What
+    its bytes met before may be swept meanwhile, and other bytes have its place in memory then."""
+    if context.devices[0].max_compute_units < 2:
+        pytest.skip("two kernels run at one time")
+    places = ", ".join(f"global uint *x{at}" for at in range(MANY))
+    every = " ".join(f"x{at}[0] += 1;" for at in range(MANY))
+    source = SPIN.replace("PLACES", places).replace("ALL", every)
+    program = cl.Program(context, source).build()
+    spin, spin_all = cl.Kernel(program, "spin"), cl.Kernel(program, "spin_all")
+    with as_on_a_gpu():
+        queue = acs.Queue(context, backend="lanes")
+        engine = queue.runtime.engine
+        engine.backend._core.place_by(0, 2)  # each lane in turn
+        wide, small, counts = (buffer(queue, np.zeros(4096, np.int32)) for _ in range(3))
+        held = cl.Buffer(context, READ_WRITE, 64)
+        near, read = np.zeros(64, np.int32), np.zeros(4, np.int32)
+        known, fresh = ([cl.Buffer(context, READ_WRITE, 4) for _ in range(MANY)] for _ in range(2))
+        for _ in range(3):
+            spin(queue, (1,), None, wide, counts, np.uint32(1))
+            spin_all(queue, (1,), None, *known, held, np.uint32(1))
+            cl.enqueue_copy(queue, near, wide)
+            queue.finish()
+        others: list[cl.Event] = []
+
+        def other() -> None:
+            time.sleep(0.1)  # so that the read waits
+            for at in range(2048, 4096, 4):
+                before = engine.hazards.spans
+                cl.enqueue_copy(queue, wide, small, byte_count=16, dst_offset=4 * at)
+                if engine.hazards.spans <= before:
+                    break  # the bytes of the read were swept
+            others.append(spin_all(queue, (1,), None, *fresh, held, np.uint32(2**32 - 1)))
+            queue.flush()
+
+        spin(queue, (1,), None, wide, counts, np.uint32(2**30))
+        thread = threading.Thread(target=other)
+        thread.start()
+        cl.enqueue_copy(queue, read, wide)
+        thread.join()
+        assert engine.table.state(others[0].acs_number) == "executing"
+        queue.finish()
+        assert read.tolist() == [4, 0, 0, 0]
 
 
 # ---- launches ------------------------------------------------------------------------------------

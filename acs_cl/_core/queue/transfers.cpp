@@ -247,9 +247,11 @@ std::int64_t newest_ahead(const Tracker *self, const Touched &touched) {
             if (written) see(reader);
     };
     for (std::uint32_t at = 0; at < touched.many; at++) {
+        const Node &node = *touched.nodes[at];
+        if (!self->table->hazards->has(node)) continue;  // it was swept meanwhile, and its neighbours may be gone
         const bool written = touched.writes >> at & 1;
-        see_all(*touched.nodes[at], written);
-        for (const auto &near : touched.nodes[at]->near) see_all(*near.node(), written);
+        see_all(node, written);
+        for (const auto &near : node.near) see_all(*near.node(), written);
     }
     return newest;
 }
