@@ -180,6 +180,23 @@ def test_arrays_in_memory_of_the_runtime(queue: acs.Queue) -> None:
     assert queue.allocator(0) is None
 
 
+def test_memory_of_an_array_that_another_runtime_saw_first(context: cl.Context) -> None:
+    """What that runtime found of it holds for others only. Commands on its own queue were not seen
+    to touch the array."""
+    ours, other = (acs.Queue(context, backend=name) for name in ("lanes", "out_of_order"))
+    assert ours.runtime is not other.runtime
+    kernels = kernels_of(context)
+    x = ours.runtime.zeros(N, "i4")
+    kernels["add"](other, (N,), None, x.data, np.int32(1))
+    other.finish()
+    with inside.held_by_driver(ours.runtime):
+        kernels["add"](ours, (N,), None, x.data, np.int32(1))
+        before = edges(ours)
+        x.fill(5)
+        assert edges(ours) > before
+    assert x.get().tolist() == [5] * N
+
+
 def test_independent_commands_have_no_edges_and_dependent_ones_do(
     queue: acs.Queue, kernels: Kernels
 ) -> None:

@@ -113,15 +113,16 @@ std::optional<Span> host_span(PyObject *object, const Span &span) {
 nb::object memory_of(PyObject *object, nb::handle store) {
     nb::object known = nb::steal(PyObject_GetAttr(object, span_name));
     if (!known.is_valid()) PyErr_Clear();
+    const auto &own = nb::cast<const Reserved &>(store);
     if (known.is_valid() && Py_TYPE(known.ptr()) == memory_type) {
-        PyObject *of = reinterpret_cast<Memory *>(known.ptr())->store;
-        if (!of || of == store.ptr()) return known;
+        const auto *memory = reinterpret_cast<Memory *>(known.ptr());
+        if (memory->store ? memory->store == store.ptr() : !own.owns(memory->name())) return known;
     }
     std::optional<Span> span = driver_span(object);
     if (!span) return nb::none();
     const bool is_address = is_svm(object);
     const std::uint64_t name = is_address ? nb::cast<std::uint64_t>(nb::getattr(object, "svm_ptr")) : std::uint64_t(-span->base);
-    if (span->base == EVERYTHING || nb::cast<const Reserved &>(store).owns(name))
+    if (span->base == EVERYTHING || own.owns(name))
         return new_memory(ALL_MEMORY, true, nb::none());
     bool is_host = true;
     if (!is_address) {

@@ -53,7 +53,7 @@ private:
 // Knowledge about the memory of a PyOpenCL object, which keeps it in its attribute `acs_span`.
 struct Memory {
     PyObject_HEAD
-    PyObject *store;  // the `Reserved` of its runtime; null: it is for any
+    PyObject *store;  // the `Reserved` of its runtime; null: it is for any that does not own it
     Span span;
     NodePointer node;  // in the hazards that asked last
     bool is_host;      // the host may look at it without another command
@@ -66,6 +66,8 @@ struct Memory {
         }
         return hazards.leaves(span) ? nullptr : node.get();
     }
+    // The address of its first byte, or the handle of its buffer.
+    std::uint64_t name() const { return std::uint64_t(span.base == BY_ADDRESS ? span.start : -span.base); }
     // Whether its first byte is known. It is not if the extent is unknown.
     bool is_placed() const { return span.base != BY_ADDRESS || span.start; }
 
