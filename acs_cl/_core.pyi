@@ -1159,7 +1159,8 @@ class Sender:
     tasks_sent: int
     cuts: int
     """Number of epochs that were sent early because of a wait."""
-    _newest_number: int
+    newest_number: int
+    """Number of the newest epoch. Tests set it."""
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ def test_a_read_waits_for_nothing_that_took_the_place_of_its_neighbours(
     with as_on_a_gpu():
         queue = acs.Queue(context, backend="lanes")
         engine = queue.runtime.engine
-        engine.backend._core.place_by(0, 2)  # each lane in turn
+        engine.backend.core_queues.place_by(0, 2)  # each lane in turn
         wide, small, counts = (buffer(queue, np.zeros(4096, np.int32)) for _ in range(3))
         held = cl.Buffer(context, READ_WRITE, 64)
         near, read = np.zeros(64, np.int32), np.zeros(4, np.int32)

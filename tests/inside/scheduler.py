@@ -198,7 +198,7 @@ class Scheduler(testing.Scheduler):
 
     def number_epochs_from(self, number: int) -> None:
         """Have the next epoch get this number."""
-        self.sender._newest_number = number - 1
+        self.sender.newest_number = number - 1
 
     def set_groups(self, groups: int = 0, times: int = 0) -> None:
         """Run each built scheduler by this many groups, or by this many times its own number."""

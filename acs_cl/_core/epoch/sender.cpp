@@ -94,7 +94,7 @@ void add_sender(nb::module_ &module) {
         .def_ro("waits", &Sender::waits)
         .def_rw("tasks_sent", &Sender::tasks_sent)
         .def_rw("cuts", &Sender::cuts)
-        .def_rw("_newest_number", &Sender::newest_number)
+        .def_rw("newest_number", &Sender::newest_number)
         .def_rw("is_timed", &Sender::is_timed)
         .def_rw("by_itself", &Sender::by_itself)
         .def_rw("on_words", &Sender::on_words, nb::arg().none())
