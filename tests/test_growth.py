@@ -6,6 +6,7 @@ import gc
 import sys
 import tracemalloc
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -13,7 +14,6 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import testing
-from acs_cl.check import leaks
 from acs_cl.devices.driver import OwnKernel
 from acs_cl.errors import CheckWarning
 from acs_cl.records import Access
@@ -75,22 +75,22 @@ def test_kernels_of_programs_that_are_gone_leave_their_scheduler(
 
 
 def test_lines_of_launches_are_forgotten_with_their_handles(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device,
 ) -> None:
-    monkeypatch.setattr(leaks, "SITES", 100)
-    rt = acs.Runtime(device, backend="serial", check="leaks")
-    x = rt.zeros(4)
-    first = x.fill(1)
-    taken: list[int] = []
-    tracemalloc.start()
-    try:
-        for _ in range(2):
-            for turn in range(3000):
-                x.fill(turn)
-            rt.finish()
-            taken.append(tracemalloc.get_traced_memory()[0])
-    finally:
-        tracemalloc.stop()
+    with inside.limit("lines that the check of leaks keeps", 100):
+        rt = acs.Runtime(device, backend="serial", check="leaks")
+        x = rt.zeros(4)
+        first = x.fill(1)
+        taken: list[int] = []
+        tracemalloc.start()
+        try:
+            for _ in range(2):
+                for turn in range(3000):
+                    x.fill(turn)
+                rt.finish()
+                taken.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
     assert taken[1] - taken[0] < 100_000
     with pytest.warns(CheckWarning, match=rf"launch {first.number} \(fill\), made at \S*growth"):
         rt.close()

@@ -314,39 +314,17 @@ def test_what_another_process_has_compiled_is_compiled_once(
     assert apart == []
     scheduler = Scheduler(rt)
 
-    def build_in_the_background(builds: Schedulers) -> None:
-        with builds._lock:  # both together
-            for kernel in kernels:
-                builds.ask(*origin_of(rt.engine, kernel))
-            for _ in range(1200):
-                if builds._pending:
-                    builds._lock.wait(0, 1.0)
-            assert not builds._pending
-        assert [set(fact.kernels) for fact in builds.facts()] == [{"k0", "k1"}]
-
     with inside.helpers() as apart:
-        build_in_the_background(scheduler.builds)
+        assert inside.built_beside(scheduler.builds, rt, *kernels) == [{"k0", "k1"}]
         watched = bool(variable("ACS_CL_WATCHDOG"))
         other = Schedulers(rt.context, rt.device, rt.plan.tier, None, watched=watched)
-        build_in_the_background(other)
+        assert inside.built_beside(other, rt, *kernels) == [{"k0", "k1"}]
         other.close()
     assert apart == [("worker", True), ("compiling", True)]
     x = rt.zeros(8, "u4")
     kernels[0]((8,), None, x)
     rt.finish()
     assert tasks(rt) == 1
-
-
-def ask(builds: Schedulers, rt: acs.Runtime, *kernels: acs.Kernel) -> list[set[str]]:
-    """Have kernels built while nobody waits. Return the kernels of each scheduler."""
-    with builds._lock:  # all together
-        for kernel in kernels:
-            builds.ask(*origin_of(rt.engine, kernel))
-        for _ in range(1200):
-            if builds._pending:
-                builds._lock.wait(0, 1.0)
-        assert not builds._pending
-    return [set(fact.kernels) for fact in builds.facts()]
 
 
 def see(builds: Schedulers, rt: acs.Runtime, *kernels: acs.Kernel) -> None:
@@ -377,12 +355,12 @@ def test_kernels_that_were_together_come_together_when_the_program_runs_again(
     before, again = another(), another()
     for kernels in ([first.k0], [first.k1], [second.k3]):
         see(before, rt, *kernels, second.k4)  # the last one is launched, and never hot
-        found = ask(before, rt, *kernels)
+        found = inside.built_beside(before, rt, *kernels)
     assert found == [{"k0", "k1", "k3"}]
     see(again, rt, second.k4, first.k1, second.k3)
     with inside.helpers() as apart:
-        assert ask(again, rt, first.k1) == [{"k0", "k1", "k3"}]
-        assert ask(again, rt, first.k0, second.k3) == [{"k0", "k1", "k3"}]
+        assert inside.built_beside(again, rt, first.k1) == [{"k0", "k1", "k3"}]
+        assert inside.built_beside(again, rt, first.k0, second.k3) == [{"k0", "k1", "k3"}]
     assert apart == []  # nothing was translated or compiled anew
     assert again.builds == 1
 
@@ -393,15 +371,15 @@ def test_a_set_of_another_use_of_a_source_does_not_count(
     program = rt.build(many(6))
     one, other, few = another(), another(), another()
     see(one, rt, program.k0, program.k1, program.k2, program.k3)
-    assert ask(one, rt, program.k0, program.k1, program.k2) == [{"k0", "k1", "k2"}]
+    assert inside.built_beside(one, rt, program.k0, program.k1, program.k2) == [{"k0", "k1", "k2"}]
     see(other, rt, program.k0, program.k4)  # k4 was not launched with that set
-    assert ask(other, rt, program.k0) == [{"k0"}]
-    assert ask(other, rt, program.k4) == [{"k0", "k4"}]
-    assert ask(few, rt, program.k1) == [{"k1"}]  # less than half of that set
+    assert inside.built_beside(other, rt, program.k0) == [{"k0"}]
+    assert inside.built_beside(other, rt, program.k4) == [{"k0", "k4"}]
+    assert inside.built_beside(few, rt, program.k1) == [{"k1"}]  # less than half of that set
     see(again := another(), rt, program.k4, program.k0)
-    assert ask(again, rt, program.k0) == [{"k0", "k4"}]
+    assert inside.built_beside(again, rt, program.k0) == [{"k0", "k4"}]
     see(again := another(), rt, program.k3, program.k2)
-    assert ask(again, rt, program.k1) == [{"k0", "k1", "k2"}]
+    assert inside.built_beside(again, rt, program.k1) == [{"k0", "k1", "k2"}]
 
 
 def test_what_somebody_waits_for_is_built_as_it_was_asked_for(
@@ -410,9 +388,9 @@ def test_what_somebody_waits_for_is_built_as_it_was_asked_for(
     program = rt.build(many(3))
     rt.prebuild(program.k0, program.k1)
     see(again := another(), rt, program.k0, program.k1)
-    assert ask(again, rt, program.k1) == [{"k1"}]
+    assert inside.built_beside(again, rt, program.k1) == [{"k1"}]
     see(again := another(), rt, program.k1, program.k2)
-    assert ask(again, rt, program.k1, program.k2) == [{"k1", "k2"}]
+    assert inside.built_beside(again, rt, program.k1, program.k2) == [{"k1", "k2"}]
     with acs.Runtime(rt.device, backend="device") as other:
         other.prebuild(other.build(many(3)).k1)
         assert [set(one.facts.kernels) for one in Scheduler(other).built] == [{"k1"}]
@@ -435,13 +413,13 @@ def test_a_set_on_disk_that_makes_no_sense_counts_as_none(
     text: str,
 ) -> None:
     program = rt.build(many(2))
-    assert ask(another(), rt, program.k0, program.k1) == [{"k0", "k1"}]
+    assert inside.built_beside(another(), rt, program.k0, program.k1) == [{"k0", "k1"}]
     see(again := another(), rt, program.k0, program.k1)
     names = [path.stem for path in own_cache.rglob("*.json") if '"sets"' in path.read_text()]
     assert names
     for name in names:
         cache.store(name, json.loads(text))
-    assert ask(again, rt, program.k0) == [{"k0"}]
+    assert inside.built_beside(again, rt, program.k0) == [{"k0"}]
 
 
 def test_kernels_asked_for_during_a_translation_are_in_the_build_behind_it(
@@ -449,7 +427,7 @@ def test_kernels_asked_for_during_a_translation_are_in_the_build_behind_it(
 ) -> None:
     program, builds = rt.build(many(2)), another()
     with inside.during_translations(lambda: builds.ask(*origin_of(rt.engine, program.k1))):
-        assert ask(builds, rt, program.k0) == [{"k0", "k1"}]
+        assert inside.built_beside(builds, rt, program.k0) == [{"k0", "k1"}]
     assert builds.builds == 1
 
 

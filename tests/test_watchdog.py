@@ -17,6 +17,7 @@ from time import perf_counter, sleep
 from typing import NamedTuple
 
 import endless
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -436,13 +437,13 @@ def test_a_program_without_a_processor_is_no_stall_up_to_a_bound(
 
 
 def test_time_in_which_the_program_was_stopped_is_no_stall(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device,
 ) -> None:
     """All clocks go on meanwhile, but for what is stopped, too."""
     stopped = [0.0]
-    monkeypatch.setattr(watchdog, "perf_counter", lambda: perf_counter() + stopped[0])
+    clock = inside.watchdog_clock(lambda: perf_counter() + stopped[0])
     tick = 100 / watchdog.LOOKS
-    with acs.Runtime(device, backend="lanes", watchdog_s=100) as rt, setting(rt) as at:
+    with clock, acs.Runtime(device, backend="lanes", watchdog_s=100) as rt, setting(rt) as at:
         handle = a_host_task(at)
         dog = dog_of(rt)
 

@@ -36,6 +36,7 @@ from inside.moments import (
     new_process,
     unattended,
     wait_until_it_stands_still,
+    watchdog_clock,
 )
 from inside.queues import (
     Planned,
@@ -51,6 +52,7 @@ from inside.scheduler import (
     Scheduler,
     bands_touch,
     build_step,
+    built_beside,
     compared_by,
     launching,
     long_launch,
@@ -66,6 +68,7 @@ __all__ = [
     "attended",
     "bands_touch",
     "build_step",
+    "built_beside",
     "calls_by_python",
     "compared_by",
     "compiling",
@@ -99,4 +102,5 @@ __all__ = [
     "untold_programs",
     "users",
     "wait_until_it_stands_still",
+    "watchdog_clock",
 ]

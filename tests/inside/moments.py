@@ -12,11 +12,11 @@ from time import sleep
 from pyopencl import _cl
 
 from acs_cl.access import inference
-from acs_cl.check import checker, passes
+from acs_cl.check import checker, leaks, passes
 from acs_cl.devices import contexts, pocl
 from acs_cl.host import files, isolated
 from acs_cl.host.threads import Poller
-from acs_cl.launch import dispatch, engine, foreign_events
+from acs_cl.launch import dispatch, engine, foreign_events, watchdog
 from acs_cl.observe import trace
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.functions import worker
@@ -28,6 +28,7 @@ from acs_cl.testing.changing import changed
 
 LIMITS: dict[str, tuple[object, str]] = {
     "launches that are always checked": (passes, "FIRST"),
+    "lines that the check of leaks keeps": (leaks, "SITES"),
     "freed bytes that checks keep": (checker, "QUARANTINE_BYTES"),
     "programs of a context": (contexts, "KEPT"),
     "seconds without room": (foreign_events, "PATIENCE_S"),
@@ -52,6 +53,13 @@ def host_clock(read_ns: Callable[[], int]) -> Iterator[None]:
     with ExitStack() as put_back:
         for module in (dispatch, engine, trace):
             put_back.enter_context(changed(module, "perf_counter_ns", read_ns))
+        yield
+
+
+@contextmanager
+def watchdog_clock(read: Callable[[], float]) -> Iterator[None]:
+    """Have watchdogs read another clock for a while."""
+    with changed(watchdog, "perf_counter", read):
         yield
 
 

@@ -14,9 +14,11 @@ from acs_cl import core, testing
 from acs_cl.devices import driver
 from acs_cl.graph import tuning
 from acs_cl.graph.tuning import Gain, Replayed
+from acs_cl.kernel import Kernel, origin_of
 from acs_cl.launch import parts as parts_module
 from acs_cl.launch.parts import touched_of
 from acs_cl.records import Access
+from acs_cl.runtime import Runtime
 from acs_cl.scheduler import layout
 from acs_cl.scheduler import policy as choice
 from acs_cl.scheduler import task as task_module
@@ -120,6 +122,18 @@ def build_step(
     name = BUILD_STEPS[step]
     with changed(Schedulers, name, made(vars(Schedulers)[name])):
         yield
+
+
+def built_beside(builds: Schedulers, rt: Runtime, *kernels: Kernel) -> list[set[str]]:
+    """Have kernels built while nobody waits. Return the kernels of each scheduler."""
+    with builds._lock:  # all together
+        for kernel in kernels:
+            builds.ask(*origin_of(rt.engine, kernel))
+        for _ in range(1200):
+            if builds._pending:
+                builds._lock.wait(0, 1.0)
+        assert not builds._pending
+    return [set(fact.kernels) for fact in builds.facts()]
 
 
 class Scheduler(testing.Scheduler):
