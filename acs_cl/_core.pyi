@@ -811,6 +811,9 @@ class Caller:
     """Call a kernel: make the launch here if there is a plan for it, else call `_call`."""
 
     engine: Any
+    @property
+    def forgets(self) -> int:
+        """How many times it was told to forget its launch plan."""
     def __call__(self, *args: Any, **keywords: Any) -> Any: ...
 
 class Handle:
@@ -890,10 +893,14 @@ def plan(
     binder: Binder,
     lanes: tuple[Queues, Any, bool] | None,
     record: tuple[int, int] | tuple[()] | None,
+    forgets: int,
+    is_declared: bool,
 ) -> None:
     """Give a kernel its launch plan: code, mode, bytes and place in a record by parameter.
 
-    `binder` tells which bytes it reaches. `lanes`: queues, kernel, whether memory goes there by
+    It gets none if it had to forget plans since it was `forgets`. An 'o' in a mode says that all of
+    the argument is overwritten. `binder` tells which bytes it reaches, unless `is_declared`: then
+    the modes say that, for whole arguments. `lanes`: queues, kernel, whether memory goes there by
     address. `record`: bytes of arguments in records, and of local memory of the kernel's own;
     empty where the arguments do not go there, None where no scheduler has the kernel."""
 

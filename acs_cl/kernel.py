@@ -41,11 +41,12 @@ from .launch.foreign_events import events_of
 from .launch.observers import Cutting
 from .launch.sizes import Sizing, Unsuitable, may_have_rests
 from .memory.array import Array
-from .plans import plan_bands, plan_launches
+from .plans import Asked, plan_bands, plan_launches
 from .records import Access, Sizes, Span, interval
 from .versions import Versions
 
 if TYPE_CHECKING:
+    from .access.declarations import Declarations
     from .handle import Handle
     from .launch.engine import Engine
 
@@ -77,8 +78,12 @@ class _Call(NamedTuple):
     is_plain: bool
     """Whether the arguments and the sizes alone say which bytes it touches, from the first group
     on."""
+    declarations: Declarations | None
+    """The `Declarations` of its kernel, or None."""
+    found: Asked
+    """What a plan for the next one like it is made from."""
     repeats: bool
-    """Whether the core may make the next one like it."""
+    """Whether the core may make that."""
 
 
 class Kernel(core.native.Caller):
@@ -164,7 +169,7 @@ class Kernel(core.native.Caller):
         self._is_new = True
         self._told: set[int] = set()
         """Parameters whose arrays a launch was told to leave."""
-        self.declarations: Any = None
+        self.declarations: Declarations | None = None
         self.versions = Versions()
         """Its OpenCL kernels: `native`, and others for unusual memory."""
         self._bands = Bands()
@@ -242,7 +247,10 @@ class Kernel(core.native.Caller):
         arguments, the cut into bands, bytes, launch, and a plan for the next one."""
         if local_size is ... or unknown:
             raise self._no_launch(unknown)
-        wait_for, engine, declarations = events_of(wait_for), self.engine, self.declarations
+        wait_for, engine = events_of(wait_for), self.engine
+        forgets = self.forgets  # before what it counts: another thread may declare others now
+        declarations = self.declarations
+        modes = None if declarations is None else declarations.modes
         if engine.tracer is not None:
             engine.tracer.called()
         sizes = self._sizes(global_size, local_size, offset)
@@ -259,12 +267,14 @@ class Kernel(core.native.Caller):
             deciding = Deciding(self, sizes[0], when)
             sizes = deciding.global_size, *sizes[1:]
         is_declared = reads is not None or writes is not None
-        is_alike = declarations is None and sizes[2] is None
+        is_plain = declarations is None and sizes[2] is None and not is_declared
+        is_alike = (declarations is None or modes is not None) and sizes[2] is None
         call = _new(
             _Call,
             (
                 args, sizes, wait_for, reads, writes, bands, deciding, graph is not None,
-                is_declared, is_alike and not is_declared, is_alike and items is None,
+                is_declared, is_plain, declarations, _new(Asked, (forgets, modes)),
+                is_alike and items is None,
             ),
         )  # fmt: skip
         narrows = declarations is None and not (deciding is not None and deciding.counts)
@@ -339,7 +349,7 @@ class Kernel(core.native.Caller):
             if not isinstance(made, str):
                 if call.repeats and not call.is_declared and cut.bands != AUTO:
                     said = None if call.bands is None else cut.bands
-                    plan_bands(self, command, said, parts, call.args)
+                    plan_bands(self, command, said, parts, call.args, call.found)
                 return made
             why = made
         if engine.checker is None:
@@ -370,8 +380,8 @@ class Kernel(core.native.Caller):
             if is_judged and (is_usual or not asked(engine.options.bands)):
                 # a graph keeps commands, and makes tasks of them
                 variant = None if deciding is None else deciding.variant
-                number = handle.number
-                plan_launches(self, command, call.is_recorded, call.args, number, variant)
+                what = call.args, handle.number, call.found, variant
+                plan_launches(self, command, call.is_recorded, *what)
         return left_whole(engine, handle, why) if why else handle
 
     def _cutting(self, command: KernelCommand, bound: Bound) -> Cutting:
@@ -496,8 +506,8 @@ class Kernel(core.native.Caller):
 
     def _declare(self, call: _Call, access: Access) -> Access:
         """Put what was declared in place of what was inferred."""
-        if self.declarations is not None:
-            access = self.declarations.apply(access, *call.sizes, call.args)
+        if call.declarations is not None:
+            access = call.declarations.apply(access, *call.sizes, call.args)
         if not call.is_declared:
             return access
         _, reads, _ = arguments.declared(self.engine, call.reads, "reads", self.label())

@@ -48,6 +48,15 @@ _VALUES = (np.void, np.record, np.ndarray)
 """Types of structures and vectors whose bytes are read without any Python code, besides bytes."""
 
 
+class Asked(NamedTuple):
+    """What a call found in its kernel, which another thread may change meanwhile."""
+
+    forgets: int
+    """How many plans it had forgotten. With another number it takes no plan."""
+    modes: Sequence[str] | None = None
+    """What the program declares of each parameter (`Declarations.modes`). None: nothing."""
+
+
 class ArgumentValues(NamedTuple):
     """The arguments of a PyOpenCL kernel at one moment. Setters called later do not change it."""
 
@@ -73,6 +82,7 @@ def plan_launches(
     is_kept: bool,
     args: tuple[object, ...],
     number: int,
+    found: Asked,
     variant: object = None,
 ) -> None:
     """Let the core make launches like `number`, with `when=`, `reads=` and `writes=` or without,
@@ -92,7 +102,7 @@ def plan_launches(
     if not native.is_planned(kernel, bool(heads)):
         origin: Any = kernel.native.origin
         function = heads[0][0].bodies[origin].function if heads else None
-        if not _plan(kernel, _parameters(kernel), function):
+        if not _plan(kernel, _parameters(kernel), function, found):
             kernel.is_for_python = True
             return
     native.plan_sizes(kernel, command.global_size, command.local_size, heads, lease)
@@ -109,6 +119,7 @@ def plan_bands(
     asked: object,
     parts: Sequence[LanePart],
     args: tuple[object, ...],
+    found: Asked,
 ) -> None:
     """Let the core make bands like those of a launch that went to lanes in parts, there or in a
     scheduler. `asked`: the value of `bands=`. `command`: the whole launch."""
@@ -123,7 +134,7 @@ def plan_bands(
     if heads is not None:
         function = heads.scheduler.bodies[kernel.native.origin].function
     is_planned = native.is_planned(kernel, heads is not None)
-    if not is_planned and not _plan(kernel, _parameters(kernel), function):
+    if not is_planned and not _plan(kernel, _parameters(kernel), function, found):
         kernel.is_for_python = True
         return
     what = kernel, command.global_size, command.local_size, asked
@@ -152,7 +163,9 @@ def plan_commands(
     lease = engine.backend.lease(number, queued, (name, global_size, local_size))
     if not lease.launches or not engine.table.usable:
         return
-    if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel, given), None):
+    found = Asked(kernel.forgets)
+    parameters = _parameters(kernel, given)
+    if not native.is_planned(kernel, False) and not _plan(kernel, parameters, None, found):
         return
     native.plan_sizes(kernel, global_size, local_size, (), lease)
     native.set_arguments(tracker, of_program, kernel, queued, given.pointers, given.values)
@@ -178,7 +191,10 @@ def _lease(
 
 
 def _plan(
-    kernel: RuntimeKernel, parameters: list[_Parameter] | None, function: Function | None
+    kernel: RuntimeKernel,
+    parameters: list[_Parameter] | None,
+    function: Function | None,
+    found: Asked,
 ) -> bool:
     """Give the core a plan for the kernel. Return False if it can have none."""
     assert isinstance(kernel, core.native.Caller)
@@ -190,13 +206,16 @@ def _plan(
         or signature.program_globals
     ):
         return False
+    if found.modes is not None:
+        declared = zip(parameters, found.modes, strict=True)
+        parameters = [(code, mode, nbytes) for (code, _, nbytes), mode in declared]
     places, record = _places(kernel, parameters, function)
     queues = engine.backend.core_queues
     lanes = None if queues is None else (queues, kernel.native, engine.plan.memory == "svm")
     core.native.plan(
         kernel, engine.table, kernel.name,
         [(*parameter, at) for parameter, at in zip(parameters, places, strict=True)],
-        kernel.binder, lanes, record,
+        kernel.binder, lanes, record, found.forgets, found.modes is not None,
     )  # fmt: skip
     return True
 

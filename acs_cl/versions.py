@@ -43,6 +43,10 @@ class RuntimeKernel(Called, Protocol):
     """Whether the core can make none of its launches."""
 
     @property
+    def forgets(self) -> int:
+        """Return how many times it was told to forget its launch plan."""
+
+    @property
     def engine(self) -> Engine:
         """Return the engine of its runtime."""
 

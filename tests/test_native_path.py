@@ -22,7 +22,7 @@ import inside
 import numpy as np
 import pyopencl as cl
 import pytest
-from fuzz.declared import declared
+from fuzz.declared import declared, declaring
 from fuzz.threads import in_threads
 
 import acs_cl as acs
@@ -53,6 +53,15 @@ kernel void none(uint a) { }
 IN_GROUPS = ("turn", "lend")
 CUT = ("add", "put", "blend", "flat", "none")
 ROW = 16
+ENOUGH = {
+    "add": {"x": ["r"], "y": ["rw"]},
+    "put": {"y": ["w", "rw"]},
+    "blend": {"x": ["r"], "y": ["r"], "z": ["rw"]},
+    "flat": {"x": ["rw"]},
+    "turn": {"x": ["rw"]},
+    "lend": {"x": ["rw"]},
+}
+"""Declarations of kernels, by parameter."""
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +197,18 @@ def recorded(program: acs.Program, steps: list[Any], lane: acs.Array) -> dict[st
 def test_they_are_what_python_makes_word_by_word(program: acs.Program, part: int) -> None:
     rt = testing.runtime_of(program)
     warm(program)
+    compare_ways(program, range(part, FUZZ, PARTS))
     for seed in range(part, FUZZ, PARTS):
+        with declaring(random.Random(seed), program, ENOUGH):
+            warm(program)
+            compare_ways(program, [seed])
+    assert testing.is_at_rest(rt)
+
+
+def compare_ways(program: acs.Program, seeds: Iterable[int]) -> None:
+    """Launches of these random programs, by the core and by Python."""
+    rt = testing.runtime_of(program)
+    for seed in seeds:
         rng = random.Random(seed)
         rows = rt.zeros((3, ROW), "u4")
         steps = Steps(rng, rows).some(rng.choice((20, 200)))

@@ -18,7 +18,7 @@ import inside
 import numpy as np
 import pyopencl as cl
 import pytest
-from fuzz.declared import declared
+from fuzz.declared import declared, declaring
 from fuzz.threads import in_threads
 
 import acs_cl as acs
@@ -47,6 +47,15 @@ kernel void flat(global uint *x)
 { size_t i = get_global_id(1) * get_global_size(0) + get_global_id(0); x[i] = x[i] * 5 + i; }
 """
 ROW = 16
+ENOUGH = {
+    "add": {"x": ["r"], "y": ["rw"]},
+    "put": {"y": ["w", "rw"]},
+    "some": {"y": ["rw"]},
+    "turn": {"x": ["rw"]},
+    "flip": {"x": ["rw"]},
+    "flat": {"x": ["rw"]},
+}
+"""Declarations of kernels, by parameter."""
 
 
 @pytest.fixture(params=HOST)
@@ -104,16 +113,20 @@ def steps(rng: random.Random, rows: acs.Array) -> list[Any]:
 
 
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
+@pytest.mark.parametrize("declares", [False, True])
 @pytest.mark.parametrize("part", range(PARTS))
 def test_they_are_what_python_makes(
-    device: cl.Device, backend: str, memory: str, part: int, long_way: list[str]
+    device: cl.Device, backend: str, memory: str, declares: bool, part: int, long_way: list[str]
 ) -> None:
     """Most views start inside their memory. That takes another form of a kernel with buffers."""
     for seed in range(part, FUZZ, PARTS):
         made = []
         for is_native in (True, False):
-            with acs.Runtime(device, backend=backend, memory=memory) as rt:
+            with contextlib.ExitStack() as stack:
+                rt = stack.enter_context(acs.Runtime(device, backend=backend, memory=memory))
                 program = rt.build(SOURCE)
+                if declares:
+                    stack.enter_context(declaring(random.Random(seed), program, ENOUGH))
                 rows = rt.array(np.arange(4 * ROW, dtype="u4").reshape(4, ROW))
                 program_steps = steps(random.Random(seed), rows)
                 handles: list[Any] = []

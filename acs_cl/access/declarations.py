@@ -53,6 +53,22 @@ class Declarations:
             return None
         return {name: one.text for name, one in self._declared.items()}
 
+    @property
+    def modes(self) -> Sequence[str] | None:
+        """Return what every launch does to each parameter, as launch plans have it. With 'o' it
+        overwrites all of it. None: that depends on the launch."""
+        if self._function is not None:
+            return None
+        if not all(map(_is_whole, self._declared.values())):
+            return None
+        return [self._mode(parameter) for parameter in self._kernel.signature.parameters]
+
+    def _mode(self, parameter: Parameter) -> str:
+        declaration = self._declared.get(parameter.name)
+        if declaration is None:
+            return parameter.mode
+        return declaration.mode if "r" in declaration.mode else declaration.mode + "o"
+
     def _parse(self, parameter: Parameter, text: str) -> Declaration:
         where = f"kernel {self._kernel.name!r}, parameter {parameter.name!r}"
         if not isinstance(text, str):
@@ -129,7 +145,7 @@ class Declarations:
     ) -> tuple[list[Span], list[Span], list[Span]]:
         """Return what a launch reads and writes of an argument, and which writes are no hulls.
         `spans`: of the argument. `exact`: those of them that are no hulls."""
-        if all(clause.low is None for clause in declaration.clauses):
+        if _is_whole(declaration):
             mode = declaration.mode
             return (
                 list(spans) if "r" in mode else [],
@@ -180,3 +196,8 @@ class Declarations:
         _, write_spans, exact = arguments.declared(engine, writes, "writes", where)
         views = arguments.views_of(engine, args)
         return arguments.replace(inferred, read_spans, write_spans, exact, views)
+
+
+def _is_whole(declaration: Declaration) -> bool:
+    """Tell whether it has modes only, which mean all of the argument."""
+    return all(clause.low is None for clause in declaration.clauses)

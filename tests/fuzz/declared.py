@@ -1,12 +1,33 @@
-"""Random `reads=` and `writes=` of a launch that say enough, so that its outcome stays certain."""
+"""Random `reads=` and `writes=` of a launch, and declarations of kernels, that say enough, so that
+the outcome stays certain."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import acs_cl as acs
+
+Enough = Mapping[str, Mapping[str, Sequence[str]]]
+"""Declarations to choose from, by kernel and parameter."""
+
+
+@contextmanager
+def declaring(rng: random.Random, program: acs.Program, enough: Enough) -> Iterator[None]:
+    """Have most of these kernels declare what they touch, some of them not all of it."""
+    kernels = [getattr(program, name) for name in enough]
+    for kernel, parameters in zip(kernels, enough.values(), strict=True):
+        said = {name: rng.choice(texts) for name, texts in parameters.items() if rng.random() < 0.8}
+        if said and rng.random() < 0.8:
+            kernel.access(**said)
+    try:
+        yield
+    finally:
+        for kernel in kernels:
+            kernel.declarations = None
+            kernel.infer_ranges = None  # forgets its plan
 
 
 def declared(

@@ -27,6 +27,7 @@ struct Parameter {
     std::size_t at;  // the place of its bytes
     bool read, written;
     std::size_t nbytes = 8;
+    bool overwritten = false;  // the program declared that each launch writes all of it, and reads nothing of it
 
     bool is_memory() const { return code == 'P' || code == 'M'; }
     bool is_object() const { return is_memory() || code == 'L' || code == 'O'; }

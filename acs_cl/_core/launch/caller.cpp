@@ -144,6 +144,7 @@ PyObject *caller_new(PyTypeObject *type, PyObject *, PyObject *) {
 PyMemberDef caller_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY, nullptr},
     {"engine", T_OBJECT_EX, offsetof(Caller, engine), 0, nullptr},
+    {"forgets", T_LONGLONG, offsetof(Caller, forgets), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 PyTypeObject *caller_type;
 

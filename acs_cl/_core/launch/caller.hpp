@@ -14,10 +14,14 @@ struct Caller {
     vectorcallfunc vectorcall;
     PyObject *engine, *table, *queues;
     LaunchPlan *plan;
+    long long forgets;  // how often the plan was forgotten, so that none is made of what held before
 
     auto objects() { return std::array{&engine, &table, &queues}; }
     void end() { forget(); }
-    void forget() { LaunchPlan::forget(std::exchange(plan, nullptr)); }
+    void forget() {
+        forgets++;
+        LaunchPlan::forget(std::exchange(plan, nullptr));
+    }
 };
 
 // Returns a kernel. Raises if the object is none.
@@ -129,7 +133,11 @@ public:
             size_->is_tried = !leaves;
             size_->on_lanes = plan.lanes.lease.takes_new(sizes_);
         }
-        if (declared_.is_there() && !declared_.replace(touched, plan.parameters, args, home, decides_)) return false;
+        if (declared_.is_there()) {
+            if (!declared_.replace(touched, plan.parameters, args, home, decides_)) return false;
+        } else if (plan.overwrites && !overwrite(touched, plan.parameters, args, decides_)) {
+            return false;
+        }
         if (!in_epoch_ && are_views_) take_variant();
         if (!in_epoch_ && !variant_.kernel) return false;
         if (!decides_) return true;
@@ -166,7 +174,7 @@ public:
             char bytes[MOST_BLOB];
             if (one.code == 'P') {
                 View *view = view_of(given[at]);
-                if (!is_next(view)) return false;
+                if (!is_next(view) || (one.overwritten && !is_exact(*view))) return false;
                 put(bytes, view->address);
             } else if (!put_value(one, given[at], bytes)) {
                 return false;
@@ -191,7 +199,7 @@ public:
     // Keeps the call of a launch that was counted, so that the next one like it is known by its call.
     void remember(PyObject *when) const {
         Expected *task = table.forecast.last_counted();
-        if (!task || plan.has_local()) return;
+        if (!task || plan.has_local() || !are_exact()) return;
         if (task->call && is_call(*task->call, when)) return;  // only its numbers are others
         std::vector<Node *> arrays;
         each_array(when, [&](Node *node) { return arrays.push_back(node), true; });
@@ -261,6 +269,12 @@ private:
         for (std::size_t at = 0; at < plan.parameters.size(); at++)
             if (plan.parameters[at].code == 'P' && !take(view_of(args[at])->node.get())) return false;
         return !when || take(view_of(when)->node.get());
+    }
+    // Whether nothing but its arrays' spans says what it overwrites: a call is known by these.
+    bool are_exact() const {
+        for (std::size_t at = 0; at < plan.parameters.size(); at++)
+            if (plan.parameters[at].overwritten && !is_exact(*view_of(args[at]))) return false;
+        return true;
     }
     // Whether the launch is one of this call.
     bool is_call(const Call &call, PyObject *when) const {

@@ -1,5 +1,5 @@
-// What `reads=` and `writes=` of a launch say, in place of what is inferred. Python does the same for a record:
-// `replace` in acs_cl/access/arguments.py has the rules.
+// What a program declares, in place of what is inferred. Python does the same for a record: acs_cl/access/declarations.py
+// has the rules of `Kernel.access`, and `replace` in acs_cl/access/arguments.py those of `reads=` and `writes=`.
 
 #pragma once
 
@@ -10,6 +10,24 @@
 
 namespace acs_cl {
 
+// Whether a view has all bytes of its span, so that nothing is left of them if all elements are written.
+inline bool is_exact(const View &view) { return view.span.rows * view.span.width <= view.nbytes; }
+
+// Notes whether a launch overwrites what it writes, for a kernel that declares that of parameters. `decides`: the launch
+// may be skipped, and then overwrites nothing. False: it overwrites a part of what it writes, which is left to Python.
+inline bool overwrite(Touched &touched, const std::vector<Parameter> &parameters, PyObject *const *args, bool decides) {
+    bool some = false, all = true;
+    for (std::size_t at = 0; at < parameters.size(); at++) {
+        if (!parameters[at].written) continue;
+        const bool is_sure = parameters[at].overwritten && is_exact(*reinterpret_cast<View *>(args[at]));
+        some = some || is_sure;
+        all = all && is_sure;
+    }
+    touched.overwrites = some && !decides;
+    return all || !touched.overwrites;
+}
+
+// `reads=` and `writes=` of a launch.
 class Declared {
 public:
     // `reads` and `writes`: as the call has them. Null: it has none.
@@ -95,7 +113,7 @@ private:
     // Whether a declared write surely overwrites its span: the view has all of its bytes, and they are not read.
     static bool is_exact(const Some &some, std::uint32_t at) {
         const View &view = *some.views[at];
-        if (view.span.rows * view.span.width > view.nbytes) return false;
+        if (!acs_cl::is_exact(view)) return false;
         for (std::uint32_t other = 0; other < some.many; other++)
             if (!(some.writes >> other & 1) && some.views[other]->span == view.span) return false;
         return true;

@@ -30,11 +30,12 @@ void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle 
     for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());
 }
 
-// Makes the plan of a kernel. `parameters`: code, mode, size, and place in a record of each. `binder`: tells which
-// bytes launches reach. `lanes`: the queues, the kernel for them, and whether arrays are addresses there. `record`: for
+// Makes the plan of a kernel, unless it was told to forget plans since it was `forgets`. `parameters`: code, mode, size,
+// and place in a record of each; a mode with 'o' says that all of it is overwritten. `binder`: tells which bytes
+// launches reach, unless the program declares them (`is_declared`). `lanes`: the queues, the kernel for them, and whether arrays are addresses there. `record`: for
 // a kernel in a scheduler, the bytes of its arguments and its local memory; empty if its arguments fit no record.
 void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle parameters, nb::handle binder,
-          nb::handle lanes, nb::handle record) {
+          nb::handle lanes, nb::handle record, long long forgets, bool is_declared) {
     Caller *self = caller(kernel);
     auto made = std::make_unique<LaunchPlan>(table, std::move(name));
     std::size_t end = 0;  // of a record; 0: no record, arguments are one behind the other
@@ -51,7 +52,8 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
         const auto nbytes = nb::cast<std::size_t>(item[2]);
         const std::size_t at = end ? nb::cast<std::size_t>(item[3]) : made->end;
         const auto has = [&](char one) { return mode.find(one) != std::string::npos; };
-        const Parameter one{code.size() == 1 ? code[0] : '\0', at, has('r'), has('w'), nbytes};
+        const Parameter one{code.size() == 1 ? code[0] : '\0', at, has('r'), has('w'), nbytes, has('o')};
+        made->overwrites |= one.overwritten;
         memory += one.is_memory();
         const bool is_known = one.is_object() || one.code == 'v' || number_bytes(one.code) == nbytes;
         if (!nbytes || !is_known || memory >= MOST_SPANS || made->parameters.size() >= MOST_PARAMETERS ||
@@ -64,7 +66,7 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
     if (made->end > HEAD_BYTES + MOST_BLOB) made->end = HEAD_BYTES + MOST_BLOB;
     Binder *known = nb::cast<Binder *>(binder);
     if (known) made->required = known->group;
-    if (known && known->has_ranges) {
+    if (known && known->has_ranges && !is_declared) {
         for (std::uint16_t index : known->numbers)
             if (index >= made->parameters.size() || !is_number(made->parameters[index].code))
                 throw std::invalid_argument("ranges depend on numbers only");
@@ -76,6 +78,7 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
         made->lanes.queues = nb::cast<Queues *>(lanes[0]);
         made->lanes.by_address = nb::cast<bool>(lanes[2]);
     }
+    if (self->forgets != forgets) return;
     for (auto [place, object] : {std::pair(&self->table, table), {&self->queues, lanes}})
         Py_XSETREF(*place, object.inc_ref().ptr());
     LaunchPlan::forget(std::exchange(self->plan, made.release()));
@@ -198,7 +201,7 @@ void add_plans(nb::module_ &module) {
     module.def("use", use);
     module.def("plan", plan, nb::arg("kernel"), nb::arg("table"), nb::arg("name"),
                nb::arg("parameters"), nb::arg("binder"), nb::arg("lanes").none(),
-               nb::arg("record").none());
+               nb::arg("record").none(), nb::arg("forgets"), nb::arg("is_declared"));
     module.def("plan_sizes", plan_sizes, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("heads"), nb::arg("lease").none());
     module.def("plan_bands", plan_bands, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),

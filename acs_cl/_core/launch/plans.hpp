@@ -203,6 +203,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     Binder *binder = nullptr;  // the kernel's binder, if it knows which bytes launches reach
     std::optional<ToEpoch> epoch;
     bool knows_records = false;  // a scheduler has the kernel
+    bool overwrites = false;     // launches overwrite some of their parameters
     ToLanes lanes;
     bool is_cut = false;  // some launches go in bands
     std::optional<access::Launched::Three> required;  // the local size of launches that give none

@@ -48,7 +48,6 @@ _SUMS = frozenset({6, 7})
 """Plus and minus."""
 
 
-
 class Watched(NamedTuple):
     """The variant. `parameters`: how many its kernel has. `limited`: those with limits.
     `constants`: those of the program that it uses, with their bytes."""
