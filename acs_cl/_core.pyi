@@ -878,12 +878,14 @@ def use(
     array: type,
     local_memory: type,
     pointer: type,
+    events: tuple[type, ...],
     numbers: tuple[type, ...],
     values: tuple[type, ...],
     flags: Iterable[npt.DTypeLike],
     /,
 ) -> None:
-    """Give the core the classes that it meets: handles, arrays, memory, numbers, values, flags."""
+    """Give the core the classes that it meets: handles, arrays, memory, events, numbers, values,
+    flags."""
 
 def plan(
     kernel: Caller,
@@ -908,6 +910,7 @@ def plan_sizes(
     kernel: Caller,
     global_size: Sizes,
     local_size: Sizes | None,
+    offset: Sizes | None,
     heads: Iterable[tuple[Any, int, bytes, bytes | None, tuple[int, int, int, int] | None]],
     lease: Lease | None,
 ) -> None:

@@ -85,6 +85,11 @@ class _Call(NamedTuple):
     repeats: bool
     """Whether the core may make that."""
 
+    @property
+    def is_own(self) -> bool:
+        """Tell whether its bands are no matter of the core's: it has an offset, or is declared."""
+        return self.is_declared or self.sizes[2] is not None
+
 
 class Kernel(core.native.Caller):
     """Launches its kernel when called: `kernel(global_size, local_size, *args)`.
@@ -268,7 +273,7 @@ class Kernel(core.native.Caller):
             sizes = deciding.global_size, *sizes[1:]
         is_declared = reads is not None or writes is not None
         is_plain = declarations is None and sizes[2] is None and not is_declared
-        is_alike = (declarations is None or modes is not None) and sizes[2] is None
+        is_alike = declarations is None or modes is not None
         call = _new(
             _Call,
             (
@@ -347,7 +352,7 @@ class Kernel(core.native.Caller):
         else:
             made = launched(engine, command, access, parts, call.wait_for)
             if not isinstance(made, str):
-                if call.repeats and not call.is_declared and cut.bands != AUTO:
+                if call.repeats and not call.is_own and cut.bands != AUTO:
                     said = None if call.bands is None else cut.bands
                     plan_bands(self, command, said, parts, call.args, call.found)
                 return made
@@ -373,7 +378,7 @@ class Kernel(core.native.Caller):
             handle = engine.launch(command, access, call.wait_for)
         if call.repeats and not command.lane:
             # with bands by default, only a call without bands= says what the next one is
-            stays = call.bands is not None or deciding is not None or call.is_declared
+            stays = call.bands is not None or deciding is not None or call.is_own
             is_usual = not stays and why != POISONED
             # what leaves its arrays is judged when a call without declarations comes
             is_judged = not call.is_declared or bound.outside is None

@@ -48,6 +48,10 @@ _VALUES = (np.void, np.record, np.ndarray)
 """Types of structures and vectors whose bytes are read without any Python code, besides bytes."""
 
 
+_EVENTS = (cl.Event, cl.UserEvent, cl.NannyEvent)
+"""Types of events whose status the driver has. It may not know that of an `acs.Queue`'s."""
+
+
 class Asked(NamedTuple):
     """What a call found in its kernel, which another thread may change meanwhile."""
 
@@ -73,7 +77,9 @@ class ArgumentValues(NamedTuple):
 
 def use(handle: type, cut_handle: type) -> None:
     """Tell the core once which classes are handles, of a launch and of one in bands."""
-    core.native.use(handle, cut_handle, Array, cl.LocalMemory, cl.SVM, _NUMBERS, _VALUES, FLAGS)
+    core.native.use(
+        handle, cut_handle, Array, cl.LocalMemory, cl.SVM, _EVENTS, _NUMBERS, _VALUES, FLAGS
+    )
 
 
 def plan_launches(
@@ -86,9 +92,9 @@ def plan_launches(
     variant: object = None,
 ) -> None:
     """Let the core make launches like `number`, with `when=`, `reads=` and `writes=` or without,
-    while nothing is unusual. That launch had no other keyword. `command`: the launch without
-    `when=`. `is_kept`: a graph has it. `variant`: the OpenCL kernel that reads `when=` first, if
-    there is one."""
+    while nothing is unusual. That launch had no others but `offset=` and `wait_for=`. `command`:
+    the launch without `when=`. `is_kept`: a graph has it. `variant`: the OpenCL kernel that reads
+    `when=` first, if there is one."""
     assert isinstance(kernel, core.native.Caller)
     native, engine = core.native, kernel.engine
     if kernel.is_for_python or not engine.table.usable:
@@ -105,7 +111,8 @@ def plan_launches(
         if not _plan(kernel, _parameters(kernel), function, found):
             kernel.is_for_python = True
             return
-    native.plan_sizes(kernel, command.global_size, command.local_size, heads, lease)
+    sizes = command.global_size, command.local_size, command.offset
+    native.plan_sizes(kernel, *sizes, heads, lease)
     starts = kernel.versions.offsets_of(command.kernel)
     if variant is not None:
         native.plan_variant(kernel, variant, starts, True)
@@ -167,7 +174,7 @@ def plan_commands(
     parameters = _parameters(kernel, given)
     if not native.is_planned(kernel, False) and not _plan(kernel, parameters, None, found):
         return
-    native.plan_sizes(kernel, global_size, local_size, (), lease)
+    native.plan_sizes(kernel, global_size, local_size, None, (), lease)
     native.set_arguments(tracker, of_program, kernel, queued, given.pointers, given.values)
 
 

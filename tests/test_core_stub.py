@@ -41,7 +41,7 @@ OF_OTHERS = {
     *("int_ptr", "is_blocking"),
     *("FIRST_LOOK", "MOST_TASKS", "launcher"),
     *("copy", "fill", "read", "size", "svm_ptr", "wait", "wait_for", "when", "write"),
-    *("bands", "reads", "writes"),
+    *("bands", "offset", "reads", "writes"),
 }
 """Public names in the sources that no method of ours has: of classes of the core and of records, of
 Python's and PyOpenCL's objects, of keywords, and of launches."""

@@ -22,7 +22,7 @@ import inside
 import numpy as np
 import pyopencl as cl
 import pytest
-from fuzz.declared import declared, declaring
+from fuzz.declared import declared, declaring, shifted
 from fuzz.threads import in_threads
 
 import acs_cl as acs
@@ -139,9 +139,10 @@ class Steps:
             ),
             "none": lambda: (rng.randrange(9),),
         }[name]()  # fmt: skip
-        shape = (4, size // 4) if name == "flat" else (size,)
+        shape, keywords = shifted(rng, name, size)
+        if name == "flat":
+            shape, keywords = (4, size // 4), {}
         local = {"turn": (4,), "lend": (4,), "flat": rng.choice(((2, 2), None))}.get(name)
-        keywords: dict[str, Any] = {}
         if self.flags is not None and rng.random() < 0.5:
             keywords["when"] = rng.choice(self.flags)
         arrays = [arg for arg in args if isinstance(arg, acs.Array)]
@@ -631,7 +632,7 @@ def test_sizes_may_be_forgotten_while_an_epoch_is_sent(program: acs.Program) -> 
     def forget(*_: object) -> None:
         sent.append(len(sent))
         for many in range(4, 4200):
-            core.native.plan_sizes(program.turn, (4 * many,), (4,), (), None)
+            core.native.plan_sizes(program.turn, (4 * many,), (4,), None, (), None)
 
     sender = inside.Scheduler(rt).sender
     program.put((8,), None, y, 2, 0, 0)
@@ -1043,7 +1044,7 @@ def test_a_launch_that_goes_to_an_epoch_after_all_ends_the_stay_on_lanes(device:
                 made.add((ROW,), None, y, x, 1)
             made.put((8,), None, x, 1, 2, 3)
             rt.finish()
-        core.native.plan_sizes(made.put, (ROW,), None, (), Lease(1 << 20))
+        core.native.plan_sizes(made.put, (ROW,), None, None, (), Lease(1 << 20))
         for _ in range(20):
             made.add((ROW,), None, y, x, 1)
         with inside.calls_by_python() as long_way:

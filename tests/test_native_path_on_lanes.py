@@ -18,7 +18,7 @@ import inside
 import numpy as np
 import pyopencl as cl
 import pytest
-from fuzz.declared import declared, declaring
+from fuzz.declared import declared, declaring, shifted
 from fuzz.threads import in_threads
 
 import acs_cl as acs
@@ -100,9 +100,11 @@ def steps(rng: random.Random, rows: acs.Array) -> list[Any]:
         }[name]()
         if name == "flip":
             size = 4
-        shape = (4, size // 4) if name == "flat" else (size,)
+        shape, keywords = shifted(rng, name, size)
+        if name == "flat":
+            shape, keywords = (4, size // 4), {}
         local = {"turn": (4,), "flat": rng.choice(((2, 2), None))}.get(name)
-        keywords: dict[str, Any] = {} if when is None else {"when": when}
+        keywords |= {} if when is None else {"when": when}
         if rng.random() < 0.3 and name != "flip":
             arrays = [arg for arg in args if isinstance(arg, acs.Array)]
             reads = [] if name == "put" else arrays
@@ -280,7 +282,7 @@ def test_what_the_driver_refuses_is_raised_where_it_was_launched(
         for _ in range(2):
             program.add((8,), None, x, y, 1)
         # a group size that no device has, as if Python had launched it before
-        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), (), Lease(ALL))
+        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), None, (), Lease(ALL))
         number = testing.launched(rt)
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
             program.add((8,), (1 << 20,), x, y, 1)
@@ -297,7 +299,7 @@ def test_of_many_launches_the_one_that_the_driver_refuses_is_named(
         x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
         for _ in range(2):
             program.add((8,), None, x, y, 1)
-        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), (), Lease(ALL))
+        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), None, (), Lease(ALL))
         number, made = testing.launched(rt), testing.made_by_core(rt)
         with pytest.raises(
             acs.AcsError, match=f"launch {number + 1} \\(add\\).*launch 1 of 3 of one"
@@ -769,7 +771,7 @@ def test_what_the_driver_refuses_of_a_gated_launch_is_raised_there(
         x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([1, 0], "u4")
         for _ in range(2):
             program.add((8,), None, x, y, 1, when=flags[0])
-        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), (), Lease(ALL))
+        acs.core.native.plan_sizes(program.add, (8,), (1 << 20,), None, (), Lease(ALL))
         number = testing.launched(rt)
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
             program.add((8,), (1 << 20,), x, y, 1, when=flags[0])

@@ -369,7 +369,7 @@ def test_what_the_driver_refuses_is_raised_in_its_call(
     own = commands.kernel_of(queue, add)
     assert own is not None
     # a group size that no device has, as if Python had launched it before
-    core.native.plan_sizes(own, (N,), (1 << 20,), (), Lease(ALL))
+    core.native.plan_sizes(own, (N,), (1 << 20,), None, (), Lease(ALL))
     number = testing.launched(queue.runtime)
     del long_way[:]
     with pytest.raises(cl.LogicError):

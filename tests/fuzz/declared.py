@@ -56,5 +56,12 @@ def declared(
     return found
 
 
+def shifted(rng: random.Random, name: str, size: int) -> tuple[tuple[int, ...], dict[str, Any]]:
+    """Return the global size of a launch of one axis, and its offset: sometimes its second half."""
+    if name == "lend" or rng.random() < 0.8:
+        return (size,), {}
+    return (size // 2,), {"offset": rng.choice(((size // 2,), [size // 2]))}
+
+
 def _are_apart(one: acs.Array, other: acs.Array) -> bool:
     return one.offset + one.nbytes <= other.offset or other.offset + other.nbytes <= one.offset

@@ -18,6 +18,7 @@
 #include "epoch/recorder.hpp"
 #include "hazards/merged.hpp"
 #include "hazards/touched.hpp"
+#include "launch/sizes.hpp"
 
 namespace acs_cl {
 
@@ -50,11 +51,11 @@ struct Asked {
 // same numbers, is the same launch, whatever is known of the bytes that it touches.
 struct Call {
     std::shared_ptr<void> plan;  // never another one's as long as this is here
-    std::array<std::size_t, 8> sizes;
+    Sizes sizes;
     std::vector<Node *> arrays;  // held
     bool overwrites;             // as `Touched` has it
 
-    Call(std::shared_ptr<void> of, const std::array<std::size_t, 8> &in, std::vector<Node *> taken, bool over)
+    Call(std::shared_ptr<void> of, const Sizes &in, std::vector<Node *> taken, bool over)
         : plan(std::move(of)), sizes(in), arrays(std::move(taken)), overwrites(over) {
         for (Node *node : arrays) node->holders++;
     }

@@ -74,7 +74,7 @@ PyObject *launch_bands(Caller *self, PyObject *const *args, std::size_t many, Py
                        std::size_t &made) {
     Bound bound(*self->plan, self->engine);
     Table &table = bound.table;
-    if (many != bound.plan.parameters.size() + 2 || !bound.begin(args[0], args[1], false)) return nullptr;
+    if (many != bound.plan.parameters.size() + 2 || !bound.begin(args[0], args[1], Py_None, false)) return nullptr;
     const auto now = [&](const CutPlan &one) { return may_go(table, one); };
     const std::shared_ptr<CutPlan> cut = bound.cut(asked, now);
     if (!cut || !bound.start(*cut)) return nullptr;

@@ -154,12 +154,10 @@ Binder::Narrowed &Binder::access(Known &of, const Views &views) {
 // Returns what the outline may ask about. Raises if these are no sizes of a launch.
 access::Launched Binder::launched(nb::handle global, nb::handle local, nb::handle offset, nb::handle values,
                                   nb::handle groups) const {
-    Sizes sizes, start{};
-    if (!take_sizes(global.ptr(), local.ptr(), sizes) ||
-        (!offset.is_none() && !take_size(offset.ptr(), &start[0], 0)))
+    Sizes sizes;
+    if (!take_sizes(global.ptr(), local.ptr(), sizes) || !take_offset(offset.ptr(), sizes))
         throw std::invalid_argument("got no sizes of a launch");
     access::Launched launch = launched_of(sizes);
-    for (std::size_t axis = 0; axis < 3; axis++) launch.offset[axis] = Wide(start[axis + 1]);
     std::size_t at = 0;
     for (nb::handle value : values) {
         if (const auto number = access::wide_of(value)) launch.numbers[numbers.at(at)] = *number;

@@ -23,6 +23,7 @@ inline access::Launched launched_of(const Sizes &sizes) {
     launch.axes = sizes[0];
     for (std::size_t axis = 0; axis < 3; axis++)
         launch.sizes[axis] = Wide(axis < sizes[0] ? sizes[axis + 1] : 1);
+    for (std::size_t axis = 0; axis < sizes[8]; axis++) launch.offset[axis] = Wide(sizes[axis + 9]);
     if (sizes[4]) launch.local = access::Launched::Three{1, 1, 1};
     for (std::size_t axis = 0; axis < sizes[4]; axis++) (*launch.local)[axis] = Wide(sizes[axis + 5]);
     return launch;

@@ -10,11 +10,12 @@ namespace acs_cl {
 
 namespace {
 
-PyObject *call_name, *when_name, *bands_name, *reads_name, *writes_name;
+PyObject *call_name, *when_name, *bands_name, *reads_name, *writes_name, *offset_name, *wait_for_name;
 
 // The keywords of a call. Null: it does not have it, or has None.
 struct Keywords {
-    PyObject *when = nullptr, *bands = nullptr, *reads = nullptr, *writes = nullptr;
+    PyObject *when = nullptr, *bands = nullptr, *reads = nullptr, *writes = nullptr, *wait_for = nullptr,
+             *offset = nullptr;
     bool are_known = true;  // the core knows all of them, and what they are together
 
     Keywords(PyObject *names, PyObject *const *values) {
@@ -27,12 +28,16 @@ struct Keywords {
         are_known = are_known && (!bands || many == 1);
     }
     Declared declared() const { return {reads, writes}; }
+    // Whether Python decides about it if launches of its kernel go in bands.
+    bool is_own() const { return offset || declared().is_there(); }
 
 private:
     PyObject **place_of(PyObject *name) {
         if (name == when_name) return &when;
         if (name == bands_name) return &bands;
         if (name == reads_name) return &reads;
+        if (name == offset_name) return &offset;
+        if (name == wait_for_name) return &wait_for;
         return name == writes_name ? &writes : nullptr;
     }
 };
@@ -53,7 +58,8 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, const Ke
     Table &table = bound.table;
     PyObject *const when = given.when;
     const Declared declared = given.declared();
-    if (many != bound.plan.parameters.size() + 2 || !bound.begin(args[0], args[1], when, declared))
+    if (many != bound.plan.parameters.size() + 2 ||
+        !bound.begin(args[0], args[1], given.offset ? given.offset : Py_None, when, declared))
         return nullptr;
     if (bound.may_record()) {
         const bool is_expected = !declared.is_there() && bound.is_expected(args + 2, when);
@@ -87,9 +93,8 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
     if (keywords && !PyTuple_GET_SIZE(keywords)) keywords = nullptr;
     const Keywords given(keywords, args + many);
-    const bool is_declared = given.declared().is_there();
-    if (self->plan && given.are_known && !(is_declared && self->plan->is_cut)) {
-        const bool is_usual = !given.when && !is_declared;
+    const bool is_own = given.is_own(), may_be_cut = !given.when && !is_own;
+    if (given.are_known && have_ended(given.wait_for) && self->plan && !(is_own && self->plan->is_cut)) {
         PyObject *handle = nullptr;
         Table *table = self->plan->table;
         std::size_t made = 1;
@@ -98,7 +103,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         try {
             const collector::Paused collector;
             // a look runs Python, and epochs are sent without the GIL: meanwhile the plan may be forgotten
-            if (is_usual && self->plan && self->plan->is_cut)
+            if (may_be_cut && self->plan && self->plan->is_cut)
                 handle = launch_bands(self, args, many, given.bands ? given.bands : Py_None, made);
             if (!handle && self->plan && !given.bands && !PyErr_Occurred())
                 handle = launch(self, args, many, given, kept);
@@ -162,6 +167,8 @@ void add_caller(nb::module_ &module) {
     bands_name = PyUnicode_InternFromString("bands");
     reads_name = PyUnicode_InternFromString("reads");
     writes_name = PyUnicode_InternFromString("writes");
+    offset_name = PyUnicode_InternFromString("offset");
+    wait_for_name = PyUnicode_InternFromString("wait_for");
     nb::object type = nb::steal(
         new_type<Caller>("acs_cl._core.Caller", BASE | COLLECTED | CALLED,
                          {{Py_tp_new, slot(caller_new)}, {Py_tp_members, caller_members}}));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "launch/declared.hpp"
+#include "launch/events.hpp"
 #include "launch/plans.hpp"
 #include "python/handle.hpp"
 
@@ -40,18 +41,19 @@ public:
     Bound(LaunchPlan &of, PyObject *engine)
         : plan(of), table(*of.table), home{engine, *table.hazards}, use_(of) {}
 
-    // Begins with the sizes. False: launches of these sizes are unknown. `decides`: with `when=`. `declared`: what it
-    // says of the bytes that it touches.
-    bool begin(PyObject *global, PyObject *local, bool decides, const Declared &declared = {nullptr, nullptr}) {
+    // Begins with the sizes. False: launches of these sizes are unknown. `offset`: None for none. `decides`: with
+    // `when=`. `declared`: what it says of the bytes that it touches.
+    bool begin(PyObject *global, PyObject *local, PyObject *offset, bool decides,
+               const Declared &declared = {nullptr, nullptr}) {
         decides_ = decides;
         declared_ = declared;
-        return begin(global, local);
+        return begin(global, local, offset);
     }
     // Does the same for a PyOpenCL kernel, which has its arguments already. `object`: the kernel for queues.
     bool begin(PyObject *global, PyObject *local, QueueKernel *kernel, PyObject *object) {
         variant_ = {nb::borrow(object), kernel};
         are_views_ = false;
-        return begin(global, local);
+        return begin(global, local, Py_None);
     }
     // Whether it may be a task now: of the open epoch, or of one that is opened for its own scheduler.
     bool may_record() {
@@ -238,9 +240,10 @@ public:
         ToLanes &lanes = plan.lanes;
         lanes.lease.use();
         return lanes.queues->launch(
-            touched, variant_.kernel, sizes_, nullptr, plan.name.ptr(), lanes.lease.reason, [&] {
+            touched, variant_.kernel, sizes_, sizes_[8] ? &sizes_[9] : nullptr, plan.name.ptr(), lanes.lease.reason,
+            [&] {
                 return plan.command(variant_.object, sizes_, bytes_, args, are_views_, is_inside_,
-                                    decides_ ? &flag_ : nullptr, nb::none());
+                                    decides_ ? &flag_ : nullptr, {});
             });
     }
 
@@ -257,8 +260,8 @@ public:
     }
 
 private:
-    bool begin(PyObject *global, PyObject *local) {
-        if (!plan.is_current() || !plan.take_sizes(global, local, sizes_)) return false;
+    bool begin(PyObject *global, PyObject *local, PyObject *offset) {
+        if (!plan.is_current() || !plan.take_sizes(global, local, offset, sizes_)) return false;
         look_up();
         if (size_ && size_->is_tried) return true;
         return are_views_ && (size_ = plan.make_new(sizes_));

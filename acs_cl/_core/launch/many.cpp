@@ -239,7 +239,7 @@ void launch_some(Caller *self, nb::handle global, nb::handle local, const Column
     Bound bound(*self->plan, self->engine);
     LaunchPlan &plan = bound.plan;
     Table &table = bound.table;
-    if (!taken.is_whole() || !bound.begin(global.ptr(), local.ptr(), taken.decide())) return;
+    if (!taken.is_whole() || !bound.begin(global.ptr(), local.ptr(), Py_None, taken.decide())) return;
     const bool in_epoch = !plan.has_local() && bound.may_record();
     std::vector<nb::object> held(in_epoch ? 0 : plan.parameters.size() + 1);  // while the GIL is given away
     std::optional<Taken> lock;
@@ -309,7 +309,8 @@ nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::d
     Caller *self = caller(kernel);
     std::vector<Each> given;
     for (nb::handle one : sizes) given.emplace_back(one);
-    const bool are_alike = !given[0].is_each && !given[1].is_each && !keywords.contains("wait_for");
+    const bool are_alike = !given[0].is_each && !given[1].is_each &&
+                           (!keywords.contains("wait_for") || have_ended(nb::object(keywords["wait_for"][0]).ptr()));
     for (nb::handle one : columns) given.emplace_back(one);
     for (nb::handle one : keywords.values()) given.emplace_back(one);
     const nb::tuple names(keywords.keys());

@@ -12,17 +12,18 @@ namespace acs_cl {
 
 namespace {
 
-// Takes the classes of handles, of handles of launches in bands, of arrays, of local memory and of memory with lasting
-// addresses, the types of numbers and of other values, and the element types of arrays that may decide. They live as
+// Takes the classes of handles, of handles of launches in bands, of arrays, of local memory, of memory with lasting
+// addresses and of events whose status the driver has, the types of numbers and of other values, and the element types of arrays that may decide. They live as
 // long as the process.
 void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle local, nb::handle pointer,
-         nb::handle numbers, nb::handle values, nb::handle flags) {
+         nb::handle events, nb::handle numbers, nb::handle values, nb::handle flags) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
     handle_type->tp_dealloc = reinterpret_cast<destructor>(handle_dealloc);  // the class in Python has nothing to free
     cut_handle_type = reinterpret_cast<PyTypeObject *>(cut_handle.inc_ref().ptr());
     array_type = reinterpret_cast<PyTypeObject *>(array.inc_ref().ptr());
     local_type = reinterpret_cast<PyTypeObject *>(local.inc_ref().ptr());
     pointer_type = pointer.inc_ref().ptr();
+    for (nb::handle type : events) event_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
     for (nb::handle type : numbers)
         number_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
     for (nb::handle type : values)
@@ -96,12 +97,13 @@ std::optional<std::string> shape_of(const nb::object &given) {
     return std::string(shape.c_str(), shape.size());
 }
 
-// Adds a size of launches to the plan. `heads`: for each scheduler that takes them, and for their own one first, the
+// Adds a size of launches to the plan, with an offset or None. `heads`: for each scheduler that takes them, and for their own one first, the
 // scheduler, its local memory, the head of their records, and their shape. `lease`: the fields of a `Lease`, or None.
-void plan_sizes(nb::handle kernel, nb::handle global, nb::handle local, nb::handle heads, nb::handle lease) {
+void plan_sizes(nb::handle kernel, nb::handle global, nb::handle local, nb::handle offset, nb::handle heads,
+                nb::handle lease) {
     LaunchPlan *plan = caller(kernel)->plan;
     Sizes sizes;
-    if (!plan || !plan->take_sizes(global.ptr(), local.ptr(), sizes)) return;
+    if (!plan || !plan->take_sizes(global.ptr(), local.ptr(), offset.ptr(), sizes)) return;
     Sized &size = plan->sizes.make(sizes);
     bool is_home = true;
     for (nb::handle one : heads) {
@@ -203,7 +205,7 @@ void add_plans(nb::module_ &module) {
                nb::arg("parameters"), nb::arg("binder"), nb::arg("lanes").none(),
                nb::arg("record").none(), nb::arg("forgets"), nb::arg("is_declared"));
     module.def("plan_sizes", plan_sizes, nb::arg("kernel"), nb::arg("global_size"),
-               nb::arg("local_size").none(), nb::arg("heads"), nb::arg("lease").none());
+               nb::arg("local_size").none(), nb::arg("offset").none(), nb::arg("heads"), nb::arg("lease").none());
     module.def("plan_bands", plan_bands, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
                nb::arg("asked").none(), nb::arg("unit"), nb::arg("bands"), nb::arg("lanes").none(),
                nb::arg("record").none());

@@ -59,7 +59,7 @@ class BySizes {
 public:
     Value *find(const Sizes &sizes) {
         std::uint64_t mixed = 0;
-        for (int axis : {1, 2, 3, 5}) mixed = (mixed ^ sizes[std::size_t(axis)]) * 0x9E3779B97F4A7C15u;
+        for (int axis : {1, 2, 3, 5, 9}) mixed = (mixed ^ sizes[std::size_t(axis)]) * 0x9E3779B97F4A7C15u;
         std::pair<const Sizes, Value> *&latest = latest_[mixed >> 32 & (TURNS - 1)];
         if (!latest || latest->first != sizes) {
             auto found = known_.find(sizes);
@@ -217,7 +217,11 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
 
     bool is_current() const { return !is_forgotten() && generation == table->generation; }
 
-    // Takes the sizes of a launch. A loop often gives the same tuples as before, which nobody can change.
+    // Takes the sizes of a launch, and its offset. None: it has none.
+    bool take_sizes(PyObject *global, PyObject *local, PyObject *offset, Sizes &to) {
+        return take_sizes(global, local, to) && take_offset(offset, to);
+    }
+    // Does so without an offset. A loop often gives the same tuples as before, which nobody can change.
     bool take_sizes(PyObject *global, PyObject *local, Sizes &to) {
         Given &before = given_[reinterpret_cast<std::uintptr_t>(global) / 64 & (TURNS - 1)];
         if (global == before.global.ptr() && local == before.local.ptr()) return to = before.sizes, true;
@@ -417,7 +421,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     std::size_t first_of_flag(bool is_inside) const { return parameters.size() + (is_inside ? lanes.many_starts() : 0); }
 
     // Makes a `commands.KernelCommand` of such a launch. `is_inside`: an array starts inside its buffer. `lane`: why it
-    // has to go to a lane; null: it need not.
+    // has to go to a lane; null: it need not. `offset`: null for that of the sizes.
     nb::object command(nb::handle kernel, const Sizes &size, const char *bytes, PyObject *const *args, bool are_views,
                        bool is_inside, const Flag *flag, nb::handle offset, const nb::object &lane = {}) const {
         nb::list objects, values;
@@ -442,8 +446,9 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
             values.append(nb::bytes(reinterpret_cast<const char *>(&flag->offset), sizeof(flag->offset)));
         }
         const nb::object &type = lanes.queues->classes().command;
+        const nb::object start = offset.is_valid() ? nb::borrow(offset) : numbers_at(&size[8]);
         const nb::tuple first = nb::make_tuple(name, kernel, numbers_at(&size[0]), numbers_at(&size[4]),
-                                               nb::tuple(objects), nb::tuple(values), offset);
+                                               nb::tuple(objects), nb::tuple(values), start);
         return lane.is_valid() ? type(*first, nb::none(), nb::none(), lane) : type(*first);
     }
 
@@ -461,7 +466,7 @@ private:
     // Returns the heads of launches of a new size. Empty: they are not known.
     std::list<Head> heads_of_new(const Sizes &size) const {
         for (const auto &[group, heads] : like) {
-            if (size[0] != 1 || group != group_of(size)) continue;
+            if (size[0] != 1 || size[8] || group != group_of(size)) continue;
             std::list<Head> made;
             for (const Head &one : heads) {
                 made.push_back(one);

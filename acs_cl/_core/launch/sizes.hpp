@@ -12,8 +12,8 @@
 
 namespace acs_cl {
 
-// Global and local size. Each begins with its number of dimensions, or 0 if there is none.
-using Sizes = std::array<std::size_t, 8>;
+// Global and local size, and the global offset. Each begins with its number of dimensions, or 0 if there is none.
+using Sizes = std::array<std::size_t, 12>;
 
 inline std::vector<PyTypeObject *> number_types;  // types of NumPy whose conversions run no Python code
 
@@ -47,11 +47,20 @@ inline bool take_size(PyObject *size, std::size_t *to, std::size_t least = 1) {
     return true;
 }
 
-// Takes both sizes. False: one is no size, or they differ in the number of dimensions.
+// Takes both sizes, without an offset. False: one is no size, or they differ in the number of dimensions.
 inline bool take_sizes(PyObject *global, PyObject *local, Sizes &sizes) {
     sizes.fill(0);
     return take_size(global, &sizes[0]) &&
            (local == Py_None || (take_size(local, &sizes[4]) && sizes[4] == sizes[0]));
+}
+
+// Takes a global offset. None: there is none. False: it is left to Python, as is one beyond the last work-item.
+inline bool take_offset(PyObject *offset, Sizes &sizes) {
+    if (offset == Py_None) return true;
+    if (!take_size(offset, &sizes[8], 0) || sizes[8] > sizes[0]) return false;
+    for (std::size_t axis = 1; axis <= sizes[8]; axis++)
+        if (sizes[axis + 8] > SIZE_MAX - sizes[axis]) return false;
+    return true;
 }
 
 }  // namespace acs_cl
