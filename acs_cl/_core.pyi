@@ -882,10 +882,11 @@ def use(
     numbers: tuple[type, ...],
     values: tuple[type, ...],
     flags: Iterable[npt.DTypeLike],
+    size: type,
     /,
 ) -> None:
     """Give the core the classes that it meets: handles, arrays, memory, events, numbers, values,
-    flags."""
+    flags, and sizes that the device decides."""
 
 def plan(
     kernel: Caller,
@@ -934,10 +935,24 @@ def plan_bands(
     a lane, or how its record begins. `lanes`: the kernel of those with an offset, and why they are
     there. `record`: the scheduler, its local memory, and the shape of records."""
 
-def plan_variant(kernel: Caller, variant: Any, starts: Iterable[int], decides: bool) -> None:
+def plan_counted(
+    kernel: Caller,
+    global_size: Sizes,
+    local_size: Sizes | None,
+    offset: Sizes | None,
+    rounded: int,
+    lease: Lease,
+) -> None:
+    """Add to that plan that lanes take launches of these sizes with a count of up to the first one.
+    `rounded`: that one for the driver."""
+
+def plan_variant(
+    kernel: Caller, variant: Any, starts: Iterable[int], decides: bool, counts: bool = False
+) -> None:
     """Give a launch plan a variant of the kernel for lanes. `starts`: parameters whose arrays may
     start inside their buffers; it takes the first byte of each, behind its other parameters.
-    `decides`: then it takes the flag of `when=`, which it reads first."""
+    `decides`: then it takes the flag of `when=`, which it reads first. `counts`: then the count,
+    what that may be, and the word for a wrong one."""
 
 def is_planned(kernel: Caller, for_epochs: bool) -> bool:
     """Tell whether a kernel has a valid launch plan, with records if these are asked for."""
@@ -1364,6 +1379,17 @@ class Queues:
     @property
     def places(self) -> tuple[int, int]:
         """Count the pieces of this memory that reads use, and the free ones."""
+    def add_word(self, memory: Any, address: int) -> None:
+        """Add a word for a wrong count. The host sees it at that address without a transfer."""
+    @property
+    def words(self) -> int:
+        """Count these words."""
+    @property
+    def free_words(self) -> int:
+        """Count the words that no launch has."""
+    def refused(self, number: int) -> tuple[int, int, int, bool] | None:
+        """Return the wrong count of a launch that ended, once: its bits, its bound, what divides
+        it, and whether it is signed."""
     def event(self, number: int) -> Any:
         """Return the driver's event of a launch in flight, or None."""
     def oldest(self) -> Any:

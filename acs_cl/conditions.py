@@ -102,14 +102,26 @@ class Deciding:
         return engine.launch(command, access, wait_for)
 
     @property
+    def has_condition(self) -> bool:
+        """Tell whether the device decides whether it runs."""
+        return self._when is not None
+
+    @property
     def variant(self) -> cl.Kernel | None:
         """Return the OpenCL kernel that reads the decision first, once a queue has needed it for
         the launch."""
         command = self._command
-        if command is None or command.decision.when is None:
+        if command is None:
             return None
-        is_ours = is_svm(command.decision.when.place.memory) is self._kernel.engine.store.is_svm
-        return command.variant if is_ours else None
+        cells = [cell for cell in command.decision[:2] if cell is not None]
+        kinds = [is_svm(cell.place.memory) is self._kernel.engine.store.is_svm for cell in cells]
+        return command.variant if all(kinds) else None
+
+    @property
+    def rounded(self) -> int:
+        """Return the first global size of the launch for a driver."""
+        assert self._command is not None
+        return self._command.guarded.global_size[0]
 
     def decided(
         self, plain: KernelCommand, access: Access, wait_for: Events = None

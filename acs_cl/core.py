@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-INTERFACE = 104
+INTERFACE = 105
 """The version of the border that these sources expect."""
 
 _INSTALL = (

@@ -41,7 +41,7 @@ from .launch.foreign_events import events_of
 from .launch.observers import Cutting
 from .launch.sizes import Sizing, Unsuitable, may_have_rests
 from .memory.array import Array
-from .plans import Asked, plan_bands, plan_launches
+from .plans import Asked, plan_bands, plan_counted, plan_launches
 from .records import Access, Sizes, Span, interval
 from .versions import Versions
 
@@ -370,6 +370,9 @@ class Kernel(core.native.Caller):
         if deciding is not None:
             handle = deciding.launch(command, access, call.wait_for)
             if deciding.counts:
+                if call.repeats and not call.is_recorded and call.bands is None:
+                    origin = call.args, handle.number, call.found
+                    plan_counted(self, command, *origin, deciding)
                 return handle
         elif engine.is_several and call.is_plain and self.binder.has_ranges:
             cutting = self._cutting(command, bound)

@@ -5,6 +5,8 @@ for sizes. Invariant: the core makes the same launch as Python would have. Anyth
 does not cover comes to Python.
 """
 
+# Long because: what is added to a plan needs its parameters, its places and its lease.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,7 +18,9 @@ import pyopencl as cl
 from . import core
 from .access.binder import parameter_of
 from .access.cuts import asked
+from .conditions import Deciding, size
 from .launch.backend import NO_ITEMS, Lease
+from .launch.count_words import words_for
 from .memory.array import Array
 from .scheduler.layout import INLINE_BYTES, MOST_ARGS_BYTES, RECORD_BYTES
 from .versions import RuntimeKernel
@@ -78,7 +82,7 @@ class ArgumentValues(NamedTuple):
 def use(handle: type, cut_handle: type) -> None:
     """Tell the core once which classes are handles, of a launch and of one in bands."""
     core.native.use(
-        handle, cut_handle, Array, cl.LocalMemory, cl.SVM, _EVENTS, _NUMBERS, _VALUES, FLAGS
+        handle, cut_handle, Array, cl.LocalMemory, cl.SVM, _EVENTS, _NUMBERS, _VALUES, FLAGS, size
     )
 
 
@@ -118,6 +122,35 @@ def plan_launches(
         native.plan_variant(kernel, variant, starts, True)
     elif starts:
         native.plan_variant(kernel, command.kernel, starts, False)
+
+
+def plan_counted(
+    kernel: RuntimeKernel,
+    command: KernelCommand,
+    args: tuple[object, ...],
+    number: int,
+    found: Asked,
+    deciding: Deciding,
+) -> None:
+    """Let the core make launches like `number` on lanes, whose global size the device decides.
+    `command`: the launch with the upper bound. `deciding`: the decision."""
+    assert isinstance(kernel, core.native.Caller)
+    native, engine, variant = core.native, kernel.engine, deciding.variant
+    queues = engine.backend.core_queues
+    if kernel.is_for_python or not engine.table.usable or asked(engine.options.bands):
+        return
+    lease = _lease(kernel, command, args, number)
+    if lease is None or variant is None or queues is None:
+        return
+    if not words_for(queues, engine.context, engine.device):
+        return
+    if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel), None, found):
+        kernel.is_for_python = True
+        return
+    sizes = command.global_size, command.local_size, command.offset
+    native.plan_counted(kernel, *sizes, deciding.rounded, lease)
+    starts = kernel.versions.offsets_of(command.kernel)
+    native.plan_variant(kernel, variant, starts, deciding.has_condition, True)
 
 
 def plan_bands(

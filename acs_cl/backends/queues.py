@@ -23,8 +23,9 @@ from .. import core
 from ..devices.driver import CommandQueue, pinned_pieces
 from ..devices.pocl import has_assertions, mixes_machine_code
 from ..errors import DeviceError
-from ..launch.backend import Backend, Ended
+from ..launch.backend import DECIDED, Backend, Ended
 from ..launch.commands import KernelCommand, TransferCommand
+from ..launch.decision import Bound, WrongCountError
 from ..records import LANE_AFTER, LANE_NEW, Launch, Placing
 
 PLACES, LONGEST = 4, 1 << 14
@@ -135,6 +136,13 @@ class HostQueues(Backend):
     def poll_up_to(self, number: int) -> Ended:
         """Return ended launches, for a caller that waits for launch `number`."""
         return self._core.poll_up_to(number)
+
+    def error(self, number: int, status: int) -> BaseException | None:
+        """Return the error of a launch. The core keeps the counts that its launches refused."""
+        refused = self._core.refused(number) if status == DECIDED else None
+        if refused is not None:
+            return WrongCountError(refused[0], Bound(*refused[1:]))
+        return super().error(number, status)
 
     def oldest(self) -> cl.Event | None:
         """Return an event of the driver to wait for before the next poll, or None."""

@@ -4,7 +4,7 @@ from device memory when the launch starts.
 Input: a kernel command without its decision, and the bytes that decide. Output: a `DecidedCommand`
 in two ways. `plain` and `decision` are for a backend that decides by itself. `guarded` is for
 queues: a variant of the kernel (`opencl_c.variants.guards`) that leaves at once if it should not
-run.
+run. The core makes most of these launches by itself (`_core/driver/counts.hpp`).
 
 Invariant: when a launch has ended, the host knows whether its count was allowed, and asks once.
 """
@@ -52,13 +52,35 @@ class Decision(NamedTuple):
     group: int
 
 
-class WrongCountError(DeviceError):
-    """A count was not allowed. `got`: the count, if known. Code that knows the launch makes the
-    user's error of it."""
+class Bound(NamedTuple):
+    """What a count may be."""
 
-    def __init__(self, got: int | None) -> None:
+    upto: int
+    group: int
+    is_signed: bool
+
+    def error(self, number: int, name: str, got: int | None) -> DeviceError:
+        """Return the error for a count of `got`. None: nobody knows it."""
+        upto, group, is_signed = self
+        start = f"launch {number} of kernel {name!r} did not run: its count on the device is "
+        if got is None:
+            return DeviceError(
+                f"{start}not one of 0 to {upto}, or not a multiple of local size {group}"
+            )
+        if is_signed and got > LARGEST:
+            got -= 1 << 32
+        expected = f"0 to {upto}" if not 0 <= got <= upto else f"a multiple of local size {group}"
+        return DeviceError(f"{start}{got}, expected {expected}")
+
+
+class WrongCountError(DeviceError):
+    """A count was not allowed. `got`: the count, if known. `bound`: what it may be, where the
+    launch does not tell. Code that knows the launch makes the user's error of it."""
+
+    def __init__(self, got: int | None, bound: Bound | None = None) -> None:
         super().__init__(f"its count on the device is {got}, which is not allowed")
         self.got = got
+        self.bound = bound
 
 
 class Fault:
@@ -165,18 +187,7 @@ class DecidedCommand:
     def wrong(self, number: int, got: int | None) -> DeviceError:
         """Return the error for a count of `got`."""
         _, count, upto, group = self.decision
-        if got is None:
-            return DeviceError(
-                f"launch {number} of kernel {self.name!r} did not run: its count on the device is "
-                f"not one of 0 to {upto}, or not a multiple of local size {group}"
-            )
-        if count is not None and count.signed and got > LARGEST:
-            got -= 1 << 32
-        expected = f"0 to {upto}" if not 0 <= got <= upto else f"a multiple of local size {group}"
-        return DeviceError(
-            f"launch {number} of kernel {self.name!r} did not run: its count on the device is "
-            f"{got}, expected {expected}"
-        )
+        return Bound(upto, group, count is not None and count.signed).error(number, self.name, got)
 
 
 def parts_of(command: Command) -> tuple[Command, Decision | None]:

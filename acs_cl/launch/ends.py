@@ -84,6 +84,8 @@ def _what_ended(books: Books, launch: Launch, status: int) -> BaseException:
         forget_context(books.context)
     if isinstance(error, WrongCountError) and isinstance(launch.command, DecidedCommand):
         return launch.command.wrong(launch.number, error.got)
+    if isinstance(error, WrongCountError) and error.bound is not None:
+        return error.bound.error(launch.number, launch.command.name, error.got)
     if isinstance(error, cl.Error):
         return driver_error(books, launch, error)
     return error or DeviceError(f"the device reports status {status}")

@@ -13,11 +13,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "driver/counts.hpp"
 #include "driver/kernel.hpp"
 #include "driver/landing.hpp"
 #include "driver/lanes.hpp"
@@ -59,6 +61,13 @@ public:
     std::int64_t waits = 0;  // events that launches were made to wait for
     Landings landings;  // for small reads that the host waits for
     Staging staging;    // for long uploads
+    Counts counts;      // of launches whose size the device decides
+
+    // Returns a word for one of these, or empty.
+    std::optional<std::size_t> take_word() {
+        if (!counts.free()) counts.sweep([this](std::int64_t launch) { return table_->has(launch); });
+        return counts.take();
+    }
 
     // Whether a long upload may go through pinned memory. With the GIL.
     bool may_stage() { return uploads_ && !profiling_ && staging.is_there(); }
@@ -307,6 +316,7 @@ public:
             lane.queued.clear();
         }
         in_flight_ = 0;
+        counts.forget();
         spread_.forget();
         untold_.reset();
     }
@@ -494,8 +504,12 @@ private:
     nb::list ended() {
         if (!untold_.is_valid()) untold_ = nb::list();
         nb::list list = nb::borrow<nb::list>(untold_);
-        const bool all_is_well = table_ && !(ended_.size() && table_->has_bad_epoch());
-        for (const auto &[one, status] : ended_) {
+        bool all_is_well = table_ && !(ended_.size() && (table_->has_bad_epoch() || counts.has_refused()));
+        for (const auto &[one, driver_status] : ended_) {
+            const bool is_refused = counts.end(one.number);
+            const std::int32_t status = is_refused && driver_status >= 0 ? Counts::REFUSED : driver_status;
+            // Python hears of all that may follow a wrong count
+            if (is_refused || (table_ && table_->is_counted_by_python(one.number))) all_is_well = false;
             if (status >= 0 && all_is_well && table_->end_on_lane(one.number)) {
                 release(one);
                 continue;

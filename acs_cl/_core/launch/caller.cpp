@@ -58,10 +58,12 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, const Ke
     Table &table = bound.table;
     PyObject *const when = given.when;
     const Declared declared = given.declared();
-    if (many != bound.plan.parameters.size() + 2 ||
-        !bound.begin(args[0], args[1], given.offset ? given.offset : Py_None, when, declared))
+    if (many != bound.plan.parameters.size() + 2) return nullptr;
+    PyObject *const size = size_in(args[0]), *const offset = given.offset ? given.offset : Py_None;
+    if (size ? !bound.begin_counted(size, args[0], args[1], offset, when, declared)
+             : !bound.begin(args[0], args[1], offset, when, declared))
         return nullptr;
-    if (bound.may_record()) {
+    if (!size && bound.may_record()) {
         const bool is_expected = !declared.is_there() && bound.is_expected(args + 2, when);
         if (is_expected || bind(bound, args + 2, when, true)) {
             PyObject *handle =
@@ -76,12 +78,15 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, const Ke
             return handle;
         }
     }
-    if (!bound.is_on_lanes() || !table.is_plain() || !bind(bound, args + 2, when, false))
+    if (!bound.is_on_lanes() || table.lock->is_held() || !table.may_go_to_lane() ||
+        !bind(bound, args + 2, when, false))
         return nullptr;
     nb::object handle = nb::steal(new_handle(self->engine, bound.plan.name.ptr(), 0, bound.touched));
     if (!handle.is_valid() || !table.lock->try_take()) return nullptr;
     Taken taken(table.lock);
-    if (!table.may_go_on() || !bound.set()) return nullptr;  // an argument for the driver may have been made
+    // an argument for the driver may have been made
+    if (!table.may_go_to_lane() || (size && !bound.take_word())) return nullptr;
+    if (!bound.set()) return bound.give_word_back(), nullptr;
     kept = !bound.enqueue();
     reinterpret_cast<Handle *>(handle.ptr())->number = table.number;
     if (kept) taken.leave();

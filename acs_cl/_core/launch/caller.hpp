@@ -49,6 +49,16 @@ public:
         declared_ = declared;
         return begin(global, local, offset);
     }
+    // Does the same where the device decides about the global size. `size`: the `acs_cl.size` in that.
+    bool begin_counted(PyObject *size, PyObject *global, PyObject *local, PyObject *offset, bool decides,
+                       const Declared &declared) {
+        decides_ = decides;
+        declared_ = declared;
+        if (!plan.is_current() || !plan.take_counted(size, global, local, offset, sizes_, count_object_))
+            return false;
+        return look_up() && size_->rounded;
+    }
+    bool counts() const { return count_object_.is_valid(); }
     // Does the same for a PyOpenCL kernel, which has its arguments already. `object`: the kernel for queues.
     bool begin(PyObject *global, PyObject *local, QueueKernel *kernel, PyObject *object) {
         variant_ = {nb::borrow(object), kernel};
@@ -68,6 +78,7 @@ public:
         return plan.is_current() && plan.lanes.lease.lasts(table);
     }
     bool is_on_lanes() const {
+        if (counts()) return may_enqueue();
         return size_ && (size_->is_tried ? size_->on_lanes : plan.lanes.lease.takes_new(sizes_)) && may_enqueue();
     }
 
@@ -128,23 +139,36 @@ public:
 
     // Ends the arguments. `when` is there if it decides.
     bool finish(PyObject *when) {
-        if (is_narrow_) plan.narrow(*size_, sizes_, bytes_, touched);
-        if (!size_->is_tried) {
+        // the size is not known, so that views count as a whole
+        if (is_narrow_ && !counts()) plan.narrow(*size_, sizes_, bytes_, touched);
+        if (!size_->is_tried && !counts()) {
             const bool leaves = is_narrow_ && plan.leaves(sizes_, bytes_, args);
             if (leaves && !declared_.is_there()) return false;  // Python says how
             size_->is_tried = !leaves;
             size_->on_lanes = plan.lanes.lease.takes_new(sizes_);
         }
         if (declared_.is_there()) {
-            if (!declared_.replace(touched, plan.parameters, args, home, decides_)) return false;
-        } else if (plan.overwrites && !overwrite(touched, plan.parameters, args, decides_)) {
+            if (!declared_.replace(touched, plan.parameters, args, home, decides_ || counts())) return false;
+        } else if (plan.overwrites && !overwrite(touched, plan.parameters, args, decides_ || counts())) {
             return false;
         }
         if (!in_epoch_ && are_views_) take_variant();
         if (!in_epoch_ && !variant_.kernel) return false;
-        if (!decides_) return true;
-        return in_epoch_ ? take_flag(when, home, bytes_, touched)
-                         : flag_.take(when, home, plan.lanes.by_address, touched);
+        if (decides_ && !(in_epoch_ ? take_flag(when, home, bytes_, touched)
+                                    : flag_.take(when, home, plan.lanes.by_address, touched)))
+            return false;
+        return !counts() || counted_.count.take(count_object_.ptr(), home, plan.lanes.by_address, touched);
+    }
+
+    // Takes a word for a wrong count. False: there is none, so that Python makes the launch. The caller has the lock.
+    bool take_word() {
+        const bool is_signed = view_of(count_object_.ptr())->dtype == flag_types[1];
+        counted_.allowed = {std::uint32_t(sizes_[1]), sizes_[4] ? std::uint32_t(sizes_[5]) : 1, is_signed};
+        return bool(counted_.word = plan.lanes.queues->take_word());
+    }
+    void give_word_back() {
+        if (counted_.word) plan.lanes.queues->counts.give_back(*counted_.word);
+        counted_.word.reset();
     }
 
     // Enters the launch into the hazards and the open epoch.
@@ -232,13 +256,16 @@ public:
     bool set() const {
         QueueKernel *const kernel = variant_.kernel;
         return plan.set(kernel, bytes_, args, are_views_) && (!is_inside_ || plan.set_starts(kernel, args)) &&
-               (!decides_ || plan.set(kernel, flag_, plan.first_of_flag(is_inside_)));
+               (!decides_ || plan.set(kernel, flag_, plan.first_of_flag(is_inside_))) &&
+               (!counts() || plan.set(kernel, counted_.count, counted_.allowed, *counted_.word,
+                                      plan.first_of_flag(is_inside_) + (decides_ ? 2 : 0)));
     }
 
     // Enters the launch into the hazards, and sends it to a lane. False: no lane took it, and it is in the table.
     bool enqueue() {
         ToLanes &lanes = plan.lanes;
         lanes.lease.use();
+        if (counts()) return enqueue_counted();
         return lanes.queues->launch(
             touched, variant_.kernel, sizes_, sizes_[8] ? &sizes_[9] : nullptr, plan.name.ptr(), lanes.lease.reason,
             [&] {
@@ -260,6 +287,25 @@ public:
     }
 
 private:
+    // Does it with the upper bound, and notes where a wrong count would be found. A launch that no lane took goes to one
+    // later, since only lanes look there.
+    bool enqueue_counted() {
+        static PyObject *const reason = PyUnicode_InternFromString("a lane has the word for its count");
+        Queues &queues = *plan.lanes.queues;
+        const std::int64_t number = table.number + 1;
+        Sizes driven = sizes_;
+        driven[1] = size_->rounded;
+        queues.counts.note(number, *counted_.word, counted_.allowed);
+        const CountedBy counted = std::exchange(counted_, {});
+        const bool is_on_lane = queues.launch(
+            touched, variant_.kernel, driven, driven[8] ? &driven[9] : nullptr, plan.name.ptr(), plan.lanes.lease.reason,
+            [&] {
+                return plan.command(variant_.object, driven, bytes_, args, are_views_, is_inside_,
+                                    decides_ ? &flag_ : nullptr, {}, nb::borrow(reason), &counted);
+            });
+        table.count(number);
+        return is_on_lane;
+    }
     bool begin(PyObject *global, PyObject *local, PyObject *offset) {
         if (!plan.is_current() || !plan.take_sizes(global, local, offset, sizes_)) return false;
         look_up();
@@ -291,7 +337,7 @@ private:
     // Takes the driver's kernel for the arguments that were taken. While a driver is called without the GIL, another
     // thread may give the plan another one.
     void take_variant() {
-        const KernelVariant &now = plan.lanes.variants[is_inside_][decides_];
+        const KernelVariant &now = plan.lanes.variants[is_inside_][decides_][counts()];
         if (variant_.object.is(now.object)) return;
         leftovers::drop(variant_.object.release().ptr());
         variant_ = now;
@@ -306,6 +352,8 @@ private:
     const Head *head_ = nullptr;
     Arena arena_{};
     Flag flag_;
+    nb::object count_object_;  // the array with its count; or null
+    CountedBy counted_;
     Declared declared_{nullptr, nullptr};
     bool decides_ = false, in_epoch_ = false, are_views_ = true, is_narrow_ = true;
     bool may_start_inside_ = false, is_inside_ = false;

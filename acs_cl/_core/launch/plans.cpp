@@ -13,10 +13,10 @@ namespace acs_cl {
 namespace {
 
 // Takes the classes of handles, of handles of launches in bands, of arrays, of local memory, of memory with lasting
-// addresses and of events whose status the driver has, the types of numbers and of other values, and the element types of arrays that may decide. They live as
-// long as the process.
+// addresses and of events whose status the driver has, the types of numbers and of other values, the element types of
+// arrays that may decide, and the class of counted sizes. They live as long as the process.
 void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle local, nb::handle pointer,
-         nb::handle events, nb::handle numbers, nb::handle values, nb::handle flags) {
+         nb::handle events, nb::handle numbers, nb::handle values, nb::handle flags, nb::handle size) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
     handle_type->tp_dealloc = reinterpret_cast<destructor>(handle_dealloc);  // the class in Python has nothing to free
     cut_handle_type = reinterpret_cast<PyTypeObject *>(cut_handle.inc_ref().ptr());
@@ -28,6 +28,7 @@ void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle 
         number_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
     for (nb::handle type : values)
         value_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
+    size_type = reinterpret_cast<PyTypeObject *>(size.inc_ref().ptr());
     for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());
 }
 
@@ -75,7 +76,7 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
         made->binder = known;
     }
     if (!lanes.is_none()) {
-        made->lanes.variants[false][false].become(nb::object(lanes[1]));
+        made->lanes.variants[false][false][false].become(nb::object(lanes[1]));
         made->lanes.queues = nb::cast<Queues *>(lanes[0]);
         made->lanes.by_address = nb::cast<bool>(lanes[2]);
     }
@@ -95,6 +96,11 @@ std::optional<std::string> shape_of(const nb::object &given) {
     if (given.is_none()) return std::nullopt;
     const nb::bytes shape = nb::cast<nb::bytes>(given);
     return std::string(shape.c_str(), shape.size());
+}
+
+Lease lease_of(nb::handle fields) {
+    return {nb::cast<std::int64_t>(fields[0]), nb::cast<std::int64_t>(fields[1]), nb::object(fields[2]),
+            nb::cast<std::uint64_t>(fields[3])};
 }
 
 // Adds a size of launches to the plan, with an offset or None. `heads`: for each scheduler that takes them, and for their own one first, the
@@ -123,8 +129,18 @@ void plan_sizes(nb::handle kernel, nb::handle global, nb::handle local, nb::hand
     plan->learn_from(sizes, size);
     if (lease.is_none()) return;
     size.on_lanes = true;
-    plan->lanes.lease = {nb::cast<std::int64_t>(lease[0]), nb::cast<std::int64_t>(lease[1]),
-                         nb::object(lease[2]), nb::cast<std::uint64_t>(lease[3])};
+    plan->lanes.lease = lease_of(lease);
+}
+
+// Adds a size of launches with counts, which lanes take. `global`: with the bound of the count. `rounded`: the first
+// global size for the driver.
+void plan_counted(nb::handle kernel, nb::handle global, nb::handle local, nb::handle offset, std::size_t rounded,
+                  nb::handle lease) {
+    LaunchPlan *plan = caller(kernel)->plan;
+    Sizes sizes;
+    if (!plan || !plan->take_sizes(global.ptr(), local.ptr(), offset.ptr(), sizes)) return;
+    plan->sizes.make(sizes).rounded = rounded;
+    plan->lanes.lease = lease_of(lease);
 }
 
 // Adds to the plan how launches of a size are cut for `asked`, the value of `bands=`. None: the default. `bands`: of
@@ -144,7 +160,7 @@ void plan_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obje
         made->kernel_object = nb::object(lanes[0]);
         made->kernel = QueueKernel::of(made->kernel_object);
         made->reason = nb::object(lanes[1]);
-        if (!made->kernel || !plan->lanes.variants[false][false].kernel) return;
+        if (!made->kernel || !plan->lanes.variants[false][false][false].kernel) return;
     } else {
         made->scheduler = nb::object(record[0]);
         made->arena_bytes = nb::cast<std::uint64_t>(record[1]);
@@ -178,8 +194,8 @@ void plan_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obje
 }
 
 // Adds a variant of a kernel for lanes. `starts`: the parameters whose arrays may start inside their buffers.
-// `decides`: it is for `when=`.
-void plan_variant(nb::handle kernel, nb::object variant, nb::handle starts, bool decides) {
+// `decides`: it is for `when=`. `counts`: it is for `acs_cl.size`.
+void plan_variant(nb::handle kernel, nb::object variant, nb::handle starts, bool decides, bool counts) {
     LaunchPlan *plan = caller(kernel)->plan;
     if (!plan) return;
     ToLanes &lanes = plan->lanes;
@@ -191,9 +207,9 @@ void plan_variant(nb::handle kernel, nb::object variant, nb::handle starts, bool
     }
     if (bits && bits != lanes.starts) {
         lanes.starts = bits;
-        for (KernelVariant &one : lanes.variants[true]) one = {};
+        for (auto &both : lanes.variants[true]) both[false] = both[true] = {};
     }
-    KernelVariant &known = lanes.variants[bits != 0][decides];
+    KernelVariant &known = lanes.variants[bits != 0][decides][counts];
     if (!known.object.is(variant)) known.become(std::move(variant));
 }
 
@@ -210,7 +226,9 @@ void add_plans(nb::module_ &module) {
                nb::arg("asked").none(), nb::arg("unit"), nb::arg("bands"), nb::arg("lanes").none(),
                nb::arg("record").none());
     module.def("plan_variant", plan_variant, nb::arg("kernel"), nb::arg("variant"), nb::arg("starts"),
-               nb::arg("decides"));
+               nb::arg("decides"), nb::arg("counts") = false);
+    module.def("plan_counted", plan_counted, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
+               nb::arg("offset").none(), nb::arg("rounded"), nb::arg("lease"));
     module.def("is_planned", [](nb::handle kernel, bool for_epochs) {
         const LaunchPlan *plan = caller(kernel)->plan;
         return plan && plan->is_current() && (plan->knows_records || !for_epochs);

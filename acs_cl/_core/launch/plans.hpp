@@ -133,6 +133,7 @@ struct Sized {
     std::list<Head> heads;  // one for each scheduler that takes them; their own scheduler comes first
     bool on_lanes = false;  // lanes take them
     bool is_tried = false;  // there was such a launch, so that heads and lanes are known
+    std::size_t rounded = 0;  // the first global size of such launches with a count up to it; 0: lanes take none
     CutPlans cuts;
     Reaches reaches;
 
@@ -173,10 +174,11 @@ struct KernelVariant {
 };
 
 // What a kernel needs on lanes: their queues, and its variants. After its own parameters, one for arrays that start
-// inside their buffers takes the first byte of each, and then one for `when=` takes the word that decides.
+// inside their buffers takes the first byte of each, then one for `when=` takes the word that decides, and then one for
+// `acs_cl.size` takes the word with the count, what that may be, and where it is stored if it is wrong.
 struct ToLanes {
     Queues *queues = nullptr;  // the kernel holds it
-    KernelVariant variants[2][2];  // by whether arrays start inside buffers, and by `when=`
+    KernelVariant variants[2][2][2];  // by whether arrays start inside buffers, by `when=`, and by counts
     std::uint64_t starts = 0;  // bits of the parameters whose first byte is taken; 0: no such variant is known
     bool by_address = false;
     Lease lease;
@@ -187,6 +189,13 @@ struct ToLanes {
         for (std::uint64_t left = starts; left; left &= left - 1) many++;
         return many;
     }
+};
+
+// The count of a launch on a lane.
+struct CountedBy {
+    Flag count;
+    Allowed allowed;
+    std::optional<std::size_t> word;  // for a wrong one
 };
 
 // The launch plan. Arguments are bound in one way for epochs and for lanes: each has a place among bytes. If a
@@ -226,13 +235,23 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         Given &before = given_[reinterpret_cast<std::uintptr_t>(global) / 64 & (TURNS - 1)];
         if (global == before.global.ptr() && local == before.local.ptr()) return to = before.sizes, true;
         if (!acs_cl::take_sizes(global, local, to)) return false;
-        if (required && local == Py_None) {
-            to[4] = to[0];
-            for (std::size_t axis = 0; axis < to[0]; axis++) to[axis + 5] = std::size_t((*required)[axis]);
-        }
+        if (local == Py_None) require(to);
         if (PyList_CheckExact(global) || PyList_CheckExact(local)) return true;
         before = {nb::borrow(global), nb::borrow(local), to};
         return true;
+    }
+
+    // Takes the sizes of a launch with a count, and the count's array. `size`: the `acs_cl.size` in its global size.
+    bool take_counted(PyObject *size, PyObject *global, PyObject *local, PyObject *offset, Sizes &to,
+                      nb::object &count) const {
+        static PyObject *const count_name = PyUnicode_InternFromString("count");
+        static PyObject *const upto_name = PyUnicode_InternFromString("upto");
+        count = nb::steal(PyObject_GetAttr(size, count_name));
+        const nb::object upto = nb::steal(PyObject_GetAttr(size, upto_name));
+        if (!count.is_valid() || !upto.is_valid()) return PyErr_Clear(), false;
+        if (!take_counted_sizes(global, upto.ptr(), local, to)) return false;
+        if (local == Py_None) require(to);
+        return take_offset(offset, to);
     }
 
     // Makes what is known of launches of new sizes, if a driver can have these and Python need not decide about them.
@@ -418,12 +437,22 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return is_set &&
                kernel->set_value(first + 1, {reinterpret_cast<const char *>(&flag.offset), sizeof(flag.offset)});
     }
+    // Sets a count, what it may be, and the word for a wrong one.
+    bool set(QueueKernel *kernel, const Flag &count, const Allowed &allowed, std::size_t word, std::size_t first) const {
+        const auto set_number = [&](std::size_t at, std::uint32_t number) {
+            return kernel->set_value(at, {reinterpret_cast<const char *>(&number), sizeof(number)});
+        };
+        const Counts::Word &fault = lanes.queues->counts.word(word);
+        return set(kernel, count, first) && set_number(first + 2, allowed.upto) && set_number(first + 3, allowed.group) &&
+               kernel->set_address(first + 4, fault.address, fault.memory.ptr());
+    }
     std::size_t first_of_flag(bool is_inside) const { return parameters.size() + (is_inside ? lanes.many_starts() : 0); }
 
     // Makes a `commands.KernelCommand` of such a launch. `is_inside`: an array starts inside its buffer. `lane`: why it
     // has to go to a lane; null: it need not. `offset`: null for that of the sizes.
     nb::object command(nb::handle kernel, const Sizes &size, const char *bytes, PyObject *const *args, bool are_views,
-                       bool is_inside, const Flag *flag, nb::handle offset, const nb::object &lane = {}) const {
+                       bool is_inside, const Flag *flag, nb::handle offset, const nb::object &lane = {},
+                       const CountedBy *counted = nullptr) const {
         nb::list objects, values;
         for (std::size_t at = 0; at < parameters.size(); at++) {
             const Parameter &one = parameters[at];
@@ -438,12 +467,22 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                 values.append(nb::bytes(start.data(), start.size()));
                 return true;
             });
-        if (flag) {
-            const std::size_t first = first_of_flag(is_inside);
-            objects.append(first);
-            objects.append(nb::handle(flag->memory));
-            values.append(first + 1);
-            values.append(nb::bytes(reinterpret_cast<const char *>(&flag->offset), sizeof(flag->offset)));
+        std::size_t next = first_of_flag(is_inside);
+        for (const Flag *cell : {flag, counted ? &counted->count : nullptr}) {
+            if (!cell) continue;
+            objects.append(next);
+            objects.append(nb::handle(cell->memory));
+            values.append(next + 1);
+            values.append(nb::bytes(reinterpret_cast<const char *>(&cell->offset), sizeof(cell->offset)));
+            next += 2;
+        }
+        if (counted) {
+            for (const std::uint32_t &number : {counted->allowed.upto, counted->allowed.group}) {
+                values.append(next++);
+                values.append(nb::bytes(reinterpret_cast<const char *>(&number), sizeof(number)));
+            }
+            objects.append(next);
+            objects.append(lanes.queues->counts.word(*counted->word).memory);
         }
         const nb::object &type = lanes.queues->classes().command;
         const nb::object start = offset.is_valid() ? nb::borrow(offset) : numbers_at(&size[8]);
@@ -453,6 +492,13 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     }
 
 private:
+    // Fills in the local size that the kernel requires.
+    void require(Sizes &to) const {
+        if (!required) return;
+        to[4] = to[0];
+        for (std::size_t axis = 0; axis < to[0]; axis++) to[axis + 5] = std::size_t((*required)[axis]);
+    }
+
     static Sizes group_of(const Sizes &size) { return {0, 0, 0, 0, size[4], size[5], size[6], size[7]}; }
 
     // Whether the local size is known to fit, and divides the global one.

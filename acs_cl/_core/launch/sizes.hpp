@@ -21,6 +21,16 @@ inline bool is_of_numpy(PyObject *number) {
     return std::find(number_types.begin(), number_types.end(), Py_TYPE(number)) != number_types.end();
 }
 
+inline PyTypeObject *size_type;  // of `acs_cl.size`: the device decides about the first global size
+
+// Returns the `acs_cl.size` that a global size is or begins with. Null: it has none.
+inline PyObject *size_in(PyObject *global) {
+    if (Py_TYPE(global) == size_type) return global;
+    if (!PyTuple_CheckExact(global) || !PyTuple_GET_SIZE(global)) return nullptr;
+    PyObject *const first = PyTuple_GET_ITEM(global, 0);
+    return Py_TYPE(first) == size_type ? first : nullptr;
+}
+
 // Takes a whole number of Python or NumPy. False: it is another object, such as a bool.
 inline bool take_whole(PyObject *number, std::size_t &to) {
     if (!PyLong_CheckExact(number)) {
@@ -45,6 +55,17 @@ inline bool take_size(PyObject *size, std::size_t *to, std::size_t least = 1) {
         if (!take_whole(one, to[at + 1]) || to[at + 1] < least) return false;
     }
     return true;
+}
+
+// Takes both sizes, where the first global one has the bound of an `acs_cl.size`. False: as below.
+inline bool take_counted_sizes(PyObject *global, PyObject *upto, PyObject *local, Sizes &sizes) {
+    sizes.fill(0);
+    const bool is_alone = !PyTuple_CheckExact(global);
+    sizes[0] = is_alone ? 1 : std::size_t(PyTuple_GET_SIZE(global));
+    if (sizes[0] > 3 || !take_whole(upto, sizes[1]) || !sizes[1]) return false;
+    for (std::size_t at = 1; at < sizes[0]; at++)
+        if (!take_whole(PyTuple_GET_ITEM(global, Py_ssize_t(at)), sizes[at + 1]) || !sizes[at + 1]) return false;
+    return local == Py_None || (take_size(local, &sizes[4]) && sizes[4] == sizes[0]);
 }
 
 // Takes both sizes, without an offset. False: one is no size, or they differ in the number of dimensions.

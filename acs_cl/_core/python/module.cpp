@@ -163,7 +163,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 104;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 105;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -346,6 +346,12 @@ NB_MODULE(_core, module) {
         .def_prop_ro("places", [](const Queues &self) {
             return std::make_pair(self.landings.taken(), self.landings.free());
         })
+        .def("add_word", [](Queues &self, nb::object memory, std::uint64_t address) {
+            self.counts.add(std::move(memory), address);
+        }, "memory"_a, "address"_a)
+        .def_prop_ro("words", [](const Queues &self) { return self.counts.many(); })
+        .def_prop_ro("free_words", [](const Queues &self) { return self.counts.free(); })
+        .def("refused", [](Queues &self, std::int64_t number) { return self.counts.refused(number); }, "number"_a)
         .def("event", &Queues::event, "number"_a)
         .def("oldest", &Queues::oldest)
         .def("poll", &Queues::poll, "most"_a = 64)

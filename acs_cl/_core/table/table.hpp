@@ -327,6 +327,19 @@ public:
         return true;
     }
 
+    // Notes that only the end of a launch tells whether its count was right.
+    void count(std::int64_t launch) {
+        Row &row = known(launch);
+        counted_ += !row.is_counted;
+        row.is_counted = true;
+    }
+
+    // Whether Python has to look at the count of a launch that has ended.
+    bool is_counted_by_python(std::int64_t launch) const {
+        const Row *row = counted_ ? rows_.find(launch) : nullptr;
+        return row && row->is_counted && row->has_record();
+    }
+
     // ---- the open epoch -------------------------------------------------------------------------
 
     std::uint32_t open = 0;  // 0: none
@@ -456,12 +469,16 @@ public:
     bool may_go_on() const { return usable && may_make(); }
     // The same for launches that Python asks for.
     bool may_make() const { return has_room() && is_simple(); }
+    // The same for a kernel on a lane. It may follow a launch whose count is not looked at yet: lanes see ends in their
+    // order, and tell Python all that come behind a wrong count.
+    bool may_go_to_lane() const { return usable && has_room() && is_simple_beside_counts() && !(counted_ && in_epochs_); }
 
     // The same for a replay of a segment, for which a driver has to wait for whatever is in flight.
     bool may_replay() const { return may_go_on() && !ready_first && watched_.empty(); }
 
-    bool is_simple() const {
-        return !(recording || bypassing || poisoned || counted_) && returned_.empty() &&
+    bool is_simple() const { return !counted_ && is_simple_beside_counts(); }
+    bool is_simple_beside_counts() const {
+        return !(recording || bypassing || poisoned) && returned_.empty() &&
                outside_.empty() && stand_ins_.empty() && !(in_order && !watched_.empty());
     }
     bool has_stand_ins() const { return !stand_ins_.empty(); }
