@@ -18,7 +18,8 @@ import pytest
 import acs_cl as acs
 from acs_cl import core, testing
 from acs_cl.devices.driver import functions
-from acs_cl.devices.probe.facts import svm
+from acs_cl.launch.count_words import has_words
+from acs_cl.scheduler.policy import COUNTED, COUNTED_REST, Choice
 
 SOURCE = """
 kernel void mark(global uint *y, uint value) { y[get_global_id(0)] = value; }
@@ -53,7 +54,7 @@ def rt(request: pytest.FixtureRequest, device: cl.Device, backend: str) -> Itera
 
 
 def sees_words(rt: acs.Runtime) -> bool:
-    return svm(rt.device) in ("fine", "system")
+    return has_words(rt.device)
 
 
 def test_the_core_makes_them_and_what_follows(rt: acs.Runtime) -> None:
@@ -230,6 +231,34 @@ def test_one_that_the_driver_refuses_goes_on_in_python(rt: acs.Runtime) -> None:
     y.fill(0)
     prog.mark(acs.size(numbers[0], 4), None, y, 7)
     assert y.get().tolist() == [7, 7, 0, 0]
+
+
+def test_beside_a_scheduler_lanes_take_them_and_what_is_between(device: cl.Device) -> None:
+    """As tasks they would go through Python, and so would all others until their epoch ends."""
+    with acs.Runtime(device) as rt:
+        if not sees_words(rt) or "scheduler" not in rt.stats() or rt.stats()["backend"] == "device":
+            pytest.skip("there are no lanes beside a scheduler, or no words")
+        prog, steps = rt.build(SOURCE), 400
+        rt.prebuild(prog.mark, prog.copy)
+        number, x, y = rt.array([5], "u4"), rt.zeros(MOST, "u4"), rt.zeros(MOST, "u4")
+        before = testing.made_by_core(rt)
+        for step in range(steps):
+            last = prog.mark(acs.size(number, MOST), None, x, step)
+            prog.copy((MOST,), None, x, y)
+        assert testing.made_by_core(rt) - before > 1.8 * steps
+        assert rt.stats()["scheduler"]["tasks"] < steps / 4
+        assert COUNTED in str(rt.explain(last))
+        assert y.get().tolist() == [steps - 1] * 5 + [0] * (MOST - 5)
+
+
+def test_launches_near_a_count_go_to_lanes_for_a_while() -> None:
+    choice = Choice(on_cpu=True)
+    assert choice.on_lanes_until(9, "any") == (0, "")
+    choice.counted(10)
+    end = 10 + COUNTED_REST
+    for number in (11, end - 1):
+        assert choice.on_lanes_until(number, "any") == (end, COUNTED)
+    assert choice.on_lanes_until(end, "any") == (0, "")
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -21,12 +21,17 @@ WORDS = 64
 MOST_WORDS = 4096
 
 
+def has_words(device: cl.Device) -> bool:
+    """Tell whether the host sees memory of the device without a transfer."""
+    return svm(device) in ("fine", "system")
+
+
 def words_for(queues: core.native.Queues, context: cl.Context, device: cl.Device) -> bool:
     """Make sure that there are free words. Return False if the device has no such memory, or enough
     words are in use."""
     if queues.free_words:
         return True
-    if queues.words >= MOST_WORDS or svm(device) not in ("fine", "system"):
+    if queues.words >= MOST_WORDS or not has_words(device):
         return False
     flags = cl.svm_mem_flags
     both = flags.READ_WRITE | flags.SVM_FINE_GRAIN_BUFFER

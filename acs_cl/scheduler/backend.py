@@ -48,7 +48,8 @@ from ..launch.backend import (
     Snapshot,
 )
 from ..launch.commands import KernelCommand
-from ..launch.decision import parts_of
+from ..launch.count_words import has_words
+from ..launch.decision import DecidedCommand, parts_of
 from ..memory.blocks import Store
 from ..records import Access, Command, Found, Launch, Report
 from .builds import Schedulers
@@ -119,6 +120,8 @@ class Device(Backend):
         self._ended: Ended = []
         """What the caller has not taken yet."""
         self.choice = choice
+        self._lanes_count: bool | None = None
+        """Whether the core makes launches with counts on lanes. None: not asked yet."""
         """The rule that chooses between scheduler and lanes. None: all that can go to the
         scheduler."""
         self._clocked = self._clockless = self.queues
@@ -304,6 +307,11 @@ class Device(Backend):
         command = launch.command
         if type(command) is KernelCommand and command.lane:
             return command.lane
+        if self.choice is not None and type(command) is DecidedCommand and command.is_counted:
+            if self._lanes_count is None:
+                self._lanes_count = has_words(self.queues[0].device)
+            if self._lanes_count:
+                self.choice.counted(launch.number)
         return self._at_once(self.choice, launch.number, plain) if self.choice else None
 
     def _at_once(self, choice: Choice, number: int, command: Command) -> str | None:

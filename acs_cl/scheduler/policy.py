@@ -78,6 +78,13 @@ COOLDOWN, LONGEST_COOLDOWN = 16, 4096
 It doubles each time. A program that polls late sees long epochs only."""
 
 
+COUNTED_REST = 256
+"""Launches that go to lanes behind one whose size the device decides. There the core makes it by
+itself, at the cost of another launch. As a task it takes the host several times as long, and so do
+launches behind it. On PoCL 3.0 a mixture of experts took ten times as long in epochs."""
+
+COUNTED = "the device decides the size of a launch near it, which takes the host less on a lane"
+
 SURE, UNSEEN = 8, 15
 """After so many good epochs in a row, so many are not looked at. To look at one takes the host as
 long as several launches."""
@@ -123,6 +130,8 @@ class Choice:
         self._next_cooldown = COOLDOWN
         self.resting_until = 0
         """The launch until which all launches go to lanes."""
+        self.counting_until = 0
+        """The same, because of one whose size the device decides."""
         self.last_was_large = False
         """Whether the last epoch was worth sending. Then the next one is sent however small it
         gets. Its launches need not be kept for lanes, so the core may make all of them."""
@@ -185,6 +194,11 @@ class Choice:
         for taken in self._times[key]:
             self._may_go(key, taken)
         return True
+
+    def counted(self, number: int) -> None:
+        """Note that the device decides about the size of launch `number`, of which the core makes
+        the next ones if they go to lanes."""
+        self.counting_until = number + COUNTED_REST
 
     def epoch(self, tasks: int, number: int, trusted: bool) -> bool:
         """Tell whether the scheduler gets an epoch of `tasks` whose last launch is `number`.
@@ -274,6 +288,8 @@ class Choice:
             return alone
         if number < self.resting_until:
             return self.resting_until, "epochs were too small lately to be worth sending"
+        if number < self.counting_until:
+            return self.counting_until, COUNTED
         return 0, ""
 
     def _too_long(self, number: int, name: str) -> tuple[int, str] | None:
