@@ -897,13 +897,14 @@ def plan(
     lanes: tuple[Queues, Any, bool] | None,
     record: tuple[int, int] | tuple[()] | None,
     forgets: int,
-    is_declared: bool,
+    declared: tuple[Sequence[int], Sequence[int]] | None,
 ) -> None:
     """Give a kernel its launch plan: code, mode, bytes and place in a record by parameter.
 
     It gets none if it had to forget plans since it was `forgets`. An 'o' in a mode says that all of
-    the argument is overwritten. `binder` tells which bytes it reaches, unless `is_declared`: then
-    the modes say that, for whole arguments. `lanes`: queues, kernel, whether memory goes there by
+    the argument is overwritten. `binder` tells which bytes it reaches, unless the program
+    says that: `declared` has the parameters that its ranges depend on, and those that have ranges.
+    Of the others the modes tell all. `lanes`: queues, kernel, whether memory goes there by
     address. `record`: bytes of arguments in records, and of local memory of the kernel's own;
     empty where the arguments do not go there, None where no scheduler has the kernel."""
 
@@ -918,6 +919,20 @@ def plan_sizes(
     """Add sizes to that plan. `heads`: for each scheduler that takes them, beginning with the home
     of the sizes: its local memory, the start of their records there, their shape, and a `Tiling`,
     if other sizes follow from these."""
+
+def plan_ranges(
+    kernel: Caller,
+    global_size: Sizes,
+    local_size: Sizes | None,
+    offset: Sizes | None,
+    numbers: Sequence[int],
+    parts: Sequence[tuple[int, Sequence[Sizes], Sequence[Sizes], bool]],
+    forgets: int,
+) -> None:
+    """Add to that plan what declared ranges are for these sizes and numbers.
+
+    `parts`: for each parameter that has ranges, the length of the argument, what is read and
+    written of it, and whether the latter is surely overwritten."""
 
 def plan_bands(
     kernel: Caller,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-INTERFACE = 105
+INTERFACE = 106
 """The version of the border that these sources expect."""
 
 _INSTALL = (

@@ -255,7 +255,7 @@ class Kernel(core.native.Caller):
         wait_for, engine = events_of(wait_for), self.engine
         forgets = self.forgets  # before what it counts: another thread may declare others now
         declarations = self.declarations
-        modes = None if declarations is None else declarations.modes
+        planned = None if declarations is None else declarations.planned
         if engine.tracer is not None:
             engine.tracer.called()
         sizes = self._sizes(global_size, local_size, offset)
@@ -273,12 +273,12 @@ class Kernel(core.native.Caller):
             sizes = deciding.global_size, *sizes[1:]
         is_declared = reads is not None or writes is not None
         is_plain = declarations is None and sizes[2] is None and not is_declared
-        is_alike = declarations is None or modes is not None
+        is_alike = declarations is None or planned is not None
         call = _new(
             _Call,
             (
                 args, sizes, wait_for, reads, writes, bands, deciding, graph is not None,
-                is_declared, is_plain, declarations, _new(Asked, (forgets, modes)),
+                is_declared, is_plain, declarations, _new(Asked, (forgets, planned, None)),
                 is_alike and items is None,
             ),
         )  # fmt: skip
@@ -290,7 +290,7 @@ class Kernel(core.native.Caller):
         cut = self._cut(call, many, native, bound) if many and many != LANES else None
         access = bound.access
         if is_declared or declarations is not None:
-            access = self._declare(call, access)
+            access, call = self._declare(call, access)
         command = _new(
             KernelCommand,
             (
@@ -512,17 +512,18 @@ class Kernel(core.native.Caller):
             return arguments.ALL[0]
         return interval(-int(self.program.int_ptr), 0, 1)
 
-    def _declare(self, call: _Call, access: Access) -> Access:
+    def _declare(self, call: _Call, access: Access) -> tuple[Access, _Call]:
         """Put what was declared in place of what was inferred."""
         if call.declarations is not None:
-            access = call.declarations.apply(access, *call.sizes, call.args)
+            access, told = call.declarations.apply(access, *call.sizes, call.args)
+            call = call._replace(found=call.found._replace(told=told))
         if not call.is_declared:
-            return access
+            return access, call
         _, reads, _ = arguments.declared(self.engine, call.reads, "reads", self.label())
         _, writes, exact = arguments.declared(self.engine, call.writes, "writes", self.label())
         check_const(self, call.args, writes)
         views = arguments.views_of(self.engine, call.args)
-        return arguments.replace(access, reads, writes, exact, views)
+        return arguments.replace(access, reads, writes, exact, views), call
 
 
 def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:

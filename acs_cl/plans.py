@@ -26,6 +26,7 @@ from .scheduler.layout import INLINE_BYTES, MOST_ARGS_BYTES, RECORD_BYTES
 from .versions import RuntimeKernel
 
 if TYPE_CHECKING:
+    from .access.declarations import Planned, Told
     from .access.signature import Parameter
     from .launch.commands import KernelCommand
     from .launch.parts import LanePart
@@ -61,8 +62,10 @@ class Asked(NamedTuple):
 
     forgets: int
     """How many plans it had forgotten. With another number it takes no plan."""
-    modes: Sequence[str] | None = None
-    """What the program declares of each parameter (`Declarations.modes`). None: nothing."""
+    declared: Planned | None = None
+    """What the program declares. None: nothing."""
+    told: Told | None = None
+    """What declared ranges are for this call and others like it. None: it has none."""
 
 
 class ArgumentValues(NamedTuple):
@@ -117,6 +120,8 @@ def plan_launches(
             return
     sizes = command.global_size, command.local_size, command.offset
     native.plan_sizes(kernel, *sizes, heads, lease)
+    if found.told is not None:
+        native.plan_ranges(kernel, *sizes, *found.told, found.forgets)
     starts = kernel.versions.offsets_of(command.kernel)
     if variant is not None:
         native.plan_variant(kernel, variant, starts, True)
@@ -149,6 +154,8 @@ def plan_counted(
         return
     sizes = command.global_size, command.local_size, command.offset
     native.plan_counted(kernel, *sizes, deciding.rounded, lease)
+    if found.told is not None:
+        native.plan_ranges(kernel, *sizes, *found.told, found.forgets)
     starts = kernel.versions.offsets_of(command.kernel)
     native.plan_variant(kernel, variant, starts, deciding.has_condition, True)
 
@@ -246,16 +253,17 @@ def _plan(
         or signature.program_globals
     ):
         return False
-    if found.modes is not None:
-        declared = zip(parameters, found.modes, strict=True)
-        parameters = [(code, mode, nbytes) for (code, _, nbytes), mode in declared]
+    declared = found.declared
+    if declared is not None:
+        both = zip(parameters, declared.modes, strict=True)
+        parameters = [(code, mode, nbytes) for (code, _, nbytes), mode in both]
     places, record = _places(kernel, parameters, function)
     queues = engine.backend.core_queues
     lanes = None if queues is None else (queues, kernel.native, engine.plan.memory == "svm")
     core.native.plan(
         kernel, engine.table, kernel.name,
         [(*parameter, at) for parameter, at in zip(parameters, places, strict=True)],
-        kernel.binder, lanes, record, found.forgets, found.modes is not None,
+        kernel.binder, lanes, record, found.forgets, declared and declared[1:],
     )  # fmt: skip
     return True
 

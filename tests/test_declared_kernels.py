@@ -62,6 +62,54 @@ def test_launches_of_kernels_that_declare_modes_go_the_short_way(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_launches_of_kernels_that_declare_ranges_go_the_short_way(
+    device: cl.Device, backend: str
+) -> None:
+    """With each size, number and length of an argument that was there before. What is behind the
+    end of an argument is cut off, what begins there is refused."""
+    with made_on(device, backend) as rt, inside.calls_by_python() as long_way:
+        program = rt.build(SOURCE)
+        rt.prebuild(program.copy, program.set)
+        copy = program.copy.access(x="r[gid:gid+2]", y="w[gid]")
+        fill = program.set.access(y="w[a:a+gsize], r[4*gid]")
+        x, y, z = rt.array(np.arange(16), "i4"), rt.zeros(16, "i4"), rt.zeros(32, "i4")
+        rows = rt.zeros((4, 8), "i4")
+
+        def step() -> None:
+            made = copy((8,), None, x, y).access
+            assert made == acs.records.Access(x[:9].spans, y[:8].spans, y[:8].spans)
+            made = copy((8,), None, x[:8], y).access  # the last element of it is no more there
+            assert made == acs.records.Access(x[:8].spans, y[:8].spans, y[:8].spans)
+            made = copy((4,), None, x, y, offset=(8,)).access
+            assert made == acs.records.Access(x[8:13].spans, y[8:12].spans, y[8:12].spans)
+            for row in (rows[0], rows[2]):
+                assert copy((4,), None, x, row).access.writes == row[:4].spans
+            made = copy((8,), None, x, y, writes=y[8:]).access
+            assert (made.reads, made.writes) == (x[:9].spans, y[8:].spans)
+            for a in (0, 2, 5):
+                made = fill((4,), None, z, a).access
+                assert made.writes == z[a : a + 4].spans
+                assert made.reads == z[:16:4].spans
+                assert made.overwrites == made.writes
+
+        for _ in range(3):
+            step()
+        rt.finish()
+        before = len(long_way)
+        for _ in range(LAUNCHES):
+            step()
+        assert len(long_way) - before < LAUNCHES
+        for _ in range(2):
+            with pytest.raises(acs.UsageError, match="starts at byte 128, the argument has 128"):
+                fill((4,), None, z, 32)
+        before = len(long_way)
+        for _ in range(4):  # its rows are several pieces, which Python takes together
+            made = fill((4,), None, rows[:, :4], 0).access
+            assert made.writes == rows[0, :4].spans
+        assert len(long_way) == before + 4
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_another_declaration_holds_from_then_on(device: cl.Device, backend: str) -> None:
     with made_on(device, backend) as rt, inside.calls_by_python() as long_way:
         program = rt.build(SOURCE)
@@ -99,14 +147,14 @@ def test_other_threads_may_declare_meanwhile(device: cl.Device) -> None:
                         kernel((16,), None, x, 1)
                 return
             for turn in range(200):
-                mode = ("w", "rw")[turn % 2]
+                mode = ("w", "rw", "w[gid]", "rw[gid]")[turn % 4]
                 kernel.access(y=mode)
                 found.extend((mode, kernel((16,), None, y, 2).access) for _ in range(3))
             is_over = True
 
         in_threads(work, 3)
         for mode, access in found:
-            assert access.reads == (y.spans if mode == "rw" else ())
+            assert access.reads == (y.spans if "rw" in mode else ())
         assert y.get().tolist() == [2] * 16
 
 

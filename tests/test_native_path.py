@@ -54,12 +54,12 @@ IN_GROUPS = ("turn", "lend")
 CUT = ("add", "put", "blend", "flat", "none")
 ROW = 16
 ENOUGH = {
-    "add": {"x": ["r"], "y": ["rw"]},
-    "put": {"y": ["w", "rw"]},
-    "blend": {"x": ["r"], "y": ["r"], "z": ["rw"]},
-    "flat": {"x": ["rw"]},
-    "turn": {"x": ["rw"]},
-    "lend": {"x": ["rw"]},
+    "add": {"x": ["r", "r[gid]", "r[0:2*gsize]"], "y": ["rw", "rw[gid]", "r[gid:gid + 1], w[gid]"]},
+    "put": {"y": ["w", "rw", "w[gid]", "w[gid:gid + 1]", "w[gid:gid+1], w[gid]"]},
+    "blend": {"x": ["r", "r[gid]"], "y": ["r"], "z": ["rw", "w[gid], r[gid]"]},
+    "flat": {"x": ["rw", "rw[gid0 + gsize0*gid1]"]},
+    "turn": {"x": ["rw", "rw[gid]"]},
+    "lend": {"x": ["rw", "rw[gid]"]},
 }
 """Declarations of kernels, by parameter."""
 

@@ -48,12 +48,12 @@ kernel void flat(global uint *x)
 """
 ROW = 16
 ENOUGH = {
-    "add": {"x": ["r"], "y": ["rw"]},
-    "put": {"y": ["w", "rw"]},
-    "some": {"y": ["rw"]},
-    "turn": {"x": ["rw"]},
-    "flip": {"x": ["rw"]},
-    "flat": {"x": ["rw"]},
+    "add": {"x": ["r", "r[gid]", "r[0:4], r[gid]"], "y": ["rw", "rw[gid]", "r[gid], w[gid:gid+1]"]},
+    "put": {"y": ["w", "rw", "w[gid]", "w[gid:gid+1], w[0:8]"]},
+    "some": {"y": ["rw", "rw[0:n]", "r[0:n], w[gid]"]},
+    "turn": {"x": ["rw", "rw[gid]"]},
+    "flip": {"x": ["rw", "rw[gid]"]},
+    "flat": {"x": ["rw", "rw[gid0 + gsize0*gid1]"]},
 }
 """Declarations of kernels, by parameter."""
 

@@ -1,16 +1,18 @@
 """Declarations of a kernel: which bytes every launch of it touches.
 
 Input: declarations by parameter, or a function, and the arguments of a launch. Output: the
-`Access`, in which declarations replace what was inferred for these parameters. Declarations are
-checked when they are made, not when first used.
+`Access`, in which declarations replace what was inferred for these parameters, and what launch
+plans have of it. Declarations are checked when they are made, not when first used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from ..errors import UsageError, describe
 from ..memory.array import Array
+from ..ranges import Rectangle
 from ..records import Access, Span
 from . import arguments
 from .called import Arguments, Called
@@ -19,6 +21,47 @@ from .signature import Parameter
 
 Declares = Callable[..., tuple[object, object]]
 """A function of the program that returns what a launch reads and writes."""
+
+
+class Planned(NamedTuple):
+    """What a launch plan has of declarations."""
+
+    modes: Sequence[str]
+    """What every launch does to each parameter. With 'o' it overwrites all of it."""
+    numbers: Sequence[int]
+    """The parameters that ranges depend on."""
+    ranged: Sequence[int]
+    """The parameters that have ranges."""
+
+
+class Part(NamedTuple):
+    """What ranges are for an argument of this length, in bytes."""
+
+    length: int
+    reads: Sequence[Rectangle]
+    writes: Sequence[Rectangle]
+    is_overwritten: bool
+    """Whether all that is written is surely overwritten."""
+
+
+class Told(NamedTuple):
+    """What ranges are for a launch, and for others with the same sizes, numbers and lengths."""
+
+    numbers: Sequence[int]
+    """By `Planned.numbers`."""
+    parts: Sequence[Part]
+    """By `Planned.ranged`."""
+
+
+class _Touched(NamedTuple):
+    """What a launch does to one argument."""
+
+    reads: Sequence[Span]
+    writes: Sequence[Span]
+    sure: Sequence[Span]
+    """Those of `writes` that are no hulls."""
+    part: Part | None = None
+    """The same for the plan. None: it is not of ranges, or not the same for all."""
 
 
 class Declarations:
@@ -45,6 +88,8 @@ class Declarations:
                     f"{', '.join(parameters)}"
                 )
             self._declared[name] = self._parse(parameters[name], text)
+        self.planned = self._plan()
+        """What launch plans have of it. None: a function declares."""
 
     @property
     def told(self) -> Mapping[str, str] | None:
@@ -53,21 +98,28 @@ class Declarations:
             return None
         return {name: one.text for name, one in self._declared.items()}
 
-    @property
-    def modes(self) -> Sequence[str] | None:
-        """Return what every launch does to each parameter, as launch plans have it. With 'o' it
-        overwrites all of it. None: that depends on the launch."""
+    def _plan(self) -> Planned | None:
         if self._function is not None:
             return None
-        if not all(map(_is_whole, self._declared.values())):
-            return None
-        return [self._mode(parameter) for parameter in self._kernel.signature.parameters]
+        parameters = self._kernel.signature.parameters
+        names = self._names()
+        ranged = {name for name, one in self._declared.items() if not _is_whole(one)}
+        return Planned(
+            [self._mode(parameter) for parameter in parameters],
+            [index for index, one in enumerate(parameters) if one.name in names],
+            [index for index, one in enumerate(parameters) if one.name in ranged],
+        )
+
+    def _names(self) -> set[str]:
+        """Return the parameters that ranges depend on."""
+        return {name for one in self._declared.values() for name in one.names}
 
     def _mode(self, parameter: Parameter) -> str:
         declaration = self._declared.get(parameter.name)
         if declaration is None:
             return parameter.mode
-        return declaration.mode if "r" in declaration.mode else declaration.mode + "o"
+        overwrites = "r" not in declaration.mode and _is_whole(declaration)
+        return declaration.mode + "o" * overwrites
 
     def _parse(self, parameter: Parameter, text: str) -> Declaration:
         where = f"kernel {self._kernel.name!r}, parameter {parameter.name!r}"
@@ -93,10 +145,10 @@ class Declarations:
         local_size: tuple[int, ...] | None,
         offset: tuple[int, ...] | None,
         args: Arguments,
-    ) -> Access:
-        """Return the access of one launch."""
+    ) -> tuple[Access, Told | None]:
+        """Return the access of one launch, and what its plan may keep of that."""
         if self._function is not None:
-            return self._call(inferred, global_size, local_size, args)
+            return self._call(inferred, global_size, local_size, args), None
         engine = self._kernel.engine
         parameters = self._kernel.signature.parameters
         scalars = {
@@ -107,6 +159,8 @@ class Declarations:
         reads: list[Span] = []
         writes: list[Span] = []
         sure: list[Span] = []
+        parts: list[Part] = []
+        ranged = 0
         bases: set[int] = set()
         for parameter, value in zip(parameters, args, strict=True):
             found = arguments.resolve(engine, value)
@@ -122,16 +176,23 @@ class Declarations:
                 writes += found.spans if "w" in mode else ()
                 continue
             exact = value.overwrites() if isinstance(value, Array) else found.spans
-            new_reads, new_writes, new_sure = self._spans(
+            own = self._spans(
                 declaration, parameter, found.spans, exact, global_size, offset, scalars
             )
-            reads += new_reads
-            writes += new_writes
-            sure += [span for span in new_sure if span not in new_reads]
+            reads += own.reads
+            writes += own.writes
+            sure += [span for span in own.sure if span not in own.reads]
+            ranged += not _is_whole(declaration)
+            if own.part is not None:
+                parts.append(own.part)
         # memory that is behind no argument: any memory, variables of the program
         reads += (span for span in inferred.reads if span.base not in bases)
         writes += (span for span in inferred.writes if span.base not in bases)
-        return Access(tuple(reads), tuple(writes), tuple(sure))
+        access = Access(tuple(reads), tuple(writes), tuple(sure))
+        if not ranged or len(parts) < ranged:
+            return access, None
+        names = self._names()
+        return access, Told([scalars[p.name] for p in parameters if p.name in names], parts)
 
     def _spans(
         self,
@@ -142,18 +203,18 @@ class Declarations:
         global_size: tuple[int, ...],
         offset: tuple[int, ...] | None,
         scalars: Mapping[str, int],
-    ) -> tuple[list[Span], list[Span], list[Span]]:
-        """Return what a launch reads and writes of an argument, and which writes are no hulls.
-        `spans`: of the argument. `exact`: those of them that are no hulls."""
+    ) -> _Touched:
+        """Return what a launch does to an argument. `spans`: of the argument. `exact`: those of
+        them that are no hulls."""
         if _is_whole(declaration):
             mode = declaration.mode
-            return (
-                list(spans) if "r" in mode else [],
-                list(spans) if "w" in mode else [],
-                list(exact) if "w" in mode else [],
+            return _Touched(
+                spans if "r" in mode else (),
+                spans if "w" in mode else (),
+                exact if "w" in mode else (),
             )
         if not spans:
-            return [], [], []
+            return _Touched((), (), ())
         start = min(span.start for span in spans)
         end = max(span.end for span in spans)
         where = f"{self._kernel.label()}, parameter {parameter.name!r}"
@@ -176,7 +237,10 @@ class Declarations:
             ]
             for some in ranges
         )
-        return reads, writes, sure
+        certain = [span in sure and span not in reads for span in writes]
+        if len(spans) > 1 or (any(certain) and not all(certain)):
+            return _Touched(reads, writes, sure)
+        return _Touched(reads, writes, sure, Part(end - start, *ranges[:2], all(certain)))
 
     def _call(
         self,

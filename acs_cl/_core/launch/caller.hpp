@@ -139,8 +139,12 @@ public:
 
     // Ends the arguments. `when` is there if it decides.
     bool finish(PyObject *when) {
-        // the size is not known, so that views count as a whole
-        if (is_narrow_ && !counts()) plan.narrow(*size_, sizes_, bytes_, touched);
+        const Reach *told = nullptr;
+        if (plan.ranges.is_there()) {
+            if (!(told = plan.narrow_as_told(*size_, bytes_, args, touched))) return false;
+        } else if (is_narrow_ && !counts()) {  // with a count the size is not known, so that views count as a whole
+            plan.narrow(*size_, sizes_, bytes_, touched);
+        }
         if (!size_->is_tried && !counts()) {
             const bool leaves = is_narrow_ && plan.leaves(sizes_, bytes_, args);
             if (leaves && !declared_.is_there()) return false;  // Python says how
@@ -149,7 +153,8 @@ public:
         }
         if (declared_.is_there()) {
             if (!declared_.replace(touched, plan.parameters, args, home, decides_ || counts())) return false;
-        } else if (plan.overwrites && !overwrite(touched, plan.parameters, args, decides_ || counts())) {
+        } else if (plan.overwrites &&
+                   !overwrite(touched, plan.parameters, args, decides_ || counts(), plan.ranges, told)) {
             return false;
         }
         if (!in_epoch_ && are_views_) take_variant();

@@ -7,19 +7,34 @@
 #include <vector>
 
 #include "launch/arguments.hpp"
+#include "launch/reach.hpp"
 
 namespace acs_cl {
 
 // Whether a view has all bytes of its span, so that nothing is left of them if all elements are written.
 inline bool is_exact(const View &view) { return view.span.rows * view.span.width <= view.nbytes; }
 
+// The ranges that a program declares of a kernel's parameters. Python evaluates them, once for the same sizes, numbers and
+// lengths of arguments.
+struct DeclaredRanges {
+    std::vector<std::uint16_t> numbers;  // parameters that they depend on
+    std::uint64_t parameters = 0;        // bits of those that have some
+
+    bool is_there() const { return parameters; }
+    bool has(std::size_t parameter) const { return parameters >> parameter & 1; }
+};
+
 // Notes whether a launch overwrites what it writes, for a kernel that declares that of parameters. `decides`: the launch
 // may be skipped, and then overwrites nothing. False: it overwrites a part of what it writes, which is left to Python.
-inline bool overwrite(Touched &touched, const std::vector<Parameter> &parameters, PyObject *const *args, bool decides) {
+// `told`: of parameters with ranges; null: there are none.
+inline bool overwrite(Touched &touched, const std::vector<Parameter> &parameters, PyObject *const *args, bool decides,
+                      const DeclaredRanges &ranges, const Reach *told) {
     bool some = false, all = true;
     for (std::size_t at = 0; at < parameters.size(); at++) {
-        if (!parameters[at].written) continue;
-        const bool is_sure = parameters[at].overwritten && is_exact(*reinterpret_cast<View *>(args[at]));
+        const bool is_told = told && ranges.has(at);
+        if (is_told ? !(told->writes >> at & 1) : !parameters[at].written) continue;
+        const bool is_sure = is_told ? told->overwrites >> at & 1
+                                     : parameters[at].overwritten && is_exact(*reinterpret_cast<View *>(args[at]));
         some = some || is_sure;
         all = all && is_sure;
     }

@@ -18,6 +18,7 @@
 #include "driver/queues.hpp"
 #include "launch/binder.hpp"
 #include "launch/cuts.hpp"
+#include "launch/declared.hpp"
 #include "launch/reach.hpp"
 
 namespace acs_cl {
@@ -212,7 +213,8 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     Binder *binder = nullptr;  // the kernel's binder, if it knows which bytes launches reach
     std::optional<ToEpoch> epoch;
     bool knows_records = false;  // a scheduler has the kernel
-    bool overwrites = false;     // launches overwrite some of their parameters
+    bool overwrites = false;     // launches may overwrite some of their parameters
+    DeclaredRanges ranges;
     ToLanes lanes;
     bool is_cut = false;  // some launches go in bands
     std::optional<access::Launched::Three> required;  // the local size of launches that give none
@@ -315,6 +317,28 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         if (reach) reach->narrow(touched, *table->hazards);
     }
 
+    // Does the same by the ranges that the program declares. Null: Python has not evaluated them for such launches.
+    Reach *narrow_as_told(Sized &size, const char *bytes, PyObject *const *args, Touched &touched) const {
+        char values[MOST_KEY];
+        std::size_t many = put(ranges.numbers, bytes, values);
+        for (std::size_t at = 0; at < parameters.size(); at++) {
+            if (!ranges.has(at)) continue;
+            const Span &span = reinterpret_cast<View *>(args[at])->span;
+            if (span.rows > 1) return nullptr;
+            many = add_length(values, many, span.width);
+        }
+        Reach *reach = size.reaches.find({values, many});
+        if (reach) reach->narrow(touched, *table->hazards);
+        return reach;
+    }
+
+    // The ends of keys for them: the length of each argument that has ranges.
+    static constexpr std::size_t MOST_KEY = 16 * MOST_PARAMETERS;
+    static std::size_t add_length(char *key, std::size_t at, std::int64_t length) {
+        std::memcpy(key + at, &length, sizeof(length));
+        return at + sizeof(length);
+    }
+
     // Does the same for each band of a launch. False: the bytes are unknown, or two bands write the same ones. The
     // launch then stays whole.
     bool share_out(CutPlan &cut, const char *bytes, const Touched &touched, std::vector<Touched> &shares) const {
@@ -384,13 +408,17 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
 
     // Returns the numbers that ranges depend on.
     std::string_view numbers(const char *bytes, char *values) const {
+        return {values, put(binder->numbers, bytes, values)};
+    }
+    // Puts the numbers of these parameters one behind the other. Returns where they end.
+    std::size_t put(const std::vector<std::uint16_t> &which, const char *bytes, char *values) const {
         std::size_t many = 0;
-        for (std::uint16_t index : binder->numbers) {
+        for (std::uint16_t index : which) {
             const Parameter &one = parameters[index];
             std::memcpy(values + many, bytes + one.at, one.nbytes);
             many += one.nbytes;
         }
-        return {values, many};
+        return many;
     }
 
     // Returns the driver's object for an argument in memory. `are_views`: arguments are arrays.

@@ -142,9 +142,13 @@ class Reach {
 public:
     static constexpr bool is_gone() { return false; }
 
-    // Adds what is read and written of the next argument in memory.
-    void add(Part reads, Part writes) {
-        std::int64_t least = FARTHEST;
+    // What Python was told of arguments with declared ranges, as bits of parameters: that they are written, and that all
+    // of what is written is surely overwritten.
+    std::uint64_t writes = 0, overwrites = 0;
+
+    // Adds what is read and written of the next argument in memory. `is_told`: the program declares these very spans.
+    void add(Part reads, Part writes, bool is_told = false) {
+        std::int64_t least = is_told ? 0 : FARTHEST;
         for (const Part *some : {&reads, &writes})
             if (*some) least = std::min(least, from_the_start(**some));
         covers_.push_back(least);
