@@ -1022,6 +1022,7 @@ SIZES: list[tuple[Any, Any, Any, str]] = [
     ((8,), None, 2**70, "each number is at least 0"),
     ((8,), None, -1, "at least 0"),
     ((8,), None, (1, 1), "has 2 lengths, global size .* has 1"),
+    ((8, 8), None, (1,), "has 1 lengths, global size .* has 2"),
 ]
 
 

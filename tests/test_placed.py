@@ -57,7 +57,7 @@ def test_a_replay_is_right_wherever_the_data_is_and_leaves_the_truth(
     engine = engine_of(two)
     looked = engine.model.coherence = Looked(2)
     engine.copies.told, engine.stepped = looked.copied, looked.stepped
-    engine.made = looked.made
+    engine.makes = looked.makes
     x, y, z = (two.array(np.full(N, k), "f4") for k in (1, 2, 3))
     with two.record() as graph:
         add(x, y)

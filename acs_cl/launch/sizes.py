@@ -80,7 +80,7 @@ class SizeLimits:
             length = whole if isinstance(whole, int) else 1
             if start + length > MOST:
                 raise Unsuitable(f"offset {offset}: no work-item is beyond {MOST:,}")
-        if offset is not None and len(offset) > many:
+        if offset is not None and len(offset) != many:
             raise Unsuitable(
                 f"offset {offset} has {len(offset)} lengths, global size {global_size} has {many}"
             )

@@ -109,8 +109,9 @@ class SeveralEngine(ArrayEngine):
         """A graph is placed for good after this many replays, at least and at most."""
         self.stepped: Callable[[RunStep], None] | None = None
         """Receives each launch of a replay. For tests."""
-        self.made: Callable[[Group, Sequence[Parcel]], None] | None = None
-        """Receives launches that the core made together, and the copies before them. For tests."""
+        self.makes: Callable[[Group, Sequence[Parcel]], None] | None = None
+        """Receives launches that the core makes together, and the copies made for them. Told before
+        what they write is noted. For tests."""
         self.forgets += [self.known.forget, self.step_plans.forget, self.copies.forget]
         self.backend.timed, self.backend.asked = self.times.took, self.times.asked
         self.backend.staying = self._staying
@@ -288,6 +289,8 @@ class SeveralEngine(ArrayEngine):
         copies = group.core.bring(model.coherence, self.team.links, PREFETCH)
         if copies:
             self.copies.make(copies, max(group.took_us))
+        if self.makes is not None:
+            self.makes(group, copies)
         for base in group.away - self.left:
             self.leave(base)
         lanes = [one.core_queues for one in self.backend.backends]
@@ -307,8 +310,6 @@ class SeveralEngine(ArrayEngine):
             model.written_by_each(group.launches[0].access.writes)
         for device in group.devices:
             self.placed_on[device] += 1
-        if self.made is not None:
-            self.made(group, copies)
         if group.is_home:
             self._take_up(group.launches[0])
         return numbers

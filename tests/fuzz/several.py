@@ -132,8 +132,8 @@ class Looked(Coherence):
                 self._grow(span.base, span.end)
                 self.model.written(span, step.chosen.device)
 
-    def made(self, group: Group, copies: Sequence[Parcel]) -> None:
-        """The core made launches together, behind copies."""
+    def makes(self, group: Group, copies: Sequence[Parcel]) -> None:
+        """The core makes launches together, behind copies."""
         self.together += len(group.launches)
         for base, start, end, source, target in copies:
             self.model.moved(base, start, end, source, target)
@@ -219,7 +219,7 @@ class Ways:
         engine = engine_of(runtime)
         looked = engine.model.coherence = Looked(many)
         engine.copies.told, engine.stepped = looked.copied, looked.stepped
-        engine.made = looked.made
+        engine.makes = looked.makes
         engine.model.written_by_each = partial(looked.written_by_each, engine.model)  # type: ignore[method-assign]
         if "spread" in options and options["spread"] is None:
             engine.step_plans.may_cut = lambda known: known.parts is None  # type: ignore[method-assign]
