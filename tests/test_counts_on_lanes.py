@@ -241,10 +241,14 @@ def test_beside_a_scheduler_lanes_take_them_and_what_is_between(device: cl.Devic
         prog, steps = rt.build(SOURCE), 400
         rt.prebuild(prog.mark, prog.copy)
         number, x, y = rt.array([5], "u4"), rt.zeros(MOST, "u4"), rt.zeros(MOST, "u4")
+        # Python makes the first one, and all others until that has ended
+        prog.mark(acs.size(number, MOST), None, x, 0).wait()
         before = testing.made_by_core(rt)
         for step in range(steps):
             last = prog.mark(acs.size(number, MOST), None, x, step)
             prog.copy((MOST,), None, x, y)
+            if not step % 16:  # fewer are in flight than there are words
+                rt.finish()
         assert testing.made_by_core(rt) - before > 1.8 * steps
         assert rt.stats()["scheduler"]["tasks"] < steps / 4
         assert COUNTED in str(rt.explain(last))

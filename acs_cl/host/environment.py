@@ -49,12 +49,14 @@ VARIABLES = (
     Variable(
         "ACS_CL_CACHE",
         "the user's cache folder",
-        "folder for measurements of devices, signatures and translations; `off` for none",
+        "folder for measurements of devices, signatures, translations, and which kernels share a "
+        "scheduler; `off` for none",
     ),
     Variable(
         "ACS_CL_POCL_CPU",
         "PoCL is left alone",
-        "`auto`, or a CPU's name: repair a PoCL that does not know the CPU",
+        "`auto`, or a CPU's name: repair a PoCL that does not know the CPU, with the first `Runtime` "
+        "or `acs.Queue`",
     ),
     Variable(
         "ACS_CL_NO_PLANS",

@@ -120,10 +120,10 @@ class Device(Backend):
         self._ended: Ended = []
         """What the caller has not taken yet."""
         self.choice = choice
-        self._lanes_count: bool | None = None
-        """Whether the core makes launches with counts on lanes. None: not asked yet."""
         """The rule that chooses between scheduler and lanes. None: all that can go to the
         scheduler."""
+        self._lanes_count: bool | None = None
+        """Whether the core makes launches with counts on lanes. None: not asked yet."""
         self._clocked = self._clockless = self.queues
         """The queue that keeps the times of its commands, and the other one, if there are two."""
         if choice is not None and not on_cpu and not lanes.profiling:
