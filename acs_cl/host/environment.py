@@ -55,8 +55,8 @@ VARIABLES = (
     Variable(
         "ACS_CL_POCL_CPU",
         "PoCL is left alone",
-        "`auto`, or a CPU's name: repair a PoCL that does not know the CPU, with the first `Runtime` "
-        "or `acs.Queue`",
+        "`auto`, or a CPU's name: repair a PoCL that does not know the CPU, with the first "
+        "`Runtime` or `acs.Queue`",
     ),
     Variable(
         "ACS_CL_NO_PLANS",
