@@ -284,15 +284,12 @@ class HostTasks:
                     return
             if task is None:
                 return
-            self._run(task)
+            with turns():
+                self._run(task)
             del task
 
     def _run(self, task: Callable[[], None]) -> None:
-        did = core.native.want_turns(True)
-        try:
-            task()
-        finally:
-            core.native.want_turns(did)
+        task()
         del task  # the frames of a task's error know this frame, and are kept
         with self._lock:
             self._busy -= 1

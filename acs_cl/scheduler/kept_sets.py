@@ -107,16 +107,20 @@ class KeptSets:
     def of(self, name: Name, group: int, launched: Collection[Name]) -> KeptSet:
         """Return the set that a kernel was at home in, if it suits what was launched. If there are
         several, the one of which most was."""
-        found = [one for one in self._sets(name.program, group) if name in one.home]
-        best = max(found, key=lambda one: one.share_of(launched), default=NONE)
-        return best if best is not NONE and best.share_of(launched) >= LEAST_SHARE else NONE
+        shares = [
+            (one.share_of(launched), one)
+            for one in self._sets(name.program, group)
+            if name in one.home
+        ]
+        share, best = max(shares, key=lambda pair: pair[0], default=(0.0, NONE))
+        return best if share >= LEAST_SHARE else NONE
 
     def keep(self, new: KeptSet, group: int) -> None:
         """Keep a set that was built, instead of those of which it has all."""
         for program in {name.program for name in new.home}:
             before = self._sets(program, group)
-            after = [new, *(one for one in before if not new.holds(one))][:MOST_SETS]
             if new not in before:
+                after = [new, *(one for one in before if not new.holds(one))][:MOST_SETS]
                 self._known[program, group] = after
                 cache.store(self._name(program, group), {"sets": after})
 

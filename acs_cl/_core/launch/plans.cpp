@@ -118,8 +118,9 @@ Lease lease_of(nb::handle fields) {
             nb::cast<std::uint64_t>(fields[3])};
 }
 
-// Adds a size of launches to the plan, with an offset or None. `heads`: for each scheduler that takes them, and for their own one first, the
-// scheduler, its local memory, the head of their records, and their shape. `lease`: the fields of a `Lease`, or None.
+// Adds a size of launches to the plan, with an offset or None. `heads`: for each scheduler that takes them, and for their
+// own one first, the scheduler, its local memory, the head of their records, and their shape. `lease`: the fields of a
+// `Lease`, or None.
 void plan_sizes(nb::handle kernel, nb::handle global, nb::handle local, nb::handle offset, nb::handle heads,
                 nb::handle lease) {
     LaunchPlan *plan = caller(kernel)->plan;
