@@ -14,6 +14,7 @@ import inside
 import numpy as np
 import pyopencl as cl
 import pytest
+from wrong_counts import WRONG_COUNTS
 
 import acs_cl as acs
 from acs_cl import core, testing
@@ -108,15 +109,7 @@ def test_a_size_of_several_and_views_inside_arrays(rt: acs.Runtime) -> None:
     assert y.get().tolist() == want.tolist()
 
 
-@pytest.mark.parametrize(
-    ("dtype", "count", "local", "expected"),
-    [
-        ("u4", 33, None, "is 33, expected 0 to 32"),
-        ("u4", 2**32 - 1, (8,), "is 4294967295, expected 0 to 32"),
-        ("i4", -1, None, "is -1, expected 0 to 32"),
-        ("u4", 12, (8,), "is 12, expected a multiple of local size 8"),
-    ],
-)
+@pytest.mark.parametrize(("dtype", "count", "local", "expected"), WRONG_COUNTS)
 def test_a_wrong_count_names_its_launch_and_poisons_what_the_core_launched_behind_it(
     rt: acs.Runtime, dtype: str, count: int, local: tuple[int, ...] | None, expected: str
 ) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from wrong_counts import WRONG_COUNTS
 
 import acs_cl as acs
 from acs_cl.devices.pocl import compiles_late
@@ -306,15 +307,7 @@ def test_count_is_taken_from_the_kernel_before(setting: Setting) -> None:
     assert (data.get() == np.where(x > 60, 0, x)).all()
 
 
-@pytest.mark.parametrize(
-    ("dtype", "count", "local", "expected"),
-    [
-        ("u4", 33, None, "is 33, expected 0 to 32"),
-        ("u4", 2**32 - 1, (8,), "is 4294967295, expected 0 to 32"),
-        ("i4", -1, None, "is -1, expected 0 to 32"),
-        ("u4", 12, (8,), "is 12, expected a multiple of local size 8"),
-    ],
-)
+@pytest.mark.parametrize(("dtype", "count", "local", "expected"), WRONG_COUNTS)
 def test_wrong_count_is_an_error_that_names_the_launch_and_poisons_what_follows(
     setting: Setting, dtype: str, count: int, local: tuple[int, ...] | None, expected: str
 ) -> None:
