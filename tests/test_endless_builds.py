@@ -20,7 +20,7 @@ import atexit, sys, threading, time
 {at_exit}
 import acs_cl as acs
 from acs_cl.host import isolated
-from acs_cl.scheduler import builds
+from acs_cl.scheduler import apart, builds
 
 rt = acs.Runtime(backend="device")
 program = rt.build('''
@@ -36,7 +36,7 @@ def stopped(*about):
     raise isolated.TooLate(0.5)
 
 builds.PATIENCE_S = 0.5
-builds.{stand_in}
+{stand_in}
 {apart}
 rt.prebuild(program.slow)
 rt.prebuild(program.slow)  # neither waits for ever
@@ -50,9 +50,9 @@ sys.exit(3)
 """
 
 STAND_INS = {
-    "here": ("build_told = endless", ""),
+    "here": ("builds.build_told = endless", ""),
     "in a process of its own": (
-        "warm_up_apart = stopped",
+        "apart.Apart.compile = stopped",
         # as where nobody compiles in this process first: NVIDIA's compiler holds up every launch
         "rt.engine.backend.schedulers.tier = 'ptx'",
     ),
@@ -97,7 +97,7 @@ def test_a_program_beside_such_a_compiler_has_the_time_that_it_works(
     works_s = 1.5 * threads.LAST_S
     done = run(
         LAST.format(works_s=works_s, hangs=hangs),
-        stand_in="build_told = endless",
+        stand_in="builds.build_told = endless",
         apart="",
         nonce=7,
     )
@@ -108,7 +108,7 @@ def test_a_program_beside_such_a_compiler_has_the_time_that_it_works(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="nothing stops a process here")
 def test_a_program_without_a_processor_is_not_ended_for_it() -> None:
-    about = {"stand_in": "build_told = endless", "apart": "", "nonce": 7}
+    about = {"stand_in": "builds.build_told = endless", "apart": "", "nonce": 7}
     last = LAST.format(works_s=threads.LAST_S, hangs=False)
     text = PROGRAM.format(at_exit=last, **about)
     with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as done:
@@ -125,7 +125,8 @@ def test_a_program_without_a_processor_is_not_ended_for_it() -> None:
 def test_a_process_that_never_ends_is_stopped() -> None:
     assert endless_compiler.__spec__ is not None
     with pytest.raises(isolated.TooLate, match="had not ended after"):
-        isolated.ask(endless_compiler.__name__, {}, 0.2)
+        isolated.Helper(endless_compiler.__name__, isolated.POLITE).ask({}, 0.2)
+    assert not isolated._helpers
 
 
 ENDS = """
@@ -140,7 +141,7 @@ class Builds:
 
 def asks():
     try:
-        isolated.ask(endless_compiler.__name__, {}, 1e6)
+        isolated.Helper(endless_compiler.__name__, isolated.MODEST).ask({}, 1e6)
     except isolated.TooLate:
         print("stopped", flush=True)
 
@@ -178,7 +179,7 @@ order = {"begun": begun, "ends": ends} if ends else {"begun": begun}
 
 def asks():
     try:
-        isolated.ask(endless_compiler.__name__, order, 1e6, manners)
+        isolated.Helper(endless_compiler.__name__, manners).ask(order, 1e6)
     except isolated.TooLate:
         pass
 
@@ -209,6 +210,32 @@ def test_a_helper_outlives_its_program_for_a_while_if_it_may(
     while is_there(int(begun.read_text())):
         sleep(0.01)
     assert ends.exists() is may_end
+
+
+IDLE = """
+import sys
+import order_counter
+from acs_cl.host import isolated
+
+helper = isolated.Helper(order_counter.__name__, isolated.Manners(0, sys.argv[1] == "True"))
+assert helper.ask({"before": 0})
+print(*[process.pid for process in isolated._helpers])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("lingers", [True, False])
+def test_a_helper_without_an_order_ends_with_its_program(
+    environment: Environment, lingers: bool
+) -> None:
+    environment(PYTHONPATH=os.pathsep.join(sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", IDLE, str(lingers)],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert (done.stderr, done.returncode) == ("", 0)
+    while is_there(int(done.stdout)):
+        sleep(0.01)
 
 
 def is_there(process: int) -> bool:

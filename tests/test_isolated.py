@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy
+import order_counter
 import priority_teller
 import pyopencl
 import pytest
@@ -19,15 +21,13 @@ import acs_cl
 from acs_cl import core, devices
 from acs_cl.host import isolated
 from acs_cl.opencl_c import cache
-from acs_cl.opencl_c.functions import worker
-from acs_cl.scheduler import compiling
+from acs_cl.scheduler.apart import Apart
 
 SOURCE = "kernel void k(global int *x) { x[get_global_id(0)] += 1; }"
 SCHEDULER = """
 kernel void acs_scheduler(
     global uint *region, uint block, uint turns, uint polls, ulong slice_ns, uint mode) {}
 """
-MANNERS = isolated.MODEST
 PLANTED = "json.py", "numpy.py", "pyopencl.py", "clang.py", "subprocess.py", "sitecustomize.py"
 PACKAGE = Path(acs_cl.__file__).parent
 
@@ -44,8 +44,10 @@ def planted(tmp_path: Path, enter: Enter, environment: Environment) -> Path:
     return tmp_path / "ran"
 
 
-def position() -> int:
-    return devices.devices().index(devices.choose())
+@pytest.fixture
+def apart() -> Iterator[Apart]:
+    with closing(Apart(devices.choose(), is_modest=True)) as process:
+        yield process
 
 
 def translations() -> list[Path]:
@@ -54,9 +56,10 @@ def translations() -> list[Path]:
     return list(folder.glob("*.json"))
 
 
-def test_a_translator_runs_nothing_from_the_current_folder(planted: Path) -> None:
-    assert worker.run(SOURCE, [], position(), MANNERS)
+def test_a_helper_runs_nothing_from_the_current_folder(planted: Path, apart: Apart) -> None:
+    assert apart.translate(SOURCE, [])
     assert translations()
+    assert apart.compile(SCHEDULER, [], 1, "c11")
     assert not planted.exists()
 
 
@@ -68,18 +71,26 @@ def look_first(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.mark.parametrize("path", [".", "", os.pathsep, "../here"])
 def test_neither_do_relative_entries_of_the_search_path_count(
-    planted: Path, look_first: Callable[..., None], environment: Environment, path: str
+    planted: Path,
+    apart: Apart,
+    look_first: Callable[..., None],
+    environment: Environment,
+    path: str,
 ) -> None:
     environment(PYTHONPATH=path)
     look_first(path, "", ".", os.getcwd())
-    assert worker.run(SOURCE, [], position(), MANNERS)
+    assert apart.translate(SOURCE, [])
     assert translations()
     assert not planted.exists()
 
 
-def test_a_process_that_compiles_runs_nothing_from_the_current_folder(planted: Path) -> None:
-    assert compiling.warm_up_apart(devices.choose(), SCHEDULER, [], 1, "c11", MANNERS)
-    assert not planted.exists()
+def test_a_helper_takes_one_order_after_another() -> None:
+    assert order_counter.__spec__ is not None
+    with closing(isolated.Helper(order_counter.__name__, isolated.POLITE)) as helper:
+        assert [helper.ask({"before": number}) for number in range(3)] == [True] * 3
+        assert not helper.ask({"before": 7}), "it fails, and ends"
+        assert helper.ask({"before": 0}), "another one begins"
+    assert not isolated._helpers
 
 
 @pytest.mark.skipif(not hasattr(os, "nice"), reason="priorities are those of Unix")
@@ -87,8 +98,9 @@ def test_a_process_that_compiles_runs_nothing_from_the_current_folder(planted: P
 def test_a_helper_leaves_the_processor_to_the_program(lower: int) -> None:
     assert priority_teller.__spec__ is not None
     manners = isolated.Manners(lower, lingers=False)
-    assert isolated.ask(priority_teller.__name__, {"lower": lower}, manners=manners)
-    assert not isolated.ask(priority_teller.__name__, {"lower": lower - 1}, manners=manners)
+    with closing(isolated.Helper(priority_teller.__name__, manners)) as helper:
+        assert helper.ask({"lower": lower})
+        assert not helper.ask({"lower": lower - 1})
 
 
 def test_a_package_that_is_not_loaded_yet_is_found_where_it_is_installed(
@@ -107,10 +119,11 @@ PROGRAM = f"""
 import sys
 import acs_cl
 from acs_cl import devices
-from acs_cl.host import isolated
 from acs_cl.opencl_c import cache
-from acs_cl.opencl_c.functions import worker
-assert worker.run({SOURCE!r}, [], devices.devices().index(devices.choose()), isolated.MODEST)
+from acs_cl.scheduler.apart import Apart
+apart = Apart(devices.choose(), is_modest=True)
+assert apart.translate({SOURCE!r}, [])
+apart.close()
 print(acs_cl.__file__, len(list(cache.folder().glob("*.json"))))
 """
 

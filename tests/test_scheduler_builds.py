@@ -320,7 +320,7 @@ def test_what_another_process_has_compiled_is_compiled_once(
         other = Schedulers(rt.context, rt.device, rt.plan.tier, None, watched=watched)
         assert inside.built_beside(other, rt, *kernels) == [{"k0", "k1"}]
         other.close()
-    assert apart == [("worker", True), ("compiling", True)]
+    assert apart == [("translate", True), ("compile", True)]
     x = rt.zeros(8, "u4")
     kernels[0]((8,), None, x)
     rt.finish()
@@ -830,8 +830,8 @@ def test_a_program_that_is_its_own_executable_is_not_started_again(
     monkeypatch: pytest.MonkeyPatch, change: tuple[str, Any]
 ) -> None:
     monkeypatch.setattr(sys, *change, raising=False)
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was"))
-    assert not isolated.ask("acs_cl.scheduler.compiling", {})
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("it was"))
+    assert not isolated.Helper("acs_cl.scheduler.apart", isolated.POLITE).ask({})
 
 
 def test_nothing_is_built_for_a_program_that_waits_for_each_launch(device: cl.Device) -> None:

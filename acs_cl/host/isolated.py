@@ -7,13 +7,18 @@ also hides installations which are known to this process alone (`PYTHONPATH`, a 
 `sys.path`). The helper is told where this process has each of its modules instead, and their byte
 code.
 
+Starting one takes longer than many of its orders: Python, NumPy and the driver are loaded. So a
+helper takes one order after another.
+
 A helper that compiles for a GPU goes on for a while when the program ends. Otherwise a program that
 is shorter than its builds would begin them anew each time it runs.
 
-In: the name of a module, and an order, as JSON on stdin. Out: whether its `main(order)` ended well;
-`TooLate` if it did not end, and was stopped. Invariants: a module of the standard library is never
-taken from anywhere else. A helper that fails costs time and nothing else. None outlives the program
-by more than `LINGER_S`, however that ended; on Windows, unless it was killed.
+In: the name of a module, and orders, as lines of JSON on stdin. Out: whether its `main(order)`
+ended well; `TooLate` if it did not end, and was stopped. A helper writes a byte for each order that
+it has done into a file, since on Windows a pipe tells nothing without a wait. Invariants: a module
+of the standard library is never taken from anywhere else. A helper that fails costs time and
+nothing else. None outlives the program by more than `LINGER_S`, however that ended; on Windows,
+unless it was killed.
 """
 
 from __future__ import annotations
@@ -22,6 +27,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from time import perf_counter, sleep
 from typing import Any, NamedTuple, TypeAlias
@@ -29,13 +36,13 @@ from typing import Any, NamedTuple, TypeAlias
 from . import threads
 
 PATIENCE_S = 120.0
-"""How long a helper may take."""
+"""How long a helper may take for an order."""
 
 LINGER_S = 10.0
 """How long a helper may go on after the program has ended, if it may at all."""
 
 TICK_S = 0.02
-"""How often the end of a helper is looked for."""
+"""How often the end of an order is looked for."""
 
 
 class Manners(NamedTuple):
@@ -53,13 +60,13 @@ of a core that both want. With less it would not end within its time where many 
 run. On Windows no helper would see that the program has ended, so none may linger there."""
 
 _helpers: dict[subprocess.Popen[str], Manners] = {}
-"""Those that are at work."""
+"""Those that there are."""
 
 _stopped: list[bool] = []
 """Not empty once the program ends."""
 
 Order: TypeAlias = dict[str, Any]
-"""What a worker is to do, as JSON has it."""
+"""What a helper is to do, as JSON has it."""
 
 LATER = "clang", "pcpp", "platformdirs"
 """Packages that a helper may need before this process has loaded them."""
@@ -70,29 +77,34 @@ import sys
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.metadata import DistributionFinder, MetadataPathFinder
-from json import load
+from json import loads
 from threading import Thread
 from time import sleep
-order = load(sys.stdin)
+done = os.dup(1)
+os.dup2(2, 1)  # for what drivers say
+told = loads(sys.stdin.readline())
 def leave():
-    while os.getppid() == order["parent"]:
+    while os.getppid() == told["parent"]:
         sleep(0.1)
-    sleep(order["lingers_s"])
+    sleep(told["lingers_s"])
     os._exit(1)
 if hasattr(os, "nice"):
-    os.nice(order["lower"])
+    os.nice(told["lower"])
     Thread(target=leave, daemon=True).start()
-places = order["places"]
+places = told["places"]
 class Told:
     @staticmethod
     def find_spec(name, path=None, target=None):
         return PathFinder.find_spec(name, [places[name]]) if name in places else None
     @staticmethod
     def find_distributions(context=None):  # packages ask for their own version
-        told = {"name": getattr(context, "name", None), "path": sorted(set(places.values()))}
-        return MetadataPathFinder.find_distributions(DistributionFinder.Context(**told))
+        about = {"name": getattr(context, "name", None), "path": sorted(set(places.values()))}
+        return MetadataPathFinder.find_distributions(DistributionFinder.Context(**about))
 sys.meta_path.insert(0, Told)
-sys.exit(import_module(order["module"]).main(order["order"]))
+main = import_module(told["module"]).main
+for order in sys.stdin:
+    main(loads(order))
+    os.write(done, b".")
 """
 
 
@@ -103,55 +115,91 @@ class TooLate(Exception):  # noqa: N818  (said to the program as a reason)
         super().__init__(f"it had not ended after {seconds:g} s")
 
 
-def ask(
-    module: str, order: Order, patience_s: float = PATIENCE_S, manners: Manners = POLITE
-) -> bool:
-    """Run a module's `main` with an order; whether it ended well. Not where the executable is not
-    Python but the program itself. Raises `TooLate` if it takes longer than `patience_s`, or the
-    program ends."""
-    if not sys.executable or getattr(sys, "frozen", False):
-        return False
-    told = {"places": places(), "module": module, "order": order, "parent": os.getpid()}
-    told |= {"lower": manners.lower, "lingers_s": LINGER_S if manners.lingers else 0.0}
-    bytecode = ["-B"] if sys.dont_write_bytecode else []
-    if sys.pycache_prefix and os.path.isabs(sys.pycache_prefix):
-        bytecode += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
-    none = subprocess.DEVNULL
-    try:
-        helper = subprocess.Popen(
-            [sys.executable, "-I", *bytecode, "-c", _START],
-            stdin=subprocess.PIPE, stdout=none, stderr=none, text=True,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return False
-    _helpers[helper] = manners
-    try:
-        return _ends_well(helper, json.dumps(told), patience_s)
-    except OSError:  # it ended before it had its order
-        return False
-    finally:
-        del _helpers[helper]
-        if _stopped and manners.lingers:
-            helper.returncode = 0  # else Python warns that nobody waits for it
+class Helper:
+    """A process for the orders of one module. It begins with the first of them, and ends with one
+    that fails; the next order begins another."""
+
+    def __init__(self, module: str, manners: Manners) -> None:
+        self._module = module
+        self._manners = manners
+        self._running: tuple[subprocess.Popen[str], int] | None = None
+        """The process, and the file of what it has done."""
+
+    def ask(self, order: Order, patience_s: float = PATIENCE_S) -> bool:
+        """Run the module's `main` with an order; whether it ended well. Not where the executable is
+        not Python but the program itself. Raises `TooLate` if it takes longer than `patience_s`, or
+        the program ends."""
+        if not sys.executable or getattr(sys, "frozen", False):
+            return False
+        is_done = False
+        try:
+            is_done = self._does(order, patience_s)
+        except (OSError, subprocess.SubprocessError):  # none can begin, or it ended before
+            pass
+        finally:
+            if not is_done:
+                self.close()
+        return is_done
+
+    def close(self) -> None:
+        """End the process. One that may linger does its order, if the program ends."""
+        if self._running is None:
+            return
+        (process, answers), self._running = self._running, None
+        del _helpers[process]
+        if _stopped and self._manners.lingers:
+            process.returncode = 0  # else Python warns that nobody waits for it
         else:
-            helper.kill()
-            helper.wait()
+            process.kill()
+            process.wait()
+        os.close(answers)
+        assert process.stdin is not None
+        with suppress(OSError):  # it has not read all
+            process.stdin.close()
+
+    def _begin(self) -> tuple[subprocess.Popen[str], int]:
+        bytecode = ["-B"] if sys.dont_write_bytecode else []
+        if sys.pycache_prefix and os.path.isabs(sys.pycache_prefix):
+            bytecode += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
+        with tempfile.TemporaryFile() as answers:
+            process = subprocess.Popen(
+                [sys.executable, "-I", *bytecode, "-c", _START],
+                stdin=subprocess.PIPE, stdout=answers, stderr=subprocess.DEVNULL, text=True,
+            )  # fmt: skip
+            _helpers[process] = self._manners
+            self._running = process, os.dup(answers.fileno())
+        lingers_s = LINGER_S if self._manners.lingers else 0.0
+        told = {"places": places(), "module": self._module, "parent": os.getpid()}
+        _tell(process, told | {"lower": self._manners.lower, "lingers_s": lingers_s})
+        return self._running
+
+    def _does(self, order: Order, patience_s: float) -> bool:
+        began = perf_counter()
+        if _stopped:
+            raise TooLate(0.0)
+        process, answers = self._running or self._begin()
+        before = _size(answers)
+        _tell(process, order)
+        with threads.turns(wanted=False):
+            while process.poll() is None and not _stopped:
+                if _size(answers) > before:
+                    return True
+                if perf_counter() - began > patience_s:
+                    raise TooLate(patience_s)
+                sleep(TICK_S)
+        if _stopped:
+            raise TooLate(perf_counter() - began)
+        return False
 
 
-def _ends_well(helper: subprocess.Popen[str], told: str, patience_s: float) -> bool:
-    began = perf_counter()
-    assert helper.stdin is not None
-    with helper.stdin as order:
-        if not _stopped:
-            order.write(told)
-    with threads.turns(wanted=False):
-        while not _stopped and helper.poll() is None:
-            if perf_counter() - began > patience_s:
-                raise TooLate(patience_s)
-            sleep(TICK_S)
-    if _stopped:
-        raise TooLate(perf_counter() - began)
-    return helper.returncode == 0
+def _tell(process: subprocess.Popen[str], told: Order) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(told) + "\n")
+    process.stdin.flush()
+
+
+def _size(answers: int) -> int:
+    return os.fstat(answers).st_size
 
 
 def stop() -> None:

@@ -15,22 +15,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from .. import core, devices
+from .. import core
 from ..devices.driver import Origin, OwnKernel
 from ..devices.facts import CannotParse
 from ..devices.pocl import compiles_late
 from ..errors import AcsError
 from ..host import isolated, threads
 from ..host.digest import digest
-from ..opencl_c.functions import translated, worker
+from ..opencl_c.functions import translated
 from ..opencl_c.functions.translated import CannotTranslate
 from . import layout
+from .apart import Apart
 from .built import Facts, Scheduler, Text
 from .children import ROOM, Room, give_pool
 from .compiling import (
@@ -40,7 +42,6 @@ from .compiling import (
     keep_note,
     note_of,
     warm_up,
-    warm_up_apart,
 )
 from .kept_sets import KeptSet, Launched
 from .kernel_sets import KernelSet, KernelSets, Options
@@ -106,7 +107,8 @@ class Schedulers:
         self._room = room
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
-        self._manners = isolated.MODEST if self._loops else isolated.POLITE
+        self._helper = Apart(device, self._loops)
+        """Of the thread."""
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
         self._lock = core.native.Lock()
         self._sets = KernelSets(self._loops)
@@ -318,6 +320,10 @@ class Schedulers:
     # ---- building, in a thread -----------------------------------------------------------------
 
     def _work(self) -> None:
+        with closing(Apart(self._device, self._loops)) as self._helper:
+            self._build_what_is_asked()
+
+    def _build_what_is_asked(self) -> None:
         while True:
             with self._lock:
                 if not (self._asked or self._gathered or self._closed or self._lacking()):
@@ -420,7 +426,7 @@ class Schedulers:
             # who waits has it sooner here: starting a process takes longer than the translation
             if found is None and not self._waiting and translated.may_keep(source, options):
                 self._began = inf  # the process has a limit of its own
-                worker.run(source, options, devices.devices().index(self._device), self._manners)
+                self._helper.translate(source, options)
                 self._began = perf_counter()
             if found is None:
                 # here, since the parser takes long to load
@@ -559,9 +565,7 @@ class Schedulers:
             is_noted = is_compiled(note)
             if not is_noted and (self.tier == "ptx" or not self._waiting):
                 self._began = inf  # the process has a limit of its own
-                is_noted = warm_up_apart(
-                    self._device, source, words, group, self.tier, self._manners, kept
-                )
+                is_noted = self._helper.compile(source, words, group, self.tier, kept)
         self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)
         native = OwnKernel(program, NAME)

@@ -1,16 +1,12 @@
-"""Compiling a scheduler, in a process of its own where compiling would stop other launches.
+"""Compiling a scheduler, and the note that the driver has it on disk.
 
 A driver may let no other thread of the process launch while it compiles. PoCL 3.0 compiles a kernel
 at its first launch, in a thread that runs kernels. Any other launch of the process waits for it:
 270 to 450 ms for a scheduler of 16 kernels. With NVIDIA's driver (580, an H200) commands waited for
-up to a second. Both find on disk what another process compiled, in some milliseconds.
+up to a second. Both find on disk what another process compiled (`apart`), in some milliseconds.
 
-Input: a scheduler's kernel, or its text and build options. Output: a program, compiled in memory or
+Input: a scheduler's text and build options, or its kernel. Output: a program, compiled in memory or
 on disk. A first launch is part of it, because some drivers compile then.
-
-Invariant: a process that fails costs only time; the driver then compiles here. A process that takes
-too long is stopped, and the same text is not built here: NVIDIA's compiler never ends on some
-kernels, and no launch would be possible meanwhile.
 """
 
 from __future__ import annotations
@@ -22,16 +18,12 @@ from typing import Any
 
 import pyopencl as cl
 
-from .. import devices
 from ..devices.build import build
-from ..devices.driver import CommandQueue, OwnKernel, set_arguments
-from ..host import isolated
+from ..devices.driver import CommandQueue, set_arguments
 from ..host.digest import digest
 from ..opencl_c import cache, registers
 from . import layout
 from .children import give_pool
-from .kept_sets import KeptSet, KeptSets, read_set
-from .notes import TIMED, Notes
 
 NAME = "acs_scheduler"
 """Name of the kernel."""
@@ -89,34 +81,3 @@ def is_compiled(note: str) -> bool:
 def keep_note(note: str) -> None:
     """Note that the driver has a program on disk."""
     cache.store(note, {})
-
-
-def warm_up_apart(
-    device: cl.Device,
-    source: str,
-    options: Sequence[str],
-    group: int,
-    tier: str,
-    manners: isolated.Manners,
-    kept: KeptSet | None = None,
-) -> bool:
-    """Build and launch in a process of its own: the driver keeps the result on disk. Tell whether
-    that went well. `kept`: the set to keep then, since the program may have ended. Raises
-    `TooLate`."""
-    order = {"source": source, "options": list(options), "group": group, "tier": tier}
-    order |= {"position": devices.devices().index(device), "kept": kept}
-    return isolated.ask(__spec__.name, order, manners=manners)
-
-
-def main(order: dict[str, Any]) -> int:
-    """Build and launch. This is the main function of the process."""
-    device = devices.devices()[order["position"]]
-    devices.repair(device)
-    context = cl.Context([device])
-    program, _ = build_told(context, device, order["source"], order["options"], order["tier"])
-    notes = Notes(context, device, program) if TIMED in order["options"] else None
-    warm_up(context, device, OwnKernel(program, NAME), order["group"], notes)
-    keep_note(note_of(device, order["source"], order["options"], order["group"]))
-    if order["kept"] is not None:
-        KeptSets(device, order["tier"]).keep(read_set(order["kept"]), order["group"])
-    return 0

@@ -19,10 +19,9 @@ from acs_cl.host.threads import Poller
 from acs_cl.launch import dispatch, engine, foreign_events, watchdog
 from acs_cl.observe import trace
 from acs_cl.opencl_c import cache
-from acs_cl.opencl_c.functions import worker
 from acs_cl.opencl_c.parse import macros
 from acs_cl.runtime import Runtime
-from acs_cl.scheduler import builds
+from acs_cl.scheduler import apart, builds
 from acs_cl.testing import wait_until
 from acs_cl.testing.changing import changed
 
@@ -123,17 +122,22 @@ def compiling(told: Callable[[str], object]) -> Iterator[None]:
 
 @contextmanager
 def helpers() -> Iterator[list[tuple[str, bool]]]:
-    """Collect the modules that ran in processes of their own, and whether each ended well. However
-    busy the machine is, they get as much of it as this process."""
-    ask = isolated.ask
+    """Collect what processes of their own were asked for, and whether each order ended well.
+
+    However busy the machine is, they get as much of it as this process.
+    """
+    ask = isolated.Helper.ask
     found: list[tuple[str, bool]] = []
 
-    def asked(module: str, order: isolated.Order, manners: isolated.Manners) -> bool:
-        is_well = ask(module, order, 600.0, manners._replace(lower=0))
-        found.append((module.rpartition(".")[2], is_well))
+    def asked(helper: isolated.Helper, order: isolated.Order) -> bool:
+        is_well = ask(helper, order, 600.0)
+        found.append((order["what"], is_well))
         return is_well
 
-    with changed(isolated, "ask", asked):
+    with (
+        changed(isolated.Helper, "ask", asked),
+        changed(isolated, "MODEST", isolated.MODEST._replace(lower=0)),
+    ):
         yield found
 
 
@@ -145,7 +149,7 @@ def during_translations(call: Callable[[], object]) -> Iterator[None]:
         call()
         return False
 
-    with changed(worker, "run", run):
+    with changed(apart.Apart, "translate", run):
         yield
 
 
