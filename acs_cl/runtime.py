@@ -34,6 +34,7 @@ from .devices.contexts import context_for
 from .errors import UsageError, describe, no_attribute, refuse_options, truth
 from .handle import Handle
 from .host.call_sites import caller
+from .host.replaced import need_threads
 from .kernel import Kernel, origin_of
 from .launch.books import Parts
 from .launch.engine import Engine
@@ -414,6 +415,7 @@ class Runtime:
                 f"host task {function.__name__!r}: a call of it runs nothing, since it is async or "
                 "yields; give a plain function"
             )
+        need_threads("rt.call")
         events = events_of(wait_for)
         return made(transfers.host_task, self._engine, function, reads, writes, events, caller())
 

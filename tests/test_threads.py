@@ -180,6 +180,69 @@ def test_host_tasks_run_where_they_are_waited_for_if_no_thread_starts(
     assert not threads.on_host_task()
 
 
+@pytest.mark.parametrize("backend", ["auto", "device"])
+def test_kernels_run_on_lanes_if_no_thread_starts_that_would_build_their_scheduler(
+    device: cl.Device, backend: str, startless: pytest.MonkeyPatch
+) -> None:
+    with acs.Runtime(device, backend=backend) as rt:
+        program = rt.build(SOURCE)
+        x, ones = rt.zeros(64, "u4"), rt.array(np.ones(64, "u4"))
+        for _ in range(100):  # the first ones of a kernel go to lanes in any case
+            last = program.blend((64,), None, ones, x, 1)
+        assert (x.get() == 100).all()
+        if rt.stats()["backend"] == "device":
+            assert "no thread can start" in str(rt.explain(last))
+            with rt.measure():  # which would wait for the timed form of a scheduler
+                program.blend((64,), None, ones, x, 1)
+
+
+WITHOUT_THREADS = """
+import sys, threading, types
+import pyopencl as cl
+import acs_cl as acs
+
+sys.modules["{module}"] = types.SimpleNamespace({question}=lambda name: name == "{name}")
+with acs.Runtime(backend="lanes") as rt:
+    prog = rt.build("kernel void one(global int *x) {{ x[get_global_id(0)] = 1; }}")
+    x, gate = rt.zeros(4, "i4"), cl.UserEvent(rt.context)
+    prog.one((4,), None, x, wait_for=[gate])  # a thread would move it along
+    try:
+        rt.call(lambda values: None, writes=x)
+    except acs.UsageError as error:
+        print(error)
+    print([one.name for one in threading.enumerate()])
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    print(x.get())
+try:
+    acs.Runtime(watchdog_s=5)
+except acs.UsageError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "question", "name"),
+    [
+        ("gevent.monkey", "is_module_patched", "threading"),
+        ("eventlet.patcher", "is_monkey_patched", "thread"),
+    ],
+)
+def test_tasks_of_one_thread_are_not_taken_for_threads(
+    module: str, question: str, name: str
+) -> None:
+    """As after gevent's monkey.patch_all(), which makes `threading.Thread.start` run others."""
+    words = WITHOUT_THREADS.format(module=module, question=question, name=name)
+    done = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    task, alive, values, clock = done.stdout.splitlines()
+    assert task.startswith(f"rt.call: it needs a thread, and {module.split('.')[0]} has replaced")
+    assert (alive, values) == ("['MainThread']", "[1 1 1 1]")
+    assert "has replaced those of Python; write " in clock
+    assert "thread=False" in clock
+
+
 AT_THE_END = """
 import atexit, threading
 import acs_cl as acs

@@ -23,6 +23,7 @@ from time import perf_counter, sleep
 from typing import Protocol
 
 from .. import core
+from .replaced import need_threads
 
 SHORTEST_SLEEP_S = 50e-6
 LONGEST_SLEEP_S = 2e-3
@@ -78,6 +79,7 @@ def start(work: Callable[[], object], name: str, worker: Worker | None = None) -
             _threads.pop(threading.current_thread(), None)
 
     need_stack()
+    need_threads(name)
     thread = threading.Thread(target=run, name=name, daemon=True)
     _threads[thread] = worker
     try:

@@ -161,6 +161,8 @@ class Schedulers:
             if why:
                 raise Unfit(why)
             self.ask(origin, group)
+            if (origin, group) not in self._pending:
+                raise Unfit("no thread can start that would build its scheduler")
         raise Unfit(_too_late() if self.is_late else "its scheduler is not built yet")
 
     def homes(self, origin: Origin, group: int) -> list[tuple[Scheduler, Body]]:
@@ -208,7 +210,11 @@ class Schedulers:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threads.start(self._work, "acs_cl scheduler builds", self)
+            try:
+                self._thread = threads.start(self._work, "acs_cl scheduler builds", self)
+            except RuntimeError:  # kernels run on lanes, and the next launch tries again
+                self._pending.difference_update(self._asked)
+                self._asked, self._gathered = {}, []
         self._lock.notify()
 
     def enlarge(self, scheduler: Scheduler, nbytes: int) -> None:
@@ -283,7 +289,9 @@ class Schedulers:
             if on and self._lacking():
                 self._start()
                 until = perf_counter() + PATIENCE_S
-                while not self._closed and self._lacking() and perf_counter() < until:
+                while (
+                    self._thread and self._lacking() and not self._closed and perf_counter() < until
+                ):
                     self._lock.wait(0, TICK_S)
             for one in self.built():
                 one.time(on)
