@@ -6,7 +6,9 @@ modules import it from here as `native`, so that they never use a core that was 
 
 from __future__ import annotations
 
+import sys
 import threading
+from pathlib import Path
 
 INTERFACE = 106
 """The version of the border that these sources expect."""
@@ -16,11 +18,26 @@ _INSTALL = (
     "(Debian: apt-get install g++ python3-dev; then pip install acs_cl; in its sources: make venv)"
 )
 
+
+
+def _advice() -> str:
+    """Say what to do. Python finds these sources before an installation if it starts in them."""
+    here = Path(__file__).resolve().parent
+    for place in sys.path:
+        other = Path(place).resolve() / here.name
+        if other != here and (other / "core.py").is_file():
+            return (
+                f"{here} hides the acs_cl that is installed in {other}; start Python in another "
+                "folder than its sources, or build them: make venv"
+            )
+    return _INSTALL
+
+
 try:
     from . import _core
 except ImportError as error:
     raise ImportError(
-        f"acs_cl has no native core that loads ({error}): {_INSTALL}", name="acs_cl._core"
+        f"acs_cl has no native core that loads ({error}): {_advice()}", name="acs_cl._core"
     ) from error
 
 native = _core
@@ -31,7 +48,7 @@ if _found != INTERFACE:
         if _found is None
         else f"was built from other sources (interface {_found}, expected {INTERFACE})"
     )
-    raise ImportError(f"the native core of acs_cl {what}: {_INSTALL}", name="acs_cl._core")
+    raise ImportError(f"the native core of acs_cl {what}: {_advice()}", name="acs_cl._core")
 
 ABOUT = f"native, {native.SOURCES[:12]}"
 """What reports say about it: the beginning of the digest of its sources."""

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -284,6 +285,22 @@ def test_without_the_core_an_import_says_what_to_do(core_found: str, what: str) 
     assert last.startswith("ImportError: ")
     for words in (what, "install a wheel", "C++17 compiler", "Python's headers", "make venv"):
         assert words in last
+
+
+def test_sources_that_hide_an_installation_say_so(tmp_path: Path) -> None:
+    """As after `pip install .`, if Python is started where that was done."""
+    (tmp_path / "acs_cl").mkdir()
+    (tmp_path / "acs_cl" / "core.py").touch()
+    code = (
+        "import sys, types; sys.modules['acs_cl._core'] = types.ModuleType('acs_cl._core')\n"
+        f"import acs_cl; sys.path.append({str(tmp_path)!r}); acs_cl.Runtime"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
+    )
+    last = done.stderr.splitlines()[-1]
+    assert f"hides the acs_cl that is installed in {tmp_path / 'acs_cl'}; start Python in" in last
+    assert "C++17" not in last
 
 
 # ---- launches of the core's own, without a device ----------------------------------------------
