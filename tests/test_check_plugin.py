@@ -117,6 +117,16 @@ def test_a_suite_says_which_backend_and_checks_it_wants(
     done.stderr.fnmatch_lines(["*with --acs it is one of serial, *"])
 
 
+def test_processes_of_xdist_have_queues_of_their_own(
+    pytester: pytest.Pytester, device: cl.Device
+) -> None:
+    pytest.importorskip("xdist")
+    done = run(pytester, SUITE, "--acs", "--acs-cl-backends=lanes", "-n1")
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["*= acs_cl =*", "*pytest-xdist's processes: nothing is summed up"])
+    done.stdout.no_fnmatch_line("*made no queue*")
+
+
 def test_without_the_option_queues_are_pyopencls(
     pytester: pytest.Pytester, device: cl.Device
 ) -> None:

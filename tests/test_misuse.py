@@ -951,6 +951,11 @@ def test_a_class_that_inherits_has_attributes_of_its_own(device: cl.Device) -> N
             rt.backend = "lanes"  # type: ignore[attr-defined]
 
 
+def test_a_folder_with_a_blank_is_named(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt, pytest.raises(BuildError, match=r"get 'kernels' as others; "):
+        rt.build("kernel void f(global int *x) { x[0] = N; }", ["-D", "N=1", "-I", "my kernels"])
+
+
 def test_source_of_cuda_is_told_what_opencl_calls_it(device: cl.Device) -> None:
     with acs.Runtime(device) as rt, pytest.raises(BuildError) as caught:
         rt.build("__global__ void put(int *x) { x[threadIdx.x] = 1; }")

@@ -27,6 +27,10 @@ CUDA = {
 """What OpenCL C calls the words of CUDA."""
 
 
+TAKE_THE_NEXT = {"-I", "-D", "-U", "-include", "-x"}
+"""Options whose value may be the next word."""
+
+
 def words_of(options: Sequence[str]) -> list[str]:
     """Return options one by one. One text with several options is cut at blanks."""
     words = options.split() if isinstance(options, str) else options
@@ -93,8 +97,19 @@ def build(
         lines = source.splitlines()
         if line is not None and 0 < line <= len(lines):
             shown = f"\nline {line}: {lines[line - 1].strip()}"
-        shown += devices.advice(log) + _of_cuda(source)
+        shown += devices.advice(log) + _of_cuda(source) + _of_blanks(options)
         raise BuildError(f"the program does not build:\n{log.strip()}{shown}", log, line) from None
+
+
+def _of_blanks(options: Sequence[str]) -> str:
+    """Name the words that are no options, as after a folder with a blank in its name."""
+    words = [word for word in options if word]
+    alone = [
+        word for before, word in zip(["", *words], words, strict=False)
+        if not word.startswith("-") and before not in TAKE_THE_NEXT
+    ]  # fmt: skip
+    said = f"\ndrivers cut options at blanks, and get {', '.join(map(repr, alone))} as others"
+    return said + "; a folder may be given relative to the current one" if alone else ""
 
 
 def _of_cuda(source: str) -> str:

@@ -100,6 +100,8 @@ def pytest_terminal_summary(
     suite = config.stash.get(SUITE, None)
     if suite is not None:
         text = suite.report().partition("\n  --compare")[0].removeprefix("acs-cl run: ")
+        if config.pluginmanager.hasplugin("dsession"):  # pytest-xdist: tests run elsewhere
+            text = "queues were those of pytest-xdist's processes: nothing is summed up"
         terminalreporter.section("acs_cl")
         terminalreporter.write_line(text.rstrip("\n"))
 
