@@ -31,7 +31,7 @@ from acs_cl.host.environment import variable
 from acs_cl.kernel import origin_of
 from acs_cl.opencl_c import cache, registers
 from acs_cl.scheduler import builds as schedulers
-from acs_cl.scheduler import compiling, kernel_sets
+from acs_cl.scheduler import compiling, homes, kernel_sets
 from acs_cl.scheduler.builds import Schedulers
 from acs_cl.scheduler.built import Facts
 from acs_cl.scheduler.policy import FEW_ON_CPU, HOT, SAMPLES
@@ -889,3 +889,30 @@ def test_a_kernel_that_stays_on_lanes_is_thought_of_less_and_less(device: cl.Dev
             x.get()
         by_python = runtime.stats()["launches"] - before - (runtime.engine.table.by_core - by_core)
         assert by_python <= HOT, by_python
+
+
+def test_nothing_is_built_for_a_few_short_launches_among_long_ones(device: cl.Device) -> None:
+    if not device.type & cl.device_type.CPU:
+        pytest.skip("there a scheduler loses nothing by tasks that take long")
+    with acs.Runtime(device) as runtime:
+        program = runtime.build("""
+        kernel void brief(global int *x) { x[get_global_id(0)]++; }
+        kernel void lengthy(global float *y) {
+            float at = y[get_global_id(0)];
+            for (int i = 0; i < 20000; i++) at = at * 0.9f + 1.0f;
+            y[get_global_id(0)] = at;
+        }""")
+        x, y = runtime.zeros(4, "i4"), runtime.zeros((4, 4), "f4")
+        for _ in range(HOT):  # its time is known when it has been launched often
+            program.lengthy((4,), None, y[0])
+            runtime.finish()
+        for _ in range(2 * HOT):
+            for i in range(36):
+                program.lengthy((4,), None, y[i % 4])
+            for _ in range(4):
+                program.brief((4,), None, x)
+            runtime.finish()
+        found = runtime.stats()["scheduler"]
+        assert "its scheduler is not built yet" not in found["on_lanes"]
+        assert homes.FEW_COME in found["on_lanes"]
+        assert x.get().tolist() == [8 * HOT] * 4

@@ -135,7 +135,7 @@ class Device(Backend):
         """Why launches went to lanes, and how many."""
         self._children: dict[int, str] = {}
         """What happened to spawned items, by the launch whose epoch spawned them."""
-        self._homes = Homes(self.schedulers, store, choice, table)
+        self._homes = Homes(self.schedulers, store, choice, table, self._reasons)
 
     # ---- submitting ----------------------------------------------------------------------------
 

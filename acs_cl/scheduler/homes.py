@@ -29,6 +29,10 @@ from .task import MOST_HEADS, NO_ADDRESS, Body, NeedsArena, Task, Tiling, Unfit,
 
 FEW_COME = "too few launches were under way at a time so far"
 
+NEWEST = 64
+"""Launches among which those are counted that may go to a scheduler. More of them are too far apart
+for an epoch: it would be cut by the others."""
+
 Head: TypeAlias = tuple[Scheduler, int, bytes, bytes | None, Tiling | None]
 """A scheduler, its local memory, the start of a record for some sizes, the record's shape, and how
 launches of other sizes are cut, if that follows."""
@@ -43,11 +47,13 @@ class Homes:
         store: Store,
         choice: Choice | None,
         table: core.native.Table,
+        reasons: core.native.Reasons,
     ) -> None:
         self._schedulers = schedulers
         self._store = store
         self._choice = choice
         self._table = table
+        self._reasons = reasons
         self._offered = Living[Offers]()
         """Of programs that may be dropped at any time."""
         self._builds = 0
@@ -179,11 +185,21 @@ class Homes:
 
     def has_enough_in_flight(self) -> bool:
         """Tell whether enough launches were in flight at one time to make an epoch worth sending.
-        Until then nothing is built, because launches would wait for the driver's compiler."""
-        if not self._together and (self._choice is None or len(self._table) >= self._choice.few):
+        Until then nothing is built, because launches would wait for the driver's compiler, or for
+        the cores that it takes. Launches that take long on a CPU are not for a scheduler, and do
+        not count."""
+        if not self._together and (self._choice is None or self._fills_an_epoch(self._choice)):
             self._together = True
             self._table.generation += 1
         return self._together
+
+    def _fills_an_epoch(self, choice: Choice) -> bool:
+        table = self._table
+        if len(table) < choice.few or not choice.on_cpu:
+            return len(table) >= choice.few
+        newest = range(table.number - NEWEST + 1, table.number + 1)
+        reasons = [self._reasons.of(number) for number in newest if number in table]
+        return reasons.count(FEW_COME) >= choice.few
 
     def built_anew(self) -> None:
         """Look for the scheduler of each kernel again after a build. A kernel may be in a newer
