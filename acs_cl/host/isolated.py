@@ -74,6 +74,8 @@ LATER = "clang", "pcpp", "platformdirs"
 _START = """
 import os
 import sys
+if hasattr(os, "nice"):
+    os.nice(int(sys.argv[1]))
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.metadata import DistributionFinder, MetadataPathFinder
@@ -89,7 +91,6 @@ def leave():
     sleep(told["lingers_s"])
     os._exit(1)
 if hasattr(os, "nice"):
-    os.nice(told["lower"])
     Thread(target=leave, daemon=True).start()
 places = told["places"]
 class Told:
@@ -163,14 +164,14 @@ class Helper:
             bytecode += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
         with tempfile.TemporaryFile() as answers:
             process = subprocess.Popen(
-                [sys.executable, "-I", *bytecode, "-c", _START],
+                [sys.executable, "-I", *bytecode, "-c", _START, str(self._manners.lower)],
                 stdin=subprocess.PIPE, stdout=answers, stderr=subprocess.DEVNULL, text=True,
             )  # fmt: skip
             _helpers[process] = self._manners
             self._running = process, os.dup(answers.fileno())
         lingers_s = LINGER_S if self._manners.lingers else 0.0
-        told = {"places": places(), "module": self._module, "parent": os.getpid()}
-        _tell(process, told | {"lower": self._manners.lower, "lingers_s": lingers_s})
+        told = {"module": self._module, "parent": os.getpid(), "lingers_s": lingers_s}
+        _tell(process, told | {"places": places()})
         return self._running
 
     def _does(self, order: Order, patience_s: float) -> bool:
