@@ -238,6 +238,35 @@ def test_a_helper_without_an_order_ends_with_its_program(
         sleep(0.01)
 
 
+FORKS = """
+import os
+import sys
+import order_counter
+from acs_cl.host import isolated
+
+helper = isolated.Helper(order_counter.__name__, isolated.Manners(0, sys.argv[1] == "True"))
+assert helper.ask({"before": 0})
+child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    assert helper.ask({"before": 1})
+    helper.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+@pytest.mark.parametrize("lingers", [True, False])
+def test_a_process_that_was_forked_leaves_the_helpers_to_its_parent(
+    environment: Environment, lingers: bool
+) -> None:
+    environment(PYTHONPATH=os.pathsep.join(sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, str(lingers)],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
 def is_there(process: int) -> bool:
     """Tell whether a process runs that is not ours. Nobody may have taken note of its end yet."""
     try:

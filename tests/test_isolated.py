@@ -90,7 +90,10 @@ def test_a_helper_takes_one_order_after_another() -> None:
         assert [helper.ask({"before": number}) for number in range(3)] == [True] * 3
         assert not helper.ask({"before": 7}), "it fails, and ends"
         assert helper.ask({"before": 0}), "another one begins"
-    assert not isolated._helpers
+        (process,) = isolated._helpers
+        process.kill()
+        process.wait()
+        assert helper.ask({"before": 0}), "as behind one that crashed later"
 
 
 @pytest.mark.skipif(not hasattr(os, "nice"), reason="priorities are those of Unix")

@@ -178,6 +178,8 @@ class Helper:
         began = perf_counter()
         if _stopped:
             raise TooLate(0.0)
+        if self._running is not None and self._running[0].poll() is not None:
+            self.close()  # it crashed behind an order
         process, answers = self._running or self._begin()
         before = _size(answers)
         _tell(process, order)
