@@ -190,6 +190,9 @@ class Hazards:
     def enter_many(self, first: int, accesses: Sequence[Access]) -> list[Edges]:
         """Add the bands of one launch, numbered from `first` on, and return what each follows:
         never another one of them. No two of them may write the same span."""
+    def sharers(self, reads: Spans, writes: Spans) -> list[int]:
+        """Return all launches, newest first, that the next one would share bytes with, if one of
+        both writes them: also those that others imply."""
     def retire(self, number: int, /) -> None:
         """Remove a launch that ended."""
     def forget(self, base: int, /) -> None:

@@ -25,7 +25,7 @@ from . import core
 from .access import arguments, hints, scalars
 from .access.binder import MOST_RUNS, Bound, binder
 from .access.called import Arguments
-from .access.cuts import AUTO, LANES, Cut, Policy, asked
+from .access.cuts import AUTO, LANES, TILES, Cut, Policy, asked
 from .access.outside import tell_outside
 from .access.signature import Signature, by_arguments
 from .access.usual import check_const, usual, where
@@ -105,8 +105,9 @@ class Kernel(core.native.Caller):
     - `offset=`: the global offset.
     - `when=`: one uint32 or int32 on the device. The kernel runs only if it is not zero at the
       start.
-    - `bands=`: how the launch is cut: a number, 'auto', 'off', `acs.Row()`, `acs.Tile(rows,
-      columns)` or `acs.Strided(parts)`. With 'lanes' it is not cut, and no scheduler runs it.
+    - `bands=`: how the launch is cut: a number, 'early', 'auto', 'off', `acs.Row()`,
+      `acs.Tile(rows, columns)` or `acs.Strided(parts)`. With 'lanes' it is not cut, and no
+      scheduler runs it.
     - `spawn=`: what happens to items that it spawns: an `acs.Spawn` or the name of a controller.
 
     >>> import acs_cl as acs
@@ -339,6 +340,14 @@ class Kernel(core.native.Caller):
         global_size, _, offset = call.sizes
         how = call.deciding is not None, call.is_declared
         return self._bands.cut(self, many, native, bound, global_size, offset, *how)
+
+    def cut_into_tiles(
+        self, global_size: object, local_size: object, *args: object, offset: object = None
+    ) -> Cut:
+        """Return how a launch is cut into the tiles that a scheduler makes of it."""
+        sizes = self._sizes(global_size, local_size, offset)
+        native, bound = self._bind(args, *sizes, self.declarations is None)
+        return self._bands.cut(self, TILES, native, bound, sizes[0], sizes[2], False, False)
 
     def _launch_in_parts(
         self, call: _Call, command: KernelCommand, access: Access, bound: Bound

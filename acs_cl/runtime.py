@@ -90,8 +90,9 @@ class Runtime:
       'off'.
     - `dependencies`: what a launch is taken to touch of its arguments: 'exact', or GrCUDA's
       'with-const' and 'no-const'.
-    - `bands`: how launches are cut into parts: a number, 'auto', 'off', `acs.Row()`,
-      `acs.Tile(rows, columns)` or `acs.Strided(parts)`.
+    - `bands`: how launches are cut into parts: 'early' (recorded ones of which a part may begin
+      early), a number, 'auto', 'off', `acs.Row()`, `acs.Tile(rows, columns)` or
+      `acs.Strided(parts)`.
     - `spawn`: what happens to items that kernels spawn: 'hungry', 'always', 'never', 'ccqs', or an
       `acs.Spawn`.
     - `emulate`: for backend 'emulated', a mapping with `machine`, `policy` and `durations`.
@@ -136,7 +137,7 @@ class Runtime:
         predict: bool = True,
         prefetch: str = "off",
         dependencies: str = "exact",
-        bands: object = "off",
+        bands: object = "early",
         spawn: object = "hungry",
         emulate: Mapping[str, object] | None = None,
         profiling: bool = False,

@@ -301,13 +301,13 @@ def test_what_cannot_be_cut_says_why(device: cl.Device, sweeps: Sweeps) -> None:
         assert "bands: off, since backend 'serial' runs one" in str(other.explain(handle))
         graph.close()
         with pytest.raises(
-            acs.UsageError, match="bands='rows': expected 'auto', 'off', 'lanes' or 1"
+            acs.UsageError, match="bands='rows': expected 'early', 'auto', 'off', 'lanes' or 1"
         ):
             prog.sweep((N,), None, x, y, N, bands="rows")
         handle = prog.sweep((N,), None, x, y, N, bands=4)
         handle.wait()
         assert "bands: off, since backend 'serial' runs one" in str(other.explain(handle))
-    with pytest.raises(acs.UsageError, match="bands=0: expected 'auto', 'off', 'lanes' or 1"):
+    with pytest.raises(acs.UsageError, match="bands=0: expected 'early', 'auto', 'off', 'lanes' or 1"):
         acs.Runtime(device, bands=0)
 
 

@@ -131,7 +131,7 @@ def tiles_in(band: Band) -> list[int]:
 @pytest.mark.parametrize("wrong", [0, -1, 1025, 2.5, True, "rows", (2, 2), acs.Row])
 def test_a_number_of_bands_that_cannot_be_is_refused(wrong: Any) -> None:
     with pytest.raises(
-        acs.UsageError, match=r"bands=.*expected 'auto', 'off', 'lanes' or 1 to 1,024"
+        acs.UsageError, match=r"bands=.*expected 'early', 'auto', 'off', 'lanes' or 1 to 1,024"
     ):
         asked(wrong)
 

@@ -86,6 +86,8 @@ class Both:
         rng = self.rng
         self.number += REMEMBERED + 7 if rng.random() < 0.01 else rng.choice((1, 1, 1, 4))
         reads, writes = self.spans(3), self.spans(2)
+        sharers = self.python.sharers(reads, writes)
+        assert sharers == self.native.sharers(reads, writes), f"before launch {self.number}"
         if rng.random() < 0.01:
             rng.choice((reads, writes)).append(Span(EVERYTHING, 0, 1, 1, 1))
         enter = self.python.enter, self.native.enter

@@ -499,7 +499,7 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     ),
     "bands of an array": (
         lambda rt, p, x, y: p.add((16,), None, x, y, 1, bands=np.arange(3)),
-        r"bands=array\(\[0, 1, 2\]\): expected 'auto', 'off', 'lanes' or 1 to",
+        r"bands=array\(\[0, 1, 2\]\): expected 'early', 'auto', 'off', 'lanes' or 1 to",
     ),
     "bands of a type": (
         lambda rt, p, x, y: p.add((16,), None, x, y, 1, bands=int),

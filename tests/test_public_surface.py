@@ -66,8 +66,8 @@ INNER = {
     ),
     "Handle": "engine",
     "Kernel": (
-        "binder declarations engine forgets globals_span guards is_for_python label options "
-        "program source versions"
+        "binder cut_into_tiles declarations engine forgets globals_span guards is_for_python label "
+        "options program source versions"
     ),
     "Program": "",
     "Runtime": "engine",

@@ -144,11 +144,15 @@ class Strided:
 Policy = Row | Tile | Strided
 """Values of `bands=` besides numbers and words."""
 
-AUTO, LANES = -1, -2
-"""A number of bands that the library chooses. A launch that stays whole, and goes to a lane."""
+AUTO, LANES, TILES = -1, -2, -3
+"""A number of bands that the library chooses. A launch that stays whole, and goes to a lane. As
+many bands as it has tiles, up to a bound: for recorded launches of which a part may begin early."""
 
-WORDS = {"off": 0, "auto": AUTO, "lanes": LANES}
-"""Values of `bands=` that are words."""
+EARLY = "early"
+"""The value of `bands=` by default."""
+
+WORDS = {"off": 0, EARLY: 0, "auto": AUTO, "lanes": LANES}
+"""Values of `bands=` that are words. A launch by itself is whole with `EARLY`."""
 
 
 class Cut(NamedTuple):
@@ -193,8 +197,8 @@ def refusal(bands: Sequence[Access]) -> str:
 def asked(value: object) -> int | Policy:
     """Return how many bands were asked for (0 is off), or how to cut.
 
-    >>> asked("off"), asked("auto"), asked("lanes"), asked(8), asked(Row())
-    (0, -1, -2, 8, Row(rows=1))
+    >>> asked("off"), asked("early"), asked("auto"), asked("lanes"), asked(8), asked(Row())
+    (0, 0, -1, -2, 8, Row(rows=1))
     """
     if isinstance(value, str) and value in WORDS:
         return WORDS[value]
@@ -204,8 +208,8 @@ def asked(value: object) -> int | Policy:
     if number is not None and 1 <= number <= MOST_BANDS:
         return number
     raise UsageError(
-        f"bands={value!r}: expected 'auto', 'off', 'lanes' or 1 to {MOST_BANDS:,}, or acs.Row(), "
-        "acs.Tile(rows, columns) or acs.Strided(parts)"
+        f"bands={value!r}: expected 'early', 'auto', 'off', 'lanes' or 1 to {MOST_BANDS:,}, or "
+        "acs.Row(), acs.Tile(rows, columns) or acs.Strided(parts)"
     )
 
 

@@ -66,7 +66,7 @@ def told(segment: Segment, launch: int) -> str:
         (f"band {number}, tiles {band.tiles}", _waits(segment, task), band.access)
         for number, (task, band) in enumerate(zip(own[:MOST_TOLD], cuts.bands, strict=False))
     ]
-    return _listed(len(own), lines)
+    return _listed(len(own), lines, f", since {cuts.reason}" if cuts.reason else "")
 
 
 def told_parts(touched: Sequence[Sequence[Access]], turn: int, places: Sequence[int]) -> str:
@@ -88,8 +88,8 @@ def told_parts(touched: Sequence[Sequence[Access]], turn: int, places: Sequence[
     return _listed(len(touched[turn]), lines)
 
 
-def _listed(many: int, lines: Sequence[tuple[str, str, Access]]) -> str:
-    text = [f"bands: {many}"]
+def _listed(many: int, lines: Sequence[tuple[str, str, Access]], why: str = "") -> str:
+    text = [f"bands: {many}{why}"]
     for name, waits, access in lines:
         writes = "; ".join(map(str, access.writes)) or "nothing"
         text.append(f"  {name}: {waits}; writes {writes}")

@@ -32,7 +32,7 @@ from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
 from .. import core
-from ..access.cuts import AUTO
+from ..access.cuts import AUTO, EARLY
 from ..errors import UsageError, describe, is_number, no_attribute, refuse_unknown, truth
 from ..handle import Handle
 from ..host.progress import Progress
@@ -280,8 +280,22 @@ class Graph:
             from .profile import known
 
             self._profile = known(self.engine, recorded)
-        self._pieces = Pieces(self.engine, self._recording, self._pieces.footprints)
+        before = self._pieces.footprints
+        self._pieces = Pieces(self.engine, self._recording, before, self._in_bands)
         self._pieces.compile(order, self._work())
+
+    def _in_bands(self, place: int) -> KernelCommand | None:
+        """Return a launch as one that is to be cut into its tiles, if the library may choose."""
+        command, _, number, _ = self._recording.launches[place]
+        kernel, args, keywords, _, _ = self._recording.calls[number]
+        if type(command) is not KernelCommand or not isinstance(kernel, Kernel):
+            return None
+        said = keywords.get("bands", self.engine.options.bands)
+        if said not in (EARLY, "auto") or not keywords.keys() <= {"bands", "offset"}:
+            return None
+        if len(self._recording.places[number]) != 1:
+            return None  # some of many launches by one call
+        return command._replace(cut=kernel.cut_into_tiles(*args, offset=keywords.get("offset")))
 
     def _present_order(self) -> str:
         """Return the name of the order that launches go in. For "auto" it is the tuned one."""
@@ -562,9 +576,10 @@ class Graph:
             self._order = found.order
             default = self.engine.options.bands
             changed = {
-                number: with_bands(calls[number], said)
+                number: new
                 for number, said in cuts.items()
-                if str(calls[number].keywords.get("bands", default)) != said
+                if (new := with_bands(calls[number], said)).keywords["bands"]
+                != calls[number].keywords.get("bands", default)
             }
             if changed:
                 self._change(changed)
@@ -797,15 +812,14 @@ class Graph:
         return Explanation(text + self._pieces.told_loops(), False, ())
 
     def told_bands(self, handle: RecordedHandle) -> str:
-        """Say how a launch is cut into bands, if that was asked for."""
+        """Say how a launch is cut into bands, if it is, or if that was asked for."""
         known = handle.call >= 0 and not self._state
         places = self._recording.places[handle.call] if known else range(0)
         if handle.nth >= len(places):  # it is one of no launches by now
             return ""
         place = places[handle.nth]
-        if getattr(self._recording.launches[place].command, "cut", None) is None:
-            return ""
-        return self._pieces.told_bands(place)
+        command = self._recording.launches[place].command
+        return self._pieces.told_bands(place, getattr(command, "cut", None) is not None)
 
 
 def _append(found: object, path: str) -> None:

@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .. import core
+from ..launch.commands import KernelCommand
 from ..launch.observers import Together
 from ..ranges import merged
 from ..records import Access, Pair
-from ..scheduler.cutting import Single
+from ..scheduler.cutting import InBands, Single
 from ..scheduler.orders import Work
 from ..scheduler.segment import Segment
 from .arranging import arranged, keeps_order
@@ -49,8 +50,15 @@ MOST_REASONS = 4
 class Pieces:
     """The parts of a replay. Without `compile` there are none."""
 
-    def __init__(self, engine: Engine, recording: Recording, footprints: Footprints) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        recording: Recording,
+        footprints: Footprints,
+        in_bands: InBands | None = None,
+    ) -> None:
         self._engine = engine
+        self._of_place = in_bands
         self._recording = recording
         self.all: list[Piece] = []
         self.access = Access((), ())
@@ -83,7 +91,7 @@ class Pieces:
         launches = [recorded[place] for place in self.turns]
         cutter = self._engine.cutter()
         if cutter is not None:
-            self.all = cutter.pieces(launches, borders)
+            self.all = cutter.pieces(launches, borders, self._in_bands)
         else:
             self.all = [Single(turn, "") for turn in range(len(launches))]
         numbered = dict(enumerate(launches))
@@ -106,6 +114,10 @@ class Pieces:
             return found
         self._uncut[piece.place] = found
         return piece
+
+    def _in_bands(self, turn: int) -> KernelCommand | None:
+        """Return a launch as one that is to be cut, if a part of it may begin early."""
+        return None if self._of_place is None else self._of_place(self.turns[turn])
 
     def _lay_out(self) -> None:
         """Note where the pieces begin, and which launches they have."""
@@ -226,7 +238,8 @@ class Pieces:
                         fits = fits and move is None and piece.patch(turn, new.command)
                 if isinstance(piece, Segment) and cutter is not None and fits:
                     with self._engine.lock:
-                        fits = cutter.patch(piece, turn, (new.command, new.access))
+                        pair = new.command, new.access
+                        fits = cutter.patch(piece, turn, pair, self._in_bands)
                     moved.add(at)
                 for body in self._bodies.values():
                     if isinstance(body, Segment) and cutter is not None and body.holds(place):
@@ -284,6 +297,8 @@ class Pieces:
         text = f"segments: {len(segments)}, of {sum(map(len, segments)):,} launches"
         if len(segments) > 1 and not singles:
             text += "; cut where no scheduler has the kernels of both sides"
+        if cut := sum(bool(one.bands) for piece in segments for one in piece.cuts):
+            text += f"; cut into bands: {cut:,}"
         if singles:
             text += f"; by themselves: {len(singles):,}"
         reasons = Counter(piece.reason for piece in singles).most_common()
@@ -313,10 +328,13 @@ class Pieces:
             for found in self._bodies.values()
         )
 
-    def told_bands(self, place: int) -> str:
-        """Say how a launch is cut into bands."""
+    def told_bands(self, place: int, was_asked: bool) -> str:
+        """Say how a launch is cut into bands. `was_asked`: say why it is not, too."""
         turn = self._turn_of[place]
         piece = self.all[self._at(turn)]
+        is_cut = isinstance(piece, Segment) and piece.cuts[turn - piece.first].bands
+        if not is_cut and not was_asked:
+            return ""
         if isinstance(piece, Segment):
             return "\n" + told(piece, turn - piece.first)
         if isinstance(piece, Parted):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from .. import core
-from ..access.cuts import Policy, Row
+from ..access.cuts import EARLY, Policy, Row
 from ..records import HostArray, Pair
 from .calls import Call
 from .contents import Contents
@@ -257,8 +257,8 @@ def cut(calls: Sequence[Call], kinds: Mapping[int, Kind], cuts: Mapping[Kind, st
 
 
 def with_bands(call: Call, said: str) -> Call:
-    """Return the call with a cut."""
-    keywords = {**call.keywords, "bands": bands_of(said)}
+    """Return the call with a cut. Whole launches are cut where a part of them may begin early."""
+    keywords = {**call.keywords, "bands": EARLY if said == OFF else bands_of(said)}
     return call._replace(keywords=keywords, owned=(), is_plain=False)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..access.bands import Groups
-from ..access.cuts import AUTO, Cut, Shares, in_runs, touched_by
+from ..access.cuts import AUTO, TILES, Cut, Shares, in_runs, touched_by
 from ..records import Access, Span
 from . import layout
 
@@ -39,6 +39,7 @@ class Cuts(NamedTuple):
 
     bands: tuple[Band, ...]
     reason: str
+    """Why there are none, or why there are some though nobody asked."""
     unit: tuple[int, ...] = ()
     """Work-items of a group."""
 
@@ -72,12 +73,14 @@ def shares(sizes: Sizes, cut: Cut) -> Shares | str:
         return cut.reason
     if not isinstance(cut.bands, int):
         return cut.bands.shares(sizes.counts)
-    if cut.bands != AUTO:
+    if cut.bands not in (AUTO, TILES):
         return in_runs(sizes.counts, cut.bands)
     tiles = -(-sizes.items // sizes.tile_items)
     if tiles < 2:
         return "it has one tile"
-    if tiles > MOST_WAVES * sizes.groups:
+    if cut.bands == AUTO and sizes.groups > MOST_AUTO:
+        return "no part of it may begin early, and the device has groups to spare"
+    if cut.bands == AUTO and tiles > MOST_WAVES * sizes.groups:
         return f"it has more than {MOST_WAVES} waves"
     return in_runs(sizes.counts, min(tiles, MOST_AUTO))
 

@@ -26,6 +26,7 @@ from . import layout
 from .alone import Run, alone
 from .builds import Schedulers
 from .built import Scheduler
+from .early import EARLY, cut_early, marked
 from .segment import Segment, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 
@@ -34,6 +35,9 @@ MOST_ENTRIES = 1 << 20
 
 
 TOO_FEW = "too few in a row for a segment"
+
+InBands = Callable[[int], KernelCommand | None]
+"""Returns a launch of a graph, by its place, as one that is to be cut. None: it may not be."""
 
 
 class Single(NamedTuple):
@@ -61,10 +65,13 @@ class Cutter:
         self._refusal = refusal
 
     def pieces(
-        self, launches: Sequence[Pair], borders: Container[int] = ()
+        self,
+        launches: Sequence[Pair],
+        borders: Container[int] = (),
+        in_bands: InBands | None = None,
     ) -> list[Segment | Single]:
-        """Return all pieces, in order. No segment crosses a launch of `borders`. Waits for
-        schedulers to be built."""
+        """Return all pieces, in order. No segment crosses a launch of `borders`. `in_bands`: for
+        launches of which a part may begin early. Waits for schedulers to be built."""
         if not self._prepare(launches, self._settings.least):
             return [
                 Single(index, _lane(command) or TOO_FEW)
@@ -85,7 +92,7 @@ class Cutter:
             left = [scheduler for scheduler in common if scheduler in tasks]
             is_full = len(run) >= layout.MOST_TASKS or entries + tiles > MOST_ENTRIES
             if not left or is_full or index in borders:
-                found += self._close(launches, index, run, common)
+                found += self._close(launches, index, run, common, in_bands)
                 run, entries = [], 0
                 left = list(tasks)
             common = dict.fromkeys(left)
@@ -94,7 +101,7 @@ class Cutter:
                 entries += tiles
             else:
                 found.append(Single(index, reason))
-        found += self._close(launches, len(launches), run, common)
+        found += self._close(launches, len(launches), run, common, in_bands)
         return found
 
     def looped(self, launches: Sequence[Pair], first: int) -> Segment | str:
@@ -157,6 +164,7 @@ class Cutter:
         end: int,
         run: list[dict[Scheduler, Task]],
         common: dict[Scheduler, None],
+        in_bands: InBands | None,
     ) -> list[Segment | Single]:
         if not run:
             return []
@@ -165,8 +173,17 @@ class Cutter:
         if len(run) < self._settings.least and not asked:
             return [Single(index, TOO_FEW) for index in range(first, end)]
         scheduler = next(iter(common))
-        tasks = [tasks[scheduler] for tasks in run]
-        return [self._segment(launches[first:end], first, tasks, scheduler)]
+        own, tasks = launches[first:end], [tasks[scheduler] for tasks in run]
+        if in_bands is not None:
+
+            def cut(at: int) -> Task | None:
+                command, origin = in_bands(first + at), _origin(own[at][0])
+                if command is None or origin is None:
+                    return None
+                return self.task(command, scheduler.bodies[origin[0]])
+
+            tasks = cut_early([access for _, access in own], tasks, cut)
+        return [self._segment(own, first, tasks, scheduler)]
 
     def _segment(
         self,
@@ -216,9 +233,14 @@ class Cutter:
         assert type(plain) is KernelCommand
         return body.made(plain, decision, self._store.owns)
 
-    def patch(self, segment: Segment, index: int, launch: Pair) -> bool:
+    def patch(
+        self, segment: Segment, index: int, launch: Pair, in_bands: InBands | None = None
+    ) -> bool:
         """Replace a launch of a segment by one with other arguments. False: it differs in more."""
-        command = launch[0]
+        command: Command = launch[0]
+        is_early = segment.cuts[index - segment.first].reason == EARLY
+        if in_bands is not None and is_early:
+            command = in_bands(index) or command
         found = _origin(command)
         if found is None:
             return False
@@ -226,7 +248,8 @@ class Cutter:
         if body is None:
             return False
         try:
-            return segment.patch(index - segment.first, launch, self.task(command, body))
+            task = self.task(command, body)
+            return segment.patch(index - segment.first, launch, marked(task) if is_early else task)
         except Unfit:
             return False
 

@@ -130,6 +130,11 @@ class Hazards:
         self._tidy()
         return upstream
 
+    def sharers(self, reads: Sequence[Span], writes: Sequence[Span]) -> list[int]:
+        """Return all launches, newest first, that the next one would share bytes with, if one of
+        both writes them."""
+        return sorted(self._find(reads, writes)[0], reverse=True)
+
     def _read(self, number: int, nodes: Iterable[_Node]) -> None:
         for node in nodes:
             node.readers[:] = [one for one in node.readers if one in self._ancestors]

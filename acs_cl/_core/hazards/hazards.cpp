@@ -182,8 +182,8 @@ void Hazards::forget_dropped() {
 
 // ---- launches -----------------------------------------------------------------------------------
 
-// Makes the launch live, before any node knows it.
-inline void Hazards::follow(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too) {
+// Finds the launches that share bytes with this one.
+inline void Hazards::search(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too) {
     begin(number);
     if (has_wide_)
         for (const Nodes &nodes : {reads, writes}) let_rest(nodes);
@@ -204,7 +204,26 @@ inline void Hazards::follow(std::int64_t number, Nodes reads, Nodes writes, std:
         resolve(&reads, writes);
         settle();
     }
+}
+
+// Makes the launch live, before any node knows it.
+inline void Hazards::follow(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too) {
+    search(number, reads, writes, read_too);
     prune();
+}
+
+std::vector<std::int64_t> Hazards::sharers(Nodes reads, Nodes writes) {
+    search(live_.newest() + 1, reads, writes, 0);
+    if (has_wide_)
+        for (const Nodes &nodes : {reads, writes}) wake(nodes);
+    std::vector<std::int64_t> found;
+    for (int word = 0; word < words_; word++)
+        for (std::uint64_t bits = near_[word]; bits; bits &= bits - 1)
+            found.push_back(number_ - 1 - (64 * word + lowest_bit(bits)));
+    for (const auto &[upstream, _] : far_) found.push_back(upstream);
+    std::sort(found.rbegin(), found.rend());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
 }
 
 Edges Hazards::enter(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too) {

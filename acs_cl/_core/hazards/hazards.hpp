@@ -149,7 +149,9 @@ public:
     // Does the same for the bands of one launch, numbered from `first` on, which do not see each other. No two of
     // them write the same node.
     std::vector<std::vector<Edge>> enter_many(std::int64_t first, const std::vector<Band> &bands);
-    // Does the same for a launch that may touch any memory.
+    // Returns all live launches that the next one would share bytes with, if one of both writes them.
+    std::vector<std::int64_t> sharers(Nodes reads, Nodes writes);
+    // Enters a launch that may touch any memory.
     Edges enter_barrier(std::int64_t number);
     Edges enter_footprint(std::int64_t number, Footprint &footprint);
 
@@ -187,6 +189,7 @@ private:
     void settle();
     ACS_CL_SELDOM void find_far(std::int64_t number, Kind kind);
     void find_reuse(std::int64_t base);
+    void search(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too);
     void follow(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too);
     ACS_CL_SELDOM void let_rest(Nodes nodes);
     void let_rest(Node &node);

@@ -38,6 +38,14 @@ public:
         return found;
     }
 
+    std::vector<std::int64_t> sharers(nb::handle reads, nb::handle writes) {
+        read_.clear();
+        written_.clear();
+        if (!take(reads, read_) || !take(writes, written_))
+            throw std::invalid_argument("what may touch any memory shares bytes with all");
+        return Hazards::sharers({read_.data(), read_.size()}, {written_.data(), written_.size()});
+    }
+
     // Returns the edges of a launch that Python made, or the core.
     Edges check(std::int64_t number, nb::handle reads, nb::handle writes) {
         read_.clear();

@@ -163,7 +163,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 106;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 107;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -189,6 +189,7 @@ NB_MODULE(_core, module) {
         .def(nb::init<>())
         .def("enter", &PythonHazards::enter, "number"_a, "reads"_a, "writes"_a)
         .def("enter_many", &PythonHazards::enter_many, "first"_a, "accesses"_a)
+        .def("sharers", &PythonHazards::sharers, "reads"_a, "writes"_a)
         .def("_measure", &PythonHazards::measure, "number"_a, "accesses"_a, "window"_a)
         .def("footprint", &PythonHazards::footprint, "reads"_a, "writes"_a,
              "before"_a = nb::none())

@@ -1,0 +1,85 @@
+"""Early parts: which launches of a segment to cut, since a part of them may begin much earlier.
+
+Input: recorded launches with their tasks, and a function that cuts one of them. Output: their
+tasks, a few of which have bands. Pure.
+
+A program may use memory again, or read the results of many launches at once. Such a launch waits
+for the last of those that it shares bytes with, and what follows waits for it, though most of its
+bytes are ready long before. In bands only a part of it waits. All other launches stay whole: with
+bands they would cost more, and end no earlier.
+
+A *level* of a task is the length of the longest chain of tasks that ends with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .. import core
+from ..records import Access
+from .task import Task
+
+EARLY = "a part of it may begin early"
+"""Why a launch has bands."""
+
+LEAST_LEVELS = 8
+"""A launch is cut if some of its bytes may be ready at least this many levels before others."""
+
+SHARE = 8
+"""The same, as a part of all levels."""
+
+MOST = 64
+"""Launches that are cut at most."""
+
+LEAST_GAIN = 1.1
+"""Without cuts there have to be this many times as many levels, or nothing is cut."""
+
+
+def cut_early(
+    accesses: Sequence[Access], tasks: Sequence[Task], cut: Callable[[int], Task | None]
+) -> list[Task]:
+    """Return the tasks of launches with these accesses. `cut`: returns the task of a launch in
+    bands, or without if there are none, or None."""
+    levels, may_gain = _whole(accesses)
+    depth = max(levels, default=0)
+    least = max(LEAST_LEVELS, depth // SHARE)
+    found, hazards = [*tasks], core.native.Hazards()
+    levels = []  # of each number of the hazards, less one: launches, or their bands
+    cuts = 0
+    for at, access in enumerate(accesses):
+        task, first = tasks[at], len(levels) + 1
+        if at in may_gain and cuts < MOST and task.tiles > 1 and not task.cuts.bands:
+            its = [levels[other - 1] for other in hazards.sharers(access.reads, access.writes)]
+            parts = cut(at) if its and max(its) - min(its) >= least else None
+            if parts is not None and parts.cuts.bands:
+                found[at] = task = marked(parts)
+                cuts += 1
+        if bands := [band.access for band in task.cuts.bands]:
+            edges = hazards.enter_many(first, bands)
+        else:
+            edges = [hazards.enter(first, access.reads, access.writes)]
+        levels += [1 + max([levels[other - 1] for other in one], default=0) for one in edges]
+    return found if cuts and depth >= LEAST_GAIN * max(levels) else [*tasks]
+
+
+def marked(task: Task) -> Task:
+    """Return the task with the reason for its bands."""
+    return task._replace(cuts=task.cuts._replace(reason=EARLY)) if task.cuts.bands else task
+
+
+def _whole(accesses: Sequence[Access]) -> tuple[list[int], set[int]]:
+    """Return the level of each launch, if all are whole, and which of them are in one of the
+    longest chains."""
+    hazards = core.native.Hazards()
+    levels: list[int] = []
+    upstream = []
+    for number, access in enumerate(accesses, 1):
+        above = [other - 1 for other in hazards.enter(number, access.reads, access.writes)]
+        levels.append(1 + max([levels[other] for other in above], default=0))
+        upstream.append(above)
+    below = [0] * len(levels)  # tasks in the longest chain behind each
+    for at in reversed(range(len(levels))):
+        for other in upstream[at]:
+            below[other] = max(below[other], below[at] + 1)
+    least = max(levels, default=0) / LEAST_GAIN
+    return levels, {at for at, level in enumerate(levels) if level + below[at] >= least}
