@@ -1524,8 +1524,11 @@ class Tracker:
         chains: bool,
     ) -> None: ...
 
-def begin_noting(arguments: type, types: tuple[type, ...]) -> None:
-    """Start to remember arguments with this class; objects of `types` never change."""
+def begin_noting(
+    arguments: type, types: tuple[type, ...], values: tuple[type, ...]
+) -> None:
+    """Start to remember arguments with this class. Objects of `types` never change. Those of
+    `values` are values that may."""
 
 def use_queues(type: type, elsewhere: dict[str, int]) -> None:
     """Name PyOpenCL's class of queues, and the counter of commands on other queues than ours."""

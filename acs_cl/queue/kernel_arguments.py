@@ -40,6 +40,9 @@ _STEADY = (
 )  # fmt: skip
 """Types whose objects never change."""
 
+_VALUES = (np.void, np.ndarray)
+"""Types of structures and vectors by value, which are copied as they are set."""
+
 _noting = threading.RLock()
 """Held while arguments are read, so that older ones of one thread do not replace newer ones of
 another."""
@@ -52,7 +55,7 @@ def begin_noting() -> None:
     """Forget the arguments that kernels were given so far."""
     global _generation
     _generation += 1
-    core.native.begin_noting(KernelArguments, _STEADY)
+    core.native.begin_noting(KernelArguments, _STEADY, _VALUES)
 
 
 class KernelArguments(core.native.KernelArguments):

@@ -126,6 +126,37 @@ bool can_be_kept(PyObject *tuple, PyObject *last, Py_ssize_t step) {
     return true;
 }
 
+std::unordered_set<PyTypeObject *> copied;  // types whose objects may change, and are values
+
+// Returns the bytes of a value that may change. Null without an error if it is something else.
+nb::object copy_of(PyObject *value) {
+    Py_buffer bytes;
+    if (!copied.count(Py_TYPE(value))) return {};
+    if (PyObject_GetBuffer(value, &bytes, PyBUF_SIMPLE)) return PyErr_Clear(), nb::object();
+    nb::object copy = nb::steal(PyBytes_FromStringAndSize(static_cast<const char *>(bytes.buf), bytes.len));
+    PyBuffer_Release(&bytes);
+    if (!copy.is_valid()) PyErr_Clear();
+    return copy;
+}
+
+// Returns what can be kept of indices, each with its argument: values that may change are copied.
+nb::object kept_of(PyObject *pairs) {
+    nb::object kept;
+    for (Py_ssize_t at = 1; at < PyTuple_GET_SIZE(pairs); at += 2) {
+        nb::object copy = copy_of(PyTuple_GET_ITEM(pairs, at));
+        if (!copy.is_valid()) continue;
+        if (!kept.is_valid()) {
+            kept = nb::steal(PyTuple_New(PyTuple_GET_SIZE(pairs)));
+            if (!kept.is_valid()) return PyErr_Clear(), nb::borrow(pairs);
+            for (Py_ssize_t item = 0; item < PyTuple_GET_SIZE(pairs); item++)
+                PyTuple_SET_ITEM(kept.ptr(), item, Py_NewRef(PyTuple_GET_ITEM(pairs, item)));
+        }
+        PyObject **place = &PyTuple_GET_ITEM(kept.ptr(), at);
+        Py_XSETREF(*place, copy.release().ptr());
+    }
+    return kept.is_valid() ? kept : nb::borrow(pairs);
+}
+
 // A method of kernels that sets arguments, from a tuple or by index: PyOpenCL's method, and a note.
 struct Setter {
     PyObject_HEAD
@@ -144,11 +175,11 @@ void keep(KernelArguments *given, int place, PyObject *object) {
     Py_XSETREF(given->last[place], object);
 }
 
-// Returns the place where the arguments can be kept to be read later. -1: none.
-int place_of(const Setter *self, const KernelArguments *given, PyObject *const *args) {
+// Returns the place where `kept` can be kept to be read later. -1: none.
+int place_of(const Setter *self, const KernelArguments *given, PyObject *const *args, PyObject *kept) {
     if (self->step)
-        return can_be_kept(args[1], given->last[self->kind], self->step) ? self->kind : -1;
-    if (!PyLong_CheckExact(args[1]) || !steady.count(Py_TYPE(args[2]))) return -1;
+        return can_be_kept(kept, given->last[self->kind], self->step) ? self->kind : -1;
+    if (!PyLong_CheckExact(args[1]) || !steady.count(Py_TYPE(kept))) return -1;
     Py_ssize_t index = PyLong_AsSsize_t(args[1]);
     if (index == -1 && PyErr_Occurred()) PyErr_Clear();
     return index >= 0 && index < PLACES - SETTERS ? SETTERS + int(index) : -1;
@@ -174,9 +205,17 @@ PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags
         Py_DECREF(done);
         return nullptr;
     }
-    int place = place_of(self, given, args);
+    nb::object kept = nb::borrow(args[self->step ? 1 : 2]);
+    int place = place_of(self, given, args, kept.ptr());
+    if (place < 0 && self->step != 3) {  // packed numbers have no values that change
+        nb::object copy = self->step ? kept_of(kept.ptr()) : copy_of(kept.ptr());
+        if (copy.is_valid()) {
+            kept = std::move(copy);
+            place = place_of(self, given, args, kept.ptr());
+        }
+    }
     if (place >= 0) {
-        keep(given, place, args[self->step ? 1 : 2]);
+        keep(given, place, kept.ptr());
         return done;
     }
     auto *known = reinterpret_cast<PyObject *>(given);
@@ -220,13 +259,18 @@ PyMemberDef setter_members[] = {
     {"__doc__", T_OBJECT, offsetof(Setter, doc), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
-// Forgets all arguments, and counts notes anew. `arguments`: the class of notes. `types`: their objects never
-// change.
-void begin_noting(nb::handle arguments, nb::tuple types) {
+void take_types(std::unordered_set<PyTypeObject *> &to, nb::tuple types) {
+    for (nb::handle type : types)
+        if (to.insert(reinterpret_cast<PyTypeObject *>(type.ptr())).second) type.inc_ref();
+}
+
+// Forgets all arguments, and counts notes anew. `arguments`: the class of notes. Objects of `types` never change;
+// those of `values` are values, and may.
+void begin_noting(nb::handle arguments, nb::tuple types, nb::tuple values) {
     generation++;
     Py_XSETREF(arguments_class, arguments.inc_ref().ptr());
-    for (nb::handle type : types)
-        if (steady.insert(reinterpret_cast<PyTypeObject *>(type.ptr())).second) type.inc_ref();
+    take_types(steady, types);
+    take_types(copied, values);
 }
 
 }  // namespace
@@ -257,7 +301,7 @@ void add_kernel_arguments(nb::module_ &module) {
                          {{Py_tp_new, slot(setter_new)},
                           {Py_tp_descr_get, slot(setter_bind)},
                           {Py_tp_members, setter_members}}));
-    module.def("begin_noting", begin_noting, nb::arg("arguments"), nb::arg("types"));
+    module.def("begin_noting", begin_noting, nb::arg("arguments"), nb::arg("types"), nb::arg("values"));
 }
 
 }  // namespace acs_cl
