@@ -214,7 +214,7 @@ def plan_commands(
     parameters = _parameters(kernel, given)
     if not native.is_planned(kernel, False) and not _plan(kernel, parameters, None, found):
         return
-    native.plan_sizes(kernel, global_size, local_size, None, (), lease)
+    native.plan_sizes(kernel, global_size, local_size, command.offset, (), lease)
     native.set_arguments(tracker, of_program, kernel, queued, given.pointers, given.values)
 
 

@@ -356,12 +356,21 @@ def test_calls_of_every_form_join(context: cl.Context, long_way: list[str]) -> N
     assert event.command_queue is queue
     assert values_of(queue, a)[0] == 13
     assert event.command_execution_status == cl.command_execution_status.COMPLETE
-    add(queue, (N // 2,), None, a, np.int32(1), global_offset=(N // 2,))  # Python's
-    cl.enqueue_nd_range_kernel(queue, add, (4,), (4,), None, None, True)
-    assert len(long_way) == 2
+    for _ in range(3):  # the first one of these sizes is Python's
+        add(queue, (N // 2,), None, a, np.int32(1), global_offset=(N // 2,))
+        cl.enqueue_nd_range_kernel(queue, add, (4,), (4,), None, None, True)
+        cl.enqueue_nd_range_kernel(queue, add, [4], [np.int32(4)], [2], g_times_l=True)
+        cl.enqueue_nd_range_kernel(queue, add, (N,), None, None, None, True, True)
+    assert len(long_way) <= 3
     with pytest.raises(TypeError):
         cl.enqueue_nd_range_kernel(queue, add, (N,))
-    assert values_of(queue, a)[[0, -1]].tolist() == [14, 14]
+    queue.finish()
+    expected = np.full(N, 16)
+    for part in (slice(N // 2, N), slice(16), slice(2, 18)):
+        expected[part] += 3
+    assert (values_of(queue, a) == expected).all()
+    add(queue, (0,), None, a, np.int32(1), allow_empty_ndrange=True)
+    assert (values_of(queue, a) == expected).all()
 
 
 def test_wait_lists_hold(context: cl.Context, long_way: list[str]) -> None:

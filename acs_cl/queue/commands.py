@@ -119,7 +119,7 @@ def kernel(
     if not isinstance(kernel, cl.Kernel):
         raise Unclear
     sizes = _sizes(global_work_size, local_work_size, global_work_offset, g_times_l)
-    global_size, local_size, offset = sizes
+    global_size, local_size, _ = sizes
     if not all(global_size) and allow_empty_ndrange:
         return marker(queue, original, wait_for)
     is_empty = 0 in global_size or (local_size is not None and 0 in local_size)
@@ -128,7 +128,7 @@ def kernel(
     if own and given and given.many == len(own.signature.parameters) and are_sizes:
         command, access, seen = described(queue, own, given, *sizes)
         event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
-        if queue.tracker is not None and offset is None:
+        if queue.tracker is not None:
             plan_commands(queue.tracker, kernel, own, command, given, event.acs_number)
         return event
     call = {

@@ -60,10 +60,10 @@ public:
     }
     bool counts() const { return count_object_.is_valid(); }
     // Does the same for a PyOpenCL kernel, which has its arguments already. `object`: the kernel for queues.
-    bool begin(PyObject *global, PyObject *local, QueueKernel *kernel, PyObject *object) {
+    bool begin(PyObject *global, PyObject *local, PyObject *offset, QueueKernel *kernel, PyObject *object) {
         variant_ = {nb::borrow(object), kernel};
         are_views_ = false;
-        return begin(global, local, Py_None);
+        return begin(global, local, offset);
     }
     // Whether it may be a task now: of the open epoch, or of one that is opened for its own scheduler.
     bool may_record() {

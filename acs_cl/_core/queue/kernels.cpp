@@ -134,6 +134,21 @@ bool bind(Tracker *self, const SetArguments &set, Bound &bound, bool &is_seen) {
     return bound.finish(nullptr);
 }
 
+// Returns a global size in work-items, of one in groups (`g_times_l`). Null without an error: Python has to see it.
+nb::object in_items(PyObject *groups, PyObject *local) {
+    std::array<std::size_t, 4> many{}, items{};
+    if (!take_size(groups, many.data()) || !take_size(local, items.data()) || many[0] != items[0]) return {};
+    nb::object size = nb::steal(PyTuple_New(Py_ssize_t(many[0])));
+    for (std::size_t at = 1; size.is_valid() && at <= many[0]; at++) {
+        if (many[at] > std::size_t(PY_SSIZE_T_MAX) / items[at]) return {};
+        PyObject *one = PyLong_FromSize_t(many[at] * items[at]);
+        if (!one) return PyErr_Clear(), nb::object();
+        PyTuple_SET_ITEM(size.ptr(), Py_ssize_t(at - 1), one);
+    }
+    if (!size.is_valid()) PyErr_Clear();
+    return size;
+}
+
 // Returns false if nothing has changed, or with an error.
 bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan &plan, PyObject *const *args,
             Launched &launched) {
@@ -142,8 +157,11 @@ bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan
     const nb::object kernel_object = set.kernel_object;
     Bound bound(plan, self->engine);
     bool is_seen = false;
-    if (!bound.begin(args[2], args[3], set.kernel, kernel_object.ptr()) || !bound.is_on_lanes() ||
-        !Setting(self, set, plan).read(given) || !bound.start(false) || !bind(self, set, bound, is_seen))
+    const bool counts_groups = args[6] == Py_True && args[3] != Py_None;
+    const nb::object global = counts_groups ? in_items(args[2], args[3]) : nb::borrow(args[2]);
+    if (!global.is_valid() || !bound.begin(global.ptr(), args[3], args[4], set.kernel, kernel_object.ptr()) ||
+        !bound.is_on_lanes() || !Setting(self, set, plan).read(given) || !bound.start(false) ||
+        !bind(self, set, bound, is_seen))
         return false;
     // again, because the memory of an event or of spans may have run code
     if (!plan.is_current() || !table.is_plain() || !is_plain(self) || !table.lock->try_take()) return false;
@@ -187,8 +205,9 @@ void set_arguments(nb::handle tracker, nb::handle kernel, nb::handle own, nb::ob
 }  // namespace
 
 PyObject *track_kernel(Tracker *self, PyObject *const *args) {
-    if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False ||
-        !self->table->is_plain() || !is_plain(self) || !waits_for_nothing(self, args[5]))
+    // sizes of 0, which `allow_empty_ndrange` is about, are left to Python
+    if (!PyBool_Check(args[6]) || !PyBool_Check(args[7]) || !self->table->is_plain() || !is_plain(self) ||
+        !waits_for_nothing(self, args[5]))
         return nullptr;
     KernelArguments *given = arguments_of(args[1]);
     if (!given || !given->set) return nullptr;
