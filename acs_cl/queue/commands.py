@@ -152,7 +152,8 @@ def _sizes(
     offset: Iterable[SupportsIndex] | None,
     multiplies: bool,
 ) -> tuple[Sizes, Sizes | None, Sizes | None]:
-    """Return sizes in work-items. `multiplies`: the global size counts groups (`g_times_l`)."""
+    """Return sizes in work-items. `multiplies`: global size and offset count groups
+    (`g_times_l`)."""
     try:
         whole = _integers(global_size)
         local = None if local_size is None else _integers(local_size)
@@ -164,6 +165,8 @@ def _sizes(
         whole += (1,) * (dimensions - len(whole))
         local += (1,) * (dimensions - len(local))
         whole = tuple(map(operator.mul, whole, local))
+        if start is not None and len(start) == dimensions:  # PyOpenCL counts groups there, too
+            start = tuple(map(operator.mul, start, local))
     return whole, local, start
 
 

@@ -134,10 +134,11 @@ bool bind(Tracker *self, const SetArguments &set, Bound &bound, bool &is_seen) {
     return bound.finish(nullptr);
 }
 
-// Returns a global size in work-items, of one in groups (`g_times_l`). Null without an error: Python has to see it.
+// Returns a global size or offset in work-items, of one in groups (`g_times_l`). Null without an error: Python has to
+// see it.
 nb::object in_items(PyObject *groups, PyObject *local) {
     std::array<std::size_t, 4> many{}, items{};
-    if (!take_size(groups, many.data()) || !take_size(local, items.data()) || many[0] != items[0]) return {};
+    if (!take_size(groups, many.data(), 0) || !take_size(local, items.data()) || many[0] != items[0]) return {};
     nb::object size = nb::steal(PyTuple_New(Py_ssize_t(many[0])));
     for (std::size_t at = 1; size.is_valid() && at <= many[0]; at++) {
         if (many[at] > std::size_t(PY_SSIZE_T_MAX) / items[at]) return {};
@@ -158,10 +159,13 @@ bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan
     Bound bound(plan, self->engine);
     bool is_seen = false;
     const bool counts_groups = args[6] == Py_True && args[3] != Py_None;
-    const nb::object global = counts_groups ? in_items(args[2], args[3]) : nb::borrow(args[2]);
-    if (!global.is_valid() || !bound.begin(global.ptr(), args[3], args[4], set.kernel, kernel_object.ptr()) ||
-        !bound.is_on_lanes() || !Setting(self, set, plan).read(given) || !bound.start(false) ||
-        !bind(self, set, bound, is_seen))
+    const auto size = [&](PyObject *one) {
+        return counts_groups && one != Py_None ? in_items(one, args[3]) : nb::borrow(one);
+    };
+    const nb::object global = size(args[2]), offset = size(args[4]);
+    if (!global.is_valid() || !offset.is_valid() ||
+        !bound.begin(global.ptr(), args[3], offset.ptr(), set.kernel, kernel_object.ptr()) || !bound.is_on_lanes() ||
+        !Setting(self, set, plan).read(given) || !bound.start(false) || !bind(self, set, bound, is_seen))
         return false;
     // again, because the memory of an event or of spans may have run code
     if (!plan.is_current() || !table.is_plain() || !is_plain(self) || !table.lock->try_take()) return false;
