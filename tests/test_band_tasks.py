@@ -307,7 +307,8 @@ def test_what_cannot_be_cut_says_why(device: cl.Device, sweeps: Sweeps) -> None:
         handle = prog.sweep((N,), None, x, y, N, bands=4)
         handle.wait()
         assert "bands: off, since backend 'serial' runs one" in str(other.explain(handle))
-    with pytest.raises(acs.UsageError, match="bands=0: expected 'early', 'auto', 'off', 'lanes' or 1"):
+    said = "bands=0: expected 'early', 'auto', 'off', 'lanes' or 1"
+    with pytest.raises(acs.UsageError, match=said):
         acs.Runtime(device, bands=0)
 
 
