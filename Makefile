@@ -133,14 +133,16 @@ traps: $(STAMP)
 	$(RUN) tests/traps --out $(TRAPS) $(ARGS)
 
 # Python itself is not built that way: what it never frees is not reported, and the sanitizer's
-# library has to come first. It hides where PoCL's loader lies from PoCL. This core takes ten times as
-# long, so tests of times have no place here.
+# library has to come first. It hides where PoCL's loader lies from PoCL. Programs that tests start
+# have this core, too. It takes ten times as long, so tests of times have no place here.
 SANITIZED := build/sanitize
 SANELY = ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests \
     LD_LIBRARY_PATH="$$($(RUN) -c 'import os, pyopencl; print(os.path.dirname(pyopencl.__file__) + "/.libs")')" \
     LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)"
-SANE_PROGRAMS := band_launches bands bypass bypass_commands core_replays decisions errors finalizers graph \
-    known_calls loops many memory misuse native_path_on_lanes new_sizes poison prediction queue random_launches random_programs sections series signals spawn threads tracked_kernels tracked_transfers
+SANE_PROGRAMS := band_launches bands bypass bypass_commands core_replays counts_on_lanes decisions \
+    declared_kernels errors finalizers graph known_calls loops many memory misuse \
+    native_path_on_lanes new_sizes offsets poison prediction queue random_launches random_programs \
+    sections series signals spawn threads tracked_kernels tracked_transfers values
 SANITIZED_FUZZ ?= 400
 sanitize: $(STAMP)
 	cmake -S $(CORE) -B $(SANITIZED) -DACS_CL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
