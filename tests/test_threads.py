@@ -273,6 +273,29 @@ def test_a_host_task_pending_at_exit_runs_although_no_thread_starts_then() -> No
     assert (done.stdout, done.stderr, done.returncode) == ("the task ran\n", "", 0)
 
 
+ENDS_MEANWHILE = """
+import threading, time
+from acs_cl import core
+
+class Late:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.2)  # the interpreter has begun to end, and the thread asks for the GIL
+
+late, lock = Late(), core.native.Lock()
+lock.acquire()
+threading.Thread(target=lock.acquire, daemon=True).start()
+"""
+
+
+def test_a_thread_that_waits_in_the_core_ends_with_the_interpreter() -> None:
+    """Sanitizers have nothing to say of it either."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS_MEANWHILE],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
 def test_launches_are_moved_along_once_threads_can_start_again(
     device: cl.Device, startless: pytest.MonkeyPatch
 ) -> None:

@@ -4,28 +4,20 @@
 
 #include <Python.h>
 
-#if defined(__GLIBC__) && defined(__GNUC__)
-#include <cxxabi.h>
-
 #include <chrono>
 #include <thread>
-#endif
 
 namespace acs_cl {
 
 // Takes the GIL again. When the interpreter ends, Python (before 3.14) ends each other thread there. glibc unwinds
 // its stack then, as an exception would. nanobind catches that, takes it for one, and crashes. So the thread stays
-// here.
+// here. Nothing else is thrown. glibc's exception is no object, so that no reference can be bound to it.
 inline void take_gil(PyThreadState *saved) {
-#if defined(__GLIBC__) && defined(__GNUC__)
     try {
         PyEval_RestoreThread(saved);
-    } catch (abi::__forced_unwind &) {
+    } catch (...) {
         for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
     }
-#else
-    PyEval_RestoreThread(saved);
-#endif
 }
 
 // Runs without the GIL as long as it lives.
