@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .access.bands import Groups
-from .access.binder import Bound, Outcome, Reached
+from .access.binder import Bound, Outcome, Ranges, Reached
 from .errors import AcsError
 from .launch.backend import Lease
 from .launch.commands import KernelCommand, TransferCommand
@@ -120,7 +120,10 @@ class Binder:
     ) -> None:
         """Take code, mode and bytes of each parameter; the functions of an outline, and the
         parameters whose numbers matter there; the group size that the kernel asks for; what it
-        reads and writes besides."""
+        reads and writes besides.
+
+        An 'o' in a mode says that all of the argument is overwritten. Pointers among the parameters
+        have ranges that the program declares."""
 
     @property
     def has_ranges(self) -> bool:
@@ -141,20 +144,22 @@ class Binder:
         args: Sequence[object],
         are_usual: bool,
         narrows: bool,
+        ranges: Ranges | None = None,
     ) -> Bound | None:
         """Bind the arguments of a launch; None if one of them is not plain. `are_usual`: each is a
         `Resolved`, bytes, or an object of the driver. `narrows`: use the bytes that the kernel
-        reaches."""
+        reaches. `ranges`: evaluates those that the program declares, once for the same sizes,
+        numbers and bytes of arguments."""
     def touched(
         self,
-        views: Sequence[Span],
+        spans: Sequence[Sequence[Span] | None],
         numbers: Sequence[int],
         global_size: Sizes,
         local_size: Sizes | None,
         offset: Sizes | None,
         groups: Groups | None,
     ) -> Access:
-        """Return what a launch, or a box of its groups, touches of these views."""
+        """Return what a launch, or a box of its groups, touches of its arguments."""
     def reached(
         self,
         global_size: Sizes,
@@ -167,6 +172,17 @@ class Binder:
     def outcomes(self, access: Access) -> list[Outcome]:
         """Return the sizes and numbers of launches with this access: several if several gave it,
         none if it was dropped."""
+
+def replaced(
+    access: Access,
+    arguments: Sequence[Sequence[Span] | None],
+    reads: Spans,
+    writes: Spans,
+    exact: Spans,
+) -> Access:
+    """Put what a program names in place of what was inferred for the arguments of which that is a
+    part. What may as well belong to another argument stays. Those of the writes that are `exact`
+    are sure to be overwritten, unless they are read."""
 
 # ---- hazards ----------------------------------------------------------------------------------
 
@@ -900,16 +916,14 @@ def plan(
     lanes: tuple[Queues, Any, bool] | None,
     record: tuple[int, int] | tuple[()] | None,
     forgets: int,
-    declared: tuple[Sequence[int], Sequence[int]] | None,
 ) -> None:
     """Give a kernel its launch plan: code, mode, bytes and place in a record by parameter.
 
     It gets none if it had to forget plans since it was `forgets`. An 'o' in a mode says that all of
-    the argument is overwritten. `binder` tells which bytes it reaches, unless the program
-    says that: `declared` has the parameters that its ranges depend on, and those that have ranges.
-    Of the others the modes tell all. `lanes`: queues, kernel, whether memory goes there by
-    address. `record`: bytes of arguments in records, and of local memory of the kernel's own;
-    empty where the arguments do not go there, None where no scheduler has the kernel."""
+    the argument is overwritten. `binder` tells which bytes it reaches. `lanes`: queues, kernel,
+    whether memory goes there by address. `record`: bytes of arguments in records, and of local
+    memory of the kernel's own; empty where the arguments do not go there, None where no scheduler
+    has the kernel."""
 
 def plan_sizes(
     kernel: Caller,
@@ -922,20 +936,6 @@ def plan_sizes(
     """Add sizes to that plan. `heads`: for each scheduler that takes them, beginning with the home
     of the sizes: its local memory, the start of their records there, their shape, and a `Tiling`,
     if other sizes follow from these."""
-
-def plan_ranges(
-    kernel: Caller,
-    global_size: Sizes,
-    local_size: Sizes | None,
-    offset: Sizes | None,
-    numbers: Sequence[int],
-    parts: Sequence[tuple[int, Sequence[Sizes], Sequence[Sizes], bool]],
-    forgets: int,
-) -> None:
-    """Add to that plan what declared ranges are for these sizes and numbers.
-
-    `parts`: for each parameter that has ranges, the length of the argument, what is read and
-    written of it, and whether the latter is surely overwritten."""
 
 def plan_bands(
     kernel: Caller,

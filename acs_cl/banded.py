@@ -53,16 +53,16 @@ class Bands:
             return Cut(many, None, "whether it runs, or how large it is, is found on the device")
         if is_declared:
             return Cut(many, None, "reads= or writes= say what it touches as a whole")
-        binder, views, numbers = kernel.binder, bound.views, bound.numbers
+        binder, spans, numbers = kernel.binder, bound.spans, bound.numbers
         if kernel.declarations is not None or not binder.has_ranges:
             return Cut(many, None, "nobody knows what a part of it touches")
-        if views is None or numbers is None:
+        if numbers is None:
             return Cut(many, None, "an argument of it is not one piece of memory")
 
         def touched(groups: Groups, local_size: Sizes) -> Access:
-            return binder.touched(views, numbers, global_size, local_size, offset, groups)
+            return binder.touched(spans, numbers, global_size, local_size, offset, groups)
 
-        about = bound.whole, global_size, offset, *numbers
+        about = spans, global_size, offset, *numbers
         made = partial(self.in_parts, kernel, native)
         return Cut(many, touched, "", about, made, self._parts)
 

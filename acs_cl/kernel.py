@@ -23,7 +23,7 @@ import pyopencl as cl
 
 from . import core
 from .access import arguments, hints, scalars
-from .access.binder import MOST_RUNS, Bound, binder
+from .access.binder import MOST_RUNS, Bound, Ranges, binder
 from .access.called import Arguments
 from .access.cuts import AUTO, LANES, TILES, Cut, Policy, asked
 from .access.outside import tell_outside
@@ -210,13 +210,14 @@ class Kernel(core.native.Caller):
     def binder(self) -> core.native.Binder:
         """Return the binder for the arguments of its launches."""
         if self._binder is None:
-            signature = self.signature
-            more = [self.globals_span()] if signature.program_globals else []
-            if signature.anywhere:
-                more += arguments.ALL
-            self._binder = binder(signature, self._ranges is not False, more)
+            self._binder = binder(self.signature, self._ranges is not False, self._beside())
             self._binder.most = -1 if self._ranges else MOST_RUNS
         return self._binder
+
+    def _beside(self) -> list[Span]:
+        """Return what launches read and write besides their arguments."""
+        more = [self.globals_span()] if self.signature.program_globals else []
+        return [*more, *arguments.ALL] if self.signature.anywhere else more
 
     @property
     def infer_ranges(self) -> bool | None:
@@ -256,7 +257,9 @@ class Kernel(core.native.Caller):
         wait_for, engine = events_of(wait_for), self.engine
         forgets = self.forgets  # before what it counts: another thread may declare others now
         declarations = self.declarations
-        planned = None if declarations is None else declarations.planned
+        by_function = declarations is not None and declarations.function is not None
+        declared = None if by_function else declarations
+        known = declared or self
         if engine.tracer is not None:
             engine.tracer.called()
         sizes = self._sizes(global_size, local_size, offset)
@@ -274,24 +277,23 @@ class Kernel(core.native.Caller):
             sizes = deciding.global_size, *sizes[1:]
         is_declared = reads is not None or writes is not None
         is_plain = declarations is None and sizes[2] is None and not is_declared
-        is_alike = declarations is None or planned is not None
         call = _new(
             _Call,
             (
                 args, sizes, wait_for, reads, writes, bands, deciding, graph is not None,
-                is_declared, is_plain, declarations, _new(Asked, (forgets, planned, None)),
-                is_alike and items is None,
+                is_declared, is_plain, declarations,
+                _new(Asked, (forgets, known.signature, known.binder)),
+                items is None and not by_function,
             ),
         )  # fmt: skip
         narrows = declarations is None and not (deciding is not None and deciding.counts)
-        native, bound = self._bind(args, *sizes, narrows)
+        ranges = None if declared is None else declared.ranges
+        native, bound = self._bind(known.binder, args, sizes, narrows, ranges)
         if self._is_new or bound.outside is not None:
             self._tell_mistakes(call, bound)
         many = asked(engine.options.bands if bands is None else bands)
         cut = self._cut(call, many, native, bound) if many and many != LANES else None
-        access = bound.access
-        if is_declared or declarations is not None:
-            access, call = self._declare(call, access)
+        access = self._declare(call, bound) if is_declared or by_function else bound.access
         command = _new(
             KernelCommand,
             (
@@ -346,7 +348,7 @@ class Kernel(core.native.Caller):
     ) -> Cut:
         """Return how a launch is cut into the tiles that a scheduler makes of it."""
         sizes = self._sizes(global_size, local_size, offset)
-        native, bound = self._bind(args, *sizes, self.declarations is None)
+        native, bound = self._bind(self.binder, args, sizes, self.declarations is None, None)
         return self._bands.cut(self, TILES, native, bound, sizes[0], sizes[2], False, False)
 
     def _launch_in_parts(
@@ -403,13 +405,13 @@ class Kernel(core.native.Caller):
 
     def _cutting(self, command: KernelCommand, bound: Bound) -> Cutting:
         """Return how a launch can be cut into parts for several devices."""
-        views, numbers = bound.views, bound.numbers
+        spans, numbers = bound.spans, bound.numbers
 
         def access_of(global_size: Sizes, offset: Sizes) -> Access:
-            if views is None or numbers is None:
-                return bound.whole
+            if numbers is None:
+                return bound.access
             return self.binder.touched(
-                views, numbers, global_size, command.local_size, offset, None
+                spans, numbers, global_size, command.local_size, offset, None
             )
 
         made = partial(self._bands.in_parts, self, command.kernel)
@@ -463,7 +465,7 @@ class Kernel(core.native.Caller):
         """
         from .access.declarations import Declarations
 
-        self.declarations = Declarations(self, function, modes)
+        self.declarations = Declarations(self, function, modes, self._beside())
         self._forget()
         return self
 
@@ -490,18 +492,17 @@ class Kernel(core.native.Caller):
         core.native.forget(self)
 
     def _bind(
-        self, args: Arguments, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
-        narrows: bool,
+        self, binder: core.native.Binder, args: Arguments, sizes: _Sizes, narrows: bool,
+        ranges: Ranges | None,
     ) -> tuple[cl.Kernel, Bound]:  # fmt: skip
         """Let the core bind the arguments of a launch. Return them with their OpenCL kernel."""
         engine = self.engine
-        how = global_size, local_size, offset
-        bound = self.binder.bind(engine, *how, args, False, narrows)
+        bound = binder.bind(engine, *sizes, args, False, narrows, ranges)
         if bound is not None:
             return self._native, bound
         engine.counts.not_plain += 1
         found = usual(self, args)
-        bound = self.binder.bind(engine, *how, found.arguments, True, narrows)
+        bound = binder.bind(engine, *sizes, found.arguments, True, narrows, ranges)
         assert bound is not None, "usual arguments are bound"
         if not any(found.offsets.values()):
             return self.versions.native(self, (), found.kinds), bound
@@ -521,18 +522,18 @@ class Kernel(core.native.Caller):
             return arguments.ALL[0]
         return interval(-int(self.program.int_ptr), 0, 1)
 
-    def _declare(self, call: _Call, access: Access) -> tuple[Access, _Call]:
-        """Put what was declared in place of what was inferred."""
-        if call.declarations is not None:
-            access, told = call.declarations.apply(access, *call.sizes, call.args)
-            call = call._replace(found=call.found._replace(told=told))
-        if not call.is_declared:
-            return access, call
-        _, reads, _ = arguments.declared(self.engine, call.reads, "reads", self.label())
-        _, writes, exact = arguments.declared(self.engine, call.writes, "writes", self.label())
-        check_const(self, call.args, writes)
-        views = arguments.views_of(self.engine, call.args)
-        return arguments.replace(access, reads, writes, exact, views), call
+    def _declare(self, call: _Call, bound: Bound) -> Access:
+        """Put what was declared for this launch in place of what was inferred."""
+        access, engine, label = bound.access, self.engine, self.label()
+        if call.declarations is not None and call.declarations.function is not None:
+            where = f"{label}: the access function"
+            said = call.declarations.said(*call.sizes[:2], call.args, where)
+            access, _ = arguments.replaced(engine, access, bound.spans, said, where)
+        if call.is_declared:
+            named = call.reads, call.writes
+            access, writes = arguments.replaced(engine, access, bound.spans, named, label)
+            check_const(self, bound.spans, writes)
+        return access
 
 
 def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:

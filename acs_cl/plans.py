@@ -26,8 +26,7 @@ from .scheduler.layout import INLINE_BYTES, MOST_ARGS_BYTES, RECORD_BYTES
 from .versions import RuntimeKernel
 
 if TYPE_CHECKING:
-    from .access.declarations import Planned, Told
-    from .access.signature import Parameter
+    from .access.signature import Parameter, Signature
     from .launch.commands import KernelCommand
     from .launch.parts import LanePart
     from .opencl_c.functions.translated import Function
@@ -62,10 +61,10 @@ class Asked(NamedTuple):
 
     forgets: int
     """How many plans it had forgotten. With another number it takes no plan."""
-    declared: Planned | None = None
-    """What the program declares. None: nothing."""
-    told: Told | None = None
-    """What declared ranges are for this call and others like it. None: it has none."""
+    signature: Signature
+    """Its parameters, with the modes that the program declares."""
+    binder: core.native.Binder
+    """The binder for them."""
 
 
 class ArgumentValues(NamedTuple):
@@ -115,13 +114,11 @@ def plan_launches(
     if not native.is_planned(kernel, bool(heads)):
         origin: Any = kernel.native.origin
         function = heads[0][0].bodies[origin].function if heads else None
-        if not _plan(kernel, _parameters(kernel), function, found):
+        if not _plan(kernel, _parameters(found.signature), function, found):
             kernel.is_for_python = True
             return
     sizes = command.global_size, command.local_size, command.offset
     native.plan_sizes(kernel, *sizes, heads, lease)
-    if found.told is not None:
-        native.plan_ranges(kernel, *sizes, *found.told, found.forgets)
     starts = kernel.versions.offsets_of(command.kernel)
     if variant is not None:
         native.plan_variant(kernel, variant, starts, True)
@@ -149,13 +146,12 @@ def plan_counted(
         return
     if not words_for(queues, engine.context, engine.device):
         return
-    if not native.is_planned(kernel, False) and not _plan(kernel, _parameters(kernel), None, found):
+    is_planned = native.is_planned(kernel, False)
+    if not is_planned and not _plan(kernel, _parameters(found.signature), None, found):
         kernel.is_for_python = True
         return
     sizes = command.global_size, command.local_size, command.offset
     native.plan_counted(kernel, *sizes, deciding.rounded, lease)
-    if found.told is not None:
-        native.plan_ranges(kernel, *sizes, *found.told, found.forgets)
     starts = kernel.versions.offsets_of(command.kernel)
     native.plan_variant(kernel, variant, starts, deciding.has_condition, True)
 
@@ -181,7 +177,7 @@ def plan_bands(
     if heads is not None:
         function = heads.scheduler.bodies[kernel.native.origin].function
     is_planned = native.is_planned(kernel, heads is not None)
-    if not is_planned and not _plan(kernel, _parameters(kernel), function, found):
+    if not is_planned and not _plan(kernel, _parameters(found.signature), function, found):
         kernel.is_for_python = True
         return
     what = kernel, command.global_size, command.local_size, asked
@@ -210,8 +206,8 @@ def plan_commands(
     lease = engine.backend.lease(number, queued, (name, global_size, local_size))
     if not lease.launches or not engine.table.usable:
         return
-    found = Asked(kernel.forgets)
-    parameters = _parameters(kernel, given)
+    found = Asked(kernel.forgets, kernel.signature, kernel.binder)
+    parameters = _parameters(kernel.signature, given)
     if not native.is_planned(kernel, False) and not _plan(kernel, parameters, None, found):
         return
     native.plan_sizes(kernel, global_size, local_size, command.offset, (), lease)
@@ -245,7 +241,7 @@ def _plan(
 ) -> bool:
     """Give the core a plan for the kernel. Return False if it can have none."""
     assert isinstance(kernel, core.native.Caller)
-    engine, signature = kernel.engine, kernel.signature
+    engine, signature = kernel.engine, found.signature
     if (
         parameters is None
         or _too_many(parameters)
@@ -253,17 +249,13 @@ def _plan(
         or signature.program_globals
     ):
         return False
-    declared = found.declared
-    if declared is not None:
-        both = zip(parameters, declared.modes, strict=True)
-        parameters = [(code, mode, nbytes) for (code, _, nbytes), mode in both]
     places, record = _places(kernel, parameters, function)
     queues = engine.backend.core_queues
     lanes = None if queues is None else (queues, kernel.native, engine.plan.memory == "svm")
     core.native.plan(
         kernel, engine.table, kernel.name,
         [(*parameter, at) for parameter, at in zip(parameters, places, strict=True)],
-        kernel.binder, lanes, record, found.forgets, declared and declared[1:],
+        found.binder, lanes, record, found.forgets,
     )  # fmt: skip
     return True
 
@@ -286,13 +278,12 @@ def _places(
 
 
 def _parameters(
-    kernel: RuntimeKernel, given: ArgumentValues | None = None
+    signature: Signature, given: ArgumentValues | None = None
 ) -> list[_Parameter] | None:
     """Return the code, mode and bytes of each parameter. None: one is left to Python. `given`:
     arguments of a PyOpenCL kernel, which tell what the signature does not."""
     found = [
-        _parameter(parameter, index, given)
-        for index, parameter in enumerate(kernel.signature.parameters)
+        _parameter(parameter, index, given) for index, parameter in enumerate(signature.parameters)
     ]
     return [one for one in found if one[0]] if all(code for code, *_ in found) else None
 

@@ -425,7 +425,7 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
             (code, mode, struct.calcsize(f"={code}") if code != "P" else 8, at)
             for code, at, mode in LAYOUTS[nbytes][0]
         ]
-        core.native.plan(kernel, native, "fake", parameters, PLAIN, None, (nbytes, 0), 0, None)
+        core.native.plan(kernel, native, "fake", parameters, PLAIN, None, (nbytes, 0), 0)
         core.native.plan_sizes(kernel, (8,), None, None, [(scheduler, 0, head, None, None)], None)
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []
@@ -532,20 +532,20 @@ def test_what_is_taught_has_to_fit() -> None:
         ("L", "", 4, 126),
     ):
         with pytest.raises(ValueError, match="does not fit"):
-            core.native.plan(kernel, table, "fake", [wrong], PLAIN, None, (64, 0), 0, None)
+            core.native.plan(kernel, table, "fake", [wrong], PLAIN, None, (64, 0), 0)
     body = core.native.Binder([("i", "", 4)], [([], [], [], [])], [0], None, ())
     with pytest.raises(ValueError, match="numbers only"):
-        core.native.plan(kernel, table, "fake", [("P", "r", 8, 0)], body, None, None, 0, None)
+        core.native.plan(kernel, table, "fake", [("P", "r", 8, 0)], body, None, None, 0)
     with pytest.raises(TypeError):
-        core.native.plan(object(), table, "fake", [], PLAIN, None, None, 0, None)
+        core.native.plan(object(), table, "fake", [], PLAIN, None, None, 0)
     assert not core.native.is_planned(kernel, False)
     one = kernel, table, "fake", [("P", "r", 8, 0)], PLAIN, None, None
-    core.native.plan(*one, 0, None)
+    core.native.plan(*one, 0)
     assert core.native.is_planned(kernel, False)
     core.native.forget(kernel)
-    core.native.plan(*one, 0, None)  # made of what held before
+    core.native.plan(*one, 0)  # made of what held before
     assert not core.native.is_planned(kernel, False)
-    core.native.plan(*one, kernel.forgets, None)
+    core.native.plan(*one, kernel.forgets)
     assert core.native.is_planned(kernel, False)
     core.native.forget(kernel)
     kernel.engine = None

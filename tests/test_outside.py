@@ -181,7 +181,7 @@ def test_of_random_kernels_only_wrong_ones_are_refused(seed: int, device: cl.Dev
                 if drawn.guard(i, j)
             }
             is_right = all(0 <= one < elements for one in touched)
-            bound = kernel._bind((x,), size, local, offset, True)[1]
+            bound = kernel._bind(kernel.binder, (x,), (size, local, offset), True, None)[1]
             is_refused = bound.outside is not None
             assert not (is_refused and is_right), drawn.text
             refused += is_refused

@@ -38,7 +38,7 @@ class Bench:
         self.watch = self.checker._watch
 
     def command(self, kernel: Any, sizes: Any, *args: Any, offset: Any = None) -> KernelCommand:
-        native, bound = kernel._bind(args, *sizes, offset, False)
+        native, bound = kernel._bind(kernel.binder, args, (*sizes, offset), False, None)
         self.checker._take_notes()
         return KernelCommand(kernel.name, native, *sizes, bound.pointers, bound.values, offset)
 

@@ -20,9 +20,7 @@ import pyopencl as cl
 from .. import core
 from ..errors import UsageError, describe
 from ..memory.array import Array, Home
-from ..ranges import overlapping
 from ..records import EVERYTHING, Access, Span, interval
-from .called import Arguments
 
 ADDRESS_SPACE = -1
 """Base number of foreign shared virtual memory. Its spans start at addresses."""
@@ -160,31 +158,15 @@ def declared(
     return objects, tuple(spans), tuple(exact)
 
 
-def views_of(home: Home, args: Arguments) -> list[Sequence[Span]]:
-    """Return the bytes of each argument that is memory."""
-    found = (resolve(home, value) for value in args)
-    return [one.spans for one in found if one is not None]
-
-
-def replace(
-    inferred: Access,
-    reads: Sequence[Span],
-    writes: Sequence[Span],
-    exact: Sequence[Span],
-    views: Iterable[Sequence[Span]],
-) -> Access:
-    """Replace what was inferred for the arguments of which declared spans name a part, and nothing
-    else. `views`: the bytes of each argument. What may as well belong to another argument stays.
-    The `exact` ones among the writes are sure to be overwritten."""
-    named, others = list[Span](), list[Span]()
-    for spans in views:
-        (named if overlapping(spans, (*reads, *writes)) else others).extend(spans)
-
-    def stays(span: Span) -> bool:
-        return not overlapping((span,), named) or overlapping((span,), others)
-
-    return Access(
-        (*filter(stays, inferred.reads), *reads),
-        (*filter(stays, inferred.writes), *writes),
-        tuple(span for span in exact if span not in reads),
-    )
+def replaced(
+    home: Home,
+    access: Access,
+    spans: Sequence[Sequence[Span] | None],
+    named: tuple[object, object],
+    command: str,
+) -> tuple[Access, tuple[Span, ...]]:
+    """Put the memory that `reads=` and `writes=` name in place of what was inferred for the
+    arguments of which that is a part. Return the named writes, too. `spans`: of each argument."""
+    _, reads, _ = declared(home, named[0], "reads", command)
+    _, writes, exact = declared(home, named[1], "writes", command)
+    return core.native.replaced(access, spans, reads, writes, exact), writes

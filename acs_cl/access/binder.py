@@ -11,8 +11,8 @@ condition may skip it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from acs_cl import core
 
@@ -22,6 +22,13 @@ from ..records import Access, Sizes, Span
 from . import scalars
 from .needed import needed
 from .signature import Parameter, Signature
+
+Ranges: TypeAlias = Callable[
+    [Sizes, Sizes, Mapping[int, int]],
+    Mapping[int, tuple[Sequence[Rectangle], Sequence[Rectangle], Sequence[Rectangle]]],
+]
+"""Returns what a launch reads, writes and surely overwrites of each argument for which the program
+declares ranges. Takes its sizes and offset, and the numbers and bytes of arguments."""
 
 MOST_RECTANGLES = 4
 """Rectangles of one argument, read or written. More of them are taken as their hull."""
@@ -54,12 +61,10 @@ class Bound(NamedTuple):
     values: tuple[object, ...]
     """Index and bytes in turn."""
     access: Access
-    whole: Access
-    """The access with all of its views."""
-    views: tuple[Span, ...] | None
-    """Of each parameter in memory, if each is one piece, and ranges are known."""
+    spans: tuple[tuple[Span, ...] | None, ...]
+    """Of each argument. None: it is no memory."""
     numbers: tuple[int, ...] | None
-    """The numbers that ranges depend on. None if `views` is."""
+    """The numbers that ranges depend on. None: the access is to all of its memory."""
     outside: Outside | None = None
     """An access that leaves its argument, if one is known."""
 
@@ -91,16 +96,20 @@ def turned_off() -> bool:
 
 
 def binder(
-    signature: Signature, ranges: bool = True, more: Sequence[Span] = ()
+    signature: Signature,
+    ranges: bool = True,
+    more: Sequence[Span] = (),
+    declared: Sequence[int] = (),
 ) -> core.native.Binder:
     """Make the binder of a kernel. `more`: what it reads and writes besides its arguments.
-    `ranges`: whether any are wanted."""
+    `ranges`: whether any are wanted. `declared`: the parameters for which the program declares
+    ranges, and those that these depend on."""
     outline = signature.outline if ranges and _has_ranges(signature) else None
     functions = None if outline is None else outline["functions"]
     parameters = [parameter_of(one) for one in signature.parameters]
     # a number of a type that the driver names differently may be anything
     asked = () if functions is None else sorted(needed(functions))
-    numbers = [one for one in asked if parameters[one][0] in _NUMBERS]
+    numbers = declared or [one for one in asked if parameters[one][0] in _NUMBERS]
     return core.native.Binder(
         parameters,
         functions,

@@ -1,20 +1,18 @@
 """Declarations of a kernel: which bytes every launch of it touches.
 
-Input: declarations by parameter, or a function, and the arguments of a launch. Output: the
-`Access`, in which declarations replace what was inferred for these parameters, and what launch
-plans have of it. Declarations are checked when they are made, not when first used.
+Input: declarations by parameter, or a function. Output: a binder for launches whose parameters have
+the declared modes, and ranges for it; or what the function says. Declarations are checked when they
+are made, not when first used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from ..errors import UsageError, describe
-from ..memory.array import Array
 from ..ranges import Rectangle
-from ..records import Access, Span
-from . import arguments
+from ..records import Sizes, Span
+from .binder import binder, parameter_of
 from .called import Arguments, Called
 from .declared import Declaration, parse
 from .signature import Parameter
@@ -23,51 +21,17 @@ Declares = Callable[..., tuple[object, object]]
 """A function of the program that returns what a launch reads and writes."""
 
 
-class Planned(NamedTuple):
-    """What a launch plan has of declarations."""
-
-    modes: Sequence[str]
-    """What every launch does to each parameter. With 'o' it overwrites all of it."""
-    numbers: Sequence[int]
-    """The parameters that ranges depend on."""
-    ranged: Sequence[int]
-    """The parameters that have ranges."""
-
-
-class Part(NamedTuple):
-    """What ranges are for an argument of this length, in bytes."""
-
-    length: int
-    reads: Sequence[Rectangle]
-    writes: Sequence[Rectangle]
-    is_overwritten: bool
-    """Whether all that is written is surely overwritten."""
-
-
-class Told(NamedTuple):
-    """What ranges are for a launch, and for others with the same sizes, numbers and lengths."""
-
-    numbers: Sequence[int]
-    """By `Planned.numbers`."""
-    parts: Sequence[Part]
-    """By `Planned.ranged`."""
-
-
-class _Touched(NamedTuple):
-    """What a launch does to one argument."""
-
-    reads: Sequence[Span]
-    writes: Sequence[Span]
-    sure: Sequence[Span]
-    """Those of `writes` that are no hulls."""
-    part: Part | None = None
-    """The same for the plan. None: it is not of ranges, or not the same for all."""
-
-
 class Declarations:
     """Holds the declarations of `Kernel.access`."""
 
-    def __init__(self, kernel: Called, function: Declares | None, modes: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        kernel: Called,
+        function: Declares | None,
+        modes: Mapping[str, str],
+        more: Sequence[Span],
+    ) -> None:
+        """Check them. `more`: what the kernel reads and writes besides its arguments."""
         if (function is None) == (not modes):
             raise UsageError(
                 f"kernel {kernel.name!r}: access() takes declarations by parameter, or one function"
@@ -78,8 +42,9 @@ class Declarations:
                 "declarations by parameter, such as x='r', or one function"
             )
         self._kernel = kernel
-        self._function = function
-        parameters = {parameter.name: parameter for parameter in kernel.signature.parameters}
+        self.function = function
+        signature = kernel.signature
+        parameters = {parameter.name: parameter for parameter in signature.parameters}
         self._declared: dict[str, Declaration] = {}
         for name, text in modes.items():
             if name not in parameters:
@@ -88,38 +53,35 @@ class Declarations:
                     f"{', '.join(parameters)}"
                 )
             self._declared[name] = self._parse(parameters[name], text)
-        self.planned = self._plan()
-        """What launch plans have of it. None: a function declares."""
+        self._told = [
+            index
+            for index, one in enumerate(signature.parameters)
+            if parameter_of(one)[0] == "P" and not _is_whole(self._declared.get(one.name))
+        ]
+        names = {name for one in self._declared.values() for name in one.names}
+        needed = [
+            index
+            for index, one in enumerate(signature.parameters)
+            if index in self._told or one.name in names
+        ]
+        own = tuple(map(self._said_of, signature.parameters))
+        self.signature = signature._replace(parameters=own, outline=None)
+        """The parameters with their declared modes. With 'o' launches overwrite all of one."""
+        self.binder = binder(self.signature, True, more, needed)
 
     @property
     def told(self) -> Mapping[str, str] | None:
         """Return the declarations by parameter. None: a function declares."""
-        if self._function is not None:
+        if self.function is not None:
             return None
         return {name: one.text for name, one in self._declared.items()}
 
-    def _plan(self) -> Planned | None:
-        if self._function is not None:
-            return None
-        parameters = self._kernel.signature.parameters
-        names = self._names()
-        ranged = {name for name, one in self._declared.items() if not _is_whole(one)}
-        return Planned(
-            [self._mode(parameter) for parameter in parameters],
-            [index for index, one in enumerate(parameters) if one.name in names],
-            [index for index, one in enumerate(parameters) if one.name in ranged],
-        )
-
-    def _names(self) -> set[str]:
-        """Return the parameters that ranges depend on."""
-        return {name for one in self._declared.values() for name in one.names}
-
-    def _mode(self, parameter: Parameter) -> str:
+    def _said_of(self, parameter: Parameter) -> Parameter:
         declaration = self._declared.get(parameter.name)
         if declaration is None:
-            return parameter.mode
+            return parameter
         overwrites = "r" not in declaration.mode and _is_whole(declaration)
-        return declaration.mode + "o" * overwrites
+        return parameter._replace(mode=declaration.mode + "o" * overwrites)
 
     def _parse(self, parameter: Parameter, text: str) -> Declaration:
         where = f"kernel {self._kernel.name!r}, parameter {parameter.name!r}"
@@ -136,132 +98,48 @@ class Declarations:
             raise UsageError(
                 f"{where}: {text!r} declares a write, but the kernel takes it as const"
             )
+        if not parameter.element_bytes and not _is_whole(declaration):
+            kind = parameter.element or parameter.type_name
+            raise UsageError(f"{where}: the size of {kind!r} is unknown; pass reads=/writes= views")
         return declaration
 
-    def apply(
-        self,
-        inferred: Access,
-        global_size: tuple[int, ...],
-        local_size: tuple[int, ...] | None,
-        offset: tuple[int, ...] | None,
-        args: Arguments,
-    ) -> tuple[Access, Told | None]:
-        """Return the access of one launch, and what its plan may keep of that."""
-        if self._function is not None:
-            return self._call(inferred, global_size, local_size, args), None
-        engine = self._kernel.engine
-        parameters = self._kernel.signature.parameters
-        scalars = {
-            parameter.name: int(value)
-            for parameter, value in zip(parameters, args, strict=True)
-            if not parameter.is_pointer and hasattr(value, "__index__")
-        }
-        reads: list[Span] = []
-        writes: list[Span] = []
-        sure: list[Span] = []
-        parts: list[Part] = []
-        ranged = 0
-        bases: set[int] = set()
-        for parameter, value in zip(parameters, args, strict=True):
-            found = arguments.resolve(engine, value)
-            if found is None:
-                continue
-            bases.update(span.base for span in found.spans)
-            declaration = self._declared.get(parameter.name)
-            if declaration is None:
-                mode = parameter.mode
-                if not mode and not parameter.is_pointer:
-                    mode = "rw"
-                reads += found.spans if "r" in mode else ()
-                writes += found.spans if "w" in mode else ()
-                continue
-            exact = value.overwrites() if isinstance(value, Array) else found.spans
-            own = self._spans(
-                declaration, parameter, found.spans, exact, global_size, offset, scalars
-            )
-            reads += own.reads
-            writes += own.writes
-            sure += [span for span in own.sure if span not in own.reads]
-            ranged += not _is_whole(declaration)
-            if own.part is not None:
-                parts.append(own.part)
-        # memory that is behind no argument: any memory, variables of the program
-        reads += (span for span in inferred.reads if span.base not in bases)
-        writes += (span for span in inferred.writes if span.base not in bases)
-        access = Access(tuple(reads), tuple(writes), tuple(sure))
-        if not ranged or len(parts) < ranged:
-            return access, None
-        names = self._names()
-        return access, Told([scalars[p.name] for p in parameters if p.name in names], parts)
+    def ranges(
+        self, global_size: Sizes, offset: Sizes, numbers: Mapping[int, int]
+    ) -> dict[int, tuple[list[Rectangle], list[Rectangle], list[Rectangle]]]:
+        """Evaluate the ranges for a launch, as `binder.Ranges`."""
+        parameters = self.signature.parameters
+        scalars = {parameters[index].name: number for index, number in numbers.items()}
+        found = {}
+        for index in self._told:
+            parameter = parameters[index]
+            if index not in numbers:
+                continue  # it has no memory
+            try:
+                reads, writes, sure = self._declared[parameter.name].ranges(
+                    global_size, offset, scalars, parameter.element_bytes, numbers[index]
+                )
+            except ValueError as error:
+                where = f"{self._kernel.label()}, parameter {parameter.name!r}"
+                raise UsageError(f"{where}: {error}") from None
+            found[index] = reads, writes, [one for one in sure if one not in reads]
+        return found
 
-    def _spans(
+    def said(
         self,
-        declaration: Declaration,
-        parameter: Parameter,
-        spans: tuple[Span, ...],
-        exact: Sequence[Span],
-        global_size: tuple[int, ...],
-        offset: tuple[int, ...] | None,
-        scalars: Mapping[str, int],
-    ) -> _Touched:
-        """Return what a launch does to an argument. `spans`: of the argument. `exact`: those of
-        them that are no hulls."""
-        if _is_whole(declaration):
-            mode = declaration.mode
-            return _Touched(
-                spans if "r" in mode else (),
-                spans if "w" in mode else (),
-                exact if "w" in mode else (),
-            )
-        if not spans:
-            return _Touched((), (), ())
-        start = min(span.start for span in spans)
-        end = max(span.end for span in spans)
-        where = f"{self._kernel.label()}, parameter {parameter.name!r}"
-        if not parameter.element_bytes:
-            raise UsageError(
-                f"{where}: the size of {parameter.element!r} is unknown; pass reads=/writes= views"
-            )
-        try:
-            ranges = declaration.ranges(
-                global_size, offset, scalars, parameter.element_bytes, end - start
-            )
-        except KeyError as error:
-            raise UsageError(f"{where}: argument {error} is not an integer") from None
-        except ValueError as error:
-            raise UsageError(f"{where}: {error}") from None
-        reads, writes, sure = (
-            [
-                Span(spans[0].base, start + low, pitch, rows, width)
-                for low, pitch, rows, width in some
-            ]
-            for some in ranges
-        )
-        certain = [span in sure and span not in reads for span in writes]
-        if len(spans) > 1 or (any(certain) and not all(certain)):
-            return _Touched(reads, writes, sure)
-        return _Touched(reads, writes, sure, Part(end - start, *ranges[:2], all(certain)))
-
-    def _call(
-        self,
-        inferred: Access,
-        global_size: tuple[int, ...],
-        local_size: tuple[int, ...] | None,
+        global_size: Sizes,
+        local_size: Sizes | None,
         args: Arguments,
-    ) -> Access:
-        assert self._function is not None
-        where = f"{self._kernel.label()}: the access function"
+        where: str,
+    ) -> tuple[object, object]:
+        """Return what the program's function says that a launch reads and writes."""
+        assert self.function is not None
         try:
-            reads, writes = self._function(global_size, local_size, *args)
+            reads, writes = self.function(global_size, local_size, *args)
         except (TypeError, ValueError) as error:
             raise UsageError(f"{where} failed or gave no (reads, writes): {error}") from error
-        engine = self._kernel.engine
-        _, read_spans, _ = arguments.declared(engine, reads, "reads", where)
-        _, write_spans, exact = arguments.declared(engine, writes, "writes", where)
-        views = arguments.views_of(engine, args)
-        return arguments.replace(inferred, read_spans, write_spans, exact, views)
+        return reads, writes
 
 
-def _is_whole(declaration: Declaration) -> bool:
-    """Tell whether it has modes only, which mean all of the argument."""
-    return all(clause.low is None for clause in declaration.clauses)
+def _is_whole(declaration: Declaration | None) -> bool:
+    """Tell whether it has modes only, or is none, which mean all of the argument."""
+    return declaration is None or all(clause.low is None for clause in declaration.clauses)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from keyword import iskeyword
 from typing import NamedTuple, NoReturn
 
+from acs_cl.access.scalars import code
 from acs_cl.access.signature import Parameter
 from acs_cl.ranges import Rectangle, exact_rectangle
 
@@ -28,9 +29,6 @@ Values = Mapping[str, int]
 Program = Callable[[Sequence[int], Values], Affine]
 """Computes an index from the sizes and integer arguments of a launch."""
 
-_INTEGERS = frozenset(
-    f"{sign}{name}" for sign in ("", "u", "unsigned ") for name in ("char", "short", "int", "long")
-) | {"unsigned", "size_t", "bool"}
 _GIDS = {"gid": 0, "gid0": 0, "gid1": 1, "gid2": 2}
 _SIZES = {"gsize": 0, "gsize0": 0, "gsize1": 1, "gsize2": 2}
 _SUMS = {ast.Add: operator.add, ast.Sub: operator.sub}
@@ -70,8 +68,8 @@ class Declaration(NamedTuple):
         """Return the bytes of an argument of `limit_bytes` that a launch reads, those that it
         writes, and those of these that are no hulls.
 
-        Raises ValueError with the clause that leaves the argument. Parts behind its end are cut
-        off, because global sizes are commonly rounded up.
+        Raises ValueError with the clause that leaves the argument. Whoever uses them cuts off parts
+        behind its end, because global sizes are commonly rounded up.
         """
         reads, writes, sure = list[Rectangle](), list[Rectangle](), list[Rectangle]()
         offset = tuple(global_offset or ())
@@ -105,8 +103,6 @@ def _clause_ranges(
         return [], True
     if clause.low is None or clause.high is None:
         return [(0, limit_bytes, 1, limit_bytes)], True
-    if element_bytes <= 0:
-        raise ValueError(f"{clause.text}: the size of an element is not known, use a bare mode")
     try:
         low, high = clause.low(sizes, values), clause.high(sizes, values)
     except ZeroDivisionError:
@@ -121,7 +117,8 @@ def _clause_ranges(
         raise ValueError(
             f"{clause.text}: starts at byte {start}, the argument has {limit_bytes} bytes"
         )
-    return _clip(start, pitch, found[2], width, limit_bytes), is_exact
+    pitch, width = min(pitch, limit_bytes), min(width, limit_bytes)  # the rest is cut off
+    return [(start, pitch, found[2], width)], is_exact
 
 
 def _union(
@@ -143,18 +140,6 @@ def _union(
     width = high[0] - low[0]
     exact = exact_rectangle(first, width, steps) if width > 0 else None
     return exact or (hull if width > 0 else None), exact is not None
-
-
-def _clip(start: int, pitch: int, rows: int, width: int, limit: int) -> list[Rectangle]:
-    rows = min(rows, (limit - start - 1) // pitch + 1)
-    end = start + (rows - 1) * pitch
-    kept = min(width, limit - end)
-    if rows == 1:
-        return [(start, kept, 1, kept)]
-    if kept == width:
-        return [(start, pitch, rows, width)]
-    whole = [(start, pitch, rows - 1, width)] if rows > 2 else [(start, width, 1, width)]
-    return [*whole, (end, kept, 1, kept)]
 
 
 # ---- parsing ----
@@ -244,9 +229,7 @@ class _Parser:
         if name in _SIZES:
             axis = _SIZES[name]
             return _Code(lambda sizes, values: ((*sizes, 1, 1, 1)[axis], 0, 0, 0), True)
-        integers = [
-            p.name for p in self.parameters if not p.is_pointer and p.type_name in _INTEGERS
-        ]
+        integers = [p.name for p in self.parameters if (code(p) or "f") in "bBhHiIqQ"]
         if name not in integers:
             known = ", ".join(integers) or "none here"
             why = f"unknown name {name!r}"

@@ -9,6 +9,7 @@ The core converts the common kinds of arguments itself, and asks here for the ot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyopencl as cl
@@ -67,13 +68,14 @@ def where(kernel: Called, index: int, parameter: Parameter) -> str:
     return f"{kernel.label()}, argument {index}{told}"
 
 
-def check_const(kernel: Called, args: Arguments, writes: tuple[Span, ...]) -> None:
-    """Check that a declared write has a parameter that can write."""
+def check_const(
+    kernel: Called, spans: Sequence[Sequence[Span] | None], writes: tuple[Span, ...]
+) -> None:
+    """Check that a declared write has a parameter that can write. `spans`: of each argument."""
     written = {span.base for span in writes}
     suspects: dict[int, tuple[int, Parameter]] = {}
-    for index, (parameter, value) in enumerate(zip(kernel.signature.parameters, args, strict=True)):
-        found = arguments.resolve(kernel.engine, value)
-        for base in {span.base for span in found.spans} & written if found else ():
+    for index, (parameter, own) in enumerate(zip(kernel.signature.parameters, spans, strict=True)):
+        for base in {span.base for span in own or ()} & written:
             if parameter.const:
                 suspects.setdefault(base, (index, parameter))
             else:

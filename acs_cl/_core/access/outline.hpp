@@ -90,11 +90,11 @@ struct Sure {
 struct Reached {
     bool is_whole = false;
     std::string why;
-    Rectangles reads, writes;
+    Rectangles reads, writes, overwritten;  // the last are told by a program only
     Sure surely_read{}, surely_written{};
 };
 
-inline const Reached WHOLE{true, "the body is too long to run", {}, {}};
+inline const Reached WHOLE{true, "the body is too long to run", {}, {}, {}};
 
 using Outcome = std::map<std::size_t, Reached>;  // by parameter; a missing one is not touched
 

@@ -4,12 +4,13 @@
 
 #include "launch/binder.hpp"
 
+#include <list>
 #include <stdexcept>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "launch/reach.hpp"
+#include "launch/declared.hpp"
 
 namespace acs_cl {
 
@@ -59,7 +60,7 @@ std::vector<Parameter> parameters_of(nb::handle given) {
     for (nb::handle item : given) {
         const auto code = nb::cast<std::string>(item[0]), mode = nb::cast<std::string>(item[1]);
         const auto has = [&](char one) { return mode.find(one) != std::string::npos; };
-        made.push_back({code.at(0), 0, has('r'), has('w'), nb::cast<std::size_t>(item[2])});
+        made.push_back({code.at(0), 0, has('r'), has('w'), nb::cast<std::size_t>(item[2]), has('o')});
     }
     return made;
 }
@@ -69,13 +70,14 @@ struct Argument {
     nb::object driven, spans;  // `spans`: of memory, what it touches
     bool is_placed = false;    // it is one span, and begins with its first byte
     bool is_value = false;
+    std::int64_t nbytes = FARTHEST;  // of an array's elements
 };
 
 // Takes an argument. False: it is not plain.
 bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual, Argument &taken) {
     View *view = view_of(value);
     if (view && one.code == 'P' && view->home == home.ptr()) {
-        taken = {nb::borrow(view->driven()), nb::borrow(view->all_spans()), true};
+        taken = {nb::borrow(view->driven()), nb::borrow(view->all_spans()), true, false, view->nbytes};
         if (!taken.driven.is_valid() || !taken.spans.is_valid()) throw nb::python_error();
     } else if (is_usual && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 4) {  // a `Resolved`
         taken = {nb::borrow(PyTuple_GET_ITEM(value, 0)), nb::borrow(PyTuple_GET_ITEM(value, 1)),
@@ -97,16 +99,82 @@ bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual,
     return true;
 }
 
+// Returns the memory of an argument with such spans. `nbytes`: of its elements. `is_told`: the program declares ranges of
+// it, which are counted from its first byte to its last one.
+Binder::Memory memory_of(const nb::object &spans, std::int64_t nbytes, bool is_told) {
+    Binder::Memory made{spans, false};
+    std::int64_t end = 0;
+    for (PyObject *one : Items(spans.ptr())) {
+        const Span span = span_of(one);
+        nbytes -= span.rows * span.width;
+        if (end && is_told) made.span.start = std::min(made.span.start, span.start);
+        else if (!end) made.span = span;
+        end = std::max(end, span.end());
+    }
+    made.is_exact = nbytes >= 0;
+    if (is_told) {
+        const std::int64_t width = made.span.base == EVERYTHING ? FARTHEST : end - made.span.start;
+        made.span = {made.span.base, made.span.start, width, 1, width};
+    }
+    return made;
+}
+
+// Returns rectangles, without what is behind so many bytes.
+access::Rectangles rectangles_of(nb::handle given, Wide nbytes) {
+    access::Rectangles made;
+    for (nb::handle one : given) {
+        const auto number = [&](int at) { return access::whole(nb::object(one[at])); };
+        made.push_back(access::within({number(0), number(1), number(2), number(3)}, 0, nbytes));
+    }
+    return made;
+}
+
+// Puts what a program names in place of what was inferred for the arguments of which that is a part. `access`: what was
+// inferred. `arguments`: the spans of each argument; None: it is no memory. `exact`: those among the named writes that
+// are sure to be overwritten.
+nb::object replaced(nb::handle access, nb::handle arguments, nb::handle reads, nb::handle writes, nb::handle exact) {
+    const auto spans_in = [](nb::handle given) {
+        std::vector<Span> made;
+        for (PyObject *one : Items(given.ptr())) made.push_back(span_of(one));
+        return made;
+    };
+    std::vector<Span> named = spans_in(reads);
+    for (const Span &one : spans_in(writes)) named.push_back(one);
+    std::list<std::vector<Span>> all;
+    Rest rest;
+    for (PyObject *argument : Items(arguments.ptr())) {
+        if (argument == Py_None) continue;
+        const std::vector<Span> &own = all.emplace_back(spans_in(argument));
+        const bool is_named = std::any_of(own.begin(), own.end(), [&](const Span &span) {
+            return std::any_of(named.begin(), named.end(), [&](const Span &one) { return Rest::share(one, span); });
+        });
+        for (const Span &span : own) rest.add(span, is_named);
+    }
+    const auto with = [&](nb::handle inferred, nb::handle said) {
+        nb::list made;
+        for (PyObject *one : Items(inferred.ptr()))
+            if (rest.has(span_of(one))) made.append(nb::handle(one));
+        made.extend(said);
+        return nb::tuple(made);
+    };
+    nb::list overwrites;
+    for (nb::handle one : exact)
+        if (PySequence_Contains(reads.ptr(), one.ptr()) == 0) overwrites.append(one);
+    return new_access(with(nb::object(access[0]), reads), with(nb::object(access[1]), writes), nb::tuple(overwrites));
+}
+
 }  // namespace
 
 Binder::Binder(nb::handle given, nb::handle functions, std::vector<std::uint16_t> needed, nb::handle asked,
                nb::tuple besides)
-    : parameters(parameters_of(given)), numbers(std::move(needed)), has_ranges(!functions.is_none()),
-      more(std::move(besides)) {
-    for (std::uint16_t index : numbers)
-        if (index >= parameters.size() || !is_number(parameters[index].code))
-            throw std::invalid_argument("ranges depend on numbers only");
-    if (has_ranges) try {
+    : parameters(parameters_of(given)), numbers(std::move(needed)), more(std::move(besides)) {
+    for (std::uint16_t index : numbers) {
+        const char code = index < parameters.size() ? parameters[index].code : '\0';
+        if (code != 'P' && !is_number(code)) throw std::invalid_argument("ranges depend on numbers only");
+        is_told |= code == 'P';
+    }
+    has_ranges = is_told || !functions.is_none();
+    if (!functions.is_none()) try {
         outline.emplace(functions);
     } catch (const std::invalid_argument &) {  // operations that are nested too deeply
     }
@@ -133,12 +201,36 @@ access::Outcome Binder::run(access::Launched launch) {
 Binder::Known *Binder::reach(const access::Launched &launch, bool always) {
     const auto found = known.find(launch);
     if (found != known.end()) return &found->second;
-    if (!always && most >= 0 && runs() >= most) return nullptr;
+    if (is_told || (!always && most >= 0 && runs() >= most)) return nullptr;
+    return &keep(launch, run(launch));
+}
+
+Binder::Known &Binder::keep(const access::Launched &launch, access::Outcome outcome) {
     if (known.size() >= MOST_KEPT) {
         known.clear();
         many_accesses = 0;
     }
-    return &known.emplace(launch, Known{run(launch), {}}).first->second;
+    return known.insert_or_assign(launch, Known{std::move(outcome), {}}).first->second;
+}
+
+// Returns what a launch reaches by the ranges that the program declares.
+access::Outcome Binder::evaluated(const access::Launched &launch, nb::handle ranges) {
+    if (const Known *found = reach(launch)) return found->reached;
+    nb::dict told;
+    for (const auto &[index, number] : launch.numbers) told[nb::int_(index)] = long_of(number);
+    const nb::object found = ranges(sizes_of(launch.sizes, launch.axes), sizes_of(launch.offset, launch.axes), told);
+    access::Outcome made;
+    for (std::size_t index = 0; index < parameters.size(); index++) {
+        if (parameters[index].code != 'P') continue;
+        if (!is_told_of(index)) {
+            made[index] = access::WHOLE;
+        } else if (launch.numbers.count(index)) {
+            const nb::object own = found[nb::int_(index)];
+            const auto part = [&](int at) { return rectangles_of(nb::object(own[at]), launch.numbers.at(index)); };
+            made[index] = {false, "", part(0), part(1), part(2)};
+        }
+    }
+    return keep(launch, std::move(made)).reached;
 }
 
 Binder::Narrowed &Binder::access(Known &of, const Views &views) {
@@ -173,39 +265,38 @@ access::Launched Binder::launched(nb::handle global, nb::handle local, nb::handl
     return launch;
 }
 
-nb::object Binder::access_of(const access::Outcome &outcome, const Views &views) const {
-    nb::list reads, writes;
-    std::size_t view = 0;
-    for (std::size_t index = 0; index < parameters.size(); index++) {
+// Returns what a launch touches that reaches this of its arguments. Null: all.
+nb::object Binder::access_of(const access::Outcome *outcome, const Memories &memories) const {
+    nb::list reads, writes, overwrites;
+    for (std::size_t index = 0; index < memories.size(); index++) {
+        const Memory &own = memories[index];
+        if (!own.spans.is_valid()) continue;
         const Parameter &one = parameters[index];
-        if (one.code != 'P') continue;
-        const access::Reached &reached = reached_of(outcome, index);
-        const Span &span = views.at(view++);
-        if (one.read)
-            for (const Span &part : cut(span, part_of(reached.is_whole, reached.reads)))
-                reads.append(object_of(part));
-        if (one.written)
-            for (const Span &part : cut(span, part_of(reached.is_whole, reached.writes)))
-                writes.append(object_of(part));
+        const bool is_cut = outcome && one.code == 'P';
+        const access::Reached &reached = is_cut ? reached_of(*outcome, index) : access::WHOLE;
+        const auto add = [&](nb::list &to, const access::Rectangles &of) {
+            if (reached.is_whole) return to.extend(own.spans);
+            for (const Span &part : cut(own.span, part_of(false, of))) to.append(object_of(part));
+        };
+        if (one.read) add(reads, reached.reads);
+        if (one.written) add(writes, reached.writes);
+        if (one.written && (reached.is_whole ? one.overwritten && own.is_exact : !reached.overwritten.empty()))
+            add(overwrites, reached.overwritten);
     }
-    return new_access(nb::tuple(reads), nb::tuple(writes));
+    reads.extend(more);
+    writes.extend(more);
+    return new_access(nb::tuple(reads), nb::tuple(writes), nb::tuple(overwrites));
 }
 
-// Returns the access to whole views. `spans`: of each parameter; null: it is no memory.
-nb::object Binder::whole_of(const std::vector<nb::object> &spans) const {
-    nb::list reads, writes;
-    for (std::size_t index = 0; index < spans.size(); index++) {
-        if (!spans[index].is_valid()) continue;
-        for (nb::handle span : spans[index]) {
-            if (parameters[index].read) reads.append(span);
-            if (parameters[index].written) writes.append(span);
-        }
+Binder::Memories Binder::memories_of(const Views &views) const {
+    Memories made(parameters.size());
+    auto view = views.begin();
+    for (std::size_t index = 0; index < parameters.size(); index++) {
+        if (parameters[index].code != 'P') continue;
+        made[index] = {nb::make_tuple(object_of(*view)), true, *view};
+        view++;
     }
-    for (nb::handle span : more) {
-        reads.append(span);
-        writes.append(span);
-    }
-    return new_access(nb::tuple(reads), nb::tuple(writes));
+    return made;
 }
 
 // Returns an `Outside`: an access that launches surely make and that has no byte in its argument, or one that they may
@@ -242,19 +333,19 @@ Binder::Narrowed Binder::narrowed(const access::Launched &launch, const Views &v
         const Span &span = views[view++];
         if (span.base > 0) nbytes[index] = span.end() - span.start;  // of the runtime's own
     }
-    const Narrowed made{access_of(reached, views), outside_of(reached, nbytes)};
+    const Narrowed made{access_of(&reached, memories_of(views)), outside_of(reached, nbytes)};
     if ((found = reach(launch))) access(*found, views) = made;
     return made;
 }
 
 nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb::handle offset, nb::handle args,
-                        bool are_usual, bool narrows) {
+                        bool are_usual, bool narrows, nb::handle ranges) {
     static const nb::handle type = named_tuple("acs_cl.access.binder", "Bound");
     const Items given(args.ptr());
     if (std::size_t(given.end() - given.begin()) != parameters.size()) return nb::none();
-    nb::list pointers, values;
-    std::vector<nb::object> spans(parameters.size());
-    std::map<std::size_t, Wide> known_numbers;
+    nb::list pointers, values, spans;
+    Memories memories(parameters.size());
+    access::Launched launch = launched(global, local, offset, nb::make_tuple(), nb::none());
     Views views;
     std::vector<Wide> lacking;  // of each argument: none, if it has no memory, else fewer; empty: all have some
     bool is_known = has_ranges;
@@ -265,47 +356,51 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         nb::list &turns = taken.is_value ? values : pointers;
         turns.append(index);
         turns.append(taken.driven);
-        spans[index] = taken.spans;
-        if (taken.is_value && is_number(one.code) && PyBytes_GET_SIZE(taken.driven.ptr()) == Py_ssize_t(one.nbytes))
-            known_numbers[index] = number_of(one.code, PyBytes_AS_STRING(taken.driven.ptr()));
+        spans.append(taken.spans.is_valid() ? taken.spans : nb::none());
+        const bool is_needed = std::find(numbers.begin(), numbers.end(), index) != numbers.end();
+        if (taken.spans.is_valid()) memories[index] = memory_of(taken.spans, taken.nbytes, is_told && is_needed);
+        if (is_needed && taken.is_value && PyBytes_GET_SIZE(taken.driven.ptr()) == Py_ssize_t(one.nbytes))
+            launch.numbers[index] = number_of(one.code, PyBytes_AS_STRING(taken.driven.ptr()));
         if (one.code != 'P') continue;
         if (taken.driven.is_none()) {
             lacking.resize(parameters.size(), -1);
             lacking[index] = 0;
         }
-        is_known = is_known && taken.is_placed && nb::len(taken.spans) == 1;
-        if (is_known) views.push_back(span_of(nb::object(taken.spans[0]).ptr()));
+        const std::size_t pieces = taken.spans.is_valid() ? nb::len(taken.spans) : 0;
+        if (is_needed && pieces) launch.numbers[index] = memories[index].span.width;
+        is_known = is_known && taken.is_placed && pieces == 1;
+        if (is_known) views.push_back(memories[index].span);
     }
-    bool is_counted = has_ranges;
-    for (std::uint16_t index : numbers) is_counted = is_counted && known_numbers.count(index);
-    is_known = is_known && is_counted;
-    const nb::object whole = whole_of(spans);
-    nb::object access = whole, placed = nb::none(), counted = nb::none(), outside = nb::none();
-    nb::list needed;
-    if (is_counted)
-        for (std::uint16_t index : numbers) needed.append(long_of(known_numbers[index]));
-    if (is_known) {
-        nb::list all;
-        for (const Span &view : views) all.append(object_of(view));
-        placed = nb::tuple(all);
-        counted = nb::tuple(needed);
-    }
-    if (is_known && narrows) {
-        const access::Launched launch = launched(global, local, offset, counted, nb::none());
+    const bool is_counted = has_ranges && launch.numbers.size() == numbers.size();
+    nb::object access, counted = nb::none(), outside = nb::none();
+    if (is_told) {
+        const access::Outcome reached = evaluated(launch, ranges);
+        access = access_of(&reached, memories);
+    } else if (is_known && is_counted && narrows) {
         if (const Narrowed found = narrowed(launch, views); found.access.is_valid())
             access = found.access, outside = found.outside;
     } else if (is_counted && narrows && !lacking.empty()) {
-        if (const Known *found = reach(launched(global, local, offset, needed, nb::none())))
-            outside = outside_of(found->reached, lacking);
+        if (const Known *found = reach(launch)) outside = outside_of(found->reached, lacking);
     }
-    return named(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, whole, placed, counted, outside));
+    if (!access.is_valid()) access = access_of(nullptr, memories);
+    if (is_known && is_counted && !is_told) {
+        nb::list all;
+        for (std::uint16_t index : numbers) all.append(long_of(launch.numbers.at(index)));
+        counted = nb::tuple(all);
+    }
+    return named(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, nb::tuple(spans), counted, outside));
 }
 
 nb::object Binder::touched(nb::handle given, nb::handle values, nb::handle global, nb::handle local,
                            nb::handle offset, nb::handle groups) {
-    Views views;
-    for (PyObject *span : Items(given.ptr())) views.push_back(span_of(span));
-    return access_of(run(launched(global, local, offset, values, groups)), views);
+    Memories memories(parameters.size());
+    std::size_t index = 0;
+    for (PyObject *spans : Items(given.ptr())) {
+        if (spans != Py_None) memories.at(index) = memory_of(nb::borrow(spans), FARTHEST, false);
+        index++;
+    }
+    const access::Outcome outcome = run(launched(global, local, offset, values, groups));
+    return access_of(&outcome, memories);
 }
 
 nb::dict Binder::reached(nb::handle global, nb::handle local, nb::handle offset, nb::handle values,
@@ -340,8 +435,9 @@ nb::list Binder::outcomes(nb::handle access) {
     for (const auto &[launch, one] : now) {
         std::optional<Views> of;
         for (const auto &[views, kept] : one.accesses)
-            if ((kept.access.is_valid() ? kept.access : access_of(one.reached, views)).equal(access)) of = views;
-        if (!of && whole && access_of(one.reached, *whole).equal(access)) of = whole;
+            if ((kept.access.is_valid() ? kept.access : access_of(&one.reached, memories_of(views))).equal(access))
+                of = views;
+        if (!of && whole && access_of(&one.reached, memories_of(*whole)).equal(access)) of = whole;
         if (!of) continue;
         const bool starts = launch.offset != access::Launched::Three{};
         const nb::object local = launch.local ? sizes_of(*launch.local, launch.axes) : nb::none();
@@ -369,12 +465,15 @@ void add_binder(nb::module_ &module) {
         .def_rw("most", &Binder::most)
         .def_prop_ro("runs", &Binder::runs)
         .def("bind", &Binder::bind, nb::arg("home"), nb::arg("global_size"), nb::arg("local_size").none(),
-             nb::arg("offset").none(), nb::arg("args"), nb::arg("are_usual"), nb::arg("narrows"))
-        .def("touched", &Binder::touched, nb::arg("views"), nb::arg("numbers"), nb::arg("global_size"),
+             nb::arg("offset").none(), nb::arg("args"), nb::arg("are_usual"), nb::arg("narrows"),
+             nb::arg("ranges") = nb::none())
+        .def("touched", &Binder::touched, nb::arg("spans"), nb::arg("numbers"), nb::arg("global_size"),
              nb::arg("local_size").none(), nb::arg("offset").none(), nb::arg("groups").none())
         .def("reached", &Binder::reached, nb::arg("global_size"), nb::arg("local_size").none(),
              nb::arg("offset").none(), nb::arg("numbers"), nb::arg("groups").none())
         .def("outcomes", &Binder::outcomes, nb::arg("access"));
+    module.def("replaced", replaced, nb::arg("access"), nb::arg("arguments"), nb::arg("reads"), nb::arg("writes"),
+               nb::arg("exact"));
 }
 
 }  // namespace acs_cl

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -33,6 +34,14 @@ class Binder {
 public:
     using Views = std::vector<Span>;  // of all arguments in memory
 
+    // An argument in memory: its spans, whether they have no byte besides its own, and the bytes that ranges are of.
+    struct Memory {
+        nb::object spans;
+        bool is_exact = false;
+        Span span{};
+    };
+    using Memories = std::vector<Memory>;  // by parameter; without spans it is no memory
+
     // What a launch touches of its views, and what surely leaves them (`outside_of`). Null: nobody has asked.
     struct Narrowed {
         nb::object access, outside;
@@ -44,9 +53,10 @@ public:
         std::map<Views, Narrowed> accesses;  // of some of them
     };
 
-    // `given`: code, mode and size of each parameter. `functions`: those of the outline; None: launches touch all of
-    // their views. `needed`: parameters whose numbers matter to the outline. `group`: the group size that the kernel
-    // asks for. `more`: spans that it reads and writes besides its arguments.
+    // `given`: code, mode and size of each parameter; a mode with 'o' says that all of it is overwritten. `functions`:
+    // those of the outline; None: launches touch all of their views. `needed`: parameters whose numbers matter to the
+    // outline, or to ranges that the program declares; those that have such are among them, and their lengths matter.
+    // `group`: the group size that the kernel asks for. `more`: spans that it reads and writes besides its arguments.
     Binder(nb::handle given, nb::handle functions, std::vector<std::uint16_t> needed, nb::handle group,
            nb::tuple more);
 
@@ -56,8 +66,13 @@ public:
         return found == outcome.end() ? untouched : found->second;
     }
 
-    // Runs the outline, unless the result is known. Null: too many others were run. `always`: in that case, too. Valid
-    // until the next call.
+    // Whether the program declares ranges of the parameter.
+    bool is_told_of(std::size_t parameter) const {
+        return is_told && std::find(numbers.begin(), numbers.end(), parameter) != numbers.end();
+    }
+
+    // Runs the outline, unless the result is known. Null: too many others were run, or the program has declared ranges,
+    // which `bind` has evaluated. `always`: in the first case, too. Valid until the next call.
     Known *reach(const access::Launched &launch, bool always = false);
 
     // Returns what is kept for launches with these views. If too much is kept for all launches together, all that is
@@ -70,11 +85,11 @@ public:
     }
 
     // Returns a `Bound`: arguments for the driver, and what they touch. None: one is not plain. `are_usual`: all were
-    // prepared by `usual` in acs_cl/kernel.py.
+    // prepared by `usual` in acs_cl/kernel.py. `ranges`: evaluates those that the program declares.
     nb::object bind(nb::handle home, nb::handle global, nb::handle local, nb::handle offset, nb::handle args,
-                    bool are_usual, bool narrows);
-    // Returns what a box of groups touches of these views. No groups: all of them.
-    nb::object touched(nb::handle views, nb::handle numbers, nb::handle global, nb::handle local,
+                    bool are_usual, bool narrows, nb::handle ranges);
+    // Returns what a box of groups touches of these arguments. No groups: all of them.
+    nb::object touched(nb::handle spans, nb::handle numbers, nb::handle global, nb::handle local,
                        nb::handle offset, nb::handle groups);
     nb::dict reached(nb::handle global, nb::handle local, nb::handle offset, nb::handle numbers,
                      nb::handle groups);
@@ -85,16 +100,18 @@ public:
 
     const std::vector<Parameter> parameters;
     std::vector<std::uint16_t> numbers;
-    bool has_ranges = false;
+    bool has_ranges = false, is_told = false;  // `is_told`: the program declares some
     std::int64_t most = -1;  // runs of the outline, after which launches touch all of their views; below 0: no limit
     std::optional<access::Launched::Three> group;  // the local size that the kernel requires
 
 private:
     access::Outcome run(access::Launched launch);
+    access::Outcome evaluated(const access::Launched &launch, nb::handle ranges);
+    Known &keep(const access::Launched &launch, access::Outcome outcome);
     Narrowed narrowed(const access::Launched &launch, const Views &views);
     nb::object outside_of(const access::Outcome &outcome, const std::vector<Wide> &nbytes) const;
-    nb::object access_of(const access::Outcome &outcome, const Views &views) const;
-    nb::object whole_of(const std::vector<nb::object> &spans) const;
+    nb::object access_of(const access::Outcome *outcome, const Memories &memories) const;
+    Memories memories_of(const Views &views) const;
     access::Launched launched(nb::handle global, nb::handle local, nb::handle offset, nb::handle numbers,
                               nb::handle groups) const;
     std::optional<Views> views_of(nb::handle access) const;

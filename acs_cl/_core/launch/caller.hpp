@@ -139,12 +139,11 @@ public:
 
     // Ends the arguments. `when` is there if it decides.
     bool finish(PyObject *when) {
-        const Reach *told = nullptr;
-        if (plan.ranges.is_there()) {
-            if (!(told = plan.narrow_as_told(*size_, bytes_, args, touched))) return false;
-        } else if (is_narrow_ && !counts()) {  // with a count the size is not known, so that views count as a whole
-            plan.narrow(*size_, sizes_, bytes_, touched);
-        }
+        const Reach *reach = nullptr;
+        const bool is_told = plan.is_told();
+        if (is_narrow_ && (is_told || !counts()))  // with a count the size is not known, so that views count as a whole
+            reach = plan.narrow(*size_, sizes_, bytes_, args, touched);
+        if (is_told && !reach) return false;
         if (!size_->is_tried && !counts()) {
             const bool leaves = is_narrow_ && plan.leaves(sizes_, bytes_, args);
             if (leaves && !declared_.is_there()) return false;  // Python says how
@@ -154,7 +153,7 @@ public:
         if (declared_.is_there()) {
             if (!declared_.replace(touched, plan.parameters, args, home, decides_ || counts())) return false;
         } else if (plan.overwrites &&
-                   !overwrite(touched, plan.parameters, args, decides_ || counts(), plan.ranges, told)) {
+                   !overwrite(touched, plan.parameters, args, decides_ || counts(), reach)) {
             return false;
         }
         if (!in_epoch_ && are_views_) take_variant();

@@ -1,5 +1,4 @@
-// What a program declares, in place of what is inferred. Python does the same for a record: acs_cl/access/declarations.py
-// has the rules of `Kernel.access`, and `replace` in acs_cl/access/arguments.py those of `reads=` and `writes=`.
+// What a program declares, in place of what is inferred: for launches of the core's own, and by `Rest` for records.
 
 #pragma once
 
@@ -14,26 +13,16 @@ namespace acs_cl {
 // Whether a view has all bytes of its span, so that nothing is left of them if all elements are written.
 inline bool is_exact(const View &view) { return view.span.rows * view.span.width <= view.nbytes; }
 
-// The ranges that a program declares of a kernel's parameters. Python evaluates them, once for the same sizes, numbers and
-// lengths of arguments.
-struct DeclaredRanges {
-    std::vector<std::uint16_t> numbers;  // parameters that they depend on
-    std::uint64_t parameters = 0;        // bits of those that have some
-
-    bool is_there() const { return parameters; }
-    bool has(std::size_t parameter) const { return parameters >> parameter & 1; }
-};
-
 // Notes whether a launch overwrites what it writes, for a kernel that declares that of parameters. `decides`: the launch
 // may be skipped, and then overwrites nothing. False: it overwrites a part of what it writes, which is left to Python.
-// `told`: of parameters with ranges; null: there are none.
+// `reach`: what declared ranges are for it; null: there are none.
 inline bool overwrite(Touched &touched, const std::vector<Parameter> &parameters, PyObject *const *args, bool decides,
-                      const DeclaredRanges &ranges, const Reach *told) {
+                      const Reach *reach) {
     bool some = false, all = true;
     for (std::size_t at = 0; at < parameters.size(); at++) {
-        const bool is_told = told && ranges.has(at);
-        if (is_told ? !(told->writes >> at & 1) : !parameters[at].written) continue;
-        const bool is_sure = is_told ? told->overwrites >> at & 1
+        const bool is_told = reach && reach->told >> at & 1;
+        if (is_told ? !(reach->writes >> at & 1) : !parameters[at].written) continue;
+        const bool is_sure = is_told ? reach->overwrites >> at & 1
                                      : parameters[at].overwritten && is_exact(*reinterpret_cast<View *>(args[at]));
         some = some || is_sure;
         all = all && is_sure;
@@ -41,6 +30,24 @@ inline bool overwrite(Touched &touched, const std::vector<Parameter> &parameters
     touched.overwrites = some && !decides;
     return all || !touched.overwrites;
 }
+
+// What stays of inferred bytes beside those that a program names: all but what lies in arguments of which these are a
+// part. What may as well belong to another argument stays, too.
+class Rest {
+public:
+    // Adds bytes of an argument. `is_named`: the program names a part of it.
+    void add(const Span &argument, bool is_named) { (is_named ? named_ : others_).push_back(&argument); }
+    bool has(const Span &span) const { return !shares(named_, span) || shares(others_, span); }
+
+    static bool share(const Span &one, const Span &other) { return one.base == other.base && overlap(one, other); }
+
+private:
+    static bool shares(const std::vector<const Span *> &some, const Span &span) {
+        return std::any_of(some.begin(), some.end(), [&](const Span *one) { return share(*one, span); });
+    }
+
+    std::vector<const Span *> named_, others_;
+};
 
 // `reads=` and `writes=` of a launch.
 class Declared {
@@ -58,22 +65,17 @@ public:
         if (!add(reads_, false, home, some) || !add(writes_, true, home, some)) return false;
         for (std::uint32_t at = 0; at < some.many; at++)
             if (some.writes >> at & 1 && !is_written(some.views[at]->span.base, parameters, args)) return false;
-        std::vector<const Span *> named, others;
+        Rest rest;
         for (std::size_t at = 0; at < parameters.size(); at++) {
             if (parameters[at].code != 'P') continue;
             const Span &own = reinterpret_cast<View *>(args[at])->span;
-            const bool is_named = std::any_of(some.views, some.views + some.many,
-                                              [&](const View *one) { return share(one->span, own); });
-            (is_named ? named : others).push_back(&own);
+            rest.add(own, std::any_of(some.views, some.views + some.many,
+                                      [&](const View *one) { return Rest::share(one->span, own); }));
         }
         Touched made;
-        for (std::uint32_t at = 0; at < touched.many; at++) {
-            const Span &span = touched.nodes[at]->span();
-            const auto meets = [&](const Span *one) { return share(*one, span); };
-            if (std::any_of(named.begin(), named.end(), meets) && std::none_of(others.begin(), others.end(), meets))
-                continue;
-            made.add(touched.nodes[at], touched.reads >> at & 1, touched.writes >> at & 1);
-        }
+        for (std::uint32_t at = 0; at < touched.many; at++)
+            if (rest.has(touched.nodes[at]->span()))
+                made.add(touched.nodes[at], touched.reads >> at & 1, touched.writes >> at & 1);
         if (made.many + some.many >= MOST_SPANS) return false;  // leaves room for the word that decides
         const bool are_all_declared = !made.writes;
         std::uint32_t exact = 0, partly = 0;  // writes that surely end poison, and others
@@ -95,8 +97,6 @@ private:
         View *views[MOST_SPANS];
         Node *nodes[MOST_SPANS];
     };
-
-    static bool share(const Span &one, const Span &other) { return one.base == other.base && overlap(one, other); }
 
     // Adds an array, or those in a list or tuple. False: something is no array in one piece of this runtime.
     static bool add(PyObject *given, bool written, const Home &home, Some &some) {

@@ -34,11 +34,10 @@ void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle 
 
 // Makes the plan of a kernel, unless it was told to forget plans since it was `forgets`. `parameters`: code, mode, size,
 // and place in a record of each; a mode with 'o' says that all of it is overwritten. `binder`: tells which bytes
-// launches reach, unless the program declares them: `declared` then has the parameters that ranges depend on, and those
-// that have ranges. `lanes`: the queues, the kernel for them, and whether arrays are addresses there. `record`: for
+// launches reach. `lanes`: the queues, the kernel for them, and whether arrays are addresses there. `record`: for
 // a kernel in a scheduler, the bytes of its arguments and its local memory; empty if its arguments fit no record.
 void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle parameters, nb::handle binder,
-          nb::handle lanes, nb::handle record, long long forgets, nb::handle declared) {
+          nb::handle lanes, nb::handle record, long long forgets) {
     Caller *self = caller(kernel);
     auto made = std::make_unique<LaunchPlan>(table, std::move(name));
     std::size_t end = 0;  // of a record; 0: no record, arguments are one behind the other
@@ -69,24 +68,11 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
     if (made->end > HEAD_BYTES + MOST_BLOB) made->end = HEAD_BYTES + MOST_BLOB;
     Binder *known = nb::cast<Binder *>(binder);
     if (known) made->required = known->group;
-    if (!declared.is_none()) {
-        for (nb::handle one : nb::object(declared[0])) {
-            const auto index = nb::cast<std::uint16_t>(one);
-            if (index >= made->parameters.size() || !is_number(made->parameters[index].code))
-                throw std::invalid_argument("ranges depend on numbers only");
-            made->ranges.numbers.push_back(index);
-        }
-        for (nb::handle one : nb::object(declared[1])) {
-            const auto index = nb::cast<std::size_t>(one);
-            if (index >= made->parameters.size() || made->parameters[index].code != 'P')
-                throw std::invalid_argument("only memory has ranges");
-            made->ranges.parameters |= std::uint64_t(1) << index;
-        }
-        made->overwrites |= made->ranges.is_there();
-    } else if (known && known->has_ranges) {
+    if (known && known->has_ranges) {
         for (std::uint16_t index : known->numbers)
-            if (index >= made->parameters.size() || !is_number(made->parameters[index].code))
+            if (index >= made->parameters.size() || made->parameters[index].code != known->parameters[index].code)
                 throw std::invalid_argument("ranges depend on numbers only");
+        made->overwrites |= known->is_told;
         made->binder_object = nb::borrow(binder);
         made->binder = known;
     }
@@ -157,52 +143,6 @@ void plan_counted(nb::handle kernel, nb::handle global, nb::handle local, nb::ha
     if (!plan || !plan->take_sizes(global.ptr(), local.ptr(), offset.ptr(), sizes)) return;
     plan->sizes.make(sizes).rounded = rounded;
     plan->lanes.lease = lease_of(lease);
-}
-
-Part part_of(nb::handle rectangles) {
-    std::vector<Span> made;
-    for (nb::handle one : rectangles) {
-        const auto number = [&](int at) { return nb::cast<std::int64_t>(nb::object(one[at])); };
-        made.push_back(bounded({0, number(0), number(1), number(2), number(3)}));
-    }
-    return made;
-}
-
-// Adds to the plan what launches touch by the ranges that the program declares, unless the plan is not of `forgets`.
-// `numbers`: those that the ranges depend on. `parts`: of each parameter that has ranges, the length of the argument,
-// the rectangles that are read and written, and whether the latter are surely overwritten.
-void plan_ranges(nb::handle kernel, nb::handle global, nb::handle local, nb::handle offset, nb::handle numbers,
-                 nb::handle parts, long long forgets) {
-    Caller *self = caller(kernel);
-    LaunchPlan *plan = self->plan;
-    Sizes sizes;
-    if (!plan || self->forgets != forgets || !plan->take_sizes(global.ptr(), local.ptr(), offset.ptr(), sizes)) return;
-    char key[LaunchPlan::MOST_KEY];
-    std::size_t many = 0, given = 0, spans = 0;
-    for (std::uint16_t index : plan->ranges.numbers) {
-        const Parameter &one = plan->parameters[index];
-        if (!put_number(one.code, nb::object(numbers[given++]).ptr(), key + many)) return;
-        many += one.nbytes;
-    }
-    Reach made;
-    given = 0;
-    for (std::size_t at = 0; at < plan->parameters.size(); at++) {
-        if (plan->parameters[at].code != 'P') continue;
-        if (!plan->ranges.has(at)) {
-            made.add(std::nullopt, std::nullopt);
-            spans++;
-            continue;
-        }
-        const nb::object part = parts[given++];
-        many = LaunchPlan::add_length(key, many, nb::cast<std::int64_t>(nb::object(part[0])));
-        Part reads = part_of(nb::object(part[1])), writes = part_of(nb::object(part[2]));
-        spans += reads->size() + writes->size();
-        if (!writes->empty()) made.writes |= std::uint64_t(1) << at;
-        if (nb::cast<bool>(nb::object(part[3]))) made.overwrites |= std::uint64_t(1) << at;
-        made.add(std::move(reads), std::move(writes), true);
-    }
-    if (spans >= MOST_SPANS) return;  // leaves room for the word that decides
-    if (Sized *size = plan->sizes.find(sizes)) size->reaches.make({key, many}, std::move(made));
 }
 
 // Adds to the plan how launches of a size are cut for `asked`, the value of `bands=`. None: the default. `bands`: of
@@ -281,11 +221,9 @@ void add_plans(nb::module_ &module) {
     module.def("use", use);
     module.def("plan", plan, nb::arg("kernel"), nb::arg("table"), nb::arg("name"),
                nb::arg("parameters"), nb::arg("binder"), nb::arg("lanes").none(),
-               nb::arg("record").none(), nb::arg("forgets"), nb::arg("declared").none());
+               nb::arg("record").none(), nb::arg("forgets"));
     module.def("plan_sizes", plan_sizes, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("offset").none(), nb::arg("heads"), nb::arg("lease").none());
-    module.def("plan_ranges", plan_ranges, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
-               nb::arg("offset").none(), nb::arg("numbers"), nb::arg("parts"), nb::arg("forgets"));
     module.def("plan_bands", plan_bands, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
                nb::arg("asked").none(), nb::arg("unit"), nb::arg("bands"), nb::arg("lanes").none(),
                nb::arg("record").none());

@@ -210,11 +210,10 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     std::vector<Parameter> parameters;
     std::size_t end = HEAD_BYTES;  // of the arguments' bytes
     nb::object binder_object;
-    Binder *binder = nullptr;  // the kernel's binder, if it knows which bytes launches reach
+    Binder *binder = nullptr;  // the kernel's binder, if it or the program knows which bytes launches reach
     std::optional<ToEpoch> epoch;
     bool knows_records = false;  // a scheduler has the kernel
     bool overwrites = false;     // launches may overwrite some of their parameters
-    DeclaredRanges ranges;
     ToLanes lanes;
     bool is_cut = false;  // some launches go in bands
     std::optional<access::Launched::Three> required;  // the local size of launches that give none
@@ -282,7 +281,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     bool leaves(const Sizes &sizes_, const char *bytes, PyObject *const *args) const {
         if (!binder) return false;
         access::Launched launch = launched_of(sizes_);
-        put_numbers(launch, bytes);
+        put_numbers(launch, bytes, args);
         const Binder::Known *known = binder->reach(launch);
         if (!known) return false;
         for (std::size_t index = 0; index < parameters.size(); index++) {
@@ -307,36 +306,23 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                            [](const Parameter &one) { return one.code == 'L'; });
     }
 
-    // Narrows whole arrays to the bytes that a launch touches.
-    void narrow(Sized &size, const Sizes &sizes, const char *bytes, Touched &touched) const {
-        if (!binder) return;
+    // Whether the program declares ranges. Python evaluates them, once for the same sizes, numbers and lengths.
+    bool is_told() const { return binder && binder->is_told; }
+
+    // Narrows whole arrays to the bytes that a launch touches, and returns what it reaches. Null: that is not known, as
+    // for new ranges that the program declares, and for those of several rows.
+    Reach *narrow(Sized &size, const Sizes &sizes, const char *bytes, PyObject *const *args, Touched &touched) const {
+        if (!binder) return nullptr;
+        if (is_told())
+            for (std::uint16_t index : binder->numbers)
+                if (parameters[index].code == 'P' && own(args, index).rows > 1) return nullptr;
         char values[8 * MOST_PARAMETERS];
-        const std::string_view key = numbers(bytes, values);
+        const std::string_view key = numbers(bytes, args, values);
         Reach *reach = size.reaches.find(key);
-        if (!reach) reach = new_reach(size, key, sizes, bytes, touched);
-        if (reach) reach->narrow(touched, *table->hazards);
-    }
-
-    // Does the same by the ranges that the program declares. Null: Python has not evaluated them for such launches.
-    Reach *narrow_as_told(Sized &size, const char *bytes, PyObject *const *args, Touched &touched) const {
-        char values[MOST_KEY];
-        std::size_t many = put(ranges.numbers, bytes, values);
-        for (std::size_t at = 0; at < parameters.size(); at++) {
-            if (!ranges.has(at)) continue;
-            const Span &span = reinterpret_cast<View *>(args[at])->span;
-            if (span.rows > 1) return nullptr;
-            many = add_length(values, many, span.width);
-        }
-        Reach *reach = size.reaches.find({values, many});
-        if (reach) reach->narrow(touched, *table->hazards);
+        if (!reach) reach = new_reach(size, key, sizes, bytes, args, touched);
+        if (!reach || reach->is_for_python) return nullptr;
+        reach->narrow(touched, *table->hazards);
         return reach;
-    }
-
-    // The ends of keys for them: the length of each argument that has ranges.
-    static constexpr std::size_t MOST_KEY = 16 * MOST_PARAMETERS;
-    static std::size_t add_length(char *key, std::size_t at, std::int64_t length) {
-        std::memcpy(key + at, &length, sizeof(length));
-        return at + sizeof(length);
     }
 
     // Does the same for each band of a launch. False: the bytes are unknown, or two bands write the same ones. The
@@ -344,7 +330,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     bool share_out(CutPlan &cut, const char *bytes, const Touched &touched, std::vector<Touched> &shares) const {
         if (!binder) return false;
         char values[8 * MOST_PARAMETERS];
-        const std::string_view key = numbers(bytes, values);
+        const std::string_view key = numbers(bytes, nullptr, values);
         std::vector<const Node *> written;
         shares.reserve(cut.bands.size());
         for (BandPlan &band : cut.bands) {
@@ -352,7 +338,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
             if (!reach) {
                 std::vector<access::Outcome> outcomes;
                 for (access::Launched box : band.boxes) {
-                    put_numbers(box, bytes);
+                    put_numbers(box, bytes, nullptr);
                     std::optional<access::Outcome> reached = binder->reach_part(box);
                     if (!reached) return false;
                     outcomes.push_back(std::move(*reached));
@@ -371,11 +357,11 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return std::adjacent_find(written.begin(), written.end()) == written.end();
     }
 
-    // Makes the reach for new sizes and numbers. Null: too many others were made.
-    Reach *new_reach(Sized &size, std::string_view key, const Sizes &sizes, const char *bytes,
+    // Makes the reach for new sizes and numbers. Null: too many others were made, or Python has to.
+    Reach *new_reach(Sized &size, std::string_view key, const Sizes &sizes, const char *bytes, PyObject *const *args,
                      const Touched &views) const {
         access::Launched launch = launched_of(sizes);
-        put_numbers(launch, bytes);
+        put_numbers(launch, bytes, args);
         Binder::Known *known = binder->reach(launch);
         if (!known) return nullptr;
         Binder::Views told;
@@ -387,6 +373,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     // Returns what the parts of a launch with these outcomes reach together.
     Reach reach_of(const std::vector<access::Outcome> &outcomes) const {
         Reach made;
+        std::size_t spans = 0;
         for (std::size_t index = 0; index < parameters.size(); index++) {
             const Parameter &one = parameters[index];
             if (!one.is_memory()) continue;
@@ -395,30 +382,40 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                 const access::Reached &reached = binder->reached_of(outcome, index);
                 add_to(reads, part_of(!one.read || reached.is_whole, reached.reads));
                 add_to(writes, part_of(!one.written || reached.is_whole, reached.writes));
+                spans += reached.is_whole ? 1 : reached.reads.size() + reached.writes.size();
+                if (!is_told() || reached.is_whole) continue;
+                const auto bit = [&](bool is_set) { return std::uint64_t(is_set) << index; };
+                const bool are_all = reached.overwritten.size() == reached.writes.size();
+                made.told |= bit(true);
+                made.writes |= bit(!reached.writes.empty());
+                made.overwrites |= bit(are_all);
+                made.is_for_python |= !are_all && !reached.overwritten.empty();
             }
             made.add(std::move(reads), std::move(writes));
         }
+        made.is_for_python |= is_told() && spans >= MOST_SPANS;  // leaves room for the word that decides
         return made;
     }
 
-    void put_numbers(access::Launched &launch, const char *bytes) const {
-        for (std::uint16_t index : binder->numbers)
-            launch.numbers[index] = number_of(parameters[index].code, bytes + parameters[index].at);
-    }
+    static const Span &own(PyObject *const *args, std::size_t at) { return reinterpret_cast<View *>(args[at])->span; }
 
-    // Returns the numbers that ranges depend on.
-    std::string_view numbers(const char *bytes, char *values) const {
-        return {values, put(binder->numbers, bytes, values)};
-    }
-    // Puts the numbers of these parameters one behind the other. Returns where they end.
-    std::size_t put(const std::vector<std::uint16_t> &which, const char *bytes, char *values) const {
-        std::size_t many = 0;
-        for (std::uint16_t index : which) {
+    // Puts what ranges depend on: numbers, and the lengths of arguments where a program declares theirs.
+    void put_numbers(access::Launched &launch, const char *bytes, PyObject *const *args) const {
+        for (std::uint16_t index : binder->numbers) {
             const Parameter &one = parameters[index];
-            std::memcpy(values + many, bytes + one.at, one.nbytes);
+            launch.numbers[index] = one.code == 'P' ? Wide(own(args, index).width) : number_of(one.code, bytes + one.at);
+        }
+    }
+    // Returns the same as bytes, one behind the other.
+    std::string_view numbers(const char *bytes, PyObject *const *args, char *values) const {
+        std::size_t many = 0;
+        for (std::uint16_t index : binder->numbers) {
+            const Parameter &one = parameters[index];
+            if (one.code == 'P') put(values + many, own(args, index).width);
+            else std::memcpy(values + many, bytes + one.at, one.nbytes);
             many += one.nbytes;
         }
-        return many;
+        return {values, many};
     }
 
     // Returns the driver's object for an argument in memory. `are_views`: arguments are arrays.

@@ -69,8 +69,8 @@ inline std::vector<Span> cut(const Span &whole, const Part &reached) {
     std::vector<Span> found;
     if ((whole.rows > 1 || whole.base == EVERYTHING) && !reached->empty()) return {whole};
     for (const Span &part : *reached) clip(whole, part, found);
-    if (found.size() == 1 && covers(found[0], whole)) return {whole};
-    return found;
+    const bool is_all = std::any_of(found.begin(), found.end(), [&](const Span &one) { return covers(one, whole); });
+    return is_all ? std::vector<Span>{whole} : found;
 }
 
 // Values by the bytes of their keys. The value of the last request is found at once. Values that are gone make room for
@@ -142,13 +142,14 @@ class Reach {
 public:
     static constexpr bool is_gone() { return false; }
 
-    // What Python was told of arguments with declared ranges, as bits of parameters: that they are written, and that all
-    // of what is written is surely overwritten.
-    std::uint64_t writes = 0, overwrites = 0;
+    // Of parameters, as bits: that the program declares their ranges, that they are written, and that all of what is
+    // written is surely overwritten.
+    std::uint64_t told = 0, writes = 0, overwrites = 0;
+    bool is_for_python = false;  // these ranges are too many, or some of what is written is overwritten
 
-    // Adds what is read and written of the next argument in memory. `is_told`: the program declares these very spans.
-    void add(Part reads, Part writes, bool is_told = false) {
-        std::int64_t least = is_told ? 0 : FARTHEST;
+    // Adds what is read and written of the next argument in memory.
+    void add(Part reads, Part writes) {
+        std::int64_t least = FARTHEST;
         for (const Part *some : {&reads, &writes})
             if (*some) least = std::min(least, from_the_start(**some));
         covers_.push_back(least);
