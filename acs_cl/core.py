@@ -10,14 +10,13 @@ import sys
 import threading
 from pathlib import Path
 
-INTERFACE = 108
+INTERFACE = 109
 """The version of the border that these sources expect."""
 
 _INSTALL = (
     "install a wheel of acs_cl, or build it with a C++17 compiler and Python's headers "
     "(Debian: apt-get install g++ python3-dev; then pip install acs_cl; in its sources: make venv)"
 )
-
 
 
 def _advice() -> str:

@@ -16,6 +16,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import core
+from acs_cl.access.arguments import ALL
 from acs_cl.access.declared import parse
 from acs_cl.access.signature import Parameter
 from acs_cl.records import interval
@@ -240,6 +241,30 @@ def test_a_declared_write_that_is_a_hull_does_not_end_poison(device: cl.Device) 
                 array.get()
         program.row((14,), None, y)  # all of it
         assert y.get().tolist() == [1] * 14
+
+
+def test_gaps_of_other_libraries_arrays_are_not_overwritten(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        one = rt.build(STENCIL).one
+        queue = cl.CommandQueue(rt.context)
+        cube = cl.array.zeros(queue, (20, 20, 20), np.int32)
+        queue.finish()
+        for _ in range(2):
+            access = one((1,), None, cube, writes=cube).access
+            assert access.overwrites == access.writes != ()
+            access = one((1,), None, cube[::2, ::2, ::2], writes=cube[::2, ::2, ::2]).access
+            assert (access.overwrites, len(access.writes)) == ((), 1)
+        one.access(y="w")
+        assert one((1,), None, cube).access.overwrites
+        assert not one((1,), None, cube[::2, ::2, ::2]).access.overwrites
+
+
+def test_ranges_of_memory_that_may_be_any_are_all_memory(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        row = rt.build(STENCIL).row.access(y="w[gid+1]")
+        x = rt.zeros(16, "i4")
+        rt.finish()
+        assert row((4,), None, x.data).access.writes == ALL
 
 
 SPREAD = """

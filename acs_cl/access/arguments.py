@@ -37,6 +37,8 @@ class Resolved(NamedTuple):
     offset: int = 0
     is_placed: bool = False
     """Whether it begins where its bytes do, if they are one piece."""
+    nbytes: int = 1 << 60
+    """Bytes of its elements, if its spans may have others."""
 
 
 def resolve(home: Home, value: object) -> Resolved | None:
@@ -100,9 +102,8 @@ def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
         )
         if home.store.owns(int(data.svm_ptr)):
             spans = ALL
-        if not offset:
-            return Resolved(data, spans)
-        return Resolved(cl.SVM(data.buf[offset:]), spans)
+        memory = cl.SVM(data.buf[offset:]) if offset else data
+        return Resolved(memory, spans, nbytes=int(array.nbytes))
     _check_context(home, data)
     whole = core.native.foreign_spans(data)[0]
     if whole.base == EVERYTHING or home.store.owns(-whole.base):
@@ -110,7 +111,7 @@ def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
     spans = core.native.spans_of_view(
         whole.base, whole.start + offset, array.shape, array.strides, array.dtype.itemsize
     )
-    return Resolved(data, spans, offset)
+    return Resolved(data, spans, offset, nbytes=int(array.nbytes))
 
 
 def parent_of(memory: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
@@ -142,11 +143,11 @@ def declared(
     exact: list[Span] = []
     for value in objects:
         try:
-            if isinstance(value, Array):
-                spans += _usable(home, value).spans
-                exact += value.overwrites()
-                continue
-            found = resolve(home, value)
+            found = (
+                Resolved(None, _usable(home, value).spans, nbytes=value.nbytes)
+                if isinstance(value, Array)  # its strides may be negative
+                else resolve(home, value)
+            )
         except UsageError as error:
             raise UsageError(f"{command}: {keyword}= names {value!r}: {error}") from None
         if found is None:
@@ -154,7 +155,8 @@ def declared(
                 f"{command}: {keyword}= takes arrays, views and buffers, got {describe(value)}"
             )
         spans += found.spans
-        exact += found.spans
+        if sum(span.nbytes for span in found.spans) <= found.nbytes:
+            exact += found.spans
     return objects, tuple(spans), tuple(exact)
 
 

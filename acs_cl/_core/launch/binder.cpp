@@ -79,9 +79,9 @@ bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual,
     if (view && one.code == 'P' && view->home == home.ptr()) {
         taken = {nb::borrow(view->driven()), nb::borrow(view->all_spans()), true, false, view->nbytes};
         if (!taken.driven.is_valid() || !taken.spans.is_valid()) throw nb::python_error();
-    } else if (is_usual && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 4) {  // a `Resolved`
+    } else if (is_usual && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 5) {  // a `Resolved`
         taken = {nb::borrow(PyTuple_GET_ITEM(value, 0)), nb::borrow(PyTuple_GET_ITEM(value, 1)),
-                 PyTuple_GET_ITEM(value, 3) == Py_True};
+                 PyTuple_GET_ITEM(value, 3) == Py_True, false, PyLong_AsLongLong(PyTuple_GET_ITEM(value, 4))};
     } else if (is_usual || (one.code == 'L' && Py_TYPE(value) == local_type)) {
         taken.driven = nb::borrow(value);
         taken.is_value = PyBytes_Check(value);
@@ -112,8 +112,8 @@ Binder::Memory memory_of(const nb::object &spans, std::int64_t nbytes, bool is_t
         end = std::max(end, span.end());
     }
     made.is_exact = nbytes >= 0;
-    if (is_told) {
-        const std::int64_t width = made.span.base == EVERYTHING ? FARTHEST : end - made.span.start;
+    if (is_told && made.span.base != EVERYTHING) {
+        const std::int64_t width = end - made.span.start;
         made.span = {made.span.base, made.span.start, width, 1, width};
     }
     return made;
@@ -367,9 +367,10 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
             lacking[index] = 0;
         }
         const std::size_t pieces = taken.spans.is_valid() ? nb::len(taken.spans) : 0;
-        if (is_needed && pieces) launch.numbers[index] = memories[index].span.width;
+        const Span &own = memories[index].span;
+        if (is_needed && pieces) launch.numbers[index] = own.base == EVERYTHING ? FARTHEST : own.width;
         is_known = is_known && taken.is_placed && pieces == 1;
-        if (is_known) views.push_back(memories[index].span);
+        if (is_known) views.push_back(own);
     }
     const bool is_counted = has_ranges && launch.numbers.size() == numbers.size();
     nb::object access, counted = nb::none(), outside = nb::none();
