@@ -34,7 +34,7 @@ from acs_cl.ranges import overlap
 from acs_cl.records import Access, Span
 from acs_cl.scheduler import layout
 from acs_cl.scheduler.bands import Band, Cuts, Sizes, bands_of, tiles_of
-from acs_cl.scheduler.laying import JOINT, laid
+from acs_cl.scheduler.laying import JOINT, groups_wanted, laid
 from acs_cl.scheduler.task import Task
 
 COUNTS = st.lists(st.integers(1, 9), min_size=1, max_size=3)
@@ -261,6 +261,25 @@ def test_bands_are_ordered_as_their_bytes_ask() -> None:
         ]
         joints += made.launches.count(JOINT)
     assert joints > 10
+
+
+@pytest.mark.parametrize(
+    ("widths", "units", "groups"),
+    [
+        ([1] * 6, 4, 4),  # a chain keeps one group busy, and the units are there
+        ([40, 2, 2, 2], 4, 23),  # 46 tiles in 4 levels, twice
+        ([300, 300], 132, 600),
+        ([1], 132, 132),
+    ],
+)
+def test_a_replay_has_groups_for_twice_the_tiles_of_a_level(
+    widths: list[int], units: int, groups: int
+) -> None:
+    span = Span(1, 0, 100, 1, 100)
+    access = Access((span,), (span,))
+    tasks = [Task(layout.head(0, n, 10 * n, 10, 1, 0), b"", None, n) for n in widths]
+    made = laid([(Plain("k"), access) for _ in widths], tasks)  # type: ignore[misc]
+    assert groups_wanted(made, units) == groups
 
 
 def test_many_bands_wait_for_many_through_one_task() -> None:

@@ -91,7 +91,8 @@ class Image(NamedTuple):
     words: Words
     tasks: int
     width: int
-    """How many tiles can be ready or running at one time. More groups than that have no work."""
+    """How many tiles can be ready or running at one time, or mostly are. More groups have no
+    work."""
     block: int
     """Where block 0 begins."""
     block_words: int

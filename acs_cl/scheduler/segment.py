@@ -29,7 +29,7 @@ from ..records import Access, Command, Pair, ReplayTask
 from . import layout, proof, rounds
 from .bands import alike
 from .built import Scheduler
-from .laying import JOINT, laid
+from .laying import JOINT, groups_wanted, laid
 from .rounds import LoopRun
 from .task import Task
 
@@ -117,12 +117,15 @@ class Segment:
         """How each launch is cut into bands."""
         self.laid = laid(launches, tasks)
         recorder = self.laid.recorder
-        groups = min(scheduler.limits.groups, recorder.width)
+        width, room = recorder.width, scheduler.limits.child_slots
+        if not is_loop and not room:
+            width = min(width, groups_wanted(self.laid, context.devices[0].max_compute_units))
+        groups = min(scheduler.limits.groups, width)
         self.rounds = rounds.most_rounds(recorder.entries) if is_loop else 1
         """Rounds of a run at most."""
         self.expected = 1
         """Rounds that the next run is expected to have."""
-        more, room = (self.rounds - 1) * recorder.entries, scheduler.limits.child_slots
+        more = (self.rounds - 1) * recorder.entries
         image = recorder.image(
             more + room + 2 * MOST_LAUNCHES * groups + 64,
             window=settings.window, stale=settings.stale, blocks=2, gang=settings.gang,
@@ -135,8 +138,8 @@ class Segment:
         rows = -(-image.tasks // 32)
         self.status_words = layout.STATE_WORD + 32 * rows if self.counted else layout.STATUS_WORDS
         self._words = image.words[: image.block].copy()
-        self.image = image._replace(words=image.words[:0].copy())
-        placed = core.native.Placed(image.tasks, image.width, image.block, image.block_words)
+        self.image = image._replace(words=image.words[:0].copy(), width=width)
+        placed = core.native.Placed(image.tasks, width, image.block, image.block_words)
         self.resident = core.native.Resident(region, placed)
         """What is on the device."""
         self._shared = False
