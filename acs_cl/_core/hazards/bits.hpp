@@ -10,7 +10,7 @@
 #endif
 
 // Compiled twice: for the registers that every x86 has, and for wide ones if the machine has them.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define ACS_CL_WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define ACS_CL_WIDE
