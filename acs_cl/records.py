@@ -230,7 +230,7 @@ class Options(NamedTuple):
     """Whether long uploads go ahead of launches that use their targets."""
     dependencies: str = "exact"
     """Which of its arguments a launch is taken to touch."""
-    bands: object = "off"
+    bands: object = "early"
     """How launches are cut into bands: a number, a word, or a policy of `access.cuts`."""
 
 
