@@ -1607,11 +1607,8 @@ class Memory:
         """Whether the host may look at it without another command."""
 
 def memory_of(object: Any, store: Reserved) -> Memory | None:
-    """Return the bytes of an object for the runtime of a store; None: it is not memory."""
+    """Return the bytes of an object for the runtime of a store, by the name that all launches use.
+    None: it is not memory."""
 
 def new_memory(span: Span, store: Reserved) -> Memory:
     """Return what an object of the runtime's own memory keeps when it goes to PyOpenCL."""
-
-def foreign_spans(object: Any) -> tuple[Span, ...]:
-    """Return the bytes of an object under the driver's name, and for the program's own memory by
-    address. Empty: it is not memory."""

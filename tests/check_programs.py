@@ -947,6 +947,19 @@ def waits_between_two_names_of_one_host_array(rt: acs.Runtime, k: Any) -> None:
 
 
 @right
+def shared_memory_and_a_buffer_on_it(rt: acs.Runtime, k: Any) -> None:
+    if not rt.device.svm_capabilities & cl.device_svm_capabilities.COARSE_GRAIN_BUFFER:
+        return
+    shared = cl.SVMAllocation(rt.context, 256, 64, cl.svm_mem_flags.READ_WRITE)
+    cl.enqueue_svm_memfill(rt_queue(rt), shared, np.ones(1, "f4")).wait()
+    y = rt.empty(64)
+    rt.launch(k.twice.native, (64,), None, shared)
+    rt.launch(k.twice.native, (64,), None, shared.as_buffer(rt.context))
+    rt.launch(k.add.native, (64,), None, shared, y)
+    assert y.get()[0] == 5
+
+
+@right
 def another_queue_writes_in_between(rt: acs.Runtime, k: Any) -> None:
     foreign, y = buffer_of(rt, np.zeros(64, "f4"), COPIED), rt.empty(64)
     rt.launch(k.twice.native, (64,), None, foreign)

@@ -272,6 +272,19 @@ def test_a_size_from_the_device_and_a_launch_that_is_skipped(
             prog.ahead((512,), None, x, 0, when=flags[1:])
 
 
+def test_a_launch_that_memory_of_the_program_decides(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="serial", check="access") as rt:
+        prog, x = rt.build(SOURCE), rt.zeros(N, "i4")
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        no, yes = (cl.Buffer(rt.context, flags, hostbuf=np.array([n], "u4")) for n in (0, 1))
+        for flag in (no, yes):
+            prog.asked((N,), None, x, flag)  # by which the checks know it
+        prog.ahead((512,), None, x, 0, when=no)
+        assert x.get().tolist() == [7] + [0] * (N - 1)
+        with pytest.raises(CheckError, match=f"work-item \\({N},\\) writes"):
+            prog.ahead((512,), None, x, 0, when=yes)
+
+
 def test_a_recorded_launch_is_named_at_its_replay(options: dict[str, Any]) -> None:
     with make(options, "access") as rt:
         prog, x = rt.build(SOURCE), rt.zeros(N, "i4")

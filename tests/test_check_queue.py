@@ -15,8 +15,8 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl.errors import CheckWarning
-from tests.test_queue import COMPLETE, READ_WRITE, N, kernels_of
+from acs_cl.errors import CheckError, CheckWarning
+from tests.test_queue import COMPLETE, READ_WRITE, SOURCE, N, kernels_of
 
 LAUNCHES = 700
 """Some batches of `order`."""
@@ -101,6 +101,29 @@ def test_memory_of_the_program_stays_its_own(context: cl.Context) -> None:
     queue.finish()
     queue.runtime.finish()
     assert (host == 77).all()
+
+
+@pytest.mark.parametrize("is_ours", [False, True])
+def test_two_buffers_on_the_same_memory_are_named(context: cl.Context, is_ours: bool) -> None:
+    """On a queue, and where a launch of its runtime uses the other one."""
+    kernels, flags = kernels_of(context), READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    host = np.zeros(2 * N, np.int32)
+    queue = acs.Queue(context, backend="serial", check="access")
+    own = queue.runtime.build(SOURCE)
+    one, other = (cl.Buffer(context, flags, hostbuf=host) for _ in range(2))
+    kernels["add"](queue, (N,), None, one, np.int32(1))
+    kernels["add"](queue, (N,), None, one.get_sub_region(4 * N, 4 * N), np.int32(1))
+    queue.finish()
+    kernels["add"](queue, (N,), None, other, np.int32(1))
+    again = partial(own.add, (N,), None, one, 1)
+    if not is_ours:
+        again = partial(kernels["add"], queue, (N,), None, one, np.int32(1))
+    with pytest.raises((CheckError, cl.Error), match="uses by another buffer"):
+        again()
+    queue.finish()
+    queue.runtime.close()
+    assert (host[:N] == 2).all()
+    assert (host[N:] == 1).all()
 
 
 def wait_by_read(queue: acs.Queue, event: cl.Event) -> None:

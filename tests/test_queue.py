@@ -1168,6 +1168,125 @@ def test_objects_that_share_memory_of_the_host(queue: acs.Queue, kernels: Kernel
     queue.finish()
 
 
+def called(rt: acs.Runtime, own: Any, x: Any, y: acs.Array) -> None:
+    own.mix_in((N,), None, x, y, 1)
+
+
+def called_as_records(rt: acs.Runtime, own: Any, x: Any, y: acs.Array) -> None:
+    with inside.planned_by_python(rt):
+        own.mix_in((N,), None, x, y, 1)
+
+
+def called_with_an_array(rt: acs.Runtime, own: Any, x: Any, y: acs.Array) -> None:
+    with cl.CommandQueue(rt.context, rt.device) as other:
+        own.mix_in((N,), None, cl.array.Array(other, N, np.int32, data=x), y, 1)
+
+
+def called_many_times(rt: acs.Runtime, own: Any, x: Any, y: acs.Array) -> None:
+    own.mix_in.launch_many((N,), None, x, y, 1, count=2)
+
+
+def named_as_read(rt: acs.Runtime, own: Any, x: Any, y: acs.Array) -> None:
+    own.mix_in((N,), None, x, y, 1, reads=[x, y])
+
+
+def named_as_written(rt: acs.Runtime, own: Any, x: Any, y: acs.Array) -> None:
+    own.add((N,), None, x, 1, writes=x)
+
+
+def written(rt: acs.Runtime, own: Any, x: Any, y: acs.Array) -> None:
+    own.add((N,), None, x, 1)
+
+
+def deciding(rt: acs.Runtime, own: Any, x: Any, y: acs.Array) -> None:
+    whole = x.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT) or x
+    own.add((N,), None, y, 1, when=whole.get_sub_region(4 * N, 4))
+
+
+def replayed(rt: acs.Runtime, own: Any, x: Any, y: acs.Array) -> None:
+    with rt.record() as graph:
+        own.mix_in((N,), None, x, y, 1)
+        own.add((N,), None, x, 1)
+    graph.replay()
+
+
+@pytest.mark.parametrize("is_part", [False, True])
+@pytest.mark.parametrize(
+    "way",
+    [
+        called, called_as_records, called_with_an_array, called_many_times, named_as_read,
+        named_as_written, written, deciding, replayed,
+    ],
+)  # fmt: skip
+def test_memory_of_the_program_is_the_same_for_its_runtime(
+    queue: acs.Queue, kernels: Kernels, way: Callable[..., None], is_part: bool
+) -> None:
+    """A launch of the runtime meets a command that uses the same host memory, and the reverse."""
+    rt, flags = queue.runtime, READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    own, y = rt.build(SOURCE), rt.zeros(N, "i4")
+    shared, apart = (
+        cl.Buffer(queue.context, flags, hostbuf=np.ones(4 * N, np.int32)) for _ in range(2)
+    )
+
+    rt.finish()
+
+    def command(memory: cl.Buffer) -> None:
+        kernels["slow"](queue, (4 * N,), None, shared, np.int32(3), np.int32(1))
+
+    def launch(memory: cl.Buffer) -> None:
+        way(rt, own, memory.get_sub_region(4 * N, 4 * N) if is_part else memory, y)
+
+    def edges_with(memory: cl.Buffer, is_first: bool) -> int:
+        with inside.held_by_driver(rt):
+            before = edges(queue)
+            for step in (launch, command) if is_first else (command, launch):
+                step(memory)
+            found = edges(queue) - before
+        rt.finish()
+        return found
+
+    for _ in range(3):
+        for is_first in (True, False):
+            assert edges_with(shared, is_first) > edges_with(apart, is_first)
+
+
+def test_the_runtime_finds_what_a_slow_command_stored(queue: acs.Queue, kernels: Kernels) -> None:
+    """In memory of the program, and the reverse."""
+    own, flags = queue.runtime.build(SOURCE), READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    shared = cl.Buffer(queue.context, flags, hostbuf=np.zeros(1, np.int32))
+    for step in range(1, 5):
+        y = queue.runtime.zeros(1, "i4")
+        kernels["slow"](queue, (1,), None, shared, np.int32(step), np.int32(ROUNDS // 10))
+        own.mix_in((1,), None, shared, y, 1)
+        assert y.get()[0] == step
+        own.slow((1,), None, shared, -step, ROUNDS // 10)
+        kernels["add"](queue, (1,), None, shared, np.int32(step))
+        assert values_of(queue, shared, 1)[0] == 0
+
+
+def test_buffers_on_memory_of_the_runtime(queue: acs.Queue, kernels: Kernels) -> None:
+    """They meet the array that they stand on, or all arrays."""
+    rt = queue.runtime
+    if not rt.engine.store.is_svm:
+        pytest.skip("its arrays are buffers")
+    own, x, slab = rt.build(SOURCE), rt.zeros(N, "i4"), queue.allocator(4 * N)
+    assert isinstance(slab, cl.SVMPointer)
+    cl.enqueue_svm_memfill(queue, slab, np.zeros((), np.int32))
+    for memory, array in ((x.data, x), (slab, slab)):
+        for _ in range(3):
+            part = memory.as_buffer(rt.context)
+            rt.finish()
+            with inside.held_by_driver(rt):
+                before = edges(queue)
+                own.add((N,), None, array, 1)
+                kernels["add"](queue, (N,), None, part, np.int32(1))
+                own.add((N,), None, array, 1)
+                own.add((N,), None, part, 1)
+                assert edges(queue) >= before + 3
+    assert x.get().tolist() == [12] * N
+    rt.finish()
+
+
 def test_images(queue: acs.Queue) -> None:
     if not queue.device.image_support:
         pytest.skip("no images")

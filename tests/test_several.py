@@ -530,6 +530,26 @@ def test_a_queue_of_pyopencl_and_a_runtime_of_several_devices_are_one_program(
     assert w.get()[99] == sum(range(3, 9))
 
 
+def test_memory_of_the_program_is_the_same_for_a_queue_and_several_devices(
+    two: acs.Runtime,
+) -> None:
+    queue, ours = acs.Queue(two.context, runtime=two), two.build(SLOW)
+    slow = cl.Kernel(cl.Program(two.context, SLOW).build(), "slow")
+    flags, found = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, np.empty(1, np.float32)
+    shared = cl.Buffer(two.context, flags, hostbuf=np.zeros(1, np.float32))
+    for _ in range(3):
+        slow(queue, (1,), None, shared, np.uint32(1 << 25))
+        ours.slow((1,), None, shared, 1)
+        two.finish()
+        cl.enqueue_copy(queue, found, shared)
+        assert found[0] == 1
+        ours.slow((1,), None, shared, 1 << 25)
+        slow(queue, (1,), None, shared, np.uint32(1))
+        queue.finish()
+        cl.enqueue_copy(queue, found, shared)
+        assert found[0] == 1
+
+
 def test_commands_that_touch_no_common_bytes_keep_their_order_on_several_devices(
     two: acs.Runtime,
 ) -> None:

@@ -3,9 +3,10 @@
 Input: arguments as the user gave them (arrays, views, PyOpenCL buffers, arrays, SVM, images), and
 what the kernel may do to each. Output: the arguments in the form for the driver, and an `Access`.
 
-Foreign memory is named by its identity for the driver, so that two Python objects for the same
-memory meet: a sub-buffer by its parent and offset, shared virtual memory by address. Invariant: an
-unknown access is read-write on the whole of its buffer, never "no conflict".
+The core names foreign memory, for launches here and for commands of an `acs.Queue`. Two Python
+objects for the same memory meet: a sub-buffer is named by its parent and offset, shared virtual
+memory and the program's own memory by address. Invariant: an unknown access is read-write on the
+whole of its buffer, never "no conflict".
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from ..memory.array import Array, Home
 from ..records import EVERYTHING, Access, Span, interval
 
 ADDRESS_SPACE = -1
-"""Base number of foreign shared virtual memory. Its spans start at addresses."""
+"""Base number of memory of the program's, shared or its own. Its spans start at addresses."""
 
-ALL = (interval(EVERYTHING, 0, 1),)
+ALL: tuple[Span, ...] = (interval(EVERYTHING, 0, 1),)
 
 
 class Resolved(NamedTuple):
@@ -47,11 +48,8 @@ def resolve(home: Home, value: object) -> Resolved | None:
     if isinstance(value, Array):
         return _resolve_array(home, value)
     if isinstance(value, (cl.SVMPointer, cl.MemoryObjectHolder)):
-        _check_context(home, value)
-        span = core.native.foreign_spans(value)[0]
-        name = int(value.svm_ptr) if isinstance(value, cl.SVMPointer) else -span.base
-        is_placed = span.base != ADDRESS_SPACE or span.start != 0
-        return Resolved(value, ALL if home.store.owns(name) else (span,), 0, is_placed)
+        known = _known(home, value)
+        return Resolved(value, (known.span,), 0, known.is_placed)
     if hasattr(value, "base_data") and hasattr(value, "strides"):
         return _resolve_pyopencl_array(home, value)
     return None
@@ -82,6 +80,14 @@ def _check_context(home: Home, memory: cl.SVMPointer | cl.MemoryObjectHolder) ->
         )
 
 
+def _known(home: Home, memory: cl.SVMPointer | cl.MemoryObjectHolder) -> core.native.Memory:
+    """Return what is known of foreign memory."""
+    _check_context(home, memory)
+    found = core.native.memory_of(memory, home.store.reserved)
+    assert found is not None, "it is memory"
+    return found
+
+
 def _resolve_array(home: Home, array: Array) -> Resolved:
     if not _usable(home, array).nbytes:
         return Resolved(None, ())
@@ -95,22 +101,15 @@ def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
     data, offset = array.base_data, array.offset
     if data is None or not array.nbytes:
         return Resolved(None, ())
-    if isinstance(data, cl.SVMPointer):
-        start = data.svm_ptr + offset
+    known = _known(home, data)
+    spans, base = ALL, known.span.base
+    if base != EVERYTHING:
+        start = offset + (known.span.start if known.is_placed else int(data.svm_ptr))
         spans = core.native.spans_of_view(
-            ADDRESS_SPACE, start, array.shape, array.strides, array.dtype.itemsize
+            base, start, array.shape, array.strides, array.dtype.itemsize
         )
-        if home.store.owns(int(data.svm_ptr)):
-            spans = ALL
-        memory = cl.SVM(data.buf[offset:]) if offset else data
-        return Resolved(memory, spans, nbytes=int(array.nbytes))
-    _check_context(home, data)
-    whole = core.native.foreign_spans(data)[0]
-    if whole.base == EVERYTHING or home.store.owns(-whole.base):
-        return Resolved(data, ALL, offset)
-    spans = core.native.spans_of_view(
-        whole.base, whole.start + offset, array.shape, array.strides, array.dtype.itemsize
-    )
+    if isinstance(data, cl.SVMPointer) and offset:
+        data, offset = cl.SVM(data.buf[offset:]), 0
     return Resolved(data, spans, offset, nbytes=int(array.nbytes))
 
 

@@ -110,11 +110,9 @@ class Bounds:
         return plain._replace(global_size=(many, *plain.global_size[1:]))
 
     def _value(self, cell: Cell) -> int | None:
-        found = self._memory.place(cell.span)
-        if found is None:
-            return None
-        region, start = found
-        return int(region.mirror[start : start + 4].view(np.uint32)[0])
+        for region, low, high in self._memory.intervals([cell.span]):
+            return int(region.mirror[low:high].view(np.uint32)[0])
+        return None
 
     def _limits(self, place: Argument | None, access: Access) -> tuple[bytes, bytes]:
         """Return what may be read and written from a pointer on, without the many pieces that a

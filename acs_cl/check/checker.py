@@ -681,12 +681,14 @@ class Checker:
             self._foreign.hold(one.region, pointers[one.number], who, one)
 
     def _look_at_aliases(self, who: Who, arguments: Sequence[Argument], access: Access) -> None:
-        """Check that no other launch uses the same bytes by another object."""
+        """Check that no other launch uses the same bytes by another buffer. Bytes that are named by
+        their address are in all buffers there, so only those among the arguments count."""
+        own = {one.region for one in arguments}
         used = [
-            (one, writes, span.base == ADDRESS_SPACE)
+            (one, writes)
             for spans, writes in ((access.reads, False), (access.writes, True))
-            for span in spans
-            for one in self.memory.intervals([span])
+            for one in self.memory.intervals(spans)
+            if one.region in own
         ]
         self.findings.fail_if(self._foreign.meet(who, arguments, used))
 

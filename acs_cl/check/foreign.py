@@ -2,7 +2,8 @@
 
 That is foreign buffers, and host memory of transfers without a copy. Input: launches, calls of
 `MemoryObject.release`, and the moments at which the program waits. Output: changes that came too
-early. Two foreign objects for the same host memory are found by their addresses.
+early. Two buffers on the same host memory are found by their addresses. Launches that use them are
+ordered, but OpenCL leaves open what the one sees of the other.
 
 The driver's reference count cannot tell what the program released: a thread of the driver drops its
 references to a command's memory a moment after the command is seen to have ended. Invariant:
@@ -33,8 +34,6 @@ class Use(NamedTuple):
     who: Who
     interval: Interval
     writes: bool
-    by_address: bool
-    """Whether hazards know the bytes by address, and so order objects that share them."""
 
 
 class Promise(NamedTuple):
@@ -114,23 +113,27 @@ class Foreign:
         self,
         who: Who,
         arguments: Sequence[Argument],
-        used: Sequence[tuple[Interval, bool, bool]],
+        used: Sequence[tuple[Interval, bool]],
     ) -> Finding | None:
-        """Note that a launch uses these bytes (with: is it a write, is it by address). Report bytes
-        that an earlier launch used by another object, if one of the two writes and nothing orders
-        them."""
-        new = [Use(who, *one) for one in used if one[0].region.foreign and one[0].region.address]
+        """Note that a launch uses these bytes (with: is it a write). Report bytes that an earlier
+        launch used by another buffer, if one of the two writes. Shared virtual memory and a buffer
+        on it are the same for OpenCL, too."""
+        new = [
+            Use(who, *one)
+            for one in used
+            if isinstance(one[0].region, BufferRegion)
+            and one[0].region.foreign
+            and one[0].region.address
+        ]
         for one in new:
             for other in self._uses:
-                if one.by_address and other.by_address:
-                    continue
                 if (one.writes or other.writes) and _share(one.interval, other.interval):
                     byte = where(arguments, one.interval.region, one.interval.low)
                     return finding(
                         ALIAS, who, byte,
                         f"{who}: argument {byte.argument} ({byte.parameter}) is host memory that "
-                        f"{other.who} uses by another object, so that nothing orders the two; use "
-                        "one buffer, or wait in between",
+                        f"{other.who} uses by another buffer, and OpenCL does not say what either "
+                        "sees of the other; use one buffer, or wait in between",
                     )  # fmt: skip
         self._uses += new
         return None

@@ -140,13 +140,11 @@ def _keep_foreign(books: Books, launch: Launch) -> None:
         return
     written = {span.base for span in spans}
     for memory in command.pointers[1::2] if written else ():
-        names = core.native.foreign_spans(memory)
-        if not names:
+        known = core.native.memory_of(memory, books.store.reserved)
+        if known is None or known.span.base not in written:
             continue
         kept = memory
         if isinstance(memory, cl.MemoryObject):  # the program may release its own reference
             same = type(memory).from_int_ptr(memory.int_ptr, retain=True)
             kept = same, memory, memory.hostbuf
-        for name in names:  # the names that launches here and on a queue use
-            if name.base in written:
-                books.failures.poison.keep(name, kept)
+        books.failures.poison.keep(known.span, kept)

@@ -2,10 +2,7 @@
 
 #include "driver/memory.hpp"
 
-#include <optional>
-
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/optional.h>
 
 namespace acs_cl {
 
@@ -66,6 +63,18 @@ Span span_of_svm(PyObject *pointer) {
     return interval(BY_ADDRESS, address, nb::cast<std::uint64_t>(size));
 }
 
+// Names bytes of a buffer by their address if it is on the program's own memory. Returns whether it may be.
+bool find_address(Span &span) {
+    auto *memory = reinterpret_cast<void *>(std::uintptr_t(-span.base));
+    std::uint64_t flags = 0;
+    std::uintptr_t address = 0;
+    if (!ask(memory, MEM_FLAGS, flags)) return true;
+    if (!(flags & USE_HOST_PTR)) return false;
+    if (ask(memory, MEM_HOST_PTR, address) && address)
+        span = bounded({BY_ADDRESS, std::int64_t(address) + span.start, span.pitch, span.rows, span.width});
+    return true;
+}
+
 nb::object new_memory(const Span &span, bool is_host, nb::handle store) {
     nb::object made = nb::steal(memory_type->tp_alloc(memory_type, 0));
     if (!made.is_valid()) throw nb::python_error();
@@ -92,45 +101,21 @@ PyGetSetDef memory_properties[] = {{"span", getter(memory_span), nullptr, nullpt
 
 }  // namespace
 
-std::optional<Span> driver_span(PyObject *object) {
-    if (is_svm(object)) return span_of_svm(object);
-    if (is_held_memory(object)) return span_of_handle(handle_of(object));
-    return std::nullopt;
-}
-
-std::optional<Span> host_span(PyObject *object, const Span &span) {
-    if (span.base == EVERYTHING || is_svm(object)) return std::nullopt;
-    void *memory = handle_of(object), *parent = nullptr;
-    if (!memory) return std::nullopt;
-    if (ask(memory, MEM_PARENT, parent) && parent) memory = parent;
-    std::uint64_t flags = 0;
-    std::uintptr_t address = 0;
-    if (!ask(memory, MEM_FLAGS, flags) || !(flags & USE_HOST_PTR) || !ask(memory, MEM_HOST_PTR, address) || !address)
-        return std::nullopt;
-    return bounded({BY_ADDRESS, std::int64_t(address) + span.start, span.pitch, span.rows, span.width});
-}
-
 nb::object memory_of(PyObject *object, nb::handle store) {
     nb::object known = nb::steal(PyObject_GetAttr(object, span_name));
     if (!known.is_valid()) PyErr_Clear();
     const auto &own = nb::cast<const Reserved &>(store);
     if (known.is_valid() && Py_TYPE(known.ptr()) == memory_type) {
         const auto *memory = reinterpret_cast<Memory *>(known.ptr());
-        if (memory->store ? memory->store == store.ptr() : !own.owns(memory->name())) return known;
+        if (memory->store ? memory->store == store.ptr() : !own.owns(name_of(memory->span))) return known;
     }
-    std::optional<Span> span = driver_span(object);
-    if (!span) return nb::none();
     const bool is_address = is_svm(object);
-    const std::uint64_t name = is_address ? nb::cast<std::uint64_t>(nb::getattr(object, "svm_ptr")) : std::uint64_t(-span->base);
-    if (span->base == EVERYTHING || own.owns(name))
-        return new_memory(ALL_MEMORY, true, nb::none());
-    bool is_host = true;
-    if (!is_address) {
-        std::uint64_t flags = 0;
-        is_host = !ask(handle_of(object), MEM_FLAGS, flags) || flags & USE_HOST_PTR;
-        if (const auto by_address = is_host ? host_span(object, *span) : std::nullopt) span = by_address;
-    }
-    nb::object made = new_memory(*span, is_host, nb::none());
+    if (!is_address && !is_held_memory(object)) return nb::none();
+    Span span = is_address ? span_of_svm(object) : span_of_handle(handle_of(object));
+    const bool is_host = is_address || span.base == EVERYTHING || find_address(span);
+    const std::uint64_t name = is_address ? nb::cast<std::uint64_t>(nb::getattr(object, "svm_ptr")) : name_of(span);
+    if (span.base == EVERYTHING || own.owns(name)) return new_memory(ALL_MEMORY, true, nb::none());
+    nb::object made = new_memory(span, is_host, nb::none());
     // an object that takes no attributes is asked each time
     if (!known.is_valid() && PyObject_SetAttr(object, span_name, made.ptr())) PyErr_Clear();
     return made;
@@ -154,14 +139,6 @@ void add_memory(nb::module_ &module) {
     module.def("new_memory", [](nb::handle span, nb::handle store) {
         return new_memory(span_of(span.ptr()), false, store);
     }, nb::arg("span"), nb::arg("store"));
-    module.def("foreign_spans", [](nb::handle object) {
-        nb::list found;
-        if (const std::optional<Span> span = driver_span(object.ptr())) {
-            found.append(object_of(*span));
-            if (const auto by_address = host_span(object.ptr(), *span)) found.append(object_of(*by_address));
-        }
-        return nb::tuple(found);
-    }, nb::arg("object"));
 }
 
 }  // namespace acs_cl

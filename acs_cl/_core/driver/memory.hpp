@@ -1,6 +1,6 @@
 // The driver's memory behind PyOpenCL objects, as spans for hazards. Two objects for the same memory have spans that
 // meet. So the span of a sub-buffer names its buffer and the place in it. Shared virtual memory is named by its
-// address, like a buffer on the program's own memory.
+// address, like a buffer on the program's own memory. All launches use these names.
 
 #pragma once
 
@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "driver/kernel.hpp"
@@ -50,6 +49,11 @@ private:
     std::int64_t changes_ = 0;
 };
 
+// Returns the address of the first byte of a span, or the handle of its buffer.
+inline std::uint64_t name_of(const Span &span) {
+    return std::uint64_t(span.base == BY_ADDRESS ? span.start : -span.base);
+}
+
 // Knowledge about the memory of a PyOpenCL object, which keeps it in its attribute `acs_span`.
 struct Memory {
     PyObject_HEAD
@@ -66,8 +70,6 @@ struct Memory {
         }
         return hazards.leaves(span) ? nullptr : node.get();
     }
-    // The address of its first byte, or the handle of its buffer.
-    std::uint64_t name() const { return std::uint64_t(span.base == BY_ADDRESS ? span.start : -span.base); }
     // Whether its first byte is known. It is not if the extent is unknown.
     bool is_placed() const { return span.base != BY_ADDRESS || span.start; }
 
@@ -75,13 +77,8 @@ struct Memory {
     void end() { node = {}; }
 };
 
-// Returns the bytes of an object by the driver's name for them. If the driver does not tell: all memory. None: the
-// object is no memory.
-std::optional<Span> driver_span(PyObject *object);
-// Returns the same bytes by their address, for a buffer on the program's own memory. None: it is another one.
-std::optional<Span> host_span(PyObject *object, const Span &span);
-// Returns the `Memory` of an object, for the runtime of a store. It is all memory if it comes from the store. None: the
-// object is no memory.
+// Returns the `Memory` of an object, for the runtime of a store. It is all memory if it comes from the store, or if the
+// driver does not tell. None: the object is no memory.
 nb::object memory_of(PyObject *object, nb::handle store);
 
 void add_memory(nb::module_ &module);
