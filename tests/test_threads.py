@@ -5,6 +5,7 @@ What threads with random programs of their own do to one another is in test_rand
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -149,8 +150,11 @@ def soon(claim: Callable[[], bool]) -> bool:
 
 
 @pytest.fixture
-def startless(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """No thread can be started, as on a machine with too many."""
+def startless(
+    monkeypatch: pytest.MonkeyPatch, environment: Callable[..., None]
+) -> pytest.MonkeyPatch:
+    """No thread can be started, as on a machine with too many. A watchdog would need one."""
+    environment(ACS_CL_WATCHDOG=None)
 
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -233,8 +237,9 @@ def test_tasks_of_one_thread_are_not_taken_for_threads(
     """As after gevent's monkey.patch_all(), which makes `threading.Thread.start` run others."""
     words = WITHOUT_THREADS.format(module=module, question=question, name=name)
     done = subprocess.run(
-        [sys.executable, "-c", words], capture_output=True, text=True, timeout=300, check=False
-    )
+        [sys.executable, "-c", words], capture_output=True, text=True, timeout=300, check=False,
+        env=os.environ | {"ACS_CL_WATCHDOG": ""},
+    )  # fmt: skip
     assert (done.stderr, done.returncode) == ("", 0)
     task, alive, values, clock = done.stdout.splitlines()
     assert task.startswith(f"rt.call: it needs a thread, and {module.split('.')[0]} has replaced")
