@@ -34,7 +34,7 @@ from acs_cl.ranges import overlap
 from acs_cl.records import Access, Span
 from acs_cl.scheduler import layout
 from acs_cl.scheduler.bands import Band, Cuts, Sizes, bands_of, tiles_of
-from acs_cl.scheduler.laying import JOINT, groups_wanted, laid
+from acs_cl.scheduler.laying import JOINT, laid
 from acs_cl.scheduler.task import Task
 
 COUNTS = st.lists(st.integers(1, 9), min_size=1, max_size=3)
@@ -279,7 +279,7 @@ def test_a_replay_has_groups_for_twice_the_tiles_of_a_level(
     access = Access((span,), (span,))
     tasks = [Task(layout.head(0, n, 10 * n, 10, 1, 0), b"", None, n) for n in widths]
     made = laid([(Plain("k"), access) for _ in widths], tasks)  # type: ignore[misc]
-    assert groups_wanted(made, units) == groups
+    assert made.recorder.groups_wanted(units) == groups
 
 
 def test_many_bands_wait_for_many_through_one_task() -> None:

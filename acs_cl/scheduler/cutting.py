@@ -26,7 +26,7 @@ from . import layout
 from .alone import Run, alone
 from .builds import Schedulers
 from .built import Scheduler
-from .early import EARLY, cut_early, marked
+from .early import MAY_BEGIN_EARLY, cut_early, marked
 from .segment import Segment, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 
@@ -238,7 +238,7 @@ class Cutter:
     ) -> bool:
         """Replace a launch of a segment by one with other arguments. False: it differs in more."""
         command: Command = launch[0]
-        is_early = segment.cuts[index - segment.first].reason == EARLY
+        is_early = segment.cuts[index - segment.first].reason == MAY_BEGIN_EARLY
         if in_bands is not None and is_early:
             command = in_bands(index) or command
         found = _origin(command)

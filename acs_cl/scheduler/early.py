@@ -13,13 +13,13 @@ A *level* of a task is the length of the longest chain of tasks that ends with i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from .. import core
 from ..records import Access
 from .task import Task
 
-EARLY = "a part of it may begin early"
+MAY_BEGIN_EARLY = "a part of it may begin early"
 """Why a launch has bands."""
 
 LEAST_LEVELS = 8
@@ -42,6 +42,8 @@ def cut_early(
     bands, or without if there are none, or None."""
     levels, may_gain = _whole(accesses)
     depth = max(levels, default=0)
+    if depth <= LEAST_LEVELS:  # no two are so many levels apart
+        return [*tasks]
     least = max(LEAST_LEVELS, depth // SHARE)
     found, hazards = [*tasks], core.native.Hazards()
     levels = []  # of each number of the hazards, less one: launches, or their bands
@@ -58,13 +60,15 @@ def cut_early(
             edges = hazards.enter_many(first, bands)
         else:
             edges = [hazards.enter(first, access.reads, access.writes)]
-        levels += [1 + max([levels[other - 1] for other in one], default=0) for one in edges]
+        levels += [_behind(levels, one) for one in edges]
     return found if cuts and depth >= LEAST_GAIN * max(levels) else [*tasks]
 
 
 def marked(task: Task) -> Task:
     """Return the task with the reason for its bands."""
-    return task._replace(cuts=task.cuts._replace(reason=EARLY)) if task.cuts.bands else task
+    return (
+        task._replace(cuts=task.cuts._replace(reason=MAY_BEGIN_EARLY)) if task.cuts.bands else task
+    )
 
 
 def _whole(accesses: Sequence[Access]) -> tuple[list[int], set[int]]:
@@ -72,14 +76,18 @@ def _whole(accesses: Sequence[Access]) -> tuple[list[int], set[int]]:
     longest chains."""
     hazards = core.native.Hazards()
     levels: list[int] = []
-    upstream = []
-    for number, access in enumerate(accesses, 1):
-        above = [other - 1 for other in hazards.enter(number, access.reads, access.writes)]
-        levels.append(1 + max([levels[other] for other in above], default=0))
-        upstream.append(above)
-    below = [0] * len(levels)  # tasks in the longest chain behind each
-    for at in reversed(range(len(levels))):
-        for other in upstream[at]:
-            below[other] = max(below[other], below[at] + 1)
+    upstream: list[int] = []
+    downstream: list[int] = []
+    for at, access in enumerate(accesses):
+        edges = hazards.enter(at + 1, access.reads, access.writes)
+        levels.append(_behind(levels, edges))
+        upstream += [number - 1 for number in edges]
+        downstream += [at] * len(edges)
+    chains = core.native.heights(upstream, downstream, [1.0] * len(levels), 0.0)
     least = max(levels, default=0) / LEAST_GAIN
-    return levels, {at for at, level in enumerate(levels) if level + below[at] >= least}
+    return levels, {at for at, level in enumerate(levels) if level - 1 + chains[at] >= least}
+
+
+def _behind(levels: Sequence[int], numbers: Iterable[int]) -> int:
+    """Return the level of a task that waits for the tasks with these numbers."""
+    return 1 + max([levels[number - 1] for number in numbers], default=0)

@@ -71,16 +71,6 @@ def laid(launches: Sequence[Pair], tasks: Sequence[Task]) -> Laid:
     return found
 
 
-def groups_wanted(laid: Laid, units: int) -> int:
-    """Return how many groups mostly have work: twice as many as there are tiles of a level on
-    average, but one for each compute unit at least. More of them look for work in vain, and those
-    that have work take longer for that."""
-    levels: list[int] = []
-    for upstream in laid.upstream:
-        levels.append(1 + max([levels[other] for other in upstream], default=0))
-    return max(units, 2 * laid.recorder.entries // max(levels, default=1))
-
-
 def heads_of(task: Task) -> list[bytes]:
     """Return how the records of its bands begin, or its own record if it has no bands."""
     return [

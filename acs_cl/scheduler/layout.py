@@ -185,6 +185,15 @@ class Recorder(core.native.Recorder):
         """Return the priority that an order gives each task. Empty: tasks go in program order."""
         return priorities(Tasks(*self._edges()), order) or ()
 
+    def groups_wanted(self, units: int) -> int:
+        """Return how many groups mostly have work: twice as many as there are tiles of a level on
+        average, but one for each compute unit at least. More of them look for work in vain, and
+        those that have work take longer for that. There are as many levels as tasks in the longest
+        chain."""
+        upstream, downstream, tiles = self._edges()
+        chains = core.native.heights(upstream, downstream, [1.0] * len(tiles), 0.0)
+        return max(units, 2 * self.entries // int(max(chains, default=1)))
+
     def image(
         self,
         spare: int,

@@ -29,7 +29,7 @@ from ..records import Access, Command, Pair, ReplayTask
 from . import layout, proof, rounds
 from .bands import alike
 from .built import Scheduler
-from .laying import JOINT, groups_wanted, laid
+from .laying import JOINT, laid
 from .rounds import LoopRun
 from .task import Task
 
@@ -119,7 +119,7 @@ class Segment:
         recorder = self.laid.recorder
         width, room = recorder.width, scheduler.limits.child_slots
         if not is_loop and not room:
-            width = min(width, groups_wanted(self.laid, context.devices[0].max_compute_units))
+            width = min(width, recorder.groups_wanted(context.devices[0].max_compute_units))
         groups = min(scheduler.limits.groups, width)
         self.rounds = rounds.most_rounds(recorder.entries) if is_loop else 1
         """Rounds of a run at most."""
