@@ -212,33 +212,7 @@ def test_a_helper_outlives_its_program_for_a_while_if_it_may(
     assert ends.exists() is may_end
 
 
-IDLE = """
-import sys
-import order_counter
-from acs_cl.host import isolated
-
-helper = isolated.Helper(order_counter.__name__, isolated.Manners(0, sys.argv[1] == "True"))
-assert helper.ask({"before": 0})
-print(*[process.pid for process in isolated._helpers])
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-@pytest.mark.parametrize("lingers", [True, False])
-def test_a_helper_without_an_order_ends_with_its_program(
-    environment: Environment, lingers: bool
-) -> None:
-    environment(PYTHONPATH=os.pathsep.join(sys.path))
-    done = subprocess.run(
-        [sys.executable, "-c", IDLE, str(lingers)],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert (done.stderr, done.returncode) == ("", 0)
-    while is_there(int(done.stdout)):
-        sleep(0.01)
-
-
-FORKS = """
+HELPED = """
 import os
 import sys
 import order_counter
@@ -246,6 +220,33 @@ from acs_cl.host import isolated
 
 helper = isolated.Helper(order_counter.__name__, isolated.Manners(0, sys.argv[1] == "True"))
 assert helper.ask({"before": 0})
+"""
+
+IDLE = "print(*[process.pid for process in isolated._helpers])"
+
+
+def printed_with_a_helper(environment: Environment, words: str, lingers: bool) -> str:
+    """What a program prints once its helper has done an order, if it ends well."""
+    environment(PYTHONPATH=os.pathsep.join(sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", HELPED + words, str(lingers)],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert (done.stderr, done.returncode) == ("", 0)
+    return done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("lingers", [True, False])
+def test_a_helper_without_an_order_ends_with_its_program(
+    environment: Environment, lingers: bool
+) -> None:
+    helper = int(printed_with_a_helper(environment, IDLE, lingers))
+    while is_there(helper):
+        sleep(0.01)
+
+
+FORKS = """
 child = os.fork()
 if child:
     assert os.waitpid(child, 0)[1] == 0
@@ -259,12 +260,7 @@ if child:
 def test_a_process_that_was_forked_leaves_the_helpers_to_its_parent(
     environment: Environment, lingers: bool
 ) -> None:
-    environment(PYTHONPATH=os.pathsep.join(sys.path))
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS, str(lingers)],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert (done.stderr, done.returncode) == ("", 0)
+    printed_with_a_helper(environment, FORKS, lingers)
 
 
 def is_there(process: int) -> bool:

@@ -66,9 +66,9 @@ def cut_early(
 
 def marked(task: Task) -> Task:
     """Return the task with the reason for its bands."""
-    return (
-        task._replace(cuts=task.cuts._replace(reason=MAY_BEGIN_EARLY)) if task.cuts.bands else task
-    )
+    if not task.cuts.bands:
+        return task
+    return task._replace(cuts=task.cuts._replace(reason=MAY_BEGIN_EARLY))
 
 
 def _whole(accesses: Sequence[Access]) -> tuple[list[int], set[int]]:
