@@ -524,7 +524,7 @@ def test_finish_wakes_up_seldom(make: Callable[..., acs.Runtime]) -> None:
     for queue in inside.driver_queues(rt):
         cl.enqueue_barrier(queue, wait_for=[stopped])
     for x in arrays:
-        program.put((16,), None, x, 1)
+        program.spin((16,), (16,), x, 20_000)  # long enough for a wait of its own
     found: list[None] = []
 
     def counted() -> None:

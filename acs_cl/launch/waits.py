@@ -190,13 +190,17 @@ def drain(
     table = books.table
     if not table:  # the device was quicker; the backend hears of the wait all the same
         retire(books, books.backend.poll_up_to(last))
+    takes_newest = False
     while 0 < table.oldest() <= last:
+        # From both ends in turn: what waited together starts in either order (PoCL: newest first).
+        takes_newest = not takes_newest
         if gives_up:
             give_up_behind_foreign(books)
         left_s = -1.0 if until is None else until - perf_counter()
         if until is not None and left_s <= 0:
             return False
-        _wait_for_any(books, table.newest(last), patience, began, left_s)
+        best = table.newest(last) if takes_newest else table.oldest()
+        _wait_for_any(books, best, patience, began, left_s)
         retire(books, books.backend.poll_up_to(books.number))
     return True
 
