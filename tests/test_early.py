@@ -229,7 +229,7 @@ def test_a_cut_is_kept_only_if_the_longest_chain_becomes_shorter() -> None:
             bands = tuple(Band(n, 1, one) for n, one in enumerate(own))
             return Task(b"", b"", None, 16, Cuts(bands, ""))
 
-        found = cut_early(accesses, tasks, in_bands)
+        found = cut_early(accesses, tasks, in_bands, 0)
         assert len(found) == len(tasks)
         if found != tasks:
             cut += 1

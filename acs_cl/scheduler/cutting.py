@@ -180,9 +180,10 @@ class Cutter:
                 command, origin = in_bands(first + at), _origin(own[at][0])
                 if command is None or origin is None:
                     return None
-                return self.task(command, scheduler.bodies[origin[0]])
+                return marked(self.task(command, scheduler.bodies[origin[0]]))
 
-            tasks = cut_early([access for _, access in own], tasks, cut)
+            groups = scheduler.limits.groups
+            tasks = cut_early([access for _, access in own], tasks, cut, groups)
         return [self._segment(own, first, tasks, scheduler)]
 
     def _segment(

@@ -1,7 +1,7 @@
-"""Early parts: which launches of a segment to cut, since a part of them may begin much earlier.
+"""Early parts: which launches of a segment to cut, since a part of them may begin earlier.
 
 Input: recorded launches with their tasks, and a function that cuts one of them. Output: their
-tasks, a few of which have bands. Pure.
+tasks, some of which have bands. Pure.
 
 A program may use memory again, or read the results of many launches at once. Such a launch waits
 for the last of those that it shares bytes with, and what follows waits for it, though most of its
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from .. import core
 from ..records import Access
+from .chains import cut_chains
 from .task import Task
 
 MAY_BEGIN_EARLY = "a part of it may begin early"
@@ -36,17 +37,37 @@ LEAST_GAIN = 1.1
 
 
 def cut_early(
-    accesses: Sequence[Access], tasks: Sequence[Task], cut: Callable[[int], Task | None]
+    accesses: Sequence[Access],
+    tasks: Sequence[Task],
+    cut: Callable[[int], Task | None],
+    groups: int,
 ) -> list[Task]:
     """Return the tasks of launches with these accesses. `cut`: returns the task of a launch in
-    bands, or without if there are none, or None."""
-    levels, may_gain = _whole(accesses)
+    bands, or without if there are none, or None. `groups`: how many the device runs at a time."""
+    edges, levels = _whole(accesses)
     depth = max(levels, default=0)
+    found = _cut_unready(accesses, tasks, edges, levels, cut)
+    if sum(task.tiles for task in tasks) <= groups * depth:
+        found = cut_chains(found, edges, cut, groups)
+    return found
+
+
+def _cut_unready(
+    accesses: Sequence[Access],
+    tasks: Sequence[Task],
+    edges: Sequence[Sequence[int]],
+    whole: Sequence[int],
+    cut: Callable[[int], Task | None],
+) -> list[Task]:
+    """Cut launches of which a part is ready many levels before the rest. `edges`, `whole`: what
+    each launch waits for, and its level, if all are whole."""
+    depth = max(whole, default=0)
     if depth <= LEAST_LEVELS:  # no two are so many levels apart
         return [*tasks]
+    may_gain = _on_longest(edges, whole)
     least = max(LEAST_LEVELS, depth // SHARE)
     found, hazards = [*tasks], core.native.Hazards()
-    levels = []  # of each number of the hazards, less one: launches, or their bands
+    levels: list[int] = []  # of each number of the hazards, less one: launches, or their bands
     cuts = 0
     for at, access in enumerate(accesses):
         task, first = tasks[at], len(levels) + 1
@@ -54,13 +75,13 @@ def cut_early(
             its = [levels[other - 1] for other in hazards.sharers(access.reads, access.writes)]
             parts = cut(at) if its and max(its) - min(its) >= least else None
             if parts is not None and parts.cuts.bands:
-                found[at] = task = marked(parts)
+                found[at] = task = parts
                 cuts += 1
         if bands := [band.access for band in task.cuts.bands]:
-            edges = hazards.enter_many(first, bands)
+            behind = hazards.enter_many(first, bands)
         else:
-            edges = [hazards.enter(first, access.reads, access.writes)]
-        levels += [_behind(levels, one) for one in edges]
+            behind = [hazards.enter(first, access.reads, access.writes)]
+        levels += [_behind(levels, one) for one in behind]
     return found if cuts and depth >= LEAST_GAIN * max(levels) else [*tasks]
 
 
@@ -71,21 +92,25 @@ def marked(task: Task) -> Task:
     return task._replace(cuts=task.cuts._replace(reason=MAY_BEGIN_EARLY))
 
 
-def _whole(accesses: Sequence[Access]) -> tuple[list[int], set[int]]:
-    """Return the level of each launch, if all are whole, and which of them are in one of the
-    longest chains."""
+def _whole(accesses: Sequence[Access]) -> tuple[list[list[int]], list[int]]:
+    """Return the places of those that each launch waits for, and its level, if all are whole."""
     hazards = core.native.Hazards()
+    edges: list[list[int]] = []
     levels: list[int] = []
-    upstream: list[int] = []
-    downstream: list[int] = []
     for at, access in enumerate(accesses):
-        edges = hazards.enter(at + 1, access.reads, access.writes)
-        levels.append(_behind(levels, edges))
-        upstream += [number - 1 for number in edges]
-        downstream += [at] * len(edges)
+        numbers = hazards.enter(at + 1, access.reads, access.writes)
+        levels.append(_behind(levels, numbers))
+        edges.append([number - 1 for number in numbers])
+    return edges, levels
+
+
+def _on_longest(edges: Sequence[Sequence[int]], levels: Sequence[int]) -> set[int]:
+    """Return the launches that are in one of the longest chains, or nearly."""
+    upstream = [above for each in edges for above in each]
+    downstream = [at for at, each in enumerate(edges) for _ in each]
     chains = core.native.heights(upstream, downstream, [1.0] * len(levels), 0.0)
     least = max(levels, default=0) / LEAST_GAIN
-    return levels, {at for at, level in enumerate(levels) if level - 1 + chains[at] >= least}
+    return {at for at, level in enumerate(levels) if level - 1 + chains[at] >= least}
 
 
 def _behind(levels: Sequence[int], numbers: Iterable[int]) -> int:
