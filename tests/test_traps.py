@@ -64,7 +64,7 @@ def _forms(place: int, together: int) -> list[str]:
     return ["replay", *more, *(["device"] if place % DEVICE_EVERY == 1 else [])]
 
 
-LIMIT_S = 120.0
+LIMIT_S = 30.0
 """A driver that compiles for longer is left alone here: `make traps` has time for that."""
 
 

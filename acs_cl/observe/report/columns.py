@@ -86,6 +86,7 @@ class _Rows:
 
     def __init__(self, record: Record, within: Inside) -> None:
         self._record, self._within = record, within
+        self._zero = record.whole[0]
         self._names: Table[str] = Table()
         self._kinds: Table[str] = Table()
         self._where: Table[str] = Table()
@@ -109,7 +110,7 @@ class _Rows:
         }
 
     def _launch(self, place: int, one: Slice) -> dict[str, object]:
-        record, zero = self._record, self._record.whole[0]
+        record, zero = self._record, self._zero
         start, end = record.interval(one)
         if one.clock == "host" and not record.clocks.comparable:
             start = end = zero  # its times are on another clock
