@@ -71,6 +71,9 @@ REPLAY, WIRE = "acs_cl_replay", "acs_cl_wire"
 CONNECT_S = 3.0
 """How long a connection to that port may take."""
 
+ASK_AGAIN_S = 0.5
+"""How long to wait for a worker before the scheduler is asked, again and again, if it is lost."""
+
 
 class NoRuntime(UsageError):  # noqa: N818  (callers know it as a `UsageError`)
     """A worker has no runtime."""
@@ -296,7 +299,7 @@ class Direct:
         problem: Exception = UsageError("Direct: the cluster has no workers")
         if worker:
             try:
-                return await self._ask(worker, inputs, outputs)
+                return await self._ask_while_there(worker, inputs, outputs)
             except (OSError, NoRuntime) as error:
                 if not self._may_change:
                     raise
@@ -306,7 +309,7 @@ class Direct:
         for other in await scheduler.ncores(workers=None):
             if other != worker:
                 try:
-                    results = await self._ask(other, inputs, outputs)
+                    results = await self._ask_while_there(other, inputs, outputs)
                 except (OSError, NoRuntime) as error:
                     problem = error
                 else:
@@ -314,6 +317,22 @@ class Direct:
                     self.worker = other
                     return results
         raise problem
+
+    async def _ask_while_there(
+        self, worker: str, inputs: dict[str, HostArray], outputs: Sequence[str] | None
+    ) -> dict[str, object]:
+        """Have a worker replay, as long as the scheduler knows it. Dask itself tries for half a
+        minute to reach one that is lost."""
+        scheduler = self._client.scheduler
+        assert scheduler is not None, "a client that is open"
+        asked = asyncio.ensure_future(self._ask(worker, inputs, outputs))
+        try:
+            while not (await asyncio.wait({asked}, timeout=ASK_AGAIN_S))[0]:
+                if worker not in await scheduler.ncores(workers=None):
+                    raise OSError(f"{worker} has left the cluster")
+            return asked.result()
+        finally:
+            asked.cancel()
 
     async def _ask(
         self, worker: str, inputs: dict[str, HostArray], outputs: Sequence[str] | None

@@ -123,6 +123,7 @@ def own_collector() -> Iterator[None]:
     yield
     gc.set_threshold(*before[0])
     (gc.enable if before[1] else gc.disable)()
+    gc.freeze()  # again, else the collections of other tests visit all that the process has
 
 
 def turned_on_by_another_thread() -> None:
