@@ -25,7 +25,7 @@ from . import core
 from .access import arguments, hints, scalars
 from .access.binder import MOST_RUNS, Bound, Ranges, binder
 from .access.called import Arguments
-from .access.cuts import AUTO, LANES, TILES, Cut, Policy, asked
+from .access.cuts import AUTO, LANES, Cut, Policy, asked
 from .access.outside import tell_outside
 from .access.signature import Signature, by_arguments
 from .access.usual import check_const, usual, where
@@ -344,12 +344,18 @@ class Kernel(core.native.Caller):
         return self._bands.cut(self, many, native, bound, global_size, offset, *how)
 
     def cut_into_tiles(
-        self, global_size: object, local_size: object, *args: object, offset: object = None
+        self,
+        many: int,
+        global_size: object,
+        local_size: object,
+        *args: object,
+        offset: object = None,
     ) -> Cut:
-        """Return how a launch is cut into the tiles that a scheduler makes of it."""
+        """Return how a launch is cut into the tiles that a scheduler makes of it. `many`: `TILES`
+        or `EACH_TILE`."""
         sizes = self._sizes(global_size, local_size, offset)
         native, bound = self._bind(self.binder, args, sizes, self.declarations is None, None)
-        return self._bands.cut(self, TILES, native, bound, sizes[0], sizes[2], False, False)
+        return self._bands.cut(self, many, native, bound, sizes[0], sizes[2], False, False)
 
     def _launch_in_parts(
         self, call: _Call, command: KernelCommand, access: Access, bound: Bound

@@ -13,6 +13,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
+from acs_cl.access.cuts import TILES
 from acs_cl.records import Access, Span
 from acs_cl.scheduler.bands import Band, Cuts
 from acs_cl.scheduler.early import LEAST_GAIN, cut_early
@@ -220,8 +221,8 @@ def test_a_cut_is_kept_only_if_the_longest_chain_becomes_shorter() -> None:
             accesses.append(Access(touched, written, ()))
             tasks.append(Task(b"", b"", None, many))
 
-        def in_bands(at: int, accesses: list[Access] = accesses) -> Task | None:
-            if at % 7 == 0:
+        def in_bands(at: int, many: int, accesses: list[Access] = accesses) -> Task | None:
+            if at % 7 == 0 or many != TILES:
                 return None
             reads, writes, _ = accesses[at]
             parts = [(span(8 * n, 8 * n + 8),) for n in range(16)]

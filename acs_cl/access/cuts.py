@@ -144,9 +144,10 @@ class Strided:
 Policy = Row | Tile | Strided
 """Values of `bands=` besides numbers and words."""
 
-AUTO, LANES, TILES = -1, -2, -3
+AUTO, LANES, TILES, EACH_TILE = -1, -2, -3, -4
 """A number of bands that the library chooses. A launch that stays whole, and goes to a lane. As
-many bands as it has tiles, up to a bound: for recorded launches of which a part may begin early."""
+many bands as it has tiles, up to a bound: for recorded launches of which a part may begin early. A
+band for each tile: for those in long chains."""
 
 EARLY = "early"
 """The value of `bands=` by default."""

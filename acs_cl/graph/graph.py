@@ -284,8 +284,9 @@ class Graph:
         self._pieces = Pieces(self.engine, self._recording, before, self._in_bands)
         self._pieces.compile(order, self._work())
 
-    def _in_bands(self, place: int) -> KernelCommand | None:
-        """Return a launch as one that is to be cut into its tiles, if the library may choose."""
+    def _in_bands(self, place: int, many: int) -> KernelCommand | None:
+        """Return a launch as one that is to be cut into its tiles, if the library may choose.
+        `many`: `TILES` or `EACH_TILE`."""
         command, _, number, _ = self._recording.launches[place]
         kernel, args, keywords, _, _ = self._recording.calls[number]
         if type(command) is not KernelCommand or not isinstance(kernel, Kernel):
@@ -295,7 +296,8 @@ class Graph:
             return None
         if len(self._recording.places[number]) != 1:
             return None  # some of many launches by one call
-        return command._replace(cut=kernel.cut_into_tiles(*args, offset=keywords.get("offset")))
+        offset = keywords.get("offset")
+        return command._replace(cut=kernel.cut_into_tiles(many, *args, offset=offset))
 
     def _present_order(self) -> str:
         """Return the name of the order that launches go in. For "auto" it is the tuned one."""

@@ -115,9 +115,9 @@ class Pieces:
         self._uncut[piece.place] = found
         return piece
 
-    def _in_bands(self, turn: int) -> KernelCommand | None:
+    def _in_bands(self, turn: int, many: int) -> KernelCommand | None:
         """Return a launch as one that is to be cut, if a part of it may begin early."""
-        return None if self._of_place is None else self._of_place(self.turns[turn])
+        return None if self._of_place is None else self._of_place(self.turns[turn], many)
 
     def _lay_out(self) -> None:
         """Note where the pieces begin, and which launches they have."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..access.bands import Groups
-from ..access.cuts import AUTO, TILES, Cut, Shares, in_runs, touched_by
+from ..access.cuts import AUTO, EACH_TILE, TILES, Cut, Shares, in_runs, touched_by
 from ..records import Access, Span
 from . import layout
 
@@ -73,7 +73,7 @@ def shares(sizes: Sizes, cut: Cut) -> Shares | str:
         return cut.reason
     if not isinstance(cut.bands, int):
         return cut.bands.shares(sizes.counts)
-    if cut.bands not in (AUTO, TILES):
+    if cut.bands not in (AUTO, TILES, EACH_TILE):
         return in_runs(sizes.counts, cut.bands)
     tiles = -(-sizes.items // sizes.tile_items)
     if tiles < 2:
@@ -82,7 +82,7 @@ def shares(sizes: Sizes, cut: Cut) -> Shares | str:
         return "no part of it may begin early, and the device has groups to spare"
     if cut.bands == AUTO and tiles > MOST_WAVES * sizes.groups:
         return f"it has more than {MOST_WAVES} waves"
-    return in_runs(sizes.counts, min(tiles, MOST_AUTO))
+    return in_runs(sizes.counts, tiles if cut.bands == EACH_TILE else min(tiles, MOST_AUTO))
 
 
 def tiles_of(sizes: Sizes, unit: int) -> tuple[int, int]:

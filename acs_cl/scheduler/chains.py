@@ -15,14 +15,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from .. import core
+from ..access.cuts import EACH_TILE, TILES
 from .task import Task
 
-LEAST_LINKS = 2
+FOLLOWS_IN_PARTS = "each part of it follows one part of the launch before"
+"""Why a launch has bands."""
+
+LEAST_LINKS = 3
 """A chain is cut if it has so many links, and as many more for each edge to a launch outside it but
 the first."""
 
 MOST_BROKEN = 3
 """Where a chain cannot be cut so often, the rest of it stays whole."""
+
+MOST_TILES = 128
+"""Each tile of a launch with more is no band of its own: recording would take long."""
 
 MOST_BANDS = 1 << 17
 """Bands of all chains of a segment."""
@@ -31,17 +38,19 @@ MOST_BANDS = 1 << 17
 def cut_chains(
     tasks: Sequence[Task],
     edges: Sequence[Sequence[int]],
-    cut: Callable[[int], Task | None],
+    cut: Callable[[int, int], Task | None],
     groups: int,
 ) -> list[Task]:
     """Return the tasks of launches, of which each waits for those at the places in `edges`. `cut`:
-    returns the task of a launch in bands, or without if there are none, or None. `groups`: how many
-    groups the device runs at a time."""
+    returns the task of a launch in so many bands, or without if there are none, or None. `groups`:
+    how many groups the device runs at a time."""
     found, room = [*tasks], MOST_BANDS
     for chain, least in _chains(tasks, edges, groups):
         broken = 0
         while len(chain) > least and broken < MOST_BROKEN:
-            parts = _in_bands(chain, cut, room)
+            tiles = tasks[chain[0]].tiles
+            many = EACH_TILE if tiles <= MOST_TILES and tiles * len(chain) <= room else TILES
+            parts = _in_bands(chain, cut, many, room)
             if len(parts) > least:
                 for at, task in zip(chain, parts, strict=False):
                     found[at] = task
@@ -73,21 +82,22 @@ def _chains(
         yield chain, LEAST_LINKS * max(1, outside)
 
 
-def _in_bands(chain: Sequence[int], cut: Callable[[int], Task | None], most: int) -> list[Task]:
+def _in_bands(
+    chain: Sequence[int], cut: Callable[[int, int], Task | None], many: int, most: int
+) -> list[Task]:
     """Return the tasks of the first launches of a chain in bands, as long as each band waits for
     the same band of the launch before, and for nothing else."""
     hazards, found = core.native.Hazards(), list[Task]()
     for at in chain:
-        task = cut(at)
+        task = cut(at, many)
         bands = [band.access for band in task.cuts.bands] if task is not None else []
-        many = len(bands)
-        begin = many * len(found)
-        if task is None or not many or begin + many > most:
+        begin = len(bands) * len(found)
+        if task is None or not bands or begin + len(bands) > most:
             break
-        if found and len(found[0].cuts.bands) != many:
+        if found and len(found[0].cuts.bands) != len(bands):
             break
         edges = hazards.enter_many(begin + 1, bands)
-        if found and any([*each] != [begin + 1 + n - many] for n, each in enumerate(edges)):
+        if found and any([*each] != [begin - len(bands) + 1 + n] for n, each in enumerate(edges)):
             break
-        found.append(task)
+        found.append(task.because(FOLLOWS_IN_PARTS))
     return found

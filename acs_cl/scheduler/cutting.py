@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pyopencl as cl
 
-from ..access.cuts import AUTO
+from ..access.cuts import AUTO, EACH_TILE, TILES
 from ..devices.driver import Origin
 from ..errors import OutOfMemory
 from ..launch.commands import KernelCommand
@@ -26,7 +26,7 @@ from . import layout
 from .alone import Run, alone
 from .builds import Schedulers
 from .built import Scheduler
-from .early import MAY_BEGIN_EARLY, cut_early, marked
+from .early import CHOSEN, cut_early
 from .segment import Segment, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 
@@ -36,8 +36,9 @@ MOST_ENTRIES = 1 << 20
 
 TOO_FEW = "too few in a row for a segment"
 
-InBands = Callable[[int], KernelCommand | None]
-"""Returns a launch of a graph, by its place, as one that is to be cut. None: it may not be."""
+InBands = Callable[[int, int], KernelCommand | None]
+"""Returns a launch of a graph, by its place, as one that is to be cut into so many bands. None: it
+may not be."""
 
 
 class Single(NamedTuple):
@@ -176,11 +177,11 @@ class Cutter:
         own, tasks = launches[first:end], [tasks[scheduler] for tasks in run]
         if in_bands is not None:
 
-            def cut(at: int) -> Task | None:
-                command, origin = in_bands(first + at), _origin(own[at][0])
+            def cut(at: int, many: int) -> Task | None:
+                command, origin = in_bands(first + at, many), _origin(own[at][0])
                 if command is None or origin is None:
                     return None
-                return marked(self.task(command, scheduler.bodies[origin[0]]))
+                return self.task(command, scheduler.bodies[origin[0]])
 
             groups = scheduler.limits.groups
             tasks = cut_early([access for _, access in own], tasks, cut, groups)
@@ -239,9 +240,10 @@ class Cutter:
     ) -> bool:
         """Replace a launch of a segment by one with other arguments. False: it differs in more."""
         command: Command = launch[0]
-        is_early = segment.cuts[index - segment.first].reason == MAY_BEGIN_EARLY
-        if in_bands is not None and is_early:
-            command = in_bands(index) or command
+        bands, reason, _ = segment.cuts[index - segment.first]
+        if in_bands is not None and reason in CHOSEN:
+            many = EACH_TILE if all(band.tiles == 1 for band in bands) else TILES
+            command = in_bands(index, many) or command
         found = _origin(command)
         if found is None:
             return False
@@ -250,7 +252,8 @@ class Cutter:
             return False
         try:
             task = self.task(command, body)
-            return segment.patch(index - segment.first, launch, marked(task) if is_early else task)
+            task = task.because(reason) if reason in CHOSEN else task
+            return segment.patch(index - segment.first, launch, task)
         except Unfit:
             return False
 

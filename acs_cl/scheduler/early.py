@@ -16,12 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from .. import core
+from ..access.cuts import TILES
 from ..records import Access
-from .chains import cut_chains
+from .chains import FOLLOWS_IN_PARTS, cut_chains
 from .task import Task
 
 MAY_BEGIN_EARLY = "a part of it may begin early"
 """Why a launch has bands."""
+
+CHOSEN = {MAY_BEGIN_EARLY, FOLLOWS_IN_PARTS}
+"""Reasons of bands that nobody asked for."""
 
 LEAST_LEVELS = 8
 """A launch is cut if some of its bytes may be ready at least this many levels before others."""
@@ -39,11 +43,11 @@ LEAST_GAIN = 1.1
 def cut_early(
     accesses: Sequence[Access],
     tasks: Sequence[Task],
-    cut: Callable[[int], Task | None],
+    cut: Callable[[int, int], Task | None],
     groups: int,
 ) -> list[Task]:
     """Return the tasks of launches with these accesses. `cut`: returns the task of a launch in
-    bands, or without if there are none, or None. `groups`: how many the device runs at a time."""
+    so many bands, or without if there are none, or None. `groups`: how many run at a time."""
     edges, levels = _whole(accesses)
     depth = max(levels, default=0)
     found = _cut_unready(accesses, tasks, edges, levels, cut)
@@ -57,7 +61,7 @@ def _cut_unready(
     tasks: Sequence[Task],
     edges: Sequence[Sequence[int]],
     whole: Sequence[int],
-    cut: Callable[[int], Task | None],
+    cut: Callable[[int, int], Task | None],
 ) -> list[Task]:
     """Cut launches of which a part is ready many levels before the rest. `edges`, `whole`: what
     each launch waits for, and its level, if all are whole."""
@@ -65,6 +69,8 @@ def _cut_unready(
     if depth <= LEAST_LEVELS:  # no two are so many levels apart
         return [*tasks]
     may_gain = _on_longest(edges, whole)
+    if all(tasks[at].tiles == 1 or tasks[at].cuts.bands for at in may_gain):
+        return [*tasks]
     least = max(LEAST_LEVELS, depth // SHARE)
     found, hazards = [*tasks], core.native.Hazards()
     levels: list[int] = []  # of each number of the hazards, less one: launches, or their bands
@@ -73,9 +79,9 @@ def _cut_unready(
         task, first = tasks[at], len(levels) + 1
         if at in may_gain and cuts < MOST and task.tiles > 1 and not task.cuts.bands:
             its = [levels[other - 1] for other in hazards.sharers(access.reads, access.writes)]
-            parts = cut(at) if its and max(its) - min(its) >= least else None
+            parts = cut(at, TILES) if its and max(its) - min(its) >= least else None
             if parts is not None and parts.cuts.bands:
-                found[at] = task = parts
+                found[at] = task = parts.because(MAY_BEGIN_EARLY)
                 cuts += 1
         if bands := [band.access for band in task.cuts.bands]:
             behind = hazards.enter_many(first, bands)
@@ -83,13 +89,6 @@ def _cut_unready(
             behind = [hazards.enter(first, access.reads, access.writes)]
         levels += [_behind(levels, one) for one in behind]
     return found if cuts and depth >= LEAST_GAIN * max(levels) else [*tasks]
-
-
-def marked(task: Task) -> Task:
-    """Return the task with the reason for its bands."""
-    if not task.cuts.bands:
-        return task
-    return task._replace(cuts=task.cuts._replace(reason=MAY_BEGIN_EARLY))
 
 
 def _whole(accesses: Sequence[Access]) -> tuple[list[list[int]], list[int]]:

@@ -47,23 +47,23 @@ def laid(launches: Sequence[Pair], tasks: Sequence[Task]) -> Laid:
     """Put launches into a recorder, in program order."""
     found = Laid(layout.Recorder(), [], [], [], [])
     hazards = core.native.Hazards()
-    numbers: list[int] = []  # the task of each number of the hazards, less one
+    numbers = [JOINT]  # the task of each number of the hazards, which begin with 1
     joints: dict[frozenset[int], int] = {}
     heads: dict[tuple[bytes, int], list[bytes]] = {}  # shared by launches that are cut alike
     for launch, ((_, access), task) in enumerate(zip(launches, tasks, strict=True)):
         bands = task.cuts.bands
+        touched = [band.access for band in bands] or [access]
         if bands:
-            edges = hazards.enter_many(len(numbers) + 1, [band.access for band in bands])
+            edges = hazards.enter_many(len(numbers), touched)
         else:
-            edges = [hazards.enter(len(numbers) + 1, access.reads, access.writes)]
-        above = [frozenset(numbers[other - 1] for other in one) for one in edges]
-        if len(above) > 1 and any(len(one) > MOST_DIRECT for one in above):
+            edges = [hazards.enter(len(numbers), access.reads, access.writes)]
+        above = [tuple(sorted(map(numbers.__getitem__, one))) for one in edges]
+        if len(above) > 1 and max(map(len, above)) > MOST_DIRECT:
             above = _joined(found, above, joints)
         first = len(found.launches)
         key = task.head, id(bands)
         if key not in heads:
             heads[key] = heads_of(task)
-        touched = [band.access for band in bands] or [access]
         for head, waits, own in zip(heads[key], above, touched, strict=True):
             _add(found, head, task.blob, task.shape, waits, launch, own)
         found.tasks.append(range(first, len(found.launches)))
@@ -80,19 +80,18 @@ def heads_of(task: Task) -> list[bytes]:
 
 
 def _add(
-    found: Laid, head: bytes, blob: bytes, shape: bytes | None, above: frozenset[int], launch: int,
+    found: Laid, head: bytes, blob: bytes, shape: bytes | None, above: tuple[int, ...], launch: int,
     access: Access,
 ) -> int:  # fmt: skip
-    upstream = tuple(sorted(above))
-    found.upstream.append(upstream)
+    found.upstream.append(above)
     found.launches.append(launch)
     found.accesses.append(access)
-    return found.recorder.add(head, blob, shape, upstream)
+    return found.recorder.add(head, blob, shape, above)
 
 
 def _joined(
-    found: Laid, above: list[frozenset[int]], joints: dict[frozenset[int], int]
-) -> list[frozenset[int]]:
+    found: Laid, above: list[tuple[int, ...]], joints: dict[frozenset[int], int]
+) -> list[tuple[int, ...]]:
     """Return the upstream of the bands of one launch, with joint tasks. A joint task replaces many
     tasks of one launch that several of the bands wait for."""
     groups: list[dict[int, set[int]]] = []
@@ -109,12 +108,15 @@ def _joined(
     )
     for tasks, times in wanted.items():
         if times > 1 and tasks not in joints:
-            joints[tasks] = _add(found, layout.JOINT, b"", None, tasks, JOINT, NOTHING)
+            upstream = tuple(sorted(tasks))
+            joints[tasks] = _add(found, layout.JOINT, b"", None, upstream, JOINT, NOTHING)
     return [
-        frozenset(
-            task
-            for own in map(frozenset, by_launch.values())
-            for task in ((joints[own],) if own in joints else own)
+        tuple(
+            sorted(
+                task
+                for own in map(frozenset, by_launch.values())
+                for task in ((joints[own],) if own in joints else own)
+            )
         )
         for by_launch in groups
     ]

@@ -1,8 +1,7 @@
 """Tasks: a kernel command as a record of the scheduler.
 
 Input: a translated kernel with its number in a scheduler, and commands of it. Output: the head of
-the record, the packed arguments, the shape. Pure, except that it reads addresses from the
-arguments.
+the record, the packed arguments, the shape. Pure, but for addresses that it reads from arguments.
 
 Invariant: a task runs what the command would run in a queue. Where that is impossible, or a queue
 is better, `Unfit` has the reason, and the launch runs on a lane.
@@ -79,6 +78,10 @@ class Task(NamedTuple):
     shape: bytes | None
     tiles: int
     cuts: Cuts = Cuts((), "")
+
+    def because(self, reason: str) -> Task:
+        """Return the task with a reason for its bands, if there are any."""
+        return self._replace(cuts=self.cuts._replace(reason=reason)) if self.cuts.bands else self
 
 
 def sizes_of(command: KernelCommand) -> tuple[object, ...]:
