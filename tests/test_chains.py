@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 
+import chain_programs
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -18,6 +20,7 @@ from acs_cl.scheduler.task import Task
 
 ITEMS, GROUPS, LINKS = 64, 8, 12
 N = ITEMS * GROUPS
+PROGRAMS = max(24, int(os.environ.get("ACS_CL_FUZZ", "300")) // 10)
 
 SOURCE = """
 kernel void grow(global uint *x, uint a) { int i = get_global_id(0); x[i] = x[i] * 3 + a; }
@@ -114,6 +117,14 @@ def test_a_wide_graph_stays_whole(made: Made) -> None:
             for x in arrays:
                 prog.grow((N,), (ITEMS,), x, link)
     assert cut_in(graph) == 0
+
+
+def test_random_programs_give_what_whole_launches_give(device: cl.Device, made: Made) -> None:
+    ours = made[0], made[0].build(chain_programs.SOURCE)
+    with acs.Runtime(device, backend="serial") as rt:
+        other = rt, rt.build(chain_programs.SOURCE)
+        cut = sum(chain_programs.compared(ours, other, seed, True) for seed in range(PROGRAMS))
+    assert cut > PROGRAMS // 8
 
 
 # ---- the choice --------------------------------------------------------------------------------
