@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from .. import core
 from ..access.cuts import EACH_TILE, TILES
+from .bands import Band
 from .task import Task
 
 FOLLOWS_IN_PARTS = "each part of it follows one part of the launch before"
@@ -86,18 +87,31 @@ def _in_bands(
     chain: Sequence[int], cut: Callable[[int, int], Task | None], many: int, most: int
 ) -> list[Task]:
     """Return the tasks of the first launches of a chain in bands, as long as each band waits for
-    the same band of the launch before, and for nothing else."""
-    hazards, found = core.native.Hazards(), list[Task]()
+    the same band of the launch before, and for no other of it."""
+    found: list[Task] = []
+    known: set[tuple[int, int]] = set()  # bands of two launches; those that are alike share theirs
+    left = most
     for at in chain:
         task = cut(at, many)
-        bands = [band.access for band in task.cuts.bands] if task is not None else []
-        begin = len(bands) * len(found)
-        if task is None or not bands or begin + len(bands) > most:
+        left -= len(task.cuts.bands) if task is not None else 0
+        if task is None or not task.cuts.bands or left < 0:
             break
-        if found and len(found[0].cuts.bands) != len(bands):
-            break
-        edges = hazards.enter_many(begin + 1, bands)
-        if found and any([*each] != [begin - len(bands) + 1 + n] for n, each in enumerate(edges)):
-            break
+        if found:
+            both = found[-1].cuts.bands, task.cuts.bands
+            pair = id(both[0]), id(both[1])
+            if pair not in known and not _follow_one_by_one(*both):
+                break
+            known.add(pair)
         found.append(task.because(FOLLOWS_IN_PARTS))
     return found
+
+
+def _follow_one_by_one(before: Sequence[Band], bands: Sequence[Band]) -> bool:
+    """Tell whether each band waits for the band before that has the same place, and for no
+    other."""
+    if len(before) != len(bands):
+        return False
+    hazards, many = core.native.Hazards(), len(before)
+    hazards.enter_many(1, [band.access for band in before])
+    edges = hazards.enter_many(1 + many, [band.access for band in bands])
+    return all([*each] == [number] for number, each in enumerate(edges, 1))

@@ -33,7 +33,6 @@ from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 MOST_ENTRIES = 1 << 20
 """Tiles of a segment at most."""
 
-
 TOO_FEW = "too few in a row for a segment"
 
 InBands = Callable[[int, int], KernelCommand | None]
@@ -64,6 +63,8 @@ class Cutter:
         self._store = store
         self._settings = settings
         self._refusal = refusal
+        self._homes: dict[tuple[Origin, int], list[tuple[Scheduler, Body]]] = {}
+        """Schedulers that run a kernel, while one graph is cut."""
 
     def pieces(
         self,
@@ -143,6 +144,7 @@ class Cutter:
     def _prepare(self, launches: Sequence[Pair], least: int) -> bool:
         """Build all schedulers now, so that no newer one separates a launch from the one before it.
         Return False if no run can be long enough."""
+        self._homes.clear()
         origins = [_origin(command) for command, _ in launches]
         longest = run = 0
         for origin, (command, _) in zip(origins, launches, strict=True):
@@ -183,8 +185,8 @@ class Cutter:
                     return None
                 return self.task(command, scheduler.bodies[origin[0]])
 
-            groups = scheduler.limits.groups
-            tasks = cut_early([access for _, access in own], tasks, cut, groups)
+            accesses = [access for _, access in own]
+            tasks = cut_early(accesses, tasks, cut, scheduler.limits.groups)
         return [self._segment(own, first, tasks, scheduler)]
 
     def _segment(
@@ -216,12 +218,15 @@ class Cutter:
         if any(span.base == EVERYTHING for span in (*access.reads, *access.writes)):
             raise Unfit("it may touch any memory")
         tasks = {}
-        for scheduler, body in self._schedulers.homes(*found):
+        if (homes := self._homes.get(found)) is None:
+            homes = self._homes[found] = self._schedulers.homes(*found)
+        for scheduler, body in homes:
             try:
                 tasks[scheduler] = self.task(command, body)
             except NeedsArena as more:
                 self._schedulers.enlarge(scheduler, more.nbytes)
                 self._schedulers.wait()
+                self._homes.clear()
                 scheduler, body = self._schedulers.homes(*found)[0]
                 tasks[scheduler] = self.task(command, body)
             reason = self._refusal(command, tasks[scheduler], scheduler.limits.groups)
