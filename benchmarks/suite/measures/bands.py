@@ -265,7 +265,8 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     found += _bars_of_products(result["products"].values(), on_cpu)
     for row in result["chains"].values():
         most = None if on_cpu else MOST_LINK_US[row["groups"]]
-        for side, limit in (("bands", most), ("chosen", most), ("whole", None)):
+        for side in [side for side in SIDES if side in row["us"]]:
+            limit = None if side == "whole" else most
             us, what = row["us"][side], f"a link of {row['groups']} groups, {SIDES[side]}"
             found.append(target(what, us, "at most", limit, "us"))
         for way, cuda_us in row.get("cuda_us", {}).items():
