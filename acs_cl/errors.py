@@ -145,6 +145,7 @@ INSTEAD = {
         "arange": "array(np.arange(…))", "random": "array(np.random.random(…))",
         "launch_many": "launch_many of a kernel",
         "report": "measure(), whose block has report(path)",
+        "backend": "plan.backend", "barrier": "finish(); launches follow each other by their bytes",
         "queue": "pyopencl.CommandQueue(rt.context), or acs_cl.Queue(rt.context, runtime=rt)",
     },
     "Array": {
@@ -153,7 +154,10 @@ INSTEAD = {
         "sum": "a kernel, or get().sum()", "max": "a kernel, or get().max()",
         "min": "a kernel, or get().min()", "mean": "a kernel, or get().mean()",
         "dot": "a kernel, or get().dot(…)", "transpose": "T", "flatten": "reshape(-1)",
-        "ravel": "reshape(-1)",
+        "ravel": "reshape(-1)", "to_numpy": "get()", "result": "get()", "compute": "get()",
+        "to_host": "get()", "map_to_host": "get()",
+        **dict.fromkeys(("wait", "finish", "synchronize"), "get(), or wait() of a launch's handle"),
+        **{name: f"runtime.{name}" for name in ("device", "context")},
     },
     "Kernel": {
         "launch": "the kernel's call: kernel(global_size, local_size, …)",
@@ -174,6 +178,7 @@ INSTEAD = {
         **{name: f"import acs_cl.{name}" for name in ("dask", "testing")},
         **dict.fromkeys(("Buffer", "to_device"), "rt.array(values), of a Runtime"),
         **dict.fromkeys(("Stream", "CommandQueue"), "acs_cl.Runtime(), which has no streams"),
+        "LocalMemory": "pyopencl.LocalMemory(nbytes)",
         **{name: f"acs_cl.errors.{name}" for name in (
             "BuildError", "CheckError", "CheckWarning", "InternalError", "OutOfMemory",
             "StalledError",

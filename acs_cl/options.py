@@ -34,7 +34,8 @@ ISSUE = ("eager", "ready_first")
 MEMORY = ("svm", "buffers")
 PREFETCH = ("auto", "on", "off")
 BACKLOG = 8192
-MOST = 1 << 62
+MOST = (1 << 62) - 1
+"""What the core's numbers of launches can hold."""
 MOST_LANES = 1024
 """More queues than any device runs at a time. Each takes the driver memory, and time to make."""
 
@@ -56,12 +57,10 @@ def options(given: Options, check: Any) -> Options:
     for name, least in (("window", 1), ("lanes", 1), ("backlog", 2)):
         value = getattr(given, name)
         is_left = value is None and name != "backlog"
-        if not is_left and (not is_whole(value) or not least <= value < MOST):
-            raise UsageError(
-                f"{name}={value!r}: expected an integer of at least {least}, and of 62 bits at most"
-            )
-    if given.lanes is not None and given.lanes > MOST_LANES:
-        raise UsageError(f"lanes={given.lanes!r}: expected an integer of at most {MOST_LANES:,}")
+        most = MOST_LANES if name == "lanes" else MOST
+        if not is_left and (not is_whole(value) or not least <= value <= most):
+            to = f"{most:,}" if name == "lanes" else "2**62 - 1"
+            raise UsageError(f"{name}={value!r}: expected an integer from {least} to {to}")
     refuse_unknown("order", given.order, ("auto", *ORDERS))
     truth("predict", given.predict)
     truth("trace", given.trace, "True or False; ACS_CL_TRACE names a file")

@@ -144,7 +144,8 @@ def adopted_kernel(engine: Engine, native: object) -> Kernel:
     """Return our kernel for a foreign `pyopencl.Kernel`. It is a clone, so that the caller's
     arguments stay."""
     if not isinstance(native, cl.Kernel):
-        raise UsageError(f"launch takes a pyopencl.Kernel, got {describe(native)}")
+        hint = f"; write program.{native}(…)" if isinstance(native, str) else ""
+        raise UsageError(f"launch takes a pyopencl.Kernel, got {describe(native)}{hint}")
     key = key_of(native)
     with engine.lock:
         known = engine.programs.get(key)

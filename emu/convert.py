@@ -92,7 +92,8 @@ def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path}: cannot be read as a timeline: {why}") from error
     at, found = "line 1", []
     foreign: dict[int, int] = {}
     try:

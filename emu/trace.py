@@ -149,7 +149,8 @@ def load(path: str | Path) -> Trace:
         with path.open(encoding="utf-8") as file:
             return parse(file, path.name)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path.name}: cannot be read as a trace: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path}: cannot be read as a trace: {why}") from error
 
 
 def parse(lines: Iterable[str], where: str) -> Trace:

@@ -49,6 +49,12 @@ def test_a_wrong_word_is_an_error_that_lists_the_right_ones(given: object) -> No
         acs.Runtime(check=given)
 
 
+@pytest.mark.parametrize("given", ["off", "None", ["access", "0"]])
+def test_a_word_for_no_checks_says_to_leave_it_out(given: object) -> None:
+    with pytest.raises(acs.UsageError, match="; for none, leave it out$"):
+        acs.Runtime(check=given)
+
+
 def test_the_environment_adds_checks(device: cl.Device, environment: Environment) -> None:
     environment(ACS_CL_CHECK="access,order=3")
     with acs.Runtime(device, check="leaks") as rt:

@@ -26,6 +26,7 @@ kernel void fits(global int4 *x) { x[get_global_id(0)].x = 7; }
 """
 N = 100
 SIZES = r"argument 0 \(int\* x\): the kernel writes element {} \(byte {}\), and the array has 100 "
+VIEW = r"element 49 \(byte 196\) of a view that begins at byte 240 of its array"
 
 
 @pytest.fixture(params=["serial", "lanes", "device", "auto"])
@@ -42,6 +43,8 @@ def test_a_write_beyond_the_array_is_refused_each_time(rt: acs.Runtime) -> None:
                 prog.put((N,), None, x, by)
     with pytest.raises(acs.UsageError, match=SIZES.format(127, 508)):
         prog.groups((128,), (32,), x)
+    with pytest.raises(acs.UsageError, match=f"{VIEW}, and the array has 100 elements"):
+        prog.put((50,), None, x[60:], 0)
     prog.put((N,), None, x, 0)
     prog.put((N - 1,), None, x, 1)
     prog.groups((N,), (25,), x)

@@ -37,7 +37,9 @@ def tell_outside(kernel: Called, found: Outside, args: Arguments, told: set[int]
     else:
         access += f"element {found.byte // value.dtype.itemsize} (byte {found.byte})"
         whole = value.base.nbytes
-        why = f"{access}, and the array has {_size(value, whole)}"
+        inside = value.offset or value.nbytes < whole
+        begins = f" of a view that begins at byte {value.offset:,} of its array" if inside else ""
+        why = f"{access}{begins}, and the array has {_size(value, whole)}"
         if 0 <= value.offset + found.byte < whole:
             why = (
                 f"{access}, outside of the view of {value.nbytes:,} bytes that it is given; other "

@@ -10,6 +10,9 @@ from typing import Any
 from ..errors import UsageError
 from ..records import CHECKS, Modes
 
+NONE = ("off", "no", "none", "false", "0")
+"""What programs write for no checks."""
+
 
 def modes(given: object, where: str = "check=") -> Modes:
     """Return the checks asked for. `where`: the source of the text, for the error."""
@@ -29,9 +32,10 @@ def modes(given: object, where: str = "check=") -> Modes:
             found["every"] = int(seed)
             continue
         if name not in CHECKS or (equals and name != "order"):
+            hint = "; for none, leave it out" if name.lower() in NONE else ""
             raise UsageError(
                 f"{where}{given!r}: there is no check {word!r}; there are: {', '.join(CHECKS)}, "
-                "and order=SEED; every=N looks at one launch in N"
+                f"and order=SEED; every=N checks one launch in N, which is 1 or more{hint}"
             )
         found[name] = True
         if equals:

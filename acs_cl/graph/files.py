@@ -118,7 +118,7 @@ def _refusing(path: str | Path | IO[bytes]) -> Iterator[None]:
             OverflowError, SyntaxError, EOFError, zipfile.BadZipFile) as error:  # fmt: skip
         raise UsageError(f"{str(path)!r} is no graph of acs_cl: {error}") from error
     except OSError as error:
-        raise UsageError(f"cannot read the graph {str(path)!r}: {error}") from error
+        raise UsageError(f"cannot read the graph {str(path)!r}: {error.strerror}") from error
 
 
 class _Reader:

@@ -53,7 +53,8 @@ def load(
         try:
             graph.swap(made.arrays[name], array)
         except UsageError as error:
-            raise UsageError(f"load: {name}=: {error}") from error
+            why = str(error).removeprefix("swap: ")  # which the program did not call
+            raise UsageError(f"load: {name}=: {why}") from error
     return graph
 
 
