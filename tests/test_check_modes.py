@@ -51,7 +51,7 @@ def test_a_wrong_word_is_an_error_that_lists_the_right_ones(given: object) -> No
 
 @pytest.mark.parametrize("given", ["off", "None", ["access", "0"]])
 def test_a_word_for_no_checks_says_to_leave_it_out(given: object) -> None:
-    with pytest.raises(acs.UsageError, match="; for none, leave it out$"):
+    with pytest.raises(acs.UsageError, match=r"; for none, leave it out$"):
         acs.Runtime(check=given)
 
 

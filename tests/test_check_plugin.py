@@ -70,6 +70,15 @@ def test_a_test_runs_over_backends_policies_and_seeds(
     )  # fmt: skip
 
 
+def test_what_the_run_chooses_is_refused_in_the_test(
+    pytester: pytest.Pytester, device: cl.Device
+) -> None:
+    text = "def test_add(acs_runtime):\n    acs_runtime(backend='lanes')\n"
+    done = run_here(pytester, text, "--acs-cl-backends=device")
+    done.assert_outcomes(failed=2)
+    done.stdout.fnmatch_lines(["*acs_runtime: leave out backend, which this run *"])
+
+
 SUITE = """
 import numpy as np
 import pyopencl as cl

@@ -67,6 +67,14 @@ def test_a_name_that_is_nearly_right_is_warned_of(
     assert all(Path(one.filename) == Path(__file__) for one in told if name in str(one.message))
 
 
+def test_a_text_that_means_nothing_is_warned_of(
+    environment: Environment, device: cl.Device
+) -> None:
+    environment(ACS_CL_RANGES="no")
+    with pytest.warns(UserWarning, match="ACS_CL_RANGES='no' means nothing; write 'off'"):
+        acs.Runtime(device, backend="serial").close()
+
+
 def test_a_name_without_a_row_is_a_fault_of_ours() -> None:
     with pytest.raises(KeyError, match="not in the table"):
         variable("ACS_CL_OTHER")

@@ -135,8 +135,9 @@ def _wrong(kernel: Called, index: int, parameter: Parameter, value: object) -> U
         "image": "a pyopencl.Image",
         "private": f"a value of type {parameter.type_name}",
     }.get(parameter.space, "an array, a view or a buffer")
-    values = (hasattr(value, "__array__") or isinstance(value, (list, tuple))) and parameter.space in ("global", "constant")
-    hint = "; put it on the device with rt.array(…)" if values else ""
+    are_values = hasattr(value, "__array__") or isinstance(value, (list, tuple))
+    is_array = are_values and parameter.space in ("global", "constant")
+    hint = "; put it on the device with rt.array(…)" if is_array else ""
     return UsageError(
         f"{where(kernel, index, parameter)}: got {describe(value)}, expected {expected}{hint}"
     )

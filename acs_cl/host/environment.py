@@ -89,14 +89,18 @@ def variable(name: str) -> str:
 
 
 def misspelt() -> list[str]:
-    """Say which variables have almost a name of the table, and which name that is."""
+    """Say which variables have no effect since they are misspelt, and what may be meant: their
+    name is almost one of the table, or their text is none that there is."""
     known = [name.removeprefix(PREFIX) for name in _NAMES if name.startswith(PREFIX)]
     ours = [name for name in os.environ.keys() - _NAMES if name.startswith(PREFIX)]
-    return [
+    said = [
         f"{name} is set, and means nothing; did you mean {PREFIX}{near}?"
         for name in ours
         if (near := nearest(name.removeprefix(PREFIX), known, ALIKE))
     ]
+    if (ranges := variable("ACS_CL_RANGES")) not in ("", "off"):
+        said.append(f"ACS_CL_RANGES={ranges!r} means nothing; write 'off', or leave it out")
+    return said
 
 
 @contextlib.contextmanager

@@ -161,6 +161,11 @@ def acs_runtime(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     made: list[acs.Runtime] = []
 
     def make(device: Any = None, **options: Any) -> acs.Runtime:
+        if given := {"backend", "issue", "check"} & options.keys():
+            raise acs.UsageError(
+                f"acs_runtime: leave out {', '.join(sorted(given))}, which this run of pytest "
+                "chooses, by --acs-cl-backends and --acs-cl-check"
+            )
         try:
             runtime = acs.Runtime(device, backend=backend, issue=issue, check=check, **options)
         except acs.DeviceError as error:
