@@ -1107,7 +1107,7 @@ class Resident:
 class Epoch:
     """Holds launches that go to the scheduler by one command. The table knows which these are."""
 
-    trusted: bool
+    is_sent_anyway: bool
     """Whether it is sent even if it is very small."""
     is_clocked: bool
     """Whether its queue keeps times."""
@@ -1266,9 +1266,9 @@ class Sender:
         """Return an epoch by its number; None if it is not known, or was seen to end."""
     def take_ended(self) -> Any:
         """Take out the oldest sent epoch and return it, if it has ended; else None."""
-    def new_epoch(self, scheduler: Any, trusted: bool) -> Any:
+    def new_epoch(self, scheduler: Any, is_sent_anyway: bool) -> Any:
         """Return an epoch that is not the open one."""
-    def open_for(self, scheduler: Any, trusted: bool) -> Any:
+    def open_for(self, scheduler: Any, is_sent_anyway: bool) -> Any:
         """Return a new open epoch, in place of one without tasks. Its first task is not seen yet:
         the core calls for a poll when it makes that one."""
     def shut(self) -> list[int]:

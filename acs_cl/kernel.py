@@ -86,8 +86,8 @@ class _Call(NamedTuple):
     """Whether the core may make that."""
 
     @property
-    def is_own(self) -> bool:
-        """Tell whether its bands are no matter of the core's: it has an offset, or is declared."""
+    def is_cut_by_python(self) -> bool:
+        """Tell whether Python alone cuts it into bands, since it has an offset or is declared."""
         return self.is_declared or self.sizes[2] is not None
 
 
@@ -369,7 +369,7 @@ class Kernel(core.native.Caller):
         else:
             made = launched(engine, command, access, parts, call.wait_for)
             if not isinstance(made, str):
-                if call.repeats and not call.is_own and cut.bands != AUTO:
+                if call.repeats and not call.is_cut_by_python and cut.bands != AUTO:
                     said = None if call.bands is None else cut.bands
                     plan_bands(self, command, said, parts, call.args, call.found)
                 return made
@@ -396,18 +396,24 @@ class Kernel(core.native.Caller):
             handle = engine.launch_kernel(command, access, cutting, call.wait_for)
         else:
             handle = engine.launch(command, access, call.wait_for)
-        if call.repeats and not command.lane:
-            # with bands by default, only a call without bands= says what the next one is
-            stays = call.bands is not None or deciding is not None or call.is_own
-            is_usual = not stays and why != POISONED
-            # what leaves its arrays is judged when a call without declarations comes
-            is_judged = not call.is_declared or bound.outside is None
-            if is_judged and (is_usual or not asked(engine.options.bands)):
-                # a graph keeps commands, and makes tasks of them
-                variant = None if deciding is None else deciding.variant
-                what = call.args, handle.number, call.found, variant
-                plan_launches(self, command, call.is_recorded, *what)
+        if self._tells_of_next(call, command, bound, why):
+            # a graph keeps commands, and makes tasks of them
+            variant = None if deciding is None else deciding.variant
+            what = call.args, handle.number, call.found, variant
+            plan_launches(self, command, call.is_recorded, *what)
         return left_whole(engine, handle, why) if why else handle
+
+    def _tells_of_next(self, call: _Call, command: KernelCommand, bound: Bound, why: str) -> bool:
+        """Tell whether the core may make the next launch as this one, which went whole."""
+        if not call.repeats or command.lane:
+            return False
+        if call.is_declared and bound.outside is not None:
+            return False  # it is refused, or told of, when it comes without declarations
+        if not asked(self.engine.options.bands):
+            return True
+        # where bands are the default, the next one may have them, though this one had not
+        is_without = call.bands is not None or call.deciding is not None or call.is_cut_by_python
+        return not is_without and why != POISONED
 
     def _cutting(self, command: KernelCommand, bound: Bound) -> Cutting:
         """Return how a launch can be cut into parts for several devices."""

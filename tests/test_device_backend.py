@@ -48,7 +48,7 @@ from acs_cl.scheduler.policy import (
     SAVED_US,
     STREAK,
     SURE,
-    UNSEEN,
+    UNJUDGED,
     Choice,
 )
 from acs_cl.testing import runtime_of
@@ -978,16 +978,16 @@ def test_of_good_epochs_only_some_are_looked_at() -> None:
         return choice.timed_by_device(each_us * 100, 100, 9, 1, lambda: {"conv": 100})
 
     for _ in range(SURE):
-        assert choice.looks_at_next()
+        assert choice.judges_next()
         assert not took(1.0)
     for _ in range(3):
-        assert [choice.looks_at_next() for _ in range(UNSEEN + 1)] == [False] * UNSEEN + [True]
+        assert [choice.judges_next() for _ in range(UNJUDGED + 1)] == [False] * UNJUDGED + [True]
         choice.seen_by_program(1.0, 100)
-    assert [choice.looks_at_next() for _ in range(UNSEEN + 1)] == [False] * UNSEEN + [True]
+    assert [choice.judges_next() for _ in range(UNJUDGED + 1)] == [False] * UNJUDGED + [True]
     assert not took(60.0)
-    assert choice.looks_at_next(), "one of them was long"
+    assert choice.judges_next(), "one of them was long"
     assert took(60.0)
-    assert choice.looks_at_next()
+    assert choice.judges_next()
 
 
 def test_on_a_cpu_what_epochs_lose_against_lanes_counts() -> None:

@@ -69,8 +69,8 @@ class OwnKernel(cl.Kernel):
     """
 
     __slots__ = (
-        "current", "launched", "offers", "origin", "queued", "reason", "signature", "stays",
-        "text", "token",
+        "current", "launched", "offers", "origin", "queued", "reason", "rest", "signature", "text",
+        "token",
     )  # fmt: skip
 
     # the originals: `interception` replaces them for kernels of the program
@@ -84,11 +84,11 @@ class OwnKernel(cl.Kernel):
 
     def _begin(self) -> None:
         self.launched = 0
-        """Launches since the scheduler was last considered; `reason`: why it does not have the
-        kernel."""
+        """Launches since a scheduler was last asked for the kernel. Below zero: it rests."""
         self.reason = "its kernel was not launched often yet"
-        self.stays = 32
-        """For how many launches that answer is used next time."""
+        """Why no scheduler has it."""
+        self.rest = 32
+        """For how many launches that reason holds, next time, before it is asked again."""
         self.offers = Offers()
         self.origin: Origin | None = None
         self.text: Origin | None = None

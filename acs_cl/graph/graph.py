@@ -363,12 +363,12 @@ class Graph:
         """Launch consecutive calls, with the loops among them."""
         at = calls.start
         for loop in loops:
-            self._straight(range(at, loop.calls.start), numbers)
+            self._without_loops(range(at, loop.calls.start), numbers)
             drive(self, loop, numbers)
             at = loop.calls.stop
-        self._straight(range(at, calls.stop), numbers)
+        self._without_loops(range(at, calls.stop), numbers)
 
-    def _straight(self, calls: range, numbers: list[int]) -> None:
+    def _without_loops(self, calls: range, numbers: list[int]) -> None:
         """Launch consecutive calls, none of which is in a loop."""
         pieces = self._pieces
         between = pieces.between(self._recording.launches_of(calls))

@@ -99,13 +99,13 @@ class Made:
         """Record consecutive calls, with the loops among them."""
         at = calls.start
         for one in loops:
-            self._straight(range(at, one.calls.start))
+            self._without_loops(range(at, one.calls.start))
             with loop(self._view(one.flag), at_most=one.at_most):
                 self._record(one.calls, one.inner)
             at = one.calls.stop
-        self._straight(range(at, calls.stop))
+        self._without_loops(range(at, calls.stop))
 
-    def _straight(self, calls: range) -> None:
+    def _without_loops(self, calls: range) -> None:
         for number in calls:
             try:
                 self._call(self._calls[number])

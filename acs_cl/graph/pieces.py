@@ -58,7 +58,7 @@ class Pieces:
         in_bands: InBands | None = None,
     ) -> None:
         self._engine = engine
-        self._of_place = in_bands
+        self._in_bands_at = in_bands
         self._recording = recording
         self.all: list[Piece] = []
         self.access = Access((), ())
@@ -117,7 +117,7 @@ class Pieces:
 
     def _in_bands(self, turn: int, many: int) -> KernelCommand | None:
         """Return a launch as one that is to be cut, if a part of it may begin early."""
-        return None if self._of_place is None else self._of_place(self.turns[turn], many)
+        return None if self._in_bands_at is None else self._in_bands_at(self.turns[turn], many)
 
     def _lay_out(self) -> None:
         """Note where the pieces begin, and which launches they have."""

@@ -238,10 +238,10 @@ class Engine(Books):
         # only now: a launch that the driver refused overwrites nothing
         if self.failures.any and not self.failures.knows(number):
             came_through(self, self.table.launch(number))
-        self._came(number)
+        self._after_newest(number)
 
-    def _came(self, number: int) -> None:
-        """Do what is due after the newest launch."""
+    def _after_newest(self, number: int) -> None:
+        """Poll, send or start the thread that polls, if that is due after the newest launch."""
         table = self.table
         is_held = table.state(number) in ("held", "pending")
         # foreign events are checked seldom, since each launch may have many

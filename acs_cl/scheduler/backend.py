@@ -352,8 +352,8 @@ class Device(Backend):
         epoch = self.sender.open
         if epoch is None or epoch.scheduler is not scheduler:
             self._cut()
-            trusted = self.choice is None or self.choice.last_was_large
-            epoch = self.sender.open_for(scheduler, trusted)
+            is_sent_anyway = self.choice is None or self.choice.last_was_large
+            epoch = self.sender.open_for(scheduler, is_sent_anyway)
         table = self._table
         inside = []
         for upstream in launch.upstream:
@@ -367,7 +367,7 @@ class Device(Backend):
         if epoch.names is None:
             epoch.names = Counter()
         epoch.names[launch.command.name] += 1
-        if not epoch.trusted and at < self._few:
+        if not epoch.is_sent_anyway and at < self._few:
             self._commands.append(launch)
         self.send_if_due()
 
@@ -494,13 +494,13 @@ class Device(Backend):
             if not self._table.is_complete:  # otherwise the epoch was foreseen
                 self._commands = []
                 newest = self._table.of_epoch(epoch.number)[-1]
-                if not choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
+                if not choice.epoch(epoch.recorder.tasks, newest, epoch.is_sent_anyway):
                     sender.shut()
                     self._return_to_lanes(epoch, few)
                     return
             self._choose_queue()
             epoch.is_clocked = self.queues is self._clocked
-            epoch.is_judged = choice.looks_at_next()
+            epoch.is_judged = choice.judges_next()
         sender.send_open(choice is None or choice.last_was_large)
 
     def _return_to_lanes(self, epoch: Epoch, launches: list[Launch]) -> None:
@@ -550,7 +550,7 @@ class Device(Backend):
         self._homes.keep_together(self.sender.cuts, self.sender.epochs_sent)
         epoch = self.sender.open
         if epoch is not None and epoch.recorder.tasks:
-            most_s = OPEN_S if epoch.trusted and not self._table.follows else UNSURE_S
+            most_s = OPEN_S if epoch.is_sent_anyway and not self._table.follows else UNSURE_S
             if not epoch.opened:
                 epoch.opened = perf_counter()
                 if not epoch.attended:
@@ -618,7 +618,7 @@ class Device(Backend):
         status, broken, failures = self.sender.outcome(epoch, partial(table.of_epoch, which))
         is_bad = broken is not None or bool(failures)
         if not is_bad and self.choice is not None and epoch.is_judged:
-            self._look_at(epoch, self.choice)
+            self._judge(epoch, self.choice)
         if broken is not None and epoch.resident is not None:
             table.drop(epoch.resident)
         if any(epoch.children):
@@ -644,7 +644,7 @@ class Device(Backend):
         if self._book.is_large and not self.sender.has_sent:
             self._book.keep()
 
-    def _look_at(self, epoch: Epoch, choice: Choice) -> None:
+    def _judge(self, epoch: Epoch, choice: Choice) -> None:
         """Give the rule the time of an epoch. It may then send these kernels to lanes."""
         tasks = epoch.recorder.tasks + epoch.foreseen
         if not epoch.is_clocked:

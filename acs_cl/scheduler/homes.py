@@ -231,8 +231,8 @@ def offer_of(command: Command) -> tuple[Scheduler, Body] | None:
 def keep_on_lanes(kernel: OwnKernel, reason: str) -> None:
     """Keep a kernel on lanes for its next launches without asking, for twice as many each time. To
     ask takes as long as some launches. A change that concerns all kernels makes them ask again."""
-    kernel.launched = HOT - kernel.stays
-    kernel.stays = min(2 * kernel.stays, LONGEST_REST)
+    kernel.launched = HOT - kernel.rest
+    kernel.rest = min(2 * kernel.rest, LONGEST_REST)
     kernel.reason = reason
 
 

@@ -85,8 +85,8 @@ launches behind it. On PoCL 3.0 a mixture of experts took ten times as long in e
 
 COUNTED = "the device decides the size of a launch near it, which takes the host less on a lane"
 
-SURE, UNSEEN = 8, 15
-"""After so many good epochs in a row, so many are not looked at. To look at one takes the host as
+SURE, UNJUDGED = 8, 15
+"""After so many good epochs in a row, so many are not judged. To judge one takes the host as
 long as several launches."""
 
 
@@ -122,8 +122,8 @@ class Choice:
         self._long_rest = LONG_REST
         self._long_names: dict[str, tuple[int, str]] = {}
         """{kernel: the launch until which it goes to lanes, reason}."""
-        self._good = self._unseen = 0
-        """Good epochs in a row; how many are not looked at now."""
+        self._good = self._unjudged = 0
+        """Good epochs in a row; how many are not judged from now on."""
         self.needs_timing = False
         """Whether the device has to keep times of epochs, because the program saw a long one."""
         self._cooldown = 0
@@ -162,8 +162,8 @@ class Choice:
     def refusal(self, number: int, key: Key | None, tiles: int, groups: int) -> str | None:
         """Say why launch `number`, of `key`, should take a lane. `tiles`: its tiles. `groups`: how
         many groups the scheduler has."""
-        if key is not None and (alone := self._too_long(number, key[0])) is not None:
-            return alone[1]
+        if key is not None and (found := self._too_long(number, key[0])) is not None:
+            return found[1]
         return FILLS if tiles > max(1, groups // 2) else self.takes_long(key)
 
     def takes_long(self, key: Key | None) -> str | None:
@@ -200,11 +200,11 @@ class Choice:
         the next ones if they go to lanes."""
         self.counting_until = number + COUNTED_REST
 
-    def epoch(self, tasks: int, number: int, trusted: bool) -> bool:
+    def epoch(self, tasks: int, number: int, is_sent_anyway: bool) -> bool:
         """Tell whether the scheduler gets an epoch of `tasks` whose last launch is `number`.
-        `trusted`: it has to, because its launches were not kept for lanes."""
+        `is_sent_anyway`: it has to, because its launches were not kept for lanes."""
         self.last_was_large = tasks >= self.few
-        is_sent = self.last_was_large or trusted
+        is_sent = self.last_was_large or is_sent_anyway
         self._lost = max(0, self._lost + self.few - (tasks if is_sent else 0))
         if not self._lost:
             self._rest = REST
@@ -214,12 +214,12 @@ class Choice:
             self._rest = min(2 * self._rest, LONGEST_REST)
         return is_sent
 
-    def looks_at_next(self) -> bool:
-        """Tell whether the time of the next epoch is looked at. It is unless the last ones were
+    def judges_next(self) -> bool:
+        """Tell whether the time of the next epoch is judged. It is unless the last ones were
         all good."""
-        if not self._unseen:
+        if not self._unjudged:
             return True
-        self._unseen -= 1
+        self._unjudged -= 1
         return False
 
     def timed_by_device(self, us: float, tasks: int, width: int, number: int, names: Names) -> bool:
@@ -259,7 +259,7 @@ class Choice:
         self._long, self._long_rest = 0, LONG_REST
         self._good += 1
         if self._good >= SURE:
-            self._unseen = UNSEEN
+            self._unjudged = UNJUDGED
 
     def _lost_on_gpu(self, us: float, tasks: int, width: int, names: Names) -> str:
         if us <= LONG_US * tasks:
@@ -283,9 +283,9 @@ class Choice:
 
     def on_lanes_until(self, number: int, name: str) -> tuple[int, str]:
         """Return the launch until which a kernel goes to lanes, and why. 0: it need not."""
-        alone = self._too_long(number, name)
-        if alone is not None:
-            return alone
+        found = self._too_long(number, name)
+        if found is not None:
+            return found
         if number < self.resting_until:
             return self.resting_until, "epochs were too small lately to be worth sending"
         if number < self.counting_until:
@@ -293,6 +293,7 @@ class Choice:
         return 0, ""
 
     def _too_long(self, number: int, name: str) -> tuple[int, str] | None:
-        """Return the same on account of long tasks only. None if they are not known to be long."""
-        alone = self._long_names.get(name)
-        return alone if alone is not None and number < alone[0] else None
+        """Return the launch until which a kernel goes to lanes because its tasks take long, and
+        why. None: they are not known to."""
+        found = self._long_names.get(name)
+        return found if found is not None and number < found[0] else None

@@ -34,7 +34,7 @@ writes."""
 TRIES = 3
 """How many ways are tried for a step before the best one is kept, or it stays at home for good."""
 
-DOUBTS = 8
+REST_FACTOR = 8
 """After launches that did not repeat, so many times as many go by before others are watched."""
 
 MOST_KINDS = 24
@@ -172,7 +172,7 @@ class StepPlans:
             return
         elif self._seen >= MOST:
             self._watched, self._rested = None, 0
-            self._rests *= DOUBTS
+            self._rests *= REST_FACTOR
             return
         self._seen += 1
         self._watched.note(known)

@@ -102,7 +102,7 @@ struct Epoch {
     Launcher *launcher;
     Recorder *recorder;
     std::uint32_t number;
-    bool trusted = true;     // it is sent however small it is
+    bool is_sent_anyway = true;  // however small it is
     bool is_clocked = true;  // its queue keeps times
     bool is_plain = true;    // only its outcome has to be handled
     bool is_judged = true;   // beside lanes: Python looks at how long it took
@@ -234,18 +234,18 @@ public:
         return nb::none();
     }
 
-    nb::object new_epoch(nb::handle scheduler, bool trusted) {
+    nb::object new_epoch(nb::handle scheduler, bool is_sent_anyway) {
         if (!++newest_number) ++newest_number;  // 0 stands for no epoch
         nb::object made = classes_[0](scheduler, newest_number, classes_[1]());
-        of(made).trusted = trusted;
+        of(made).is_sent_anyway = is_sent_anyway;
         return made;
     }
 
     // Opens a new epoch, in place of one without tasks.
-    nb::object open_for(nb::handle scheduler, bool trusted) {
+    nb::object open_for(nb::handle scheduler, bool is_sent_anyway) {
         const nb::object kept = nb::borrow(scheduler);
         if (open_) shut();
-        open_object_ = new_epoch(kept, trusted);
+        open_object_ = new_epoch(kept, is_sent_anyway);
         open_ = &of(open_object_);
         tell();
         return open_object_;
@@ -279,7 +279,7 @@ public:
         if (!open_) return;
         table_->forecast.least_kept = std::min(first_look(), LARGE_EPOCH);
         table_->forecast.least_alone = std::min(next_look_ ? next_look_ : first_look(), LARGE_EPOCH);
-        table_->open_epoch(open_->number, open_->recorder_object, open_->scheduler, open_->trusted ? 0 : few, most_tasks,
+        table_->open_epoch(open_->number, open_->recorder_object, open_->scheduler, open_->is_sent_anyway ? 0 : few, most_tasks,
                            most_entries, open_->attended ? next_look_ : 1);
     }
     void grow_to(std::size_t tasks) {

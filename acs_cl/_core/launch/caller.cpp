@@ -28,8 +28,8 @@ struct Keywords {
         are_known = are_known && (!bands || many == 1);
     }
     Declared declared() const { return {reads, writes}; }
-    // Whether Python decides about it if launches of its kernel go in bands.
-    bool is_own() const { return offset || declared().is_there(); }
+    // Whether Python alone cuts it into bands, since it has an offset or is declared.
+    bool is_cut_by_python() const { return offset || declared().is_there(); }
 
 private:
     PyObject **place_of(PyObject *name) {
@@ -98,8 +98,8 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
     if (keywords && !PyTuple_GET_SIZE(keywords)) keywords = nullptr;
     const Keywords given(keywords, args + many);
-    const bool is_own = given.is_own(), may_be_cut = !given.when && !is_own;
-    if (given.are_known && have_ended(given.wait_for) && self->plan && !(is_own && self->plan->is_cut)) {
+    const bool is_cut_by_python = given.is_cut_by_python(), may_be_cut = !given.when && !is_cut_by_python;
+    if (given.are_known && have_ended(given.wait_for) && self->plan && !(is_cut_by_python && self->plan->is_cut)) {
         PyObject *handle = nullptr;
         Table *table = self->plan->table;
         std::size_t made = 1;
@@ -107,7 +107,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         if (table->forecast.is_complete() && !table->poll(self->engine)) return nullptr;
         try {
             const collector::Paused collector;
-            // a look runs Python, and epochs are sent without the GIL: meanwhile the plan may be forgotten
+            // a poll runs Python, and epochs are sent without the GIL: meanwhile the plan may be forgotten
             if (may_be_cut && self->plan && self->plan->is_cut)
                 handle = launch_bands(self, args, many, given.bands ? given.bands : Py_None, made);
             if (!handle && self->plan && !given.bands && !PyErr_Occurred())
