@@ -99,8 +99,8 @@ class Books:
         self.user_events = UserEvents(parts.context, self.failures)
         self.reported: deque[End] = deque()
         """Ends that the backend has told and nobody has handled yet."""
-        self.noted = 0
-        """Launches that had ended when ends were handled last."""
+        self.ended_before = 0
+        """How many launches had ended when ends were handled last."""
         self.prefetches = False
         """Whether long uploads go ahead of launches that use their targets."""
         self.ahead: dict[int, Base] = {}

@@ -33,7 +33,7 @@ def retire(books: Books, ended: Ended) -> bool:
         need_stack()
     reported.extend(ended)
     ended.clear()
-    moved = bool(reported) or books.table.ended != books.noted
+    moved = bool(reported) or books.table.ended != books.ended_before
     while reported:
         end = reported.popleft()
         try:
@@ -43,7 +43,7 @@ def retire(books: Books, ended: Ended) -> bool:
                 reported.appendleft(end)
             raise
     if moved:
-        books.noted = books.table.ended
+        books.ended_before = books.table.ended
         dispatch(books)
         if books.user_events:
             books.user_events.complete_ended(books.table)

@@ -42,7 +42,7 @@ from .ends import pump, retire
 from .foreign_events import Patience, open_events
 from .observers import Checker, Cutting, Recorder, Together, Unplaced
 from .parts import LanePart
-from .poisoning import came_through, lose, may_be_poisoned, meet_poison
+from .poisoning import lose, may_be_poisoned, meet_poison, note_overwrites
 
 POLL_EVERY = 32
 """Launches between two polls."""
@@ -237,7 +237,7 @@ class Engine(Books):
             dispatch(self, number if is_ready else 0, own=0 if continues else number)
         # only now: a launch that the driver refused overwrites nothing
         if self.failures.any and not self.failures.knows(number):
-            came_through(self, self.table.launch(number))
+            note_overwrites(self, self.table.launch(number))
         self._after_newest(number)
 
     def _after_newest(self, number: int) -> None:

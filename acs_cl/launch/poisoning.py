@@ -56,9 +56,9 @@ def meet_poison(books: Books, launch: Launch) -> None:
         _keep_foreign(books, launch)
 
 
-def came_through(books: Books, launch: Launch) -> None:
-    """Note the writes of a new launch that will run, in a program with failures. The bytes that it
-    overwrites are good, or as good as their source."""
+def note_overwrites(books: Books, launch: Launch) -> None:
+    """Note that a new launch will run, in a program with failures: bytes that it overwrites are
+    poisoned no more, or as far as their source is."""
     poison = books.failures.poison
     if _carries(launch):
         poison.carry(launch.access)

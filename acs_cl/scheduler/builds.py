@@ -122,11 +122,11 @@ class Schedulers:
         self._asked: dict[tuple[Origin, int], None] = {}
         self._pending: set[tuple[Origin, int]] = set()
         """What was asked for and is neither built nor refused."""
-        self._launched: dict[tuple[Origin, int, Options], None] | None = None
+        self._looked_up: dict[tuple[Origin, int, Options], None] | None = None
         """While launches are watched: kernels that were looked up, with group size and options."""
         self._gathered: list[tuple[Origin, int, Options]] = []
         """Kernels that are to be in one scheduler."""
-        self._apart = tier == "ptx" or compiles_late(device)
+        self._compiles_apart = tier == "ptx" or compiles_late(device)
         """Whether compiling would keep the program from launching."""
         self._waiting = 0
         """Threads that wait for builds, so that these are made here, which is sooner."""
@@ -153,8 +153,8 @@ class Schedulers:
                 raise Unfit("it works in groups and no local size was given")
             size = self.tiled_group if function.tiled else group
             for found in self._sets.bodies(origin, options, size):
-                if self._launched is not None:
-                    self._launched[origin, size, options] = None
+                if self._looked_up is not None:
+                    self._looked_up[origin, size, options] = None
                 return found
         if (origin, group) not in self._pending:
             self.launched.see(origin)
@@ -188,15 +188,15 @@ class Schedulers:
 
     def watch(self) -> None:
         """Note the kernels that are looked up from now on."""
-        self._launched = {}
+        self._looked_up = {}
 
     def gather(self) -> None:
         """Have the kernels looked up since `watch` brought into one scheduler for each group
         size."""
         with self._lock:
-            launched, self._launched = self._launched, None
-            if launched and not self._closed:
-                self._gathered = list(launched)
+            found, self._looked_up = self._looked_up, None
+            if found and not self._closed:
+                self._gathered = list(found)
                 self._start()
 
     def ask(self, origin: Origin, group: int) -> None:
@@ -568,7 +568,7 @@ class Schedulers:
         """Build a launchable kernel. Return it, its notes if asked for, and its registers.
         `kept`: the set to keep if it is built."""
         is_noted = True
-        if self._apart:
+        if self._compiles_apart:
             note = note_of(self._device, source, words, group)
             is_noted = is_compiled(note)
             if not is_noted and (self.tier == "ptx" or not self._waiting):
