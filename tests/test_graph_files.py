@@ -382,9 +382,9 @@ def test_wrong_names_and_arrays_are_refused(tmp_path: Path) -> None:
         graph.save(tmp_path / "g", **arrays)
         with pytest.raises(acs.UsageError, match="no array 'z'; it has x, y, out, flag"):
             rt.load(tmp_path / "g", z=rt.zeros(1))
-        with pytest.raises(acs.UsageError, match="x=: swap: got"):
+        with pytest.raises(acs.UsageError, match="load: x=: got"):
             rt.load(tmp_path / "g", x=rt.zeros((2, 5)))
-        with pytest.raises(acs.UsageError, match="x=: swap: got"):
+        with pytest.raises(acs.UsageError, match="load: x=: got"):
             rt.load(tmp_path / "g", x=other.zeros((2, 4)))
         with pytest.raises(acs.UsageError, match="cannot read"):
             rt.load(tmp_path / "nowhere")
