@@ -30,6 +30,7 @@ kernel void turn(global const uint *x, global uint *y, uint n)
 { int i = get_global_id(0); y[i] = y[i] + x[n - 1 - i]; }
 kernel void near(global const uint *x, global uint *y, uint n)
 { int i = get_global_id(0); y[i] = x[i] + (i > 0 ? x[i - 1] : 0) + (i + 1 < n ? x[i + 1] : 0); }
+kernel void more(global uint *n, global uint *go, uint most) { *n += 1; *go = *n < most; }
 kernel void sum(global const uint *x, global uint *y, uint n)
 { uint s = 0; for (uint i = 0; i < n; i++) s += x[i]; y[get_global_id(0)] = s; }
 """
@@ -60,17 +61,31 @@ def stretch(rng: random.Random, prog: Any, arrays: list[Any], found: list[Any]) 
 
 
 def run(rt: acs.Runtime, prog: Any, seed: int) -> tuple[list[Any], acs.Graph]:
-    """Run a program; return its arrays, and the graph that it recorded."""
+    """Run a program; return its arrays, and the graph that it recorded. Some of its replays go on
+    for several rounds."""
     rng = random.Random(seed)
     arrays = [rt.array(np.arange(MOST) * (at + 1), "u4") for at in range(ARRAYS)]
     spare = rt.array(np.arange(MOST) * 9, "u4")
+    rounds, go = rt.zeros(1, "u4"), rt.zeros(1, "u4")
     found: list[tuple[str, acs.Handle]] = []
     with rt.record() as graph:
         for array in arrays:  # each can be swapped
             prog.grow((ITEMS,), None, array[:ITEMS], 1)
         for _ in range(rng.choice((1, 3, 8))):
             stretch(rng, prog, arrays, found)
-    graph.replay()
+        prog.more((1,), None, rounds, go, 3)
+
+    def replay() -> None:
+        if rng.random() < 0.5:
+            graph.replay()
+            return
+        rounds.fill(0)
+        go.fill(1)
+        handle = graph.replay(while_=go, at_most=9)
+        handle.wait()
+        assert handle.rounds == 3
+
+    replay()
     for again in range(2):
         name, handle = rng.choice(found)
         if name in NUMBERED:
@@ -79,7 +94,7 @@ def run(rt: acs.Runtime, prog: Any, seed: int) -> tuple[list[Any], acs.Graph]:
             at = rng.randrange(ARRAYS)
             graph.swap(arrays[at], spare)
             arrays[at], spare = spare, arrays[at]
-        graph.replay()
+        replay()
     return [array.get() for array in (*arrays, spare)], graph
 
 

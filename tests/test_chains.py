@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ kernel void copy(global const uint *x, global uint *y, uint a)
 { int i = get_global_id(0); y[i] = x[i] * 5 + a; }
 kernel void near(global const uint *x, global uint *y, uint n)
 { int i = get_global_id(0); y[i] = x[i] + (i > 0 ? x[i - 1] : 0) + (i + 1 < n ? x[i + 1] : 0); }
+kernel void more(global uint *n, global uint *go, uint most) { *n += 1; *go = *n < most; }
 kernel void sum(global const uint *x, global uint *y, uint n)
 { uint s = 0; for (uint i = 0; i < n; i++) s += x[i]; y[get_global_id(0)] = s; }
 """
@@ -85,6 +87,31 @@ def test_a_chain_goes_through_arrays_that_are_used_again(made: Made) -> None:
         values = values * np.uint32(5) + np.uint32(link)
     assert (other.get() == values).all()
     assert (total.get() == values.sum(dtype=np.uint32)).all()
+
+
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_rounds_of_a_loop_go_in_bands(made: Made, is_inner: bool) -> None:
+    rt, prog = made
+    x, rounds, go = rt.array(np.arange(N), "u4"), rt.zeros(1, "u4"), rt.array([1], "u4")
+
+    def body() -> contextlib.AbstractContextManager[object]:
+        return acs.loop(go, at_most=9) if is_inner else contextlib.nullcontext()
+
+    with rt.record() as graph, body():
+        handles = [prog.grow((N,), (ITEMS,), x, link) for link in range(LINKS)]
+        prog.more((1,), None, rounds, go, 4)
+    for third in (3, 50):
+        rounds.fill(0)
+        go.fill(1)
+        before = x.get()
+        graph.update(handles[3], a=third)
+        handle = graph.replay() if is_inner else graph.replay(while_=go, at_most=9)
+        handle.wait()
+        assert is_inner or handle.rounds == 4
+        for _ in range(4):
+            for link in range(LINKS):
+                before = before * np.uint32(3) + np.uint32(third if link == 3 else link)
+        assert (x.get() == before).all()
 
 
 def test_chains_that_need_neighbours_stay_whole(made: Made) -> None:

@@ -190,7 +190,7 @@ class Pieces:
             elif loop.inner:
                 found = "it holds a loop"
             else:
-                found = cutter.looped(self._recording.pairs(body), body.start)
+                found = cutter.looped(self._recording.pairs(body), body.start, self._in_bands_at)
             self._bodies[loop.key] = found
         return found
 
@@ -244,7 +244,8 @@ class Pieces:
                 for body in self._bodies.values():
                     if isinstance(body, Segment) and cutter is not None and body.holds(place):
                         with self._engine.lock:
-                            fits &= cutter.patch(body, place, (new.command, new.access))
+                            pair = new.command, new.access
+                            fits &= cutter.patch(body, place, pair, self._in_bands_at)
         if move is not None and fits:
             for at in moved:
                 self._move(at, move)

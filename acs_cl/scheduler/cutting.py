@@ -106,7 +106,7 @@ class Cutter:
         found += self._close(launches, len(launches), run, common, in_bands)
         return found
 
-    def looped(self, launches: Sequence[Pair], first: int) -> Segment | str:
+    def looped(self, launches: Sequence[Pair], first: int, in_bands: InBands) -> Segment | str:
         """Return the body of a loop as one segment, or the reason why it cannot be one. `first`:
         its first launch in the graph. Without a segment the host has to read the flag."""
         if self._settings.window:
@@ -120,13 +120,12 @@ class Cutter:
             run = [self._tasks(command, access, is_wide_fine=True) for command, access in launches]
         except Unfit as unfit:
             return unfit.reason
-        common = [one for one in run[0] if all(one in tasks for tasks in run)]
         entries = sum(max(task.tiles for task in tasks.values()) for tasks in run)
-        if not common:
+        if not (common := [one for one in run[0] if all(one in tasks for tasks in run)]):
             return "no scheduler has all of its kernels"
         if len(run) > layout.MOST_TASKS or entries > MOST_ENTRIES:
             return "it is too long"
-        return self._segment(launches, first, [tasks[common[0]] for tasks in run], common[0], True)
+        return self._segment(launches, first, run, common[0], in_bands, is_loop=True)
 
     def parts(self, command: Command, access: Access) -> list[tuple[Access, Run]]:
         """Return the bands of a launch, each with its access and a function that runs it alone.
@@ -172,31 +171,32 @@ class Cutter:
         if not run:
             return []
         first = end - len(run)
-        asked = any(asks_for_bands(command) for command, _ in launches[first:end])
-        if len(run) < self._settings.least and not asked:
+        if len(run) < self._settings.least and not any(
+            asks_for_bands(command) for command, _ in launches[first:end]
+        ):
             return [Single(index, TOO_FEW) for index in range(first, end)]
         scheduler = next(iter(common))
-        own, tasks = launches[first:end], [tasks[scheduler] for tasks in run]
-        if in_bands is not None:
-
-            def cut(at: int, many: int) -> Task | None:
-                command, origin = in_bands(first + at, many), _origin(own[at][0])
-                if command is None or origin is None:
-                    return None
-                return self.task(command, scheduler.bodies[origin[0]])
-
-            accesses = [access for _, access in own]
-            tasks = cut_early(accesses, tasks, cut, scheduler.limits.groups)
-        return [self._segment(own, first, tasks, scheduler)]
+        return [self._segment(launches[first:end], first, run, scheduler, in_bands)]
 
     def _segment(
         self,
         launches: Sequence[Pair],
         first: int,
-        tasks: Sequence[Task],
+        run: Sequence[dict[Scheduler, Task]],
         scheduler: Scheduler,
+        in_bands: InBands | None,
         is_loop: bool = False,
     ) -> Segment:
+        tasks = [tasks[scheduler] for tasks in run]
+        if in_bands is not None:
+
+            def cut(at: int, many: int) -> Task | None:
+                command, origin = in_bands(first + at, many), _origin(launches[at][0])
+                if command is None or origin is None:
+                    return None
+                return self.task(command, scheduler.bodies[origin[0]])
+
+            tasks = cut_early([one[1] for one in launches], tasks, cut, scheduler.limits.groups)
         try:
             return Segment(
                 self._context, scheduler, first, launches, tasks, self._settings, is_loop
