@@ -183,7 +183,7 @@ def runtime_of(worker: distributed.Worker) -> Runtime:
 def replay(
     step: Step,
     inputs: Mapping[str, object] | None = None,
-    outputs: Sequence[str] | None = None,
+    outputs: str | Sequence[str] | None = None,
     keep: bool = False,
 ) -> dict[str, object]:
     """Replay a graph on the worker that runs this task.
@@ -194,12 +194,30 @@ def replay(
     """
     there = {
         name: value.array if isinstance(value, Kept) else value
-        for name, value in (inputs or {}).items()
+        for name, value in _named(inputs).items()
     }
     loaded = _site(_worker()).loaded(step.digest, step.data)
     assert loaded is not None
-    results = loaded.replay(there, outputs, keep)
+    results = loaded.replay(there, _names(outputs), keep)
     return {name: Kept(one) if isinstance(one, Array) else one for name, one in results.items()}
+
+
+def _named(inputs: object) -> Mapping[str, object]:
+    """Return the inputs of a replay, and refuse values without names."""
+    if inputs is None:
+        return {}
+    if not isinstance(inputs, Mapping):
+        raise UsageError(
+            f"replay takes inputs by name, such as {{'x': values}}, got {describe(inputs)}"
+        )
+    return inputs
+
+
+def _names(outputs: str | Sequence[str] | None) -> list[str] | None:
+    """Return the names of the results that were asked for. A text is one name."""
+    if outputs is None:
+        return None
+    return [outputs] if isinstance(outputs, str) else list(outputs)
 
 
 class Direct:
@@ -218,6 +236,10 @@ class Direct:
     """
 
     def __init__(self, client: distributed.Client, step: Step, worker: str = "") -> None:
+        if not isinstance(step, Step):
+            raise UsageError(
+                f"Direct takes a Step, got {describe(step)}; Step(graph, x=x, …) makes one"
+            )
         self._client, self._step = client, step
         self.worker = worker
         """The address of the worker that replays."""
@@ -228,16 +250,19 @@ class Direct:
         """The port of each worker that was asked; 0: it has none, or nobody can reach it."""
 
     def replay(
-        self, inputs: Mapping[str, object] | None = None, outputs: Sequence[str] | None = None
+        self,
+        inputs: Mapping[str, object] | None = None,
+        outputs: str | Sequence[str] | None = None,
     ) -> Any:
         """Replay, and return arrays as `acs.dask.replay` does. An asynchronous client gets an
         awaitable."""
-        values = {name: np.asarray(value) for name, value in (inputs or {}).items()}
+        values = {name: np.asarray(value) for name, value in _named(inputs).items()}
+        wanted = _names(outputs)
         if not self._client.asynchronous:
-            results = self._by_wire(values, outputs)
+            results = self._by_wire(values, wanted)
             if results is not None:
                 return results
-        return self._client.sync(self._replay, values, outputs)
+        return self._client.sync(self._replay, values, wanted)
 
     @property
     def is_connected(self) -> bool:
@@ -250,10 +275,9 @@ class Direct:
             self._idle.pop().close()
 
     def _by_wire(
-        self, inputs: dict[str, HostArray], outputs: Sequence[str] | None
+        self, inputs: dict[str, HostArray], wanted: list[str] | None
     ) -> dict[str, HostArray] | None:
         """Replay by the worker's own port. None: that is not possible now."""
-        wanted = None if outputs is None else list(outputs)
         if not wire.may_send(inputs) or not all(isinstance(name, str) for name in wanted or ()):
             return None
         there = self._connected()

@@ -544,12 +544,21 @@ def test_wrong_calls_are_refused_where_they_are_made(client: Client) -> None:
     step = make_step()
     with pytest.raises(acs.UsageError, match="no array 'z'; it has x, y, total"):
         client.submit(acs.dask.replay, step, {"z": 1}).result(timeout=60)
-    with pytest.raises(acs.UsageError, match="do not fit"):
+    with pytest.raises(acs.UsageError, match=r"replay: x: values .* do not fit"):
         client.submit(acs.dask.replay, step, {"x": np.zeros(3, "f4")}).result(timeout=60)
     with pytest.raises(acs.UsageError, match="runs in a task"):
         acs.dask.replay(step, {})
     with pytest.raises(acs.UsageError, match="takes a recorded graph"):
         acs.dask.Step(3)  # type: ignore[arg-type]
+    with pytest.raises(acs.UsageError, match=r"Direct takes a Step, got int 3; Step\(graph"):
+        acs.dask.Direct(client, 3)  # type: ignore[arg-type]
+    there, values = acs.dask.Direct(client, step), np.zeros(3, "f4")
+    for _ in range(2):  # by Dask's messages, and by a connection of its own
+        with pytest.raises(acs.UsageError, match=r"takes inputs by name, such as .*, got numpy"):
+            there.replay(values)  # type: ignore[arg-type]
+        assert set(there.replay(outputs="total")) == {"total"}
+    assert set(client.submit(acs.dask.replay, step, None, "total").result(timeout=60)) == {"total"}
+    there.close()
     with (
         Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as bare,
         pytest.raises(acs.UsageError, match="register_plugin"),

@@ -78,7 +78,10 @@ class Function:
                     array.fill(zero_of(array.dtype))
             for name, array in self._arrays.items():
                 if name in inputs:  # behind all zeros, since names may share memory
-                    self._put(array, inputs[name])
+                    try:
+                        self._put(array, inputs[name])
+                    except UsageError as error:
+                        raise UsageError(f"replay: {name}: {error}") from error
             self._graph.replay()
             if keep:
                 return {name: self._copy(self._arrays[name]) for name in wanted}

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from .. import core
 from ..access.cuts import AUTO, EARLY
@@ -127,6 +127,12 @@ class Graph:
             return f"<acs_cl.Graph {self._state}>"
         segments = sum(isinstance(piece, Segment) for piece in self._pieces.all)
         return f"<acs_cl.Graph of {len(self):,} launches, segments: {segments}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            f"{self!r}: a graph cannot be pickled, nor copied by `copy`; save(path) writes it to a "
+            "file, and acs_cl.dask.Step(graph, x=x, …) is for Dask"
+        )
 
     # ---- recording -----------------------------------------------------------------------------
 
