@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 ASKED_LANE = "bands='lanes' was asked for"
 
 _new = tuple.__new__
+"""Makes a `NamedTuple` of its fields, without the function in Python that its class has."""
 
 _Sizes = tuple[tuple[Any, ...], Sizes | None, Sizes | None]
 """Global size, local size and offset of a call. The global size may begin with `acs.size`."""
@@ -69,6 +70,8 @@ class _Call(NamedTuple):
     writes: object
     bands: object
     """What it says of bands; None: nothing, and the runtime's option holds."""
+    items: spawns.Spawn | None
+    """What it says of items that it spawns; None: nothing."""
     deciding: Deciding | None
     """What the device decides: whether it runs, or how large it is."""
     is_recorded: bool
@@ -84,6 +87,11 @@ class _Call(NamedTuple):
     """What a plan for the next one like it is made from."""
     repeats: bool
     """Whether the core may make that."""
+
+    @property
+    def by_function(self) -> bool:
+        """Tell whether a function declares what it touches. The core knows no such kernel."""
+        return self.declarations is not None and self.declarations.function is not None
 
     @property
     def is_cut_by_python(self) -> bool:
@@ -250,8 +258,8 @@ class Kernel(core.native.Caller):
         spawn: object = None,
         **unknown: object,
     ) -> Handle:
-        """Launch what the core has no plan for, or what is unusual: sizes, what the device decides,
-        arguments, the cut into bands, bytes, launch, and a plan for the next one."""
+        """Launch what the core has no plan for, or what is unusual: check the sizes, note what the
+        call says, and go on with `_launch`. A recording keeps the call instead."""
         if local_size is ... or unknown:
             raise self._no_launch(unknown)
         wait_for, engine = events_of(wait_for), self.engine
@@ -280,28 +288,35 @@ class Kernel(core.native.Caller):
         call = _new(
             _Call,
             (
-                args, sizes, wait_for, reads, writes, bands, deciding, graph is not None,
+                args, sizes, wait_for, reads, writes, bands, items, deciding, graph is not None,
                 is_declared, is_plain, declarations,
                 _new(Asked, (forgets, known.signature, known.binder)),
                 items is None and not by_function,
             ),
         )  # fmt: skip
-        narrows = declarations is None and not (deciding is not None and deciding.counts)
-        ranges = None if declared is None else declared.ranges
-        native, bound = self._bind(known.binder, args, sizes, narrows, ranges)
+        return self._launch(call, None if declared is None else declared.ranges)
+
+    def _launch(self, call: _Call, ranges: Ranges | None) -> Handle:
+        """Bind the arguments of a call, cut it into bands if it asks for that, find what it
+        touches, and launch. `ranges`: gives those that are declared; None: none are."""
+        sizes, deciding = call.sizes, call.deciding
+        narrows = call.declarations is None and not (deciding is not None and deciding.counts)
+        native, bound = self._bind(call.found.binder, call.args, sizes, narrows, ranges)
         if self._is_new or bound.outside is not None:
             self._tell_mistakes(call, bound)
-        many = asked(engine.options.bands if bands is None else bands)
+        many = asked(self.engine.options.bands if call.bands is None else call.bands)
         cut = self._cut(call, many, native, bound) if many and many != LANES else None
-        access = self._declare(call, bound) if is_declared or by_function else bound.access
+        access = bound.access
+        if call.is_declared or call.by_function:
+            access = self._declare(call, bound)
         command = _new(
             KernelCommand,
             (
-                self.name, native, *sizes[:2], bound.pointers, bound.values, sizes[2], cut, items,
-                ASKED_LANE if many == LANES else "",
+                self.name, native, *sizes[:2], bound.pointers, bound.values, sizes[2], cut,
+                call.items, ASKED_LANE if many == LANES else "",
             ),
         )  # fmt: skip
-        if cut is not None and graph is None:
+        if cut is not None and not call.is_recorded:
             return self._launch_in_parts(call, command, access, bound)
         return self._launch_whole(call, command, access, bound)
 
@@ -537,7 +552,7 @@ class Kernel(core.native.Caller):
     def _declare(self, call: _Call, bound: Bound) -> Access:
         """Put what was declared for this launch in place of what was inferred."""
         access, engine, label = bound.access, self.engine, self.label()
-        if call.declarations is not None and call.declarations.function is not None:
+        if call.declarations is not None and call.by_function:
             where = f"{label}: the access function"
             said = call.declarations.said(*call.sizes[:2], call.args, where)
             access, _ = arguments.replaced(engine, access, bound.spans, said, where)

@@ -45,6 +45,7 @@ Values = tuple[int | bytes, ...]
 """Index and bytes in turn."""
 
 _new = tuple.__new__
+"""As in `kernel`."""
 
 
 class Variant(NamedTuple):
