@@ -398,7 +398,7 @@ class Graph:
         if (trace := self.engine.tracer) is not None:
             trace.launches_more()
         if isinstance(piece, Single):
-            numbers += self._single(self._pieces.turns[piece.place])
+            numbers += self._single(self._pieces.turns[piece.turn])
         elif isinstance(piece, Segment):
             self._segment(number, piece, numbers)
         elif (made := piece.replay()) is not None:

@@ -109,10 +109,10 @@ class Pieces:
         """Return the piece, or the parts of a single launch that is to be cut."""
         if not isinstance(piece, Single):
             return piece
-        found = parted(self._engine, piece.place, *launches[piece.place])
+        found = parted(self._engine, piece.turn, *launches[piece.turn])
         if not isinstance(found, str):
             return found
-        self._uncut[piece.place] = found
+        self._uncut[piece.turn] = found
         return piece
 
     def _in_bands(self, turn: int, many: int) -> KernelCommand | None:
@@ -124,7 +124,7 @@ class Pieces:
         self._series = None
         self._segments = [piece for piece in self.all if isinstance(piece, Segment)]
         self._starts = [
-            piece.place if isinstance(piece, Single) else piece.first for piece in self.all
+            piece.turn if isinstance(piece, Single) else piece.first for piece in self.all
         ]
         for piece in self.all:
             if not isinstance(piece, Single):
@@ -172,7 +172,7 @@ class Pieces:
             return series_of(engine.hazards, self.all, self._launch_of, borders)
 
     def _launch_of(self, piece: Single) -> Pair:
-        found = self._recording.launches[self.turns[piece.place]]
+        found = self._recording.launches[self.turns[piece.turn]]
         return found.command, found.access
 
     def between(self, launches: range) -> range:

@@ -37,7 +37,7 @@ def series_of(
     open_ = list[core.native.Prepared]()
     for number, piece in enumerate([*pieces, None]):
         own = _prepared(hazards, piece, launch_of)
-        is_border = isinstance(piece, Single) and piece.place in borders
+        is_border = isinstance(piece, Single) and piece.turn in borders
         if open_ and (own is None or is_border):
             found[number - len(open_)] = Series(number, core.native.Series(tuple(open_)))
             open_ = []

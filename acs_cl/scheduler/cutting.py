@@ -41,9 +41,9 @@ may not be."""
 
 
 class Single(NamedTuple):
-    """Launch `place` of a graph, by itself."""
+    """A launch by itself. `turn`: its number in the order in which the launches go."""
 
-    place: int
+    turn: int
     reason: str
 
 
