@@ -5,8 +5,10 @@ raise in the call. PyOpenCL itself looks at the arguments: it makes the call on 
 not exist, so the driver gets nothing. What drivers check is checked here, after OpenCL's
 specification.
 
-Invariant: a command that some driver takes is not refused here. So a check is left out where
-drivers differ. The driver then refuses the command later, and `Queue.finish` says so.
+Invariant: a command that its driver takes is not refused here. Where drivers differ, this one is
+asked (`driver_checks`), or a check is left out. The driver then refuses the command later, and
+`Queue.finish` says so. One check is made whatever the driver says: a rectangle that leaves its
+memory is refused, since Intel's runtime would read and write what lies behind it.
 """
 
 # Long because: each of OpenCL's commands has checks of its own, and they are read side by side.
@@ -32,6 +34,7 @@ from ..launch.sizes import has_rests, may_have_rests
 from ..program import options_of
 from ..records import Sizes
 from .calls import COMMANDS, Call, Given, KernelAsItIs
+from .driver_checks import refusal
 
 CODES = cl.status_code
 _FLAGS, _INFO, _IMAGE, _MAPS = cl.mem_flags, cl.mem_info, cl.image_info, cl.map_flags
@@ -149,10 +152,14 @@ def _bytes_of(host: object) -> int:
 
 def _host_may(routine: str, memory: Memory, *, read: bool = False, write: bool = False) -> None:
     """Raise if the host promised not to do that."""
+    if _is_kept_from_host(memory, read, write):
+        refuse(CODES.INVALID_OPERATION, routine)
+
+
+def _is_kept_from_host(memory: Memory, read: bool, write: bool) -> bool:
     refused = int(_FLAGS.HOST_NO_ACCESS)
     refused |= (_FLAGS.HOST_WRITE_ONLY if read else 0) | (_FLAGS.HOST_READ_ONLY if write else 0)
-    if (read or write) and memory.flags & refused:
-        refuse(CODES.INVALID_OPERATION, routine)
+    return (read or write) and bool(memory.flags & refused)
 
 
 def _place(memory: Memory) -> tuple[int, int]:
@@ -181,7 +188,22 @@ def _copy(
     _within(routine, dst, dst_offset, nbytes)
     (one, start), (other, begin) = _place(src), _place(dst)
     if one == other and abs(start + src_offset - begin - dst_offset) < nbytes:
+        _refuse_overlap(routine, src, dst)
+
+
+def _refuse_overlap(routine: str, src: Memory, dst: Memory) -> None:
+    """Raise because of places that overlap. Of rectangles in parts no driver is asked: PoCL 3.0
+    crashes on any copy of them."""
+    if src == dst:
         refuse(CODES.MEM_COPY_OVERLAP, routine)
+    _as_the_driver(routine, src, "copy between parts that overlap")
+
+
+def _as_the_driver(routine: str, memory: Memory, which: str) -> None:
+    """Raise if the driver refuses a call of this kind, and what it raises."""
+    code = refusal(memory.context, which)
+    if code is not None:
+        refuse(code, routine)
 
 
 def _fill(routine: str, mem: Memory, pattern: object, offset: int, size: int) -> None:
@@ -267,13 +289,13 @@ def _copy_rectangle(
     _within(routine, dst, target.start, target.nbytes)
     (one, shift), (other, there) = _place(src), _place(dst)
     if src == dst and source.steps != target.steps:
-        refuse(CODES.INVALID_VALUE, routine)
+        _as_the_driver(routine, src, "copy a rectangle by two pitches")
     far = abs(shift + source.start - there - target.start)
     if one != other or far >= max(source.nbytes, target.nbytes):
         return
     width, starts = source.region[0], sorted((*source.rows(shift), *target.rows(there)))
     if any(right - left < width for left, right in pairwise(starts)):
-        refuse(CODES.MEM_COPY_OVERLAP, routine)
+        _refuse_overlap(routine, src, dst)
 
 
 # ---- images --------------------------------------------------------------------------------------
@@ -343,11 +365,11 @@ def _buffer_to_image(
 # ---- maps ----------------------------------------------------------------------------------------
 
 
-def _map_flags(routine: str, memory: Memory, flags: int) -> None:
-    _host_may(
-        routine, memory, read=bool(flags & _MAPS.READ),
-        write=bool(flags & (_MAPS.WRITE | _MAPS.WRITE_INVALIDATE_REGION)),
-    )  # fmt: skip
+def _map_flags(routine: str, memory: Memory, flags: int, hidden: str) -> None:
+    """Raise if the host promised not to do that: drivers have two codes for it."""
+    writes = bool(flags & (_MAPS.WRITE | _MAPS.WRITE_INVALIDATE_REGION))
+    if _is_kept_from_host(memory, bool(flags & _MAPS.READ), writes):
+        _as_the_driver(routine, memory, hidden)
 
 
 def _map_buffer(
@@ -355,19 +377,19 @@ def _map_buffer(
     strides: object = None,
     **_: object,
 ) -> None:  # fmt: skip
-    _map_flags(routine, buf, flags)
+    _map_flags(routine, buf, flags, "map what is hidden")
     if strides is None:
         many = shape if isinstance(shape, Iterable) else (shape,)
         nbytes = math.prod(map(int, many)) * np.dtype(dtype).itemsize
         if not nbytes:
-            refuse(CODES.INVALID_VALUE, routine)
+            _as_the_driver(routine, buf, "map nothing")
         _within(routine, buf, offset, nbytes)
 
 
 def _map_image(
     routine: str, img: cl.Image, flags: int, origin: Some, region: Some, **_: object
 ) -> None:
-    _map_flags(routine, img, flags)
+    _map_flags(routine, img, flags, "map an image that is hidden")
     _inside(routine, img, origin, region)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from inside.launches import (
     calls_by_python,
     driver_queues,
+    everything_taken,
     expect_no_events,
     held_by_driver,
     launched_without_events,
@@ -75,6 +76,7 @@ __all__ = [
     "driver_queues",
     "during_translations",
     "endless_sample",
+    "everything_taken",
     "expect_no_events",
     "held_by_driver",
     "helpers",
