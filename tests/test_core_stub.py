@@ -17,7 +17,9 @@ from acs_cl import core
 STUB = Path(acs_cl.__file__).parent / "_core.pyi"
 SOURCES = sorted((Path(__file__).parent.parent / "acs_cl" / "_core").rglob("*.?pp"))
 ROUTES = Path(__file__).parent.parent / "docs" / "design" / "where-a-launch-goes.md"
-ATTRIBUTES = {"acs_span", "acs_arguments", "complete", "_runs", "count", "upto"}
+ATTRIBUTES = {
+    *("acs_span", "acs_arguments", "told", "complete", "is_shared", "_runs", "count", "upto"),
+}
 """Names that the core reads or sets, and does not call."""
 OF_OTHERS = {
     *(

@@ -95,6 +95,13 @@ def kept() -> Iterator[None]:
                 _put_back()
 
 
+def living() -> list[Any]:
+    """Return our queues."""
+    with _lock:
+        found = [reference() for reference in _queues.values()]
+    return [one for one in found if one is not None]
+
+
 def ours(queue: object) -> Any:
     """Return our queue behind a queue object, which may be another Python object for it. None: it
     is not one of ours."""
@@ -163,9 +170,8 @@ def _keep_words() -> None:
     if not core.native.take_word():
         return
     try:
-        for reference in list(_queues.values()):
-            if (queue := reference()) is not None:
-                queue.keep_word()
+        for queue in living():
+            queue.keep_word()
     except BaseException:
         core.native.give_word()  # it was not kept
         raise

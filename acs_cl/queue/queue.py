@@ -5,7 +5,7 @@ accesses). Output: launches of `queue.runtime`, and events.
 
 Invariants, which are all that a program can tell of an in-order queue:
 - Every command finds the bytes that it touches as the commands before it left them, on this queue
-  and on others that share its runtime.
+  and on others that share its runtime. Any other queue finds what the host saw to be complete.
 - The host sees commands complete in order. Once one was seen to be complete (`wait`, a status, a
   callback, a blocking call, another library's wait list), so are all before it. For that the launch
   table remembers which commands in flight the host can look behind.
@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
@@ -34,6 +34,7 @@ from .. import core
 from ..access.called import Arguments
 from ..devices.driver import Events, status
 from ..errors import AcsError, OutOfMemory, UsageError, describe, refuse_options, truth
+from ..host.threads import on_host_task
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
 from ..launch.foreign_events import all_held
@@ -79,6 +80,21 @@ watchers: list[Callable[[Queue], None]] = []
 _users: dict[int, set[int]] = {}
 """{id of a runtime: its queues, by their hashes}. A finalizer may change it on this thread at any
 moment. So no code may read it, compute, and write it back."""
+
+
+class Told:
+    """What the program of a queue was told: that is complete, or has to be where somebody looks who
+    cannot wait for single launches. It outlives the queue."""
+
+    __slots__ = ("complete", "is_shared", "kept")
+
+    def __init__(self) -> None:
+        self.complete = self.kept = 0
+        """The last launch that the program was told is complete, and the last one for which that
+        was made true."""
+        self.is_shared = False
+        """Whether a queue of another runtime may look at any moment, so that the word is kept at
+        once."""
 
 
 class Slab(_SVM):
@@ -141,9 +157,7 @@ class Queue(cl.CommandQueue):
         self._engine = self._runtime.engine
         self._number = self._engine.table.new_queue()
         """Its own number in the launch table."""
-        self.complete = self._kept_word = 0
-        """The last launch that the program was told is complete, and the last one for which that
-        was made true."""
+        self.told = Told()
         self._behind: list[int] = []
         """Launches that all later ones follow."""
         self._foreign: list[cl.Event] = []
@@ -165,11 +179,12 @@ class Queue(cl.CommandQueue):
         try:
             self._begin(bypass and is_own)
         except BaseException:
-            _gone(hash(self), self._runtime, self.bypass, is_own, self.unmaps)
+            _gone(hash(self), self._runtime, self.bypass, is_own, self.unmaps, self._keep_word())
             raise
         last = weakref.finalize(
-            self, _gone, hash(self), self._runtime, self.bypass, is_own, self.unmaps
-        )
+            self, _gone, hash(self), self._runtime, self.bypass, is_own, self.unmaps,
+            self._keep_word(),
+        )  # fmt: skip
         last.atexit = False
         for told in watchers:
             told(self)
@@ -184,6 +199,8 @@ class Queue(cl.CommandQueue):
             self.bypass = Bypass(self, self._engine, self._pointer, self._number, by_overlap)
         self.tracker = self._new_tracker()
         patch.enter(self)
+        for one in _note_sharing():
+            one.keep_word()
 
     def _new_tracker(self) -> core.native.Tracker | None:
         """Make the object that launches the queue's kernels in the core. None: Python makes all."""
@@ -546,22 +563,25 @@ class Queue(cl.CommandQueue):
 
     def pretend(self, number: int) -> None:
         """Let the program believe from now on that everything up to this launch is complete."""
-        if self._in_order and number > self.complete:
-            self.complete = number
+        if self._in_order and number > self.told.complete:
+            self.told.complete = number
             core.native.give_word()
+            if self.told.is_shared:
+                self.keep_word()
 
     def keep_word(self) -> None:
         """Wait for everything that the program was told is complete. Needed before an operation
         that cannot wait for single launches."""
-        if self.complete > self._kept_word:
-            self._kept_word = self.complete
-            for one in reversed(self._live_up_to(self._kept_word)):
-                wait(self._engine, one)
+        self._keep_word()()
+
+    def _keep_word(self) -> Callable[[], None]:
+        """Return what keeps the word, even when the queue is gone."""
+        return partial(_keep_word, self._engine, self._number, self.told)
 
     def status(self, number: int) -> int:
         """Return the status of a launch, as an in-order queue would."""
         engine = self._engine
-        if number <= self.complete:
+        if number <= self.told.complete:
             wait(engine, number)
         done = engine.is_done(number) and all(map(engine.is_done, self.seen_up_to(number)))
         if not done:
@@ -673,6 +693,30 @@ def _runtime_for(context: cl.Context, device: cl.Device, profiling: bool) -> Run
         return runtime
 
 
+def _note_sharing() -> list[Queue]:
+    """Note which queues have a context in which another runtime has queues: these know nothing of
+    the launches of the other. Return those of which this is new."""
+    with _lock:
+        queues, runtimes = patch.living(), defaultdict[int, set[int]](set)
+        for one in queues:
+            runtimes[one.runtime.context.int_ptr].add(id(one.runtime))
+        new = []
+        for one in queues:
+            is_shared = len(runtimes[one.runtime.context.int_ptr]) > 1
+            if is_shared and not one.told.is_shared:
+                new.append(one)
+            one.told.is_shared = is_shared
+        return new
+
+
+def _keep_word(engine: Engine, queue: int, told: Told) -> None:
+    """Wait for everything that the program of a queue, by its number, was told is complete."""
+    if (complete := told.complete) > told.kept:
+        for one in reversed(engine.table.of_queue(queue, complete, False)):
+            wait(engine, one)
+        told.kept = max(told.kept, complete)  # only now: a signal may end the wait
+
+
 def with_queues() -> list[int]:
     """Return the runtimes that have queues, by `id`."""
     return list(_users)
@@ -684,9 +728,11 @@ def _gone(
     bypass: Bypass | None,
     own: bool,
     unmaps: deque[tuple[HostArray, Span]],
+    keep_word: Callable[[], None],
 ) -> None:
-    """Clean up after a queue was collected; with the last one its own runtime goes. This may be
-    called anywhere. If this thread is inside the runtime, another thread does the rest."""
+    """Clean up after a queue was collected; with the last one its own runtime goes. What its
+    program was told is complete is complete then: nobody else would wait for it. This may be called
+    anywhere. If this thread is inside the runtime, another thread does the rest."""
     # PyOpenCL unmaps what is dropped. The runtime still waits for that: on Intel's CPU runtime
     # nothing begins any more once a queue without order was released while a command on it ran.
     unmaps.clear()
@@ -696,23 +742,24 @@ def _gone(
     with _lock:
         users = _users.get(id(runtime), set())
         users.discard(key)
-        if users:
-            return
-        _users.pop(id(runtime), None)
-    if not own:
-        return
-    engine = runtime.engine
-    if not engine.lock.is_owned():
-        _let_go(engine)
+        if not users:
+            _users.pop(id(runtime), None)
+    if not users:
+        _note_sharing()
+    rest = partial(_let_go, runtime.engine, keep_word, own and not users)
+    if not runtime.engine.lock.is_owned() and not on_host_task():
+        rest()
         return
     with contextlib.suppress(RuntimeError):  # no thread can start while the interpreter ends
-        threading.Thread(target=_let_go, args=(engine,), name="acs_cl end of a queue").start()
+        threading.Thread(target=rest, name="acs_cl end of a queue").start()
 
 
-def _let_go(engine: Engine) -> None:
-    """Release a runtime whose queues are gone."""
-    _end_gates(engine)
-    engine.programs.clear()  # their kernels hold the runtime
+def _let_go(engine: Engine, keep_word: Callable[[], None], is_last: bool) -> None:
+    """Keep the word of a queue that is gone, and with the last one release its own runtime."""
+    keep_word()
+    if is_last:
+        _end_gates(engine)
+        engine.programs.clear()  # their kernels hold the runtime
 
 
 def _end_gates(engine: Engine) -> None:

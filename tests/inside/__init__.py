@@ -43,10 +43,12 @@ from inside.queues import (
     Planned,
     are_calls_replaced,
     endless_sample,
+    interrupted_waits_of_queues,
     plan_every_command,
     planned_commands,
     trials_say,
     users,
+    waits_at_once,
 )
 from inside.scheduler import (
     BUILD_STEPS,
@@ -81,6 +83,7 @@ __all__ = [
     "held_by_driver",
     "helpers",
     "host_clock",
+    "interrupted_waits_of_queues",
     "launched_without_events",
     "launching",
     "limit",
@@ -104,5 +107,6 @@ __all__ = [
     "untold_programs",
     "users",
     "wait_until_it_stands_still",
+    "waits_at_once",
     "watchdog_clock",
 ]

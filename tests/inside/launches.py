@@ -75,7 +75,7 @@ def planned_by_python(runtime: Runtime) -> Iterator[None]:
 
 def seen_complete(queue: Queue) -> int:
     """Return the last launch for which a queue knows that it and all earlier ones have ended."""
-    return int(queue.complete)
+    return int(queue.told.complete)
 
 
 @contextmanager

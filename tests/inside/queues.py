@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 from acs_cl.kernel import Kernel
@@ -37,6 +37,20 @@ def endless_sample() -> Iterator[None]:
     """Make queues sample the overlap of their launches all the time, without a verdict."""
     with changed(bypass, "SAMPLED", 1 << 30):
         yield
+
+
+def waits_at_once(queue: Queue) -> bool:
+    """Tell whether a queue waits for what it tells its program is complete, since others look."""
+    return queue.told.is_shared
+
+
+def interrupted_waits_of_queues() -> AbstractContextManager[None]:
+    """Have a signal end each wait of a queue for a launch."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    return changed(queue_module, "wait", interrupted)
 
 
 def plan_every_command(queue: Queue) -> Queue:

@@ -18,7 +18,7 @@ constexpr std::size_t MOST_PATTERN = 128;
 constexpr int HOST_AT = 2;  // the program's memory, or the pattern, among the arguments
 constexpr int MOST_TURNS = 4;  // waits for launches ahead of a transfer
 
-PyObject *complete_name;
+PyObject *told_name, *complete_name, *shared_name, *keep_name;
 PyObject *make_call;  // as in `use_transfers`
 
 // ---- the call --------------------------------------------------------------------------------------
@@ -228,11 +228,17 @@ nb::object record_of(int tracked, PyObject *original, PyObject *const *args, con
 // Lets the program believe that everything up to this launch is complete: `Queue.pretend`.
 bool pretend(Tracker *self, const nb::object &number) {
     if (!self->in_order) return true;
-    const nb::object known = nb::steal(PyObject_GetAttr(self->queue, complete_name));
+    const nb::object told = nb::steal(PyObject_GetAttr(self->queue, told_name));
+    if (!told.is_valid()) return false;
+    const nb::object known = nb::steal(PyObject_GetAttr(told.ptr(), complete_name));
     if (!known.is_valid()) return false;
     if (whole_number(known.ptr()) >= whole_number(number.ptr())) return true;
     word_given = true;
-    return !PyObject_SetAttr(self->queue, complete_name, number.ptr());
+    if (PyObject_SetAttr(told.ptr(), complete_name, number.ptr())) return false;
+    const nb::object is_shared = nb::steal(PyObject_GetAttr(told.ptr(), shared_name));
+    if (!is_shared.is_valid()) return false;
+    if (is_shared.ptr() == Py_False) return true;
+    return nb::steal(PyObject_CallMethodNoArgs(self->queue, keep_name)).is_valid();
 }
 
 // Returns the newest launch on a lane that touched these bytes before. 0: there is none.
@@ -354,7 +360,10 @@ nb::object bind_transfer(int tracked, nb::handle original, nb::tuple args, nb::h
 void use_transfers(nb::object call) { Py_XSETREF(make_call, call.release().ptr()); }
 
 void add_transfers(nb::module_ &module) {
+    told_name = PyUnicode_InternFromString("told");
     complete_name = PyUnicode_InternFromString("complete");
+    shared_name = PyUnicode_InternFromString("is_shared");
+    keep_name = PyUnicode_InternFromString("keep_word");
     module.def("bind_transfer", bind_transfer, nb::arg("tracked"), nb::arg("original"), nb::arg("args"),
                nb::arg("host").none(), nb::arg("store"), nb::arg("is_busy"));
 }
