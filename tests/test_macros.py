@@ -244,7 +244,8 @@ def test_kernels_of_other_programs_are_read_the_same_way(
     source: str, context: cl.Context, serial: acs.Runtime
 ) -> None:
     (element,) = wanted(built(serial, source)).nonzero()[0]
-    kernel = cl.Kernel(cl.Program(context, source).build(cache_dir=False), "k")
+    program = cl.Program(context, source).build(cache_dir=False)  # some drivers forget it
+    kernel = cl.Kernel(program, "k")
     handle = serial.launch(kernel, (1,), None, serial.zeros(SIDE, "i4"))
     writes = [(span.start, span.end) for span in handle.access.writes]
     assert writes == [(4 * element, 4 * element + 4)]

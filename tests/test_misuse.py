@@ -299,7 +299,13 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     ),
     "local memory of no bytes": (
         lambda rt, p, x, y: p.local_sum((16,), (16,), x, cl.LocalMemory(0)),
-        r"clSetKernelArg failed: .*; an argument is local memory of 0 bytes, give it 1 at least",
+        r"argument 1 .*: local memory of 0 bytes, give it 1 at least",
+    ),
+    "local memory of no bytes, behind a call with some": (
+        lambda rt, p, x, y: [
+            p.local_sum((16,), (16,), rt.zeros(16, "i4"), cl.LocalMemory(n)) for n in (64, 64, 0)
+        ],
+        r"local memory of 0 bytes, give it 1 at least",
     ),
     "three floats for a float3": (
         lambda rt, p, x, y: p.third((1,), None, x, np.zeros(3, "f4")),

@@ -116,6 +116,10 @@ def _value(kernel: Called, index: int, parameter: Parameter, value: object) -> b
 
 def _object(kernel: Called, index: int, parameter: Parameter, value: object) -> object:
     """Take local memory, samplers and null pointers. Anything else is wrong here."""
+    if isinstance(value, cl.LocalMemory) and not value.size:  # Intel's runtime would crash
+        raise UsageError(
+            f"{where(kernel, index, parameter)}: local memory of 0 bytes, give it 1 at least"
+        )
     if parameter.space == "local" and isinstance(value, cl.LocalMemory):
         return value
     if parameter.space == "sampler" and isinstance(value, cl.Sampler):

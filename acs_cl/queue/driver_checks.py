@@ -19,6 +19,7 @@ from pyopencl import _cl
 from ..devices.driver import CommandQueue
 
 CODES = cl.status_code
+_BYTE = np.dtype(np.uint8)
 
 # PyOpenCL's own functions, even while those are replaced: they would count these calls
 _copy = _cl._enqueue_copy_buffer
@@ -62,12 +63,12 @@ def _copy_by_two_pitches(queue: cl.CommandQueue) -> None:
 
 
 def _map_nothing(queue: cl.CommandQueue) -> None:
-    _map(queue, _buffer(queue, 64), cl.map_flags.READ, 0, (0,), np.uint8, is_blocking=False)
+    _map(queue, _buffer(queue, 64), cl.map_flags.READ, 0, (0,), _BYTE, is_blocking=False)
 
 
 def _map_hidden(queue: cl.CommandQueue) -> None:
     hidden = _buffer(queue, 64, cl.mem_flags.HOST_NO_ACCESS)
-    _map(queue, hidden, cl.map_flags.READ, 0, (64,), np.uint8, is_blocking=False)
+    _map(queue, hidden, cl.map_flags.READ, 0, (64,), _BYTE, is_blocking=False)
 
 
 def _map_hidden_image(queue: cl.CommandQueue) -> None:
@@ -75,7 +76,7 @@ def _map_hidden_image(queue: cl.CommandQueue) -> None:
     form = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.UNSIGNED_INT8)
     hidden = cl.create_image(queue.context, flags, form, shape=(8, 8))
     _map_image(
-        queue, hidden, cl.map_flags.READ, (0, 0), (8, 8), (8, 8, 4), np.uint8, is_blocking=False
+        queue, hidden, cl.map_flags.READ, (0, 0), (8, 8), (8, 8, 4), _BYTE, is_blocking=False
     )
 
 

@@ -34,6 +34,15 @@ struct Parameter {
 };
 
 inline PyTypeObject *local_type;  // local memory of PyOpenCL
+// Returns the bytes of local memory. 0: it is something else, or has none, which Python refuses.
+inline std::uint64_t local_bytes(PyObject *value) {
+    if (Py_TYPE(value) != local_type) return 0;
+    static PyObject *const name = PyUnicode_InternFromString("size");
+    const nb::object size = nb::steal(PyObject_GetAttr(value, name));
+    const std::uint64_t nbytes = size.is_valid() ? PyLong_AsUnsignedLongLong(size.ptr()) : 0;
+    if (PyErr_Occurred()) return PyErr_Clear(), 0;
+    return nbytes;
+}
 inline std::vector<PyTypeObject *> value_types;  // types of NumPy whose objects may be the bytes of an argument
 inline std::vector<PyObject *> flag_types;  // element types of arrays that may decide whether a launch runs
 
@@ -183,10 +192,8 @@ struct Arena {
 
     // Puts the place where an argument's memory begins. False: it is no local memory, or too much.
     bool take(const Parameter &parameter, PyObject *value, char *record) {
-        if (Py_TYPE(value) != local_type) return false;
-        nb::object size = nb::steal(PyObject_GetAttrString(value, "size"));
-        std::uint64_t nbytes = size.is_valid() ? PyLong_AsUnsignedLongLong(size.ptr()) : 0;
-        if (PyErr_Occurred()) return PyErr_Clear(), false;
+        const std::uint64_t nbytes = local_bytes(value);
+        if (!nbytes) return false;
         used = (used + LOCAL_ALIGN - 1) / LOCAL_ALIGN * LOCAL_ALIGN;
         if (nbytes > most || used > most - nbytes) return false;
         put(record + parameter.at, std::uint32_t(used));

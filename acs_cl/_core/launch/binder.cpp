@@ -82,7 +82,7 @@ bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual,
     } else if (is_usual && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 5) {  // a `Resolved`
         taken = {nb::borrow(PyTuple_GET_ITEM(value, 0)), nb::borrow(PyTuple_GET_ITEM(value, 1)),
                  PyTuple_GET_ITEM(value, 3) == Py_True, false, PyLong_AsLongLong(PyTuple_GET_ITEM(value, 4))};
-    } else if (is_usual || (one.code == 'L' && Py_TYPE(value) == local_type)) {
+    } else if (is_usual || (one.code == 'L' && local_bytes(value))) {
         taken.driven = nb::borrow(value);
         taken.is_value = PyBytes_Check(value);
     } else if (one.code == 'v') {

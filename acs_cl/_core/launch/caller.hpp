@@ -123,7 +123,7 @@ public:
             return in_epoch_ || has_driven(value);
         }
         if (parameter.code != 'L') return acs_cl::take(parameter, value, home, bytes_, touched);
-        return in_epoch_ ? arena_.take(parameter, value, bytes_) : Py_TYPE(value) == local_type;
+        return in_epoch_ ? arena_.take(parameter, value, bytes_) : local_bytes(value) > 0;
     }
     // Takes the bytes of all arguments of a PyOpenCL kernel, in their places.
     void take_bytes(const std::string &bytes) { std::memcpy(own_ + HEAD_BYTES, bytes.data(), bytes.size()); }
