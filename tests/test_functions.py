@@ -22,9 +22,11 @@ from acs_cl.opencl_c.kernel_files import kernel_source
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse.tokens import Tokens, plain
 
+# Intel's runtime aligns local memory by the type of its parameter, the scheduler its arena to 128.
 DRIVER = """
-{attribute} __kernel void acs_drive(__global const uchar *packed, __local uchar *blob,
-                                    __local uchar *arena) {{
+{attribute} __kernel void acs_drive(__global const uchar *packed, __local ulong16 *blob_memory,
+                                    __local ulong16 *arena_memory) {{
+    __local uchar *blob = (__local uchar *)blob_memory, *arena = (__local uchar *)arena_memory;
     {context}
     const uint items = get_local_size(0) * get_local_size(1) * get_local_size(2);
     const uint item = acs_get_local_linear_id(&context);
