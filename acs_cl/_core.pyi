@@ -1520,13 +1520,12 @@ class Tracker:
         number: int,
         bypass: Bypass | None,
         empty: tuple[Any, ...],
+        behind: list[int],
         in_order: bool,
         chains: bool,
     ) -> None: ...
 
-def begin_noting(
-    arguments: type, types: tuple[type, ...], values: tuple[type, ...]
-) -> None:
+def begin_noting(arguments: type, types: tuple[type, ...], values: tuple[type, ...]) -> None:
     """Start to remember arguments with this class. Objects of `types` never change. Those of
     `values` are values that may."""
 
@@ -1549,10 +1548,13 @@ def use_kinds(
     kinds: tuple[Any, ...],
     native_error: Callable[[AcsError], BaseException],
     call: Callable[[str, Callable[..., Any], tuple[Any, ...]], Any],
+    marker: Callable[[], Any],
+    maps: tuple[Callable[..., Any], ...],
     /,
 ) -> None:
     """Give the core the kinds of events of tracked commands, the conversion of errors, and the
-    maker of transfer records."""
+    makers of records of calls and of markers. `maps`: what makes the array of a map, what waits
+    for one, and what unmaps what the program does not get."""
 
 def bind_transfer(
     tracked: int,
@@ -1561,6 +1563,7 @@ def bind_transfer(
     host: HostArray | None,
     store: Reserved,
     is_busy: bool,
+    may_copy: bool,
 ) -> tuple[Any, tuple[tuple[Span, ...], ...], int, bool, bool, Any, bool] | None:
     """Bind a transfer of a queue. Return its record; its reads, writes and overwrites; its kind;
     whether the host can look behind it; whether the program waits; what its event keeps; and

@@ -19,6 +19,7 @@ SOURCES = sorted((Path(__file__).parent.parent / "acs_cl" / "_core").rglob("*.?p
 ROUTES = Path(__file__).parent.parent / "docs" / "design" / "where-a-launch-goes.md"
 ATTRIBUTES = {
     *("acs_span", "acs_arguments", "told", "complete", "is_shared", "_runs", "count", "upto"),
+    *("acs_native", "returned"),
 }
 """Names that the core reads or sets, and does not call."""
 OF_OTHERS = {
@@ -42,7 +43,19 @@ OF_OTHERS = {
     *("Setter", "View", "Access", "CoreCommand", "Launch", "Span", "append", "enqueue", "get"),
     *("int_ptr", "is_blocking"),
     *("FIRST_LOOK", "MOST_TASKS", "launcher"),
-    *("copy", "fill", "read", "size", "svm_ptr", "wait", "wait_for", "when", "write"),
+    *(
+        "copy",
+        "fill",
+        "marker",
+        "read",
+        "release",
+        "size",
+        "svm_ptr",
+        "wait",
+        "wait_for",
+        "when",
+        "write",
+    ),
     *("bands", "offset", "reads", "writes"),
 }
 """Public names in the sources that no method of ours has: of classes of the core and of records, of

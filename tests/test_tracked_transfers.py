@@ -463,7 +463,7 @@ def test_a_short_write_is_looked_behind_only_where_the_program_has_the_memory(
     store = acs.Queue(context).runtime.engine.store.reserved
     write = TRACKED["_enqueue_write_buffer"]
     original = SimpleNamespace(__name__="_enqueue_write_buffer")
-    bound = core.native.bind_transfer(write, original, arguments, None, store, False)
+    bound = core.native.bind_transfer(write, original, arguments, None, store, False, True)
     assert bound is not None
     *_, is_shown, waits, keeps, is_copied = bound
     assert (is_shown, waits, keeps, is_copied) == (bool(flags), False, None, True)

@@ -23,7 +23,7 @@ from pyopencl import _cl
 
 from .. import core
 from ..devices.driver import Events
-from .calls import Call, Original
+from .calls import Call, Original, marker_call
 from .commands import EVERYTHING, NOTHING
 from .trials import Trials
 
@@ -169,7 +169,7 @@ class Bypass(core.native.Bypass):
         """Start the bypass. Called under the runtime's lock, and with nothing held."""
         live = tuple(engine.table.live())
         if live:
-            mark = engine.launch(Call("marker", _MARK, {}, True), NOTHING, after=live)
+            mark = engine.launch(marker_call(), NOTHING, after=live)
             engine.table.assign(mark.number, self._number, True)
             _BARRIER(self.native, [engine.event(mark.number)])
         engine.bypasses.append(self)

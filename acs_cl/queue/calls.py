@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import pyopencl as cl
+from pyopencl import _cl
 
 from ..devices.driver import Events
 from ..records import Command, Sizes
@@ -67,6 +68,9 @@ COMMANDS: dict[str, Parameters] = {
 }
 """PyOpenCL's functions that take a queue, with the names of their parameters."""
 
+UNMAP: Parameters = ("mapped", "queue", "wait_for")
+"""Those of our function that unmaps an array, which PyOpenCL does by a method."""
+
 
 TRACKED = {
     name: number
@@ -74,11 +78,19 @@ TRACKED = {
         (
             "enqueue_nd_range_kernel", "_enqueue_read_buffer", "_enqueue_write_buffer",
             "_enqueue_copy_buffer", "_enqueue_fill_buffer", "_enqueue_svm_memcpy",
-            "_enqueue_svm_memfill",
+            "_enqueue_svm_memfill", "_enqueue_marker_with_wait_list",
+            "_enqueue_barrier_with_wait_list", "_enqueue_read_image", "_enqueue_write_image",
+            "_enqueue_copy_image", "_enqueue_copy_image_to_buffer",
+            "_enqueue_copy_buffer_to_image", "enqueue_fill_image", "_enqueue_read_buffer_rect",
+            "_enqueue_write_buffer_rect", "_enqueue_copy_buffer_rect", "enqueue_map_buffer",
+            "enqueue_map_image", "unmap_native",
         ), 1
     )
 }  # fmt: skip
 """Commands that the core makes launches of when they are tracked, by the core's own numbers."""
+
+
+_MARK = _cl._enqueue_marker_with_wait_list
 
 
 class Call:
@@ -152,10 +164,15 @@ class Watched:
         return self.event
 
 
+def marker_call() -> Call:
+    """Make a command that only ends behind what it follows, as markers and barriers do."""
+    return Call("marker", _MARK, {}, True)
+
+
 def call_of(name: str, original: Original, args: tuple[object, ...]) -> Call:
-    """Make a command of a transfer that the core has bound, from all its arguments. None: the
-    argument was left out."""
-    parameters = COMMANDS[original.__name__]
+    """Make a command that the core has bound, from all its arguments. None: the argument was left
+    out."""
+    parameters = COMMANDS.get(original.__name__, UNMAP)
     given = {
         parameter: value
         for parameter, value in zip(parameters, args, strict=True)

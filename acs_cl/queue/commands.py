@@ -29,7 +29,7 @@ from ..launch.commands import KernelCommand
 from ..plans import ArgumentValues, plan_commands
 from ..program import adopted_kernel, key_of
 from ..records import Access, Command, HostArray, Sizes, Span, interval
-from .calls import COMMANDS, TRACKED, Call, Given, KernelAsItIs, Original
+from .calls import COMMANDS, TRACKED, UNMAP, Call, Given, KernelAsItIs, Original
 from .events import Ordered, QueueEvent
 from .refusals import LAUNCH, refuse, refuse_wrong
 
@@ -82,6 +82,9 @@ class TrackedQueue(Ordered, Protocol):
 
     def may_be_held(self, wait_for: Events) -> bool:
         """Say whether a command may have to wait on the host for its turn."""
+
+    def follows_others(self, wait_for: Events) -> bool:
+        """Say whether a command follows more than the order of its queue."""
 
     def sample_anew(self) -> None:
         """Begin another sample, because the last commands do not show how fast the program is."""
@@ -285,7 +288,7 @@ def host_span(host: HostArray) -> Span:
 def transfer(queue: TrackedQueue, original: Original, **given: Any) -> QueueEvent:
     """Launch a read, write, copy or fill of a buffer or of shared memory, bound by the core. A
     short write that blocks need not wait for the device. The program only has to get its memory
-    back."""
+    back, unless the write tells it that something else has ended."""
     name = original.__name__
     parameters = COMMANDS[name]
     if not given.keys() <= {*parameters}:
@@ -297,7 +300,7 @@ def transfer(queue: TrackedQueue, original: Original, **given: Any) -> QueueEven
     is_busy = len(engine.table) > 0 or queue.may_be_held(wait_for)
     bound = core.native.bind_transfer(
         TRACKED[name], original, tuple(map(given.get, parameters)), host, engine.store.reserved,
-        is_busy,
+        is_busy, not queue.follows_others(wait_for),
     )  # fmt: skip
     if bound is None:
         raise Unclear
@@ -318,46 +321,62 @@ def transfer(queue: TrackedQueue, original: Original, **given: Any) -> QueueEven
 class Mapped(cl.MemoryMap):
     """The base of a mapped array. Its release is a command of the queue that mapped it."""
 
-    __slots__ = ("__array_interface__", "_array", "_queue", "_span")
+    __slots__ = ("__array_interface__", "_array", "_queue", "acs_native", "acs_span")
 
     _array: HostArray | None
     _queue: TrackedQueue
-    _span: Span
+    acs_native: cl.MemoryMap
+    """PyOpenCL's own object."""
+    acs_span: core.native.Memory
+    """What unmaps it touches."""
 
     def release(self, queue: cl.CommandQueue | None = None, wait_for: Events = None) -> Any:
         """Unmap. The array must not be used from here on."""
         array, self._array = self._array, None
         if array is None:
             raise cl.LogicError("the memory was unmapped before")
-        return unmap(self._queue, array, self._span, queue, wait_for)
+        if queue is None or hasattr(queue, "submit"):
+            return _unmap_command(self, self._queue if queue is None else queue, wait_for)
+        self._queue.finish()
+        return self.acs_native.release(queue, wait_for)
 
     def __del__(self) -> None:
         # nothing can be launched here, because a finalizer may run anywhere
         array = self._array
         if array is not None:
-            self._queue.unmaps.append((array, self._span))
+            self._queue.unmaps.append((array, self.acs_span.span))
             self._queue.stop_bypass()
 
 
-def unmap(ours: TrackedQueue, array: HostArray, span: Span, queue: Any, wait_for: Events) -> Any:
-    """Unmap an array. `queue`: the queue that the program names; None: `ours`."""
+def unmap_native(mapped: Mapped, queue: cl.CommandQueue, wait_for: Events) -> Any:
+    """Unmap an array by PyOpenCL's own object."""
+    return mapped.acs_native.release(queue, wait_for)
+
+
+def _unmap_by_record(mapped: Mapped, queue: TrackedQueue, wait_for: Events) -> QueueEvent:
+    """Unmap an array where the core does not."""
+    call, access = Call("unmap", unmap_native, {"mapped": mapped}, True), mapped.acs_span.span
+    return queue.submit(call, Access((), (access,)), wait_for, KINDS.UNMAP_MEM_OBJECT, seen=True)
+
+
+_unmap_command = core.native.Command(
+    unmap_native, _unmap_by_record, UNMAP, 1, 2, -1, TRACKED["unmap_native"]
+)
+
+
+def unmap_dropped(queue: TrackedQueue, array: HostArray, span: Span) -> None:
+    """Unmap an array that the program has dropped."""
     native: Any = array.base
-    if queue is not None and queue is not ours:
-        if not hasattr(queue, "submit"):
-            ours.finish()
-            return native.release(queue, wait_for)
-        ours = queue
 
     def release(queue: cl.CommandQueue, wait_for: Events) -> Any:
         return native.release(queue, wait_for)
 
-    command = Call("unmap", release, {}, True)
-    access = Access((), (span,))
-    return ours.submit(command, access, wait_for, KINDS.UNMAP_MEM_OBJECT, seen=True, keeps=array)
+    command, access = Call("unmap", release, {}, True), Access((), (span,))
+    queue.submit(command, access, None, KINDS.UNMAP_MEM_OBJECT, seen=True, keeps=array)
 
 
-def _unmapping(mapping: Call) -> Call:
-    """Return a call that unmaps what `mapping` has mapped, if it ever ran."""
+def give_up_map(queue: TrackedQueue, mapping: Call, memory: core.native.Memory) -> None:
+    """Unmap what the program does not get, if the map ever runs."""
 
     def release(queue: cl.CommandQueue, wait_for: Events) -> Any:
         if mapping.returned is None:
@@ -365,7 +384,8 @@ def _unmapping(mapping: Call) -> Call:
         native: Any = mapping.returned[0].base
         return native.release(queue, wait_for)
 
-    return Call("unmap", release, {}, True)
+    command, access = Call("unmap", release, {}, True), Access((), (memory.span,))
+    queue.submit(command, access, None, KINDS.UNMAP_MEM_OBJECT, True)
 
 
 def map_memory(
@@ -374,25 +394,46 @@ def map_memory(
     """Map a buffer or an image. The program needs the driver's answer, so the call is made now."""
     wait_for = given.pop("wait_for", None)
     is_blocking = given.pop("is_blocking", True)
-    span = whole(queue, memory)
+    found = memory_of(queue, memory)
+    if found is None:
+        raise Unclear
     only_read = int(given["flags"]) == int(cl.map_flags.READ)
-    access = Access((span,), ()) if only_read else Access((), (span,))
+    access = Access((found.span,), ()) if only_read else Access((), (found.span,))
     command = Call("map", original, {**given, "is_blocking": False}, True)
     event = queue.submit(command, access, wait_for, kind, True)
+    return await_map(queue, command, event, found, is_blocking)
+
+
+def await_map(
+    queue: TrackedQueue, mapping: Call, event: QueueEvent, memory: core.native.Memory, waits: bool
+) -> tuple[object, ...]:
+    """Wait until a map has an address and, if `waits`, until it has ended."""
     try:
         queue.wait_until_submitted(event.acs_number)
-        if command.returned is None:  # it never ran
+        if mapping.returned is None:  # it never ran
             queue.settle(event.acs_number)
-        if is_blocking:
+        if waits:
             queue.settle(event.acs_number)
     except BaseException:  # it may still run, and the program has nothing to unmap
-        queue.submit(_unmapping(command), Access((), (span,)), None, KINDS.UNMAP_MEM_OBJECT, True)
+        give_up_map(queue, mapping, memory)
         raise
-    array, _, *more = command.returned
+    return made_map(queue, mapping.returned, event, memory)
+
+
+def made_map(
+    queue: TrackedQueue, returned: Any, event: QueueEvent, memory: core.native.Memory
+) -> tuple[object, ...]:
+    """Return what a map gives the program, of what PyOpenCL's function returned."""
+    array, _, *more = returned
     mapped: Any = Mapped.__new__(Mapped)
-    mapped._array, mapped._queue, mapped._span = array, queue, span
+    mapped._array, mapped._queue, mapped.acs_native = array, queue, array.base
+    mapped.acs_span = memory
     mapped.__array_interface__ = array.__array_interface__
     return (np.asarray(mapped), event, *more)
+
+
+MAPS = made_map, await_map, give_up_map
+"""Python's parts of a map that the core launches."""
 
 
 def mapped(name: str, kind: int) -> Original:
@@ -498,8 +539,14 @@ def anything(queue: TrackedQueue, original: Original, access: Access, given: Giv
     return queue.submit(command, access, wait_for, kind, True, bool(blocks), host)
 
 
+TRANSFERS = (
+    "_enqueue_read_buffer", "_enqueue_write_buffer", "_enqueue_copy_buffer", "_enqueue_fill_buffer",
+    "_enqueue_svm_memcpy", "_enqueue_svm_memfill",
+)  # fmt: skip
+"""Functions whose bytes the core knows exactly."""
+
 HANDLERS: dict[str, Original] = {
-    **dict.fromkeys(TRACKED, transfer),
+    **dict.fromkeys(TRANSFERS, transfer),
     "enqueue_nd_range_kernel": kernel,
     "_enqueue_read_buffer_rect": between("mem", "hostbuf"),
     "_enqueue_write_buffer_rect": between("hostbuf", "mem"),

@@ -157,6 +157,6 @@ def setter(name: str, original: Original) -> Original:
     if read in _READ:
         which = _READ.index(read)
         return core.native.Setter(original, setter, note, which, STEPS[which])
-    if name == "set_arg":
+    if read is KernelArguments.put:  # an index and an argument
         return core.native.Setter(original, setter, note, MULTI, 0)
     return setter

@@ -34,12 +34,10 @@ from pyopencl import _cl
 from .. import core
 from ..devices import foreign_programs
 from ..devices.driver import Events
-from .calls import COMMANDS, TRACKED, Original, Parameters, call_of
+from .calls import COMMANDS, TRACKED, Original, Parameters, call_of, marker_call
+from .commands import MAPS
 from .events import QueueEvent, native_error, native_events
 from .kernel_arguments import SETTERS, begin_noting, setter
-
-_LAUNCHES = {"enqueue_map_buffer", "enqueue_map_image"}
-"""Commands that are always tracked: in bypass their end would not be seen."""
 
 seen_elsewhere: Counter[str] = Counter()
 """Counts commands on queues that are not ours, while there were some of ours."""
@@ -119,9 +117,13 @@ def _replace_all() -> None:
     core.native.use_kinds(
         (
             kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER, kinds.COPY_BUFFER,
-            kinds.FILL_BUFFER, kinds.SVM_MEMCPY, kinds.SVM_MEMFILL,
+            kinds.FILL_BUFFER, kinds.SVM_MEMCPY, kinds.SVM_MEMFILL, kinds.MARKER, kinds.BARRIER,
+            kinds.READ_IMAGE, kinds.WRITE_IMAGE, kinds.COPY_IMAGE, kinds.COPY_IMAGE_TO_BUFFER,
+            kinds.COPY_BUFFER_TO_IMAGE, kinds.FILL_IMAGE, kinds.READ_BUFFER_RECT,
+            kinds.WRITE_BUFFER_RECT, kinds.COPY_BUFFER_RECT, kinds.MAP_BUFFER, kinds.MAP_IMAGE,
+            kinds.UNMAP_MEM_OBJECT,
         ),
-        native_error, call_of,
+        native_error, call_of, marker_call, MAPS,
     )  # fmt: skip
     core.native.use_queues(cl.CommandQueue, seen_elsewhere)
     names = {name for name in dir(_cl) if "enqueue" in name} | {"wait_for_events"}
@@ -196,7 +198,7 @@ def _command(name: str, original: Original, parameters: Parameters | None) -> Or
             args = (*args[:waits], native_events(args[waits]), *args[waits + 1 :])
         return original(*args, **keywords)
 
-    if parameters is None or name in _LAUNCHES:
+    if parameters is None:
         return _named(otherwise, original, name)
     return _named(_of_core(original, otherwise, parameters), original, name)
 

@@ -44,7 +44,7 @@ from ..records import Access, Command, HostArray, Span, interval
 from ..runtime import Runtime, option_names
 from . import patch
 from .bypass import Bypass, is_free, may_begin
-from .calls import Call, Given, Original, Watched
+from .calls import Call, Given, Original, Watched, marker_call
 from .commands import (
     EVERYTHING,
     HANDLERS,
@@ -53,7 +53,7 @@ from .commands import (
     Unclear,
     anything,
     kernel,
-    unmap,
+    unmap_dropped,
 )
 from .events import QueueEvent, Timed, event_of, native_error
 from .kernel_arguments import arguments_of
@@ -208,10 +208,10 @@ class Queue(cl.CommandQueue):
         queues = engine.backend.core_queues
         if not engine.options.plans or queues is None or self._holds or self._profiles:
             return None
-        empty = self._behind, self._foreign, self.unmaps, self.deferred, self._odd
+        empty = self._foreign, self.unmaps, self.deferred, self._odd
         return core.native.Tracker(
             self, engine, engine.table, queues, engine.store.reserved, self._number, self.bypass,
-            empty, self._in_order, engine.backend.in_order,
+            empty, self._behind, self._in_order, engine.backend.in_order,
         )  # fmt: skip
 
     # ---- what PyOpenCL's queues have -------------------------------------------------------------
@@ -492,13 +492,16 @@ class Queue(cl.CommandQueue):
         foreign = self._split(wait_for)[1] if wait_for else ()
         return bool(foreign or self._foreign or self._holds or self._engine.table.held)
 
+    def follows_others(self, wait_for: Events) -> bool:
+        """Tell whether a command follows more than the order of the queue."""
+        return bool(self._still_behind()) or any(self._split(wait_for or ()))
+
     def mark(self, wait_for: Events, kind: int, for_all: bool = False) -> QueueEvent:
         """Launch a marker or a barrier. On an in-order queue it is behind everything before."""
         live: tuple[int, ...] = ()
         if self._in_order or not wait_for:
             live = tuple(self._live_up_to(self._last))
-        command = Call("marker", _MARK, {}, True)
-        event = self.submit(command, NOTHING, wait_for, kind, after=live)
+        event = self.submit(marker_call(), NOTHING, wait_for, kind, after=live)
         if for_all and (wait_for or not self._in_order):
             self._behind[:] = (event.acs_number,)
             if wait_for and not self._in_order:
@@ -597,7 +600,7 @@ class Queue(cl.CommandQueue):
         """Make an event of the driver that completes with a launch and with all before it."""
         live = tuple(self._live_up_to(number)) if self._in_order else ()
         if len(live) > 1 or (live and live[0] != number):
-            marker = self.submit(Call("marker", _MARK, {}, True), NOTHING, after=live)
+            marker = self.submit(marker_call(), NOTHING, after=live)
             number = marker.acs_number
         return self._engine.event(number)
 
@@ -620,7 +623,7 @@ class Queue(cl.CommandQueue):
         """Do what finalizers left, and wait for what another library may have enqueued."""
         while self.unmaps:
             array, span = self.unmaps.popleft()
-            unmap(self, array, span, None, None)
+            unmap_dropped(self, array, span)
         while self.deferred:
             command, access = self.deferred.popleft()
             self.submit(command, access, seen=True)
@@ -634,7 +637,6 @@ class Queue(cl.CommandQueue):
             self.bypass.sample_anew()
 
 
-_MARK = _cl._enqueue_marker_with_wait_list
 _POINTER: Any = _cl.CommandQueue.int_ptr
 _FINISH = _cl.CommandQueue.finish
 _WAIT = _cl.wait_for_events

@@ -132,6 +132,23 @@ public:
         });
     }
 
+    // Has the next launch follow these, too, whatever bytes it touches.
+    void follow(const std::vector<std::int64_t> &launches) { also_.assign(launches.begin(), launches.end()); }
+
+    // Does the same for a marker, which touches nothing. In a lane in order it needs no command of the driver's if nobody
+    // asks for events: it ends with what is before it.
+    template <typename Command>
+    bool launch_marker(PyObject *name, Command &&command) {
+        static PyObject *const reason = PyUnicode_InternFromString("a marker runs on a lane");
+        return launch_by(Touched(), name, nb::borrow(reason), command, [this](Lane &lane, void *&event) {
+            spread_.add(0);
+            const bool is_asked = wants_event(lane);
+            if (!is_asked && wait_for_.empty()) return 0;
+            const auto many = std::uint32_t(wait_for_.size());
+            return driver.marker(lane.queue, many, many ? wait_for_.data() : nullptr, is_asked ? &event : nullptr);
+        });
+    }
+
     // How a caller waits for a transfer. If nothing is ahead of it and the caller `may_block`, the driver's blocking
     // call is quickest, and then it `has_ended`. Otherwise the caller gets `event`, and releases it.
     struct Waited {
@@ -153,7 +170,7 @@ public:
             on = &lane;
             spread_.add(transfer.nbytes);
             if (behind) wait_for_.push_back(behind);
-            if (waited && waited->may_block && wait_for_.empty() && (out_of_order_ || lane.queued.empty())) {
+            if (waited && may_block(*waited, lane)) {
                 const WithoutGil others;
                 const std::int32_t failed = transfer.enqueue(lane.queue, wait_for_, true, nullptr);
                 waited->has_ended = !failed;
@@ -181,6 +198,33 @@ public:
             return false;
         if (waited && waited->has_ended) end_newest(*on);
         else if (keeps) find(table_->number)->bytes = Py_NewRef(keeps);
+        return true;
+    }
+
+    // Does the same for a command that PyOpenCL's own function makes: `enqueue(queue, wait_list, blocks)` returns its
+    // event, or null without an error if it was refused.
+    template <typename Enqueue, typename Command>
+    bool launch_call(const Touched &touched, PyObject *name, Waited *waited, Enqueue &&enqueue, Command &&command) {
+        static PyObject *const reason = PyUnicode_InternFromString("a command of PyOpenCL's runs on a lane");
+        Lane *on = nullptr;
+        nb::object owner;
+        const auto enqueue_on = [&](Lane &lane, void *&event) {
+            on = &lane;
+            spread_.add(0);
+            nb::object wait_list = nb::none();
+            if (!wait_for_.empty()) wait_list = nb::list();
+            for (void *one : wait_for_) wait_list.attr("append")(made(one));
+            const bool blocks = waited && may_block(*waited, lane);
+            owner = enqueue(lane.python, wait_list, blocks);
+            if (!owner.is_valid()) return ELSEWHERE;
+            if (blocks) return waited->has_ended = true, 0;
+            event = handle_of(owner.ptr());
+            if (waited) driver.retain_event(waited->event = event);
+            return 0;
+        };
+        if (!launch_by(touched, name, nb::borrow(reason), command, enqueue_on)) return false;
+        if (waited && waited->has_ended) end_newest(*on);
+        else find(table_->number)->owner = owner.release().ptr();
         return true;
     }
 
@@ -339,6 +383,7 @@ private:
         edges_ = table_->enter(touched);
         const std::int64_t number = table_->number;
         try {
+            if (!also_.empty()) follow_also();
             if (go_on(touched, name, reason, enqueue_on, is_upload)) return true;
             if constexpr (!std::is_null_pointer_v<std::decay_t<Command>>) table_->keep(command(), touched, edges_);
         } catch (...) {
@@ -346,6 +391,26 @@ private:
             throw;
         }
         return false;
+    }
+
+    // Adds what the newest launch was told to follow, in the order of launches.
+    void follow_also() {
+        all_.assign(edges_.begin(), edges_.end());
+        const std::size_t many = all_.size();
+        for (std::int64_t other : also_) {
+            const std::int64_t upstream = table_->row_of(other);
+            const auto is_it = [upstream](const Edge &edge) { return edge.upstream == upstream; };
+            if (upstream && std::none_of(all_.begin(), all_.begin() + std::ptrdiff_t(many), is_it))
+                all_.push_back({upstream, ANY});
+        }
+        also_.clear();
+        std::sort(all_.begin(), all_.end(), [](const Edge &one, const Edge &other) { return one.upstream < other.upstream; });
+        edges_ = {all_.data(), all_.size()};
+    }
+
+    // Whether the driver's own blocking call is quickest, because nothing is ahead of it on the lane.
+    bool may_block(const Waited &waited, const Lane &lane) const {
+        return waited.may_block && wait_for_.empty() && (out_of_order_ || lane.queued.empty());
     }
 
     template <typename Enqueue>
@@ -532,6 +597,8 @@ private:
     nb::object made(void *event) const { return event_(std::uintptr_t(event), true); }
 
     Edges edges_;
+    std::vector<std::int64_t> also_;     // as in `follow`
+    std::vector<Edge> all_;              // edges of the newest launch, with those
     std::vector<Edge> followed_;         // edges of the newest launch, if epochs were sent for it
     std::vector<std::uint32_t> epochs_;  // epochs that it follows
     Classes classes_;

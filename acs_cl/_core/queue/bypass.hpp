@@ -37,6 +37,12 @@ inline Events events;
 // (`Queue.keep_word`). A command elsewhere has to wait for it first.
 inline bool word_given = false;
 
+// Whether a wait list names no event.
+inline bool is_empty(PyObject *wait_for) {
+    return wait_for == Py_None || (PyList_CheckExact(wait_for) && !PyList_GET_SIZE(wait_for)) ||
+           (PyTuple_CheckExact(wait_for) && !PyTuple_GET_SIZE(wait_for));
+}
+
 // Events of the latest commands in bypass, for a program that gives wait lists. They live on here, so that no other
 // event can have the address of one. Other programs keep none: what lives on is freed by the program's thread, not by
 // the driver's.

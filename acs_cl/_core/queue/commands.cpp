@@ -90,11 +90,6 @@ struct Arguments {
     std::array<PyObject *, 16> changed;
 };
 
-bool is_empty(PyObject *wait_for) {
-    return wait_for == Py_None || (PyList_CheckExact(wait_for) && !PyList_GET_SIZE(wait_for)) ||
-           (PyTuple_CheckExact(wait_for) && !PyTuple_GET_SIZE(wait_for));
-}
-
 enum class Waits { FOR_NOTHING, AS_GIVEN, FOR_SOME, UNCLEAR };
 
 // Whether an event is of a command that comes before the next one anyway: a tracked command of this queue, or one in
@@ -414,11 +409,14 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
                                    std::size_t(many), keywords);
     }
     Bypass *bypass = many > self->queue_at ? bypass_of(args[self->queue_at]) : nullptr;
-    Tracker *tracker = !bypass && self->tracked && many ? tracker_of(args[0]) : nullptr;
+    // in bypass the end of a map would not be seen
+    if (bypass && self->tracked >= MAP_BUFFER) return PyObject_Vectorcall(self->otherwise, args, std::size_t(many), keywords);
+    Tracker *tracker =
+        !bypass && self->tracked && many > self->queue_at ? tracker_of(args[self->queue_at]) : nullptr;
     Placed placed;
     if ((tracker || (bypass && self->tracked == KERNEL)) && placed.place(self, args, many, keywords)) {
         PyObject *event = nullptr;
-        if (tracker) event = track(tracker, self->tracked, self->original, placed.args);
+        if (tracker) event = track(tracker, self->tracked, self->original, placed.args, self->parameters);
         else if (look_at(bypass, placed.args[5]) == Waits::FOR_NOTHING)
             event = pass_kernel(bypass, placed.args);
         if (event || PyErr_Occurred()) return event;
@@ -455,7 +453,7 @@ PyObject *command_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     self->waits_at = waits_at;
     self->blocks_at = blocks_at;
     self->tracked = tracked;
-    if (tracked < NEVER || tracked > SVM_FILL) {
+    if (tracked < NEVER || tracked >= ALL_TRACKED) {
         Py_DECREF(self);
         PyErr_SetString(PyExc_ValueError, "no command tracked like that");
         return nullptr;

@@ -36,10 +36,11 @@ public:
         nb::object known;
         if (kind != 'L') {
             known = known_memory(self, object);
-            // memory that only Python knows has to be held until the launch has ended
-            if (!known.is_valid() || (memory_in(known)->is_host && kind == 'S')) return false;
+            if (!known.is_valid()) return false;
         }
+        const bool was_held = argument.is_held();
         argument = {nb::borrow(object), std::move(known), kind};
+        if (was_held || argument.is_held()) to.held.reset();
         return true;
     }
 
@@ -150,9 +151,18 @@ nb::object in_items(PyObject *groups, PyObject *local) {
     return size;
 }
 
+// Makes what a launch has to hold, since drivers do not hold memory at addresses.
+void take_held(SetArguments &set) {
+    if (set.held.is_valid()) return;
+    nb::list held;
+    for (const SetArguments::Object &one : set.objects)
+        if (one.is_held()) held.append(one.object);
+    set.held = held.size() ? nb::object(nb::tuple(held)) : nb::none();
+}
+
 // Returns false if nothing has changed, or with an error.
 bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan &plan, PyObject *const *args,
-            Launched &launched) {
+            const Upstream &upstream, Launched &launched) {
     const SetArguments::Use use(set);
     Table &table = *self->table;
     const nb::object kernel_object = set.kernel_object;
@@ -167,12 +177,18 @@ bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan
         !bound.begin(global.ptr(), args[3], offset.ptr(), set.kernel, kernel_object.ptr()) || !bound.is_on_lanes() ||
         !Setting(self, set, plan).read(given) || !bound.start(false) || !bind(self, set, bound, is_seen))
         return false;
+    take_held(set);
+    const nb::object held = set.held;
     // again, because the memory of an event or of spans may have run code
     if (!plan.is_current() || !table.is_plain() || !is_plain(self) || !table.lock->try_take()) return false;
     Taken taken(table.lock);
     if (!bound.set()) return false;
     const Holding holding(bound.touched);
-    return note(self, bound.enqueue(), is_seen, launched);
+    Queues &queues = *plan.lanes.queues;
+    queues.follow(upstream);
+    const bool is_on_lane = bound.enqueue();
+    if (is_on_lane && !held.is_none()) queues.keep(table.number, held);
+    return note(self, is_on_lane, is_seen, launched);
 }
 
 // ---- calls of Python -------------------------------------------------------------------------------
@@ -210,8 +226,9 @@ void set_arguments(nb::handle tracker, nb::handle kernel, nb::handle own, nb::ob
 
 PyObject *track_kernel(Tracker *self, PyObject *const *args) {
     // sizes of 0, which `allow_empty_ndrange` is about, are left to Python
+    Upstream upstream;
     if (!PyBool_Check(args[6]) || !PyBool_Check(args[7]) || !self->table->is_plain() || !is_plain(self) ||
-        !waits_for_nothing(self, args[5]))
+        !take_upstream(self, args[5], upstream))
         return nullptr;
     KernelArguments *given = arguments_of(args[1]);
     if (!given || !given->set) return nullptr;
@@ -221,7 +238,7 @@ PyObject *track_kernel(Tracker *self, PyObject *const *args) {
     SetArguments *set = given->set;
     LaunchPlan *plan = set && set->is_known ? *set->plan : nullptr;
     Launched launched;
-    if (!plan || plan->table != self->table || !launch(self, given, *set, *plan, args, launched)) return nullptr;
+    if (!plan || plan->table != self->table || !launch(self, given, *set, *plan, args, upstream, launched)) return nullptr;
     return after(self, launched) ? told(std::move(event), launched) : nullptr;
 }
 

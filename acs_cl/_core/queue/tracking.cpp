@@ -2,6 +2,7 @@
 
 #include "queue/tracking.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace acs_cl {
@@ -9,6 +10,8 @@ namespace acs_cl {
 namespace {
 
 PyObject *event_kinds;  // kinds of events, in the order of `Tracked`
+PyObject *make_call;  // makes the record of a call
+PyObject *make_marker;  // makes the record of a marker
 PyObject *error_of;  // makes PyOpenCL's error, which a program expects, from one of ours
 std::unordered_map<PyObject *, Tracker *> trackers;
 
@@ -24,19 +27,43 @@ nb::object known_memory(Tracker *self, PyObject *object) {
 }
 
 bool is_plain(const Tracker *self) {
+    // what may have to wait on the host is looked at first, because the program should hear of its errors in its call
+    if (self->table->waiting()) return false;
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(self->empty); at++)
         if (PyObject_Size(PyTuple_GET_ITEM(self->empty, at))) return false;
     return true;
 }
 
-bool waits_for_nothing(const Tracker *self, PyObject *wait_for) {
+namespace {
+
+// Adds the launch of an event of ours, and what the host can look behind once that is complete. Returns false if it is
+// of another runtime.
+bool take_event(const Tracker *self, PyObject *event, Upstream &to) {
+    PyObject *queue = *events.slot(event, QUEUE);
+    if (self->in_order && queue == self->queue) return true;
+    const Tracker *other = tracker_of(queue);
+    if (!other || other->table != self->table) return false;
+    const std::int64_t number = whole_number(*events.slot(event, NUMBER));
+    if (self->table->has(number)) to.push_back(number);
+    if (other != self && other->in_order) self->table->add_of_queue(other->number, -1, number - 1, true, to);
+    return true;
+}
+
+}  // namespace
+
+bool take_upstream(Tracker *self, PyObject *wait_for, Upstream &to) {
+    for (Py_ssize_t at = PyList_GET_SIZE(self->behind); at-- > 0;) {
+        const std::int64_t number = whole_number(PyList_GET_ITEM(self->behind, at));
+        if (self->table->has(number)) to.push_back(number);
+        else if (PySequence_DelItem(self->behind, at)) throw PythonError();
+    }
     if (wait_for == Py_None) return true;
     if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return false;
     for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
         PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
         auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
         if (type == events.own) {
-            if (!self->in_order || *events.slot(event, QUEUE) != self->queue) return false;
+            if (!take_event(self, event, to)) return false;
         } else if (type == events.plain || type == events.nanny) {
             void *handle = handle_of(event);
             if (!handle || event_status(handle)) return false;
@@ -44,6 +71,8 @@ bool waits_for_nothing(const Tracker *self, PyObject *wait_for) {
             return false;
         }
     }
+    std::sort(to.begin(), to.end());
+    to.erase(std::unique(to.begin(), to.end()), to.end());
     return true;
 }
 
@@ -122,6 +151,41 @@ bool after(Tracker *self, const Launched &launched) {
     return queue_sees_to(due);
 }
 
+nb::object record_of(int tracked, nb::handle name, PyObject *original, PyObject *const *args, int host_at,
+                     const nb::object &host) {
+    nb::list all;
+    for (int at = 0; at < FORMS[tracked].all; at++) all.append(args[at] ? nb::borrow(args[at]) : nb::none());
+    if (host.is_valid()) all[std::size_t(host_at)] = host;
+    return nb::borrow(make_call)(name, nb::handle(original), nb::tuple(all));
+}
+
+void wait_here(Tracker *self, Launched &launched, UnderWay &under_way, PyObject *kept) {
+    const bool is_well =
+        under_way.has_ended ||
+        (under_way.event && wait_for(*self->queues, self->engine, launched.number, under_way.take(), kept));
+    launched.settles = !is_well || self->table->shows(self->number, launched.number);
+    launched.waited = self->bypass && self->bypass->ends_stretch();
+}
+
+bool pretend(Tracker *self, const nb::object &number) {
+    static PyObject *const told_name = PyUnicode_InternFromString("told"),
+                    *const complete_name = PyUnicode_InternFromString("complete"),
+                    *const shared_name = PyUnicode_InternFromString("is_shared"),
+                    *const keep_name = PyUnicode_InternFromString("keep_word");
+    if (!self->in_order) return true;
+    const nb::object told = nb::steal(PyObject_GetAttr(self->queue, told_name));
+    if (!told.is_valid()) return false;
+    const nb::object known = nb::steal(PyObject_GetAttr(told.ptr(), complete_name));
+    if (!known.is_valid()) return false;
+    if (whole_number(known.ptr()) >= whole_number(number.ptr())) return true;
+    word_given = true;
+    if (PyObject_SetAttr(told.ptr(), complete_name, number.ptr())) return false;
+    const nb::object is_shared = nb::steal(PyObject_GetAttr(told.ptr(), shared_name));
+    if (!is_shared.is_valid()) return false;
+    if (is_shared.ptr() == Py_False) return true;
+    return nb::steal(PyObject_CallMethodNoArgs(self->queue, keep_name)).is_valid();
+}
+
 PyObject *told(nb::object event, Launched &launched) {
     *events.slot(event.ptr(), NUMBER) = launched.number_object.release().ptr();
     return event.release().ptr();
@@ -131,13 +195,13 @@ namespace {
 
 int tracker_init(Tracker *self, PyObject *args, PyObject *keywords) {
     static const char *names[] = {"queue", "engine", "table", "queues", "store", "number",
-                                  "bypass", "empty", "in_order", "chains", nullptr};
+                                  "bypass", "empty", "behind", "in_order", "chains", nullptr};
     PyObject *queue;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOIOO!pp", const_cast<char **>(names),
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOIOO!O!pp", const_cast<char **>(names),
                                      &queue, &self->engine, &self->table_object,
                                      &self->queues_object, &self->store, &self->number,
                                      &self->bypass_object, &PyTuple_Type, &self->empty,
-                                     &self->in_order, &self->chains)) {
+                                     &PyList_Type, &self->behind, &self->in_order, &self->chains)) {
         for (PyObject **one : self->objects()) *one = nullptr;
         return -1;
     }
@@ -174,9 +238,41 @@ Tracker *tracker_of(PyObject *queue) {
     return found == trackers.end() ? nullptr : found->second;
 }
 
-PyObject *track(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args) {
+PyObject *track_marker(Tracker *self, int tracked, PyObject *const *args) {
+    static PyObject *const name = PyUnicode_InternFromString("marker");
+    Table &table = *self->table;
+    Upstream upstream;
+    if (!table.is_plain() || !is_plain(self) || !take_upstream(self, args[FORMS[tracked].waits], upstream)) return nullptr;
+    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
+    nb::object event = new_event(self, tracked);
+    const bool is_behind_all = self->in_order || is_empty(args[FORMS[tracked].waits]);
+    const bool holds = tracked == BARRIER && !(self->in_order && upstream.empty());
+    Launched launched;
+    {
+        // again, because code may have run that made the event
+        if (!table.is_plain() || !is_plain(self) || !table.lock->try_take()) return nullptr;
+        Taken taken(table.lock);
+        if (is_behind_all) {
+            const std::int64_t first = self->marked && table.has(self->marked) ? self->marked - 1 : -1;
+            table.add_of_queue(self->number, first, table.newest_of(self->number), false, upstream);
+        }
+        self->queues->follow(upstream);
+        const bool is_on_lane = self->queues->launch_marker(name, [] {
+            return nb::steal(PyObject_CallNoArgs(make_marker));
+        });
+        if (is_behind_all) self->marked = table.number;
+        if (!note(self, is_on_lane, false, launched)) return nullptr;
+        if (holds && PyList_SetSlice(self->behind, 0, PyList_GET_SIZE(self->behind), nullptr)) return nullptr;
+        if (holds && PyList_Append(self->behind, launched.number_object.ptr())) return nullptr;
+    }
+    return after(self, launched) ? told(std::move(event), launched) : nullptr;
+}
+
+PyObject *track(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args, PyObject *parameters) {
     try {
         if (tracked == KERNEL) return track_kernel(tracker, args);
+        if (tracked == MARKER || tracked == BARRIER) return track_marker(tracker, tracked, args);
+        if (tracked > BARRIER) return track_call(tracker, tracked, original, args, parameters);
         return track_transfer(tracker, tracked, original, args);
     } catch (const std::bad_alloc &) {
         return PyErr_NoMemory();
@@ -192,10 +288,12 @@ void add_tracker(nb::module_ &module) {
         new_type<Tracker>("acs_cl._core.Tracker", COLLECTED,
                           {{Py_tp_init, slot(tracker_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));
     module.def("use_kinds",
-               [](nb::tuple kinds, nb::object native_error, nb::object call) {
+               [](nb::tuple kinds, nb::object native_error, nb::object call, nb::object marker, nb::tuple maps) {
                    Py_XSETREF(event_kinds, kinds.release().ptr());
                    Py_XSETREF(error_of, native_error.release().ptr());
-                   use_transfers(std::move(call));
+                   Py_XSETREF(make_marker, marker.release().ptr());
+                   Py_XSETREF(make_call, call.release().ptr());
+                   use_maps(maps[0], maps[1], maps[2]);
                });
     add_transfers(module);
     add_kernels(module);

@@ -8,12 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "driver/memory.hpp"
 #include "launch/caller.hpp"
+#include "launch/transfers.hpp"
 #include "queue/bypass.hpp"
 #include "queue/kernel_arguments.hpp"
 #include "queue/sample.hpp"
@@ -25,12 +27,16 @@ struct SetArguments : Forgettable<SetArguments> {
     struct Object {
         nb::object object, memory;  // the second one is its `Memory`, null if it touches nothing
         char kind = 0;
+        bool is_held() const {
+            return kind == 'S' && memory.is_valid() && reinterpret_cast<Memory *>(memory.ptr())->is_host;
+        }
     };
 
     std::shared_ptr<LaunchPlan *> plan;  // its place: the plan may go before the kernel does
     nb::object kernel_object;  // the kernel object for queues with such arguments
     QueueKernel *kernel = nullptr;
     std::vector<Object> objects;  // by index, empty for bytes
+    nb::object held;  // the program's own shared memory among them, which lives until a launch has ended; null: not made yet
     std::string bytes;  // of all others, at the places of the plan
     unsigned long long read = 0;  // the turn of the last note that is in them
     bool is_known = true;  // nothing was set that is not in them
@@ -41,7 +47,9 @@ struct Tracker {
     PyObject_HEAD
     PyObject *queue;  // borrowed
     PyObject *engine, *table_object, *queues_object, *store, *bypass_object, *empty;
+    PyObject *behind;  // a list of launches that all later ones follow
     unsigned number;  // of the queue, in the table
+    std::int64_t marked;  // the newest launch that followed all before it on this queue, or 0
     int in_order;  // as the program made it
     int chains;  // commands form a chain whatever they touch, because the runtime has one queue
     bool waits_first;  // a blocking transfer is quickest if nothing is ahead of it
@@ -50,7 +58,7 @@ struct Tracker {
     Bypass *bypass;  // null if it has none
 
     auto objects() {
-        return std::array{&engine, &table_object, &queues_object, &store, &bypass_object, &empty};
+        return std::array{&engine, &table_object, &queues_object, &store, &bypass_object, &empty, &behind};
     }
     void end();
 };
@@ -59,23 +67,54 @@ struct Tracker {
 Tracker *tracker_of(PyObject *queue);
 
 // PyOpenCL's functions that can become launches here, as in TRACKED of acs_cl/queue/calls.py.
-enum Tracked { NEVER, KERNEL, READ, WRITE, COPY, FILL, SVM_COPY, SVM_FILL };
+enum Tracked {
+    NEVER, KERNEL, READ, WRITE, COPY, FILL, SVM_COPY, SVM_FILL, MARKER, BARRIER,
+    // PyOpenCL's functions make these, with all bytes of each memory object: calls.cpp
+    READ_IMAGE, WRITE_IMAGE, COPY_IMAGE, IMAGE_TO_BUFFER, BUFFER_TO_IMAGE, FILL_IMAGE,
+    READ_RECTANGLE, WRITE_RECTANGLE, COPY_RECTANGLE, MAP_BUFFER, MAP_IMAGE, UNMAP, ALL_TRACKED
+};
 
 // How many parameters one of these functions has, how many it needs, and where `wait_for` and `is_blocking` are.
 struct Form {
     int all, needed, waits, blocks;
+    int read = -1, written = -1, host = -1;  // of PyOpenCL's own: memory objects, and the program's memory
+    int flags = -1;                          // which say whether `written` is only read
+    int queue = 0;
 };
-constexpr int MOST_PLACED = 8;
-constexpr Form FORMS[] = {{},           {8, 4, 5, -1}, {6, 3, 4, 5}, {6, 3, 4, 5},
-                          {7, 3, 6, -1}, {6, 5, 5, -1}, {6, 4, 4, 1}, {5, 3, 4, -1}};
+constexpr int MOST_PLACED = 11;
+constexpr Form FORMS[] = {{},
+                          {8, 4, 5, -1},
+                          {6, 3, 4, 5},
+                          {6, 3, 4, 5},
+                          {7, 3, 6, -1},
+                          {6, 5, 5, -1},
+                          {6, 4, 4, 1},
+                          {5, 3, 4, -1},
+                          {2, 1, 1, -1},
+                          {2, 1, 1, -1},
+                          {9, 5, 7, 8, 1, -1, 4},
+                          {9, 5, 7, 8, -1, 1, 4},
+                          {7, 6, 6, -1, 1, 2},
+                          {7, 6, 6, -1, 1, 2},
+                          {7, 6, 6, -1, 1, 2},
+                          {6, 5, 5, -1, -1, 1},
+                          {10, 6, 8, 9, 1, -1, 2},
+                          {10, 6, 8, 9, -1, 1, 2},
+                          {9, 6, 8, -1, 1, 2},
+                          {10, 6, 8, 9, -1, 1, -1, 2},
+                          {11, 7, 9, 10, -1, 1, -1, 2},
+                          {3, 2, 2, -1, -1, 0, -1, -1, 1}};
+static_assert(std::size(FORMS) == ALL_TRACKED);
 
-// Calls one of these, PyOpenCL's own `original`, with all arguments. Null: an argument was left out. Returns null
-// without an error for an unusual call.
-PyObject *track(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args);
+// Calls one of these, PyOpenCL's own `original`, with all arguments. Null: an argument was left out. `parameters`: their
+// names. Returns null without an error for an unusual call.
+PyObject *track(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args, PyObject *parameters);
 PyObject *track_kernel(Tracker *tracker, PyObject *const *args);
 PyObject *track_transfer(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args);
+PyObject *track_marker(Tracker *tracker, int tracked, PyObject *const *args);
+PyObject *track_call(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args, PyObject *parameters);
 
-// ---- the common part of kernels and transfers ----------------------------------------------------------
+// ---- the common part of all commands ----------------------------------------------------------
 
 struct Launched {
     std::int64_t number = 0;
@@ -90,8 +129,10 @@ nb::object known_memory(Tracker *self, PyObject *object);
 inline Memory *memory_in(const nb::object &known) { return reinterpret_cast<Memory *>(known.ptr()); }
 // Whether nothing is unusual about a queue now.
 bool is_plain(const Tracker *self);
-// Whether a wait list says no more than the order of the queue does.
-bool waits_for_nothing(const Tracker *self, PyObject *wait_for);
+// Launches that a command follows whatever bytes it touches. The order of a queue in order needs none.
+using Upstream = std::vector<std::int64_t>;
+// Adds those of a wait list, and a barrier that holds all that comes. Returns false if it waits for something of others.
+bool take_upstream(Tracker *self, PyObject *wait_for, Upstream &to);
 nb::handle kind_of_event(int tracked);
 nb::object new_event(Tracker *self, int tracked, PyObject *keeps = Py_None);
 // Notes a launch for its queue. One that no lane took goes on from the table. The lock is taken. Returns false with
@@ -102,8 +143,21 @@ bool after(Tracker *self, const Launched &launched);
 // Returns the event of a launch, for the program.
 PyObject *told(nb::object event, Launched &launched);
 
-// `call` makes the record of a transfer.
-void use_transfers(nb::object call);
+// Returns the record of a call of `original`, which the driver gets later. `args`: all of them, null for one that was
+// left out. `host`: what takes the place of the argument at `host_at`, or null.
+nb::object record_of(int tracked, nb::handle name, PyObject *original, PyObject *const *args, int host_at = -1,
+                     const nb::object &host = {});
+// Waits for the upstream of a command that blocks, so that nothing is ahead of the driver's own blocking call. Signals
+// can end the wait.
+void wait_ahead(Tracker *self, const Touched &touched);
+// Waits for a command that blocks. The program waits in Python, too, if that says what failed, or if commands before it
+// have not ended that the host can look behind.
+void wait_here(Tracker *self, Launched &launched, UnderWay &under_way, PyObject *kept);
+// Lets the program believe that everything up to this launch is complete: `Queue.pretend`. Returns false with an error.
+bool pretend(Tracker *self, const nb::object &number);
+// Takes Python's parts of a map: what makes the array for the program, what waits for a map before that, and what unmaps
+// memory that the program does not get.
+void use_maps(nb::object made, nb::object awaited, nb::object given_up);
 void add_transfers(nb::module_ &module);
 void add_tracker(nb::module_ &module);
 void add_kernels(nb::module_ &module);

@@ -18,8 +18,6 @@ constexpr std::size_t MOST_PATTERN = 128;
 constexpr int HOST_AT = 2;  // the program's memory, or the pattern, among the arguments
 constexpr int MOST_TURNS = 4;  // waits for launches ahead of a transfer
 
-PyObject *told_name, *complete_name, *shared_name, *keep_name;
-PyObject *make_call;  // as in `use_transfers`
 
 // ---- the call --------------------------------------------------------------------------------------
 
@@ -108,8 +106,8 @@ struct Ranges {
     explicit Ranges(const Sides &of) : sides(of), nbytes(of.nbytes), waits(of.blocks) {}
 
     // Returns false if some of it is no memory. `host`: the bytes of the program's side. `is_busy`: something is
-    // ahead of it.
-    bool bind(nb::handle store, PyObject *host, int flags, bool is_busy) {
+    // ahead of it. `may_copy`: the program learns nothing of other queues when the call returns.
+    bool bind(nb::handle store, PyObject *host, int flags, bool is_busy, bool may_copy) {
         if (sides.host && !program.take(host, flags)) return false;
         for (const auto &[memory, side] : {std::pair(sides.source, &source), std::pair(sides.target, &target)}) {
             if (!memory) continue;
@@ -127,7 +125,7 @@ struct Ranges {
         if (sides.target) take(target, sides.to, true);
         is_seen |= sides.is_svm && !sides.fills;
         if (sides.host && !sides.fills) {
-            is_copy = sides.target && waits && nbytes > 0 && nbytes <= MOST_COPIED && (nbytes <= SHORT || is_busy);
+            is_copy = may_copy && sides.target && waits && nbytes > 0 && nbytes <= MOST_COPIED && (nbytes <= SHORT || is_busy);
             uses_host = !is_copy;
             is_seen |= uses_host;
             waits &= uses_host;
@@ -213,32 +211,14 @@ private:
     NodePointer nodes_[2];  // of its bytes
 };
 
-// Makes the record of a transfer: a call of `original`, which the driver gets later.
+// Makes the record of a transfer. `copied`: bytes in place of the program's, or null.
 nb::object record_of(int tracked, PyObject *original, PyObject *const *args, const Ranges &ranges,
                      const nb::object &copied = {}) {
-    nb::list all;
-    for (int at = 0; at < FORMS[tracked].all; at++) all.append(args[at] ? nb::borrow(args[at]) : nb::none());
-    if (copied.is_valid()) all[HOST_AT] = copied;
-    else if (ranges.sides.fills)
-        all[HOST_AT] = nb::bytes(ranges.program.view.buf, std::size_t(ranges.program.view.len));
-    return nb::borrow(make_call)(nb::handle(BoundTransfer::name_of(Transfer::Kind(tracked - READ))),
-                                  nb::handle(original), nb::tuple(all));
-}
-
-// Lets the program believe that everything up to this launch is complete: `Queue.pretend`.
-bool pretend(Tracker *self, const nb::object &number) {
-    if (!self->in_order) return true;
-    const nb::object told = nb::steal(PyObject_GetAttr(self->queue, told_name));
-    if (!told.is_valid()) return false;
-    const nb::object known = nb::steal(PyObject_GetAttr(told.ptr(), complete_name));
-    if (!known.is_valid()) return false;
-    if (whole_number(known.ptr()) >= whole_number(number.ptr())) return true;
-    word_given = true;
-    if (PyObject_SetAttr(told.ptr(), complete_name, number.ptr())) return false;
-    const nb::object is_shared = nb::steal(PyObject_GetAttr(told.ptr(), shared_name));
-    if (!is_shared.is_valid()) return false;
-    if (is_shared.ptr() == Py_False) return true;
-    return nb::steal(PyObject_CallMethodNoArgs(self->queue, keep_name)).is_valid();
+    const Py_buffer &view = ranges.program.view;
+    const nb::object host = copied.is_valid() || !ranges.sides.fills ? copied
+                                                                     : nb::bytes(view.buf, std::size_t(view.len));
+    const nb::handle name = BoundTransfer::name_of(Transfer::Kind(tracked - READ));
+    return acs_cl::record_of(tracked, name, original, args, HOST_AT, host);
 }
 
 // Returns the newest launch on a lane that touched these bytes before. 0: there is none.
@@ -262,8 +242,8 @@ std::int64_t newest_ahead(const Tracker *self, const Touched &touched) {
     return newest;
 }
 
-// Waits for the upstream of a transfer, so that nothing is ahead of the driver's own blocking call. Signals can end
-// the wait.
+}  // namespace
+
 void wait_ahead(Tracker *self, const Touched &touched) {
     Table &table = *self->table;
     for (int turn = 0; turn < MOST_TURNS; turn++) {
@@ -279,20 +259,12 @@ void wait_ahead(Tracker *self, const Touched &touched) {
     }
 }
 
-// Waits for a transfer. Returns false if the program has to wait again, which says what failed.
-bool settle(Tracker *self, const Launched &launched, UnderWay &under_way, PyObject *kept) {
-    return under_way.has_ended ||
-           (under_way.event &&
-            wait_for(*self->queues, self->engine, launched.number, under_way.take(), kept));
-}
-
-}  // namespace
-
 // Launches a transfer, which needs no plan. A blocking write of few bytes is copied, because the program only has
 // to get its memory back.
 PyObject *track_transfer(Tracker *self, int tracked, PyObject *original, PyObject *const *args) {
     Table &table = *self->table;
-    if (!table.is_plain() || !is_plain(self) || !waits_for_nothing(self, args[FORMS[tracked].waits]))
+    Upstream upstream;
+    if (!table.is_plain() || !is_plain(self) || !take_upstream(self, args[FORMS[tracked].waits], upstream))
         return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     Sides sides;
@@ -300,7 +272,7 @@ PyObject *track_transfer(Tracker *self, int tracked, PyObject *original, PyObjec
     Ranges ranges(sides);
     try {
         const int flags = PyBUF_ANY_CONTIGUOUS | (sides.target ? 0 : PyBUF_WRITABLE);
-        if (!ranges.bind(self->store, sides.host, flags, table.in_flight())) return nullptr;
+        if (!ranges.bind(self->store, sides.host, flags, table.in_flight(), upstream.empty())) return nullptr;
     } catch (nb::python_error &) {  // the Python code says what is wrong
         return nullptr;
     }
@@ -313,23 +285,18 @@ PyObject *track_transfer(Tracker *self, int tracked, PyObject *original, PyObjec
     if (ranges.waits && self->waits_first) wait_ahead(self, bound.touched);
     Launched launched;
     UnderWay under_way;
-    bool has_others = false;
     {
         // again, because code may have run that made the event or the bytes
         if (!table.is_plain() || !is_plain(self) || !table.lock->try_take()) return nullptr;
         Taken taken(table.lock);
-        has_others = is_told && table.shows(self->number);
-        if (ranges.is_copy && has_others) return nullptr;  // others are waited for first
+        if (ranges.is_copy && table.shows(self->number)) return nullptr;  // these are waited for first
+        self->queues->follow(upstream);
         const bool is_on_lane = bound.launch(ranges.waits ? &under_way : nullptr, [&] {
             return record_of(tracked, original, args, ranges, bound.copied);
         });
         if (!note(self, is_on_lane, ranges.is_seen, launched)) return nullptr;
     }
-    if (ranges.waits) {
-        const bool is_well = settle(self, launched, under_way, kept.ptr());
-        launched.settles = !is_well || has_others;
-        launched.waited = self->bypass && self->bypass->ends_stretch();
-    }
+    if (ranges.waits) wait_here(self, launched, under_way, kept.ptr());
     if (!after(self, launched) || (is_told && !pretend(self, launched.number_object))) return nullptr;
     return told(std::move(event), launched);
 }
@@ -338,14 +305,14 @@ PyObject *track_transfer(Tracker *self, int tracked, PyObject *original, PyObjec
 // can look behind it, whether the program waits, what its event keeps, and whether the program's memory has to be
 // copied first. `host`: the bytes of that memory, or none. Returns none for a transfer that is not understood.
 nb::object bind_transfer(int tracked, nb::handle original, nb::tuple args, nb::handle host, nb::handle store,
-                         bool is_busy) {
+                         bool is_busy, bool may_copy) {
     if (tracked <= KERNEL || tracked > SVM_FILL || Py_ssize_t(nb::len(args)) != FORMS[tracked].all) return nb::none();
     PyObject *given[MOST_PLACED];
     for (int at = 0; at < FORMS[tracked].all; at++) given[at] = PyTuple_GET_ITEM(args.ptr(), at);
     Sides sides;
     if (!take(tracked, given, sides)) return nb::none();
     Ranges ranges(sides);
-    if (!ranges.bind(store, host.is_none() ? sides.host : host.ptr(), PyBUF_ANY_CONTIGUOUS, is_busy))
+    if (!ranges.bind(store, host.is_none() ? sides.host : host.ptr(), PyBUF_ANY_CONTIGUOUS, is_busy, may_copy))
         return nb::none();
     nb::list reads, writes, overwrites;
     if (sides.source) reads.append(object_of(ranges.source.span));
@@ -357,15 +324,9 @@ nb::object bind_transfer(int tracked, nb::handle original, nb::tuple args, nb::h
                           kind_of_event(tracked), ranges.is_seen, ranges.waits, ranges.kept(), ranges.is_copy);
 }
 
-void use_transfers(nb::object call) { Py_XSETREF(make_call, call.release().ptr()); }
-
 void add_transfers(nb::module_ &module) {
-    told_name = PyUnicode_InternFromString("told");
-    complete_name = PyUnicode_InternFromString("complete");
-    shared_name = PyUnicode_InternFromString("is_shared");
-    keep_name = PyUnicode_InternFromString("keep_word");
     module.def("bind_transfer", bind_transfer, nb::arg("tracked"), nb::arg("original"), nb::arg("args"),
-               nb::arg("host").none(), nb::arg("store"), nb::arg("is_busy"));
+               nb::arg("host").none(), nb::arg("store"), nb::arg("is_busy"), nb::arg("may_copy"));
 }
 
 }  // namespace acs_cl

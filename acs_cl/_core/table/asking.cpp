@@ -53,20 +53,22 @@ std::vector<std::int64_t> Table::blockers(std::int64_t launch) const {
     return found;
 }
 
-std::vector<std::int64_t> Table::of_queue(std::uint32_t queue, std::int64_t last, bool shown) {
-    std::vector<std::int64_t> found;
-    if (shown && !shown_) return found;
-    rows_.each(-1, [&](std::int64_t number, Row &row) {
-        if (number <= last && row.owner == queue && (row.is_shown || !shown)) found.push_back(number);
+void Table::add_of_queue(std::uint32_t queue, std::int64_t first, std::int64_t last, bool shown,
+                         std::vector<std::int64_t> &to) {
+    if (shown && !shown_) return;
+    rows_.each(first, [&](std::int64_t number, Row &row) {
+        if (number <= last && row.owner == queue && (row.is_shown || !shown)) to.push_back(number);
         return number < last;
     });
-    return found;
 }
 
-bool Table::shows(std::uint32_t queue) {
+bool Table::shows(std::uint32_t queue, std::int64_t last) {
     bool found = false;
     if (shown_)
-        rows_.each(-1, [&](std::int64_t, Row &row) { return !(found = row.is_shown && row.owner == queue); });
+        rows_.each(-1, [&](std::int64_t number, Row &row) {
+            found = number <= last && row.is_shown && row.owner == queue;
+            return !found && number < last;
+        });
     return found;
 }
 

@@ -183,6 +183,8 @@ public:
     bool has(std::int64_t launch) const {
         return find(launch) || is_counted_only(launch);
     }
+    // Returns the launch whose row stands for one in flight. 0: it has ended.
+    std::int64_t row_of(std::int64_t launch) const { return find(launch) ? stands_for(launch) : 0; }
     std::int64_t oldest() const { return rows_.oldest(); }
     std::int64_t newest(std::int64_t last) const { return rows_.newest(last); }
     std::size_t outside() const { return outside_.size(); }
@@ -240,9 +242,17 @@ public:
     // Returns the newest launch that a queue ever had. 0: none.
     std::int64_t newest_of(std::uint32_t queue) const { return newest_of_queue_.at(queue - 1); }
 
-    // Returns the launches of a queue in flight, up to `last`. `shown`: only those whose result the host can see.
-    std::vector<std::int64_t> of_queue(std::uint32_t queue, std::int64_t last, bool shown);
-    bool shows(std::uint32_t queue);
+    // Adds the launches of a queue in flight behind `first`, up to `last`. `shown`: only those whose result the host can
+    // see.
+    void add_of_queue(std::uint32_t queue, std::int64_t first, std::int64_t last, bool shown,
+                      std::vector<std::int64_t> &to);
+    std::vector<std::int64_t> of_queue(std::uint32_t queue, std::int64_t last, bool shown) {
+        std::vector<std::int64_t> found;
+        add_of_queue(queue, -1, last, shown, found);
+        return found;
+    }
+    // Whether there are such launches whose result the host can see.
+    bool shows(std::uint32_t queue, std::int64_t last = INT64_MAX);
 
     // ---- epochs and tasks -----------------------------------------------------------------------
 

@@ -1,0 +1,207 @@
+// Commands of an `acs.Queue` that PyOpenCL's own functions make on a lane: images, rectangles and maps. Each counts with
+// all bytes of its memory objects. tracking.hpp says what and when.
+
+#include <utility>
+
+#include "queue/tracking.hpp"
+
+namespace acs_cl {
+
+namespace {
+
+constexpr const char *NAMES[] = {"read_image", "write_image", "copy_image", "copy_image_to_buffer",
+                                 "copy_buffer_to_image", "fill_image", "read_buffer_rect", "write_buffer_rect",
+                                 "copy_buffer_rect", "map", "map", "unmap"};
+static_assert(std::size(NAMES) == ALL_TRACKED - READ_IMAGE);
+
+PyObject *native_name, *release_name;
+PyObject *make_mapped, *await_map, *give_up_map;  // as in `use_maps`
+
+PyObject *name_of(int tracked) {
+    static const auto all = [] {
+        std::array<PyObject *, std::size(NAMES)> names;
+        for (std::size_t at = 0; at < names.size(); at++) names[at] = PyUnicode_InternFromString(NAMES[at]);
+        return names;
+    }();
+    return all[std::size_t(tracked - READ_IMAGE)];
+}
+
+bool is_map(int tracked) { return tracked == MAP_BUFFER || tracked == MAP_IMAGE; }
+
+// What a call touches.
+struct Sides {
+    nb::object known[2];  // `Memory` of its objects
+    Bytes program;        // the program's memory
+    NodePointer nodes[3];
+    Touched touched;
+    bool blocks = false;
+
+    // Returns false for an unusual call.
+    bool bind(Tracker *self, const Form &form, PyObject *const *args) {
+        if (form.blocks >= 0) {
+            const int truth = PyObject_IsTrue(args[form.blocks]);
+            if (truth < 0) return PyErr_Clear(), false;
+            blocks = truth;
+        }
+        const bool only_read = form.flags >= 0 && is_read_only(args[form.flags]);
+        for (const auto &[at, written] : {std::pair(form.read, false), std::pair(form.written, !only_read)}) {
+            if (at < 0) continue;
+            nb::object &memory = known[written];
+            memory = known_memory(self, args[at]);
+            Node *node = memory.is_valid() ? memory_in(memory)->node_in(*self->table->hazards) : nullptr;
+            if (!node) return false;
+            nodes[touched.many] = memory_in(memory)->node;
+            touched.add(node, !written, written);
+        }
+        if (form.host < 0) return true;
+        const bool fills_host = form.read >= 0;
+        if (!program.take(args[form.host], PyBUF_ANY_CONTIGUOUS | (fills_host ? PyBUF_WRITABLE : 0))) return false;
+        const auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(program.view.buf));
+        const std::int64_t width = std::max<std::int64_t>(program.view.len, 1);
+        NodePointer &host = nodes[touched.many] = self->table->hazards->node(bounded({BY_ADDRESS, address, width, 1, width}));
+        touched.add(host.get(), !fills_host, fills_host);
+        return true;
+    }
+
+private:
+    // Whether the flags of a map are `map_flags.READ`.
+    static bool is_read_only(PyObject *flags) {
+        constexpr long MAP_READ = 1;
+        const nb::object number = nb::steal(PyNumber_Index(flags));
+        const long found = number.is_valid() ? PyLong_AsLong(number.ptr()) : 0;
+        if (PyErr_Occurred()) PyErr_Clear();
+        return found == MAP_READ;
+    }
+};
+
+// Calls PyOpenCL's function on another queue, with a wait list. Null with an error.
+nb::object call(int tracked, PyObject *original, PyObject *const *args, const nb::object &queue,
+                const nb::object &wait_list, bool blocks, PyObject *parameters) {
+    const Form &form = FORMS[tracked];
+    if (tracked == UNMAP) {
+        const nb::object mapped = nb::steal(PyObject_GetAttr(args[form.written], native_name));
+        if (!mapped.is_valid()) return {};
+        PyObject *const all[] = {mapped.ptr(), queue.ptr(), wait_list.ptr()};
+        return nb::steal(PyObject_VectorcallMethod(release_name, all, std::size(all), nullptr));
+    }
+    PyObject *all[MOST_PLACED], *names[MOST_PLACED];
+    std::size_t many = 0, positional = 0;
+    for (int at = 0; at < form.all; at++) {
+        PyObject *const one = at == form.queue     ? queue.ptr()
+                              : at == form.waits  ? wait_list.ptr()
+                              : at == form.blocks ? (blocks ? Py_True : Py_False)
+                                                  : args[at];
+        if (!one) continue;
+        if (many == std::size_t(at)) positional++;
+        names[many] = PyTuple_GET_ITEM(parameters, at);
+        all[many++] = one;
+    }
+    nb::object keywords;
+    if (many > positional) {
+        keywords = nb::steal(PyTuple_New(Py_ssize_t(many - positional)));
+        if (!keywords.is_valid()) return {};
+        for (std::size_t at = positional; at < many; at++)
+            PyTuple_SET_ITEM(keywords.ptr(), Py_ssize_t(at - positional), Py_NewRef(names[at]));
+    }
+    return nb::steal(PyObject_Vectorcall(original, all, positional, keywords.ptr()));
+}
+
+// Calls a function of Python with the queue first. Null with an error.
+template <typename... Objects>
+nb::object ask(Tracker *self, PyObject *function, const Objects &...objects) {
+    return nb::steal(PyObject_CallFunctionObjArgs(function, self->queue, objects.ptr()..., nullptr));
+}
+
+// A map that was launched. The program gets an array, or the memory is unmapped again. `record()` makes its record.
+template <typename Record>
+struct Map {
+    Tracker *self;
+    Sides &sides;
+    Launched &launched;
+    UnderWay &under_way;
+    nb::object event, returned;
+    Record record;
+    bool is_on_lane;
+
+    nb::object memory() const { return sides.known[sides.touched.writes != 0]; }
+
+    nb::object end() {
+        if (!is_on_lane) return awaited();
+        try {
+            if (sides.blocks) wait_here(self, launched, under_way, Py_None);
+            const bool has_to_wait = std::exchange(launched.settles, false);
+            launched.waited = false;  // a bypass that begins now would end with the unmap
+            if (!after(self, launched)) throw PythonError();
+            if (has_to_wait) return awaited();
+            if (sides.blocks && !pretend(self, launched.number_object)) throw PythonError();
+        } catch (const PythonError &) {
+            PyObject *type, *value, *trace;
+            PyErr_Fetch(&type, &value, &trace);
+            if (!ask(self, give_up_map, record(), memory()).is_valid()) PyErr_Clear();
+            PyErr_Restore(type, value, trace);
+            throw;
+        }
+        return ask(self, make_mapped, returned, nb::steal(told(event, launched)), memory());
+    }
+
+private:
+    nb::object awaited() {
+        return ask(self, await_map, record(), nb::steal(told(event, launched)), memory(), nb::bool_(sides.blocks));
+    }
+};
+
+}  // namespace
+
+PyObject *track_call(Tracker *self, int tracked, PyObject *original, PyObject *const *args, PyObject *parameters) {
+    const Form &form = FORMS[tracked];
+    Table &table = *self->table;
+    Upstream upstream;
+    if (!table.is_plain() || !is_plain(self) || !take_upstream(self, args[form.waits], upstream)) return nullptr;
+    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
+    Sides sides;
+    if (!sides.bind(self, form, args) || (sides.blocks && runs_host_task)) return nullptr;
+    PyObject *const kept = form.host < 0 ? Py_None : args[form.host];
+    nb::object event = new_event(self, tracked, kept), returned, record;
+    if (sides.blocks && self->waits_first) wait_ahead(self, sides.touched);
+    Launched launched;
+    UnderWay under_way;
+    bool is_on_lane;
+    const auto made_record = [&] {
+        if (!record.is_valid()) record = record_of(tracked, name_of(tracked), original, args);
+        if (returned.is_valid()) nb::setattr(record, "returned", returned);
+        return record;
+    };
+    {
+        // again, because code may have run that made the event or the bytes
+        if (!table.is_plain() || !is_plain(self) || !table.lock->try_take()) return nullptr;
+        Taken taken(table.lock);
+        const Holding holding(sides.touched);
+        self->queues->follow(upstream);
+        is_on_lane = self->queues->launch_call(
+            sides.touched, name_of(tracked), sides.blocks ? &under_way : nullptr,
+            [&](const nb::object &queue, const nb::object &wait_list, bool blocks) -> nb::object {
+                returned = call(tracked, original, args, queue, wait_list, blocks, parameters);
+                if (!returned.is_valid()) return PyErr_Clear(), nb::object();  // Python makes it, and says what is wrong
+                return PyTuple_Check(returned.ptr()) ? nb::borrow(PyTuple_GET_ITEM(returned.ptr(), 1)) : returned;
+            },
+            made_record);
+        if (!note(self, is_on_lane, true, launched)) return nullptr;
+    }
+    if (is_map(tracked)) {
+        Map<decltype(made_record)> map{self, sides, launched, under_way, event, returned, made_record, is_on_lane};
+        return map.end().release().ptr();
+    }
+    if (sides.blocks) wait_here(self, launched, under_way, kept);
+    if (!after(self, launched) || (sides.blocks && !pretend(self, launched.number_object))) return nullptr;
+    return told(std::move(event), launched);
+}
+
+void use_maps(nb::object made, nb::object awaited, nb::object given_up) {
+    native_name = PyUnicode_InternFromString("acs_native");
+    release_name = PyUnicode_InternFromString("release");
+    Py_XSETREF(make_mapped, made.release().ptr());
+    Py_XSETREF(await_map, awaited.release().ptr());
+    Py_XSETREF(give_up_map, given_up.release().ptr());
+}
+
+}  // namespace acs_cl
