@@ -347,6 +347,7 @@ def test_the_core_makes_each_of_them(context: cl.Context) -> None:
             lambda: cl.enqueue_fill_image(queue, one, np.zeros(4, np.uint32), (0, 0), (4, 4)),
         ]
     for turn, make in enumerate(made):
+        queue.finish()  # a short write waits in Python for what the host can see end before it
         before = by_core(queue)
         make()
         assert by_core(queue) == before + 1, turn
