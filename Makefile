@@ -142,7 +142,8 @@ SANELY = ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests \
 SANE_PROGRAMS := band_launches bands bypass bypass_commands core_replays counts_on_lanes decisions \
     declared_kernels errors finalizers graph known_calls loops many memory misuse \
     native_path_on_lanes new_sizes offsets poison prediction queue random_launches random_programs \
-    sections series signals spawn threads tracked_kernels tracked_transfers values
+    sections series signals spawn threads told tracked_calls tracked_kernels \
+    tracked_transfers values
 SANITIZED_FUZZ ?= 400
 sanitize: $(STAMP)
 	cmake -S $(CORE) -B $(SANITIZED) -DACS_CL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
