@@ -1227,7 +1227,6 @@ class Sender:
     def _set(
         self,
         polls: int,
-        polls_staying: int,
         turns: int,
         slice_s: float,
         order: Callable[[Any], Sequence[float]] | None,

@@ -49,16 +49,14 @@ were sent before, if that is more: each epoch costs the host as much as recordin
 launches. On an H200, interleaved, epochs of 192 took rigid bodies 3 to 7 % less than epochs of 128
 that doubled each time. Epochs of 256 took the largest 6 % less and the smallest 3 % more."""
 
-POLLS = 1 << 15
+POLLS, POLLS_ON_CPU = 1 << 15, 1 << 13
 """Polls of a slot of the ring before a group leaves: some 40 ms on an H200, about a slice. Groups
 that wait keep kernels on lanes from the compute units. But groups that left are missing when a
 wide level of the graph comes. With 256 polls a network of 478 kernels took four times as long.
 With 4096, and no rest between them, groups of a wavefront of tiles left before there was work for
-them."""
-
-LOOP_POLLS = 1 << 10
-"""`POLLS` in loops on a CPU, where groups otherwise leave an epoch at once. Groups that leave in a
-narrow part of a round are missing in the wide parts of all later rounds."""
+them. A CPU has few cores, and others need them, so there it is less, about half a millisecond. A
+CPU of one core has nobody who could find something for a group that waits, and groups leave at
+once."""
 
 
 class Children(NamedTuple):
@@ -212,7 +210,7 @@ class Sender(core.native.Sender):
             table, store.reserved, sys.modules[__name__], (Epoch, layout.Recorder, memory),
             on_cpu, units,
         )  # fmt: skip
-        self._cpu, self._few = on_cpu, few
+        self._units_of_cpu, self._few = units, few
         self.children = Children()
         """Sum over all epochs that have ended."""
         self.requeue(queue, lanes)
@@ -228,11 +226,9 @@ class Sender(core.native.Sender):
     @settings.setter
     def settings(self, settings: Settings) -> None:
         self._settings = settings
-        polls = staying = self.polls
-        if settings.polls is None:
-            staying = max(polls, LOOP_POLLS)
+        polls = self.polls
         self._set(
-            polls, staying, settings.turns, settings.slice_s,
+            polls, settings.turns, settings.slice_s,
             _priorities(settings.order), settings.window,
             settings.stale, settings.gang and polls > 0, settings.most_tasks, MOST_ENTRIES,
             self._few,
@@ -243,7 +239,9 @@ class Sender(core.native.Sender):
         """Return how often a group polls a slot of the ring in each launch of an epoch."""
         if self.settings.polls is not None:
             return self.settings.polls
-        return 0 if self._cpu else POLLS
+        if self._units_of_cpu:
+            return POLLS_ON_CPU if self._units_of_cpu > 1 else 0
+        return POLLS
 
     def requeue(self, queue: cl.CommandQueue, lanes: Backend) -> None:
         """Use another queue and other lanes from now on."""

@@ -145,7 +145,7 @@ public:
     std::uint32_t newest_number = 0;  // of an epoch
     bool is_timed = false;
     bool by_itself = false;  // the core sends due epochs without Python
-    std::uint32_t polls = 0, polls_staying = 0, turns = 0, window = 0, stale = 0;
+    std::uint32_t polls = 0, turns = 0, window = 0, stale = 0;
     std::size_t most_tasks = 0, most_entries = 0, few = 0;
     double slice_s = 0;
     bool gang = true;
@@ -647,8 +647,6 @@ private:
         // Bands are given away if few tasks wait. Not in the last launch: on an H200 each link of a chain then
         // takes five times as long if there are more chains than groups, and long tiles gain 1.05x at most.
         if (together > 1 && together < image.width) mode |= together << COMPANY_AT;
-        const bool work_comes = what.rounds || epoch.launcher->has_pool;
-        const std::uint32_t looks = work_comes ? polls_staying : polls;
         std::uint32_t left = slices(std::size_t(image.tasks) * std::max(what.rounds, 1u), what.rounds ? 1 : groups);
         for (;; left--) {
             const std::uint32_t most = left ? turns : 1u << 30, how = (left ? mode : 0) | cleans;
@@ -659,7 +657,7 @@ private:
             };
             put(1, what.which);
             put(2, most);
-            put(3, looks);
+            put(3, polls);
             put(4, slice_ns);
             put(5, how);
             if (failed || (failed = launch(groups, !left)) || !left) return failed;
