@@ -49,14 +49,16 @@ were sent before, if that is more: each epoch costs the host as much as recordin
 launches. On an H200, interleaved, epochs of 192 took rigid bodies 3 to 7 % less than epochs of 128
 that doubled each time. Epochs of 256 took the largest 6 % less and the smallest 3 % more."""
 
-POLLS, POLLS_ON_CPU = 1 << 15, 1 << 13
+POLLS = 1 << 15
 """Polls of a slot of the ring before a group leaves: some 40 ms on an H200, about a slice. Groups
 that wait keep kernels on lanes from the compute units. But groups that left are missing when a
 wide level of the graph comes. With 256 polls a network of 478 kernels took four times as long.
 With 4096, and no rest between them, groups of a wavefront of tiles left before there was work for
-them. A CPU has few cores, and others need them, so there it is less, about half a millisecond. A
-CPU of one core has nobody who could find something for a group that waits, and groups leave at
-once."""
+them."""
+
+POLLS_ON_CPU = 1 << 13
+"""The same on a CPU, about half a millisecond, since others need its few cores. On one core groups
+leave at once: nobody could make work for a group that waits."""
 
 
 class Children(NamedTuple):
