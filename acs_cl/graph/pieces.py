@@ -117,7 +117,11 @@ class Pieces:
 
     def _in_bands(self, turn: int, many: int) -> KernelCommand | None:
         """Return a launch as one that is to be cut, if a part of it may begin early."""
-        return None if self._in_bands_at is None else self._in_bands_at(self.turns[turn], many)
+        return self._in_bands_by_place(self.turns[turn], many)
+
+    def _in_bands_by_place(self, place: int, many: int) -> KernelCommand | None:
+        """Return the same by its place in the recording, as for bodies of loops."""
+        return None if self._in_bands_at is None else self._in_bands_at(place, many)
 
     def _lay_out(self) -> None:
         """Note where the pieces begin, and which launches they have."""
@@ -190,7 +194,8 @@ class Pieces:
             elif loop.inner:
                 found = "it holds a loop"
             else:
-                found = cutter.looped(self._recording.pairs(body), body.start, self._in_bands_at)
+                pairs = self._recording.pairs(body)
+                found = cutter.looped(pairs, body.start, self._in_bands_by_place)
             self._bodies[loop.key] = found
         return found
 
@@ -245,7 +250,7 @@ class Pieces:
                     if isinstance(body, Segment) and cutter is not None and body.holds(place):
                         with self._engine.lock:
                             pair = new.command, new.access
-                            fits &= cutter.patch(body, place, pair, self._in_bands_at)
+                            fits &= cutter.patch(body, place, pair, self._in_bands_by_place)
         if move is not None and fits:
             for at in moved:
                 self._move(at, move)

@@ -69,8 +69,8 @@ class Cutter:
     def pieces(
         self,
         launches: Sequence[Pair],
-        borders: Container[int] = (),
-        in_bands: InBands | None = None,
+        borders: Container[int],
+        in_bands: InBands,
     ) -> list[Segment | Single]:
         """Return all pieces, in order. No segment crosses a launch of `borders`. `in_bands`: for
         launches of which a part may begin early. Waits for schedulers to be built."""
@@ -166,7 +166,7 @@ class Cutter:
         end: int,
         run: list[dict[Scheduler, Task]],
         common: dict[Scheduler, None],
-        in_bands: InBands | None,
+        in_bands: InBands,
     ) -> list[Segment | Single]:
         if not run:
             return []
@@ -184,19 +184,17 @@ class Cutter:
         first: int,
         run: Sequence[dict[Scheduler, Task]],
         scheduler: Scheduler,
-        in_bands: InBands | None,
+        in_bands: InBands,
         is_loop: bool = False,
     ) -> Segment:
-        tasks = [tasks[scheduler] for tasks in run]
-        if in_bands is not None:
+        def cut(at: int, many: int) -> Task | None:
+            command, origin = in_bands(first + at, many), _origin(launches[at][0])
+            if command is None or origin is None:
+                return None
+            return self.task(command, scheduler.bodies[origin[0]])
 
-            def cut(at: int, many: int) -> Task | None:
-                command, origin = in_bands(first + at, many), _origin(launches[at][0])
-                if command is None or origin is None:
-                    return None
-                return self.task(command, scheduler.bodies[origin[0]])
-
-            tasks = cut_early([one[1] for one in launches], tasks, cut, scheduler.limits.groups)
+        accesses, whole = [access for _, access in launches], [tasks[scheduler] for tasks in run]
+        tasks = cut_early(accesses, whole, cut, scheduler.limits.groups)
         try:
             return Segment(
                 self._context, scheduler, first, launches, tasks, self._settings, is_loop
@@ -240,13 +238,11 @@ class Cutter:
         assert type(plain) is KernelCommand
         return body.made(plain, decision, self._store.owns)
 
-    def patch(
-        self, segment: Segment, index: int, launch: Pair, in_bands: InBands | None = None
-    ) -> bool:
+    def patch(self, segment: Segment, index: int, launch: Pair, in_bands: InBands) -> bool:
         """Replace a launch of a segment by one with other arguments. False: it differs in more."""
         command: Command = launch[0]
         bands, reason, _ = segment.cuts[index - segment.first]
-        if in_bands is not None and reason in CHOSEN:
+        if reason in CHOSEN:
             many = EACH_TILE if all(band.tiles == 1 for band in bands) else TILES
             command = in_bands(index, many) or command
         found = _origin(command)
