@@ -76,7 +76,9 @@ class Program:
     @property
     def kernels(self) -> tuple[str, ...]:
         """Return the names of its kernels."""
-        try:
+        try:  # the count first: NVIDIA's driver ends the process when it is to name none
+            if not self._native.get_info(cl.program_info.NUM_KERNELS):
+                return ()
             names = str(self._native.get_info(cl.program_info.KERNEL_NAMES))
         except cl.LogicError as error:  # the answer of OpenCL for a program that has none
             if error.code != cl.status_code.INVALID_PROGRAM_EXECUTABLE:
