@@ -29,7 +29,7 @@ PROGRAMS = max(8, int(os.environ.get("ACS_CL_FUZZ", "300")) // 30)
 N = 4096
 SOURCE = """
 kernel void sweep(global const float *x, global float *y, int n)
-{ int i = get_global_id(0); if (i > 0 && i < n - 1) y[i] = (x[i - 1] + x[i] + x[i + 1]) / 3; }
+{ int i = get_global_id(0); if (i > 0 && i < n - 1) y[i] = (x[i - 1] + x[i] + x[i + 1]) * 0.25f; }
 kernel void twice(global const float *x, global float *y, int n)
 { int i = get_global_id(0); if (i < n) y[i] = 2 * x[i] + get_group_id(0); }
 """
@@ -38,7 +38,7 @@ kernel void twice(global const float *x, global float *y, int n)
 def swept(x: Any) -> Any:
     """What a sweep makes of `x`."""
     y = np.zeros_like(x)
-    y[1:-1] = (x[:-2] + x[1:-1] + x[2:]) / 3
+    y[1:-1] = (x[:-2] + x[1:-1] + x[2:]) * np.float32(0.25)
     return y
 
 

@@ -312,7 +312,7 @@ def test_what_cannot_be_cut_says_why(device: cl.Device, sweeps: Sweeps) -> None:
         acs.Runtime(device, bands=0)
 
 
-@pytest.mark.parametrize(("bands", "is_cut"), [("auto", False), (6, True), (acs.Row(1024), True)])
+@pytest.mark.parametrize(("bands", "is_cut"), [("auto", False), (6, True), ("rows", True)])
 def test_what_fills_a_gpu_is_cut_only_where_somebody_asked(
     device: cl.Device, bands: Any, is_cut: bool
 ) -> None:
@@ -326,7 +326,9 @@ def test_what_fills_a_gpu_is_cut_only_where_somebody_asked(
         groups = rt.stats()["scheduler"]["schedulers"][0]["resident_groups"]
         n = groups * 4096
         x, y = rt.zeros(n, "f4"), rt.zeros(n, "f4")
-        for on_cpu in (True, False):
+        if bands == "rows":  # at most some 200
+            bands = acs.Row(min(max(1024, n // 200), 65535))
+        for on_cpu in (True, False) if scheduler.policy.on_cpu else (False,):
             scheduler.policy.on_cpu = on_cpu
             with rt.record() as graph:
                 for _ in range(24):
@@ -405,7 +407,8 @@ def test_a_file_keeps_bands(sweeps: Sweeps, bands: Any) -> None:
     graph.save(file, x=x, y=y)
     file.seek(0)
     loaded = rt.load(file)
-    assert bands_of(rt.explain(handle))
+    explained = str(rt.explain(handle))
+    assert bands_of(rt.explain(handle)) or (bands == "auto" and "groups to spare" in explained)
     assert str(rt.explain(loaded.handles[1])).count("  band ") == len(bands_of(rt.explain(handle)))
 
 

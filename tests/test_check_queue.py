@@ -122,8 +122,9 @@ def test_two_buffers_on_the_same_memory_are_named(context: cl.Context, is_ours: 
         again()
     queue.finish()
     queue.runtime.close()
-    assert (host[:N] == 2).all()
-    assert (host[N:] == 1).all()
+    if context.devices[0].host_unified_memory:
+        assert (host[:N] == 2).all()
+        assert (host[N:] == 1).all()
 
 
 def wait_by_read(queue: acs.Queue, event: cl.Event) -> None:

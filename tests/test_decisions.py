@@ -535,6 +535,10 @@ kernel void nothing(void) { }
 
 def test_helpers_and_kernels_that_ask_get_the_count(plain: Setting) -> None:
     rt, _ = plain
+    try:
+        cl.Program(rt.context, HELPERS).build()
+    except cl.Error:  # NVIDIA's, which builds each kernel alone
+        pytest.skip("the driver does not build these kernels together")
     prog, y, count = rt.build(HELPERS), rt.zeros(16, "u8"), rt.array([6, 1], "u4")
     prog.outer(acs.size(count[0], 16), (2,), y)
     assert y.get().tolist() == [6003] * 6 + [0] * 10

@@ -778,6 +778,8 @@ def test_kernels_that_may_be_cut_anywhere_ride_with_those_of_groups(
     """As on a GPU, where they are as quick in groups of any size. One that fills the device does
     not, and none does on a CPU."""
     with acs.Runtime(device, backend="device") as rt:
+        if not device.type & cl.device_type.CPU:
+            pytest.skip("too few work-items in groups of 4 run at one time")
         made, backend = rt.build(SOURCE), rt.engine.backend
         rt.prebuild(made.add, made.put, (made.turn, (4,)))
         x, y, wide = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4"), rt.zeros(1 << 14, "u4")

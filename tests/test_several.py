@@ -663,12 +663,13 @@ def test_a_block_on_several_devices_is_measured(two: acs.Runtime, tmp_path: Path
     keeps = cl.command_queue_properties.PROFILING_ENABLE
     engine, prog = engine_of(two), two.build(ADD)
     x, y = two.array(np.ones(64), "f4"), two.array(np.ones(64), "f4")
+    kept = [queue.properties & keeps for queue in engine.backend.queues]
     with two.measure() as block:
         assert all(queue.properties & keeps for queue in engine.backend.queues)
         with two.phase("adding"):
             for _ in range(4):
                 prog.add((64,), None, x, y, 1)
-    assert not any(queue.properties & keeps for queue in engine.backend.queues)
+    assert [queue.properties & keeps for queue in engine.backend.queues] == kept
     (phase,) = [one for one in block.phases if one.name == "adding"]
     assert {name[:8] for name in phase.where} == {"device 0", "device 1", "between "}
     assert "behind copy from device" in block.explain("add#2")
@@ -1242,7 +1243,11 @@ def test_a_launch_that_becomes_longer_leaves_its_step_as_it_is(
                 engine.pump()
             if turn % 4 == 3:
                 rt.finish()
-        assert parts[-100:] == [2] * 100
+        assert len(set(parts[-100:])) == 1
+        # a GPU may give a launch that was long from the begin a part of the step of its own
+        assert parts[-1] == 2 or (
+            parts[-1] == 3 and not grows_at and not device.type & cl.device_type.CPU
+        )
         assert y.get()[0] == 300
 
 

@@ -48,9 +48,7 @@ def test_a_blocking_write_is_complete_for_every_queue(
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("when", ["made before", "made between", "made at the end"])
-def test_it_is_complete_when_its_queue_is_gone(
-    context: cl.Context, other: str, when: str
-) -> None:
+def test_it_is_complete_when_its_queue_is_gone(context: cl.Context, other: str, when: str) -> None:
     """Something still holds the runtime, so that it is not closed."""
     queue, kernels = acs.Queue(context), kernels_of(context)
     memory, runtime = buffer(queue, np.zeros(N)), queue.runtime

@@ -395,6 +395,8 @@ def test_it_is_told_what_failed(context: cl.Context) -> None:
 
 def test_memory_of_the_program_meets_itself(context: cl.Context) -> None:
     """A read into memory that a buffer stands on, in either order."""
+    if "NVIDIA" in context.devices[0].platform.name:
+        pytest.skip("its calls wait for a kernel on such memory, which is held here")
     queue, kernels = acs.Queue(context, backend="lanes", lanes=4), kernels_of(context)
     host = np.zeros(N, np.int32)
     shared = cl.Buffer(context, READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=host)

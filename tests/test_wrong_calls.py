@@ -251,6 +251,17 @@ MAPPED: dict[str, Wrong] = {
 WRONG = {**KERNELS, **EVENTS, **BUFFERS, **RECTANGLES, **IMAGES, **MAPPED}
 DIFFERING = {*CALLS, "copy of a part onto the whole"}
 """What some drivers take: these are asked."""
+OF_PARTS = ["copy between parts that overlap", "copy of a part onto the whole"]
+PARTS_CRASH = "parts of a buffer that overlap end the process, on a plain queue too"
+SPECIFIED = {
+    "fill at an odd place": CODES.INVALID_VALUE,
+    "fill an odd length": CODES.INVALID_VALUE,
+    "read an empty rectangle": CODES.INVALID_VALUE,
+    "copy a rectangle onto itself": CODES.MEM_COPY_OVERLAP,
+    "a kernel of another context": CODES.INVALID_CONTEXT,
+}
+"""What NVIDIA's driver takes, or refuses for another reason than OpenCL's specification has. Where
+we look at a call ourselves, we say what is specified."""
 OF_ELSEWHERE = ["an event of another context", "a marker behind that"]
 """What waits for an event of another context."""
 BEYOND = [name for name in RECTANGLES if name.endswith("beyond")]
@@ -293,14 +304,20 @@ def check_goes_on(queue: cl.CommandQueue, scene: Scene) -> None:
 
 
 def compare(
-    queue: cl.CommandQueue, wrong: Callable[[Any], object], scene: Scene, may_be_taken: bool = False
-) -> None:
+    queue: cl.CommandQueue, wrong: Callable[[Any], object], scene: Scene,
+    may_be_taken: bool = False, specified: int | None = None,
+) -> None:  # fmt: skip
     """Make a wrong call at once, and behind a user event."""
     plain = cl.CommandQueue(scene.context)
     expected = outcome(lambda: wrong(plain))
     plain.finish()
     assert may_be_taken or expected != ("nothing",), "the driver takes it"
-    assert outcome(lambda: wrong(queue)) == expected
+    found = outcome(lambda: wrong(queue))
+    if specified is not None:
+        assert found == expected or found[1] == specified
+        check_goes_on(queue, scene)
+        return
+    assert found == expected
     check_goes_on(queue, scene)
     gate = cl.UserEvent(scene.context)
     cl.enqueue_marker(queue, wait_for=[gate])
@@ -325,9 +342,14 @@ def test_a_wrong_call_raises_what_it_raises_on_a_plain_queue(
         pytest.skip("the driver keeps the refused command, and crashes when the process ends")
     if which in BEYOND and lets_rectangles_leave(context):
         pytest.skip("the driver reads and writes beyond the memory: the heap would be damaged")
+    is_nvidia = "NVIDIA" in context.devices[0].platform.name
+    if is_nvidia and which in OF_PARTS:
+        pytest.skip(PARTS_CRASH)
     scene = Scene(context, program)
     queue = acs.Queue(context, **options)
-    compare(queue, lambda queue: WRONG[which](queue, scene), scene, which in DIFFERING)
+    is_taken = which in DIFFERING or (is_nvidia and which in SPECIFIED)
+    specified = SPECIFIED.get(which) if is_nvidia else None
+    compare(queue, lambda queue: WRONG[which](queue, scene), scene, is_taken, specified)
 
 
 def lets_rectangles_leave(context: cl.Context) -> bool:
@@ -372,6 +394,8 @@ def test_an_event_of_another_context_never_reaches_the_driver(
 def test_a_driver_says_of_a_wrong_call_what_it_does_with_it(
     context: cl.Context, program: cl.Program, which: str
 ) -> None:
+    if which in OF_PARTS and "NVIDIA" in context.devices[0].platform.name:
+        pytest.skip(PARTS_CRASH)
     scene, plain = Scene(context, program), cl.CommandQueue(context)
     found = outcome(lambda: WRONG[which](plain, scene))
     plain.finish()
@@ -383,6 +407,8 @@ def test_a_wrong_call_that_a_driver_takes_is_not_refused_because_it_waits(
     context: cl.Context, program: cl.Program, which: str
 ) -> None:
     """The driver at hand may refuse it afterwards."""
+    if which in OF_PARTS and "NVIDIA" in context.devices[0].platform.name:
+        pytest.skip(PARTS_CRASH)
     scene, queue, gate = Scene(context, program), acs.Queue(context), cl.UserEvent(context)
     cl.enqueue_marker(queue, wait_for=[gate])
     with inside.everything_taken():

@@ -17,6 +17,7 @@ import pyopencl as cl
 from pyopencl import _cl
 
 from ..devices.driver import CommandQueue
+from ..devices.probe.facts import NVIDIA
 
 CODES = cl.status_code
 _BYTE = np.dtype(np.uint8)
@@ -31,11 +32,14 @@ _said: dict[tuple[cl.Device, str], int | None] = {}
 
 
 def refusal(context: cl.Context, which: str) -> int | None:
-    """Return with which status the driver refuses one of `CALLS`, or None if it takes it."""
+    """Return with which status the driver refuses one of `CALLS`, or None if it takes it. NVIDIA's
+    driver is not asked about parts that overlap: they may end the process."""
     device = context.devices[0]
     key = device, which
     if key not in _said:
         call, specified = CALLS[which]
+        if call is _copy_parts and NVIDIA in device.platform.name:
+            return specified
         try:
             call(CommandQueue(context, device))
         except cl.Error as error:  # above that are shortages, which say nothing of the call
