@@ -126,6 +126,7 @@ def test_an_address_that_gets_away_is_read_write(expected: str, body: str, why: 
     [
         ("float x = **(__global float * __global *)a;", ""),
         ("*(__global float *)(size_t)n = 1;", ""),
+        ("*(__global float *)0x100000000ul = 1;", ""),  # no null pointer, though its low half is 0
         ("struct node v = *(__global struct node *)a; v.next->x = 1;", "NODE"),
         ("((__global struct node *)a)->next->next->x = 1;", "NODE"),
         ("union { size_t n; __global float *p; } u; u.n = n; *u.p = 1;", ""),

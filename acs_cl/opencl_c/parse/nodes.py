@@ -158,7 +158,7 @@ class _Converter:
             node.operator = self.lib.clang_getCursorUnaryOperatorKind(cursor)
         elif kind in (CAST_EXPR, UNEXPOSED_EXPR) and node.shape == POINTER and below:
             number = node.children[-1].shape in (NUMBER, BOOL)
-            node.is_null = number and self._is_zero(below[-1])
+            node.is_null = number and self._evaluated(below[-1]) == 0
         return node
 
     @staticmethod
@@ -253,23 +253,16 @@ class _Converter:
         if node.kind == DECL_REF_EXPR:
             target = cursor.referenced
             return int(target.enum_value) if target and target._kind_id == ENUM_CONSTANT else None
+        value = self._evaluated(cursor)
+        return value if value is None or node.number > 0 else value % 2**-node.number
+
+    def _evaluated(self, cursor: Cursor) -> int | None:
+        """Return the value of a constant expression. None: it is no integer, or no constant."""
         result = self.lib.clang_Cursor_Evaluate(cursor)
         if not result:
             return None
         try:
-            if self.lib.clang_EvalResult_getKind(result) != 1:
-                return None
-            value = int(self.lib.clang_EvalResult_getAsLongLong(result))
-            return value % 2**-node.number if node.number < 0 else value
-        finally:
-            self.lib.clang_EvalResult_dispose(result)
-
-    def _is_zero(self, cursor: Cursor) -> bool:
-        result = self.lib.clang_Cursor_Evaluate(cursor)
-        if not result:
-            return False
-        try:
-            kind = self.lib.clang_EvalResult_getKind(result)
-            return bool(kind == 1 and self.lib.clang_EvalResult_getAsInt(result) == 0)
+            is_integer = self.lib.clang_EvalResult_getKind(result) == 1
+            return int(self.lib.clang_EvalResult_getAsLongLong(result)) if is_integer else None
         finally:
             self.lib.clang_EvalResult_dispose(result)
