@@ -25,6 +25,8 @@ from acs_cl.opencl_c.parse.nodes import Node
 TURNS = 8
 """Turns of a loop whose bounds are not known."""
 MOST_TURNS = 1 << 24
+BITS = 64
+"""Of the longest whole numbers. What goes beyond is not known, nor is a shift by more."""
 DEEPEST = 16
 """Most nested calls. OpenCL C has no recursion, but a source may contain it."""
 
@@ -170,6 +172,8 @@ class _Count:
             return None
         if sign in (6, 7):
             return ceil(abs(end - start) / abs(by))
+        if sign in (8, 9) and not 0 < by < BITS:
+            return None
         factor = 2**by if sign in (8, 9) else by
         if sign in (3, 4, 8, 9) and factor > 1:
             low, high = sorted((max(abs(start), 1), max(abs(end), 1)))
@@ -308,16 +312,21 @@ def _made(sign: int, left: float, right: float) -> float | None:
             return None
         return int(left / right) if sign == 4 else left - right * int(left / right)
     if sign in (8, 9):
-        if not 0 <= right < 64:
+        if not 0 <= right < BITS:
             return None
-        return int(left) << int(right) if sign == 8 else int(left) >> int(right)
+        return _fitting(int(left) << int(right) if sign == 8 else int(left) >> int(right))
     if sign in _LESS:
         return float(left < right if sign == 11 else left <= right)
     if sign in _MORE:
         return float(left > right if sign == 12 else left >= right)
     found = {3: left * right, 6: left + right, 7: left - right}
     found |= {15: float(left == right), 16: float(left != right)}
-    return found.get(sign)
+    return _fitting(found.get(sign))
+
+
+def _fitting(number: float | None) -> float | None:
+    """Return a number that a kernel can compute with; None: its own is another one."""
+    return None if number is None or abs(number) >= 1 << BITS else number
 
 
 def _of_builtin(name: str) -> int:
