@@ -432,7 +432,7 @@ def test_names_that_are_the_compilers(text: str, tested: set[str], named: set[st
 
 
 def test_options_are_searched_as_the_source_is() -> None:
-    found = names.asked(["#if A || B\n#endif"], ["-DA=defined(C)", "-D", "D=__e", "-UB"])
+    found = names.asked(["#if A || B\n#endif"], ["-DA=defined(C)", "-DD=__e", "-UB"])
     assert (found.tested, found.named) == ({"C"}, {"__e"})
 
 

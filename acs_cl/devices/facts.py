@@ -1,7 +1,8 @@
-"""Facts that decide how a source is read: of the device, and build options as words.
+"""Facts that decide how a source is read: of the device, build options as words, and plain text.
 
-Input: a device, options as PyOpenCL reports them. Output: `DeviceFacts` and words, which the parser
-needs before it starts; `CannotParse`, if it fails.
+Input: a device, options as PyOpenCL reports them, a source. Output: `DeviceFacts` and words, which
+the parser needs before it starts, and text to search; `CannotParse`, if it fails. Each directive of
+a source is in its `bare` text.
 """
 
 from __future__ import annotations
@@ -10,13 +11,18 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from .source_text import bare, without_trigraphs
-
 if TYPE_CHECKING:
     import pyopencl as cl
 
 BuildOptions: TypeAlias = str | Sequence[str] | None
 """Options of a build, as PyOpenCL takes and reports them."""
+
+CONTINUED = re.compile(r"\\[ \t\v\f]*\r?\n")
+TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
+_MEANT = dict(zip("=/'()!<>-", "#\\^[]|{}~", strict=True))
+_LEFT_OUT = re.compile(
+    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
+)
 
 _facts: dict[int, DeviceFacts] = {}
 
@@ -75,6 +81,18 @@ def facts_of(device: cl.Device | None) -> DeviceFacts:
     return _facts[key]
 
 
+def without_trigraphs(text: str) -> str:
+    """Replace each trigraph by its character."""
+    return TRIGRAPH.sub(lambda match: _MEANT[match[0][2]], text) if "??" in text else text
+
+
+def bare(text: str) -> str:
+    """Join continued lines, and leave out comments, contents of strings, and digraphs."""
+    text = CONTINUED.sub("", text)
+    text = _LEFT_OUT.sub(lambda match: '""' if match[0][0] in "\"'" else " ", text)
+    return text.replace("%:", "#")
+
+
 def may_include(source: str, options: Sequence[str]) -> bool:
     """Tell whether a program may read other files, which change without it. Comments do not
     count."""
@@ -84,7 +102,18 @@ def may_include(source: str, options: Sequence[str]) -> bool:
 
 
 def split_options(options: BuildOptions) -> list[str]:
-    """Return build options as a list of words."""
+    """Return build options as a list of words. `-D`, `-I` and `-U` are one word with their value,
+    which may come as the next one."""
+    joined: list[str] = []
+    for word in _words_of(options):
+        if joined and joined[-1] in ("-D", "-I", "-U"):
+            joined[-1] += word
+        else:
+            joined.append(word)
+    return joined
+
+
+def _words_of(options: BuildOptions) -> list[str]:
     if options is None:
         return []
     text = options if isinstance(options, str) else " ".join(options)
@@ -113,5 +142,5 @@ def options_for_code(options: BuildOptions) -> list[str]:
     for word in split_options(options):
         if not skip and not _NOT_FOR_CODE.match(word):
             kept.append(word)
-        skip = not skip and word in ("-D", "-I", "-U", "-s", "-include")
+        skip = not skip and word in ("-s", "-include")
     return kept

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,8 +25,14 @@ from typing import NamedTuple
 import pyopencl as cl
 
 from acs_cl import core
-from acs_cl.devices.facts import BuildOptions, CannotParse, facts_of, split_options
-from acs_cl.devices.source_text import bare, without_trigraphs
+from acs_cl.devices.facts import (
+    BuildOptions,
+    CannotParse,
+    bare,
+    facts_of,
+    split_options,
+    without_trigraphs,
+)
 from acs_cl.opencl_c.parse import included as files
 from acs_cl.opencl_c.parse import macros, names, overloads, prelude
 from acs_cl.opencl_c.parse.environment import Environment
@@ -114,7 +121,7 @@ def library() -> _Library:
                 getattr(lib, name).argtypes = [cindex.Cursor]
             lib.clang_Cursor_Evaluate.argtypes = [cindex.Cursor]
             lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
-            for name in ("getKind", "getAsInt", "getAsLongLong", "dispose"):
+            for name in ("getKind", "getAsLongLong", "dispose"):
                 getattr(lib, "clang_EvalResult_" + name).argtypes = [ctypes.c_void_p]
             lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
             for name in ("clang_getCursorPrintingPolicy", "clang_getCursorPrettyPrinted"):
@@ -170,14 +177,11 @@ def _child_collector(cindex: ModuleType) -> Collect:
 
 def parser_options(options: BuildOptions) -> list[str]:
     """Return the build options that change the reading of the text, in the parser's spelling."""
-    words = split_options(options)
     out = [files.HERE]
-    i = 0
-    while i < len(words):
-        word = words[i]
-        if word in ("-D", "-I", "-U", "-include") and i + 1 < len(words):
-            out += [word, words[i + 1]]
-            i += 1
+    words = iter(split_options(options))
+    for word in words:
+        if word == "-include":
+            out += [word, *itertools.islice(words, 1)]
         elif word.lower().startswith("-cl-std=clc++"):
             raise CannotParse(f"option {word}: C++ for OpenCL, not OpenCL C")
         elif word.startswith(("-D", "-I", "-U", "-cl-std=")) or word in (
@@ -189,7 +193,6 @@ def parser_options(options: BuildOptions) -> list[str]:
             raise CannotParse(f"option {word}: not OpenCL C source")
         elif word.startswith("-") and not _HARMLESS.match(word):
             raise CannotParse(f"option {word} may change how the source reads")
-        i += 1
     return out
 
 

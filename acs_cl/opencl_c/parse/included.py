@@ -7,7 +7,6 @@ changes as soon as the parser might read something else.
 from __future__ import annotations
 
 import filecmp
-import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -70,5 +69,4 @@ def digest_of(paths: Sequence[str], words: Sequence[str]) -> str | None:
 
 def _folders(words: Sequence[str]) -> list[str]:
     """Return the folders that are searched for included files."""
-    folders = [word[2:] for word in words if word.startswith("-I") and len(word) > 2]
-    return folders + [folder for word, folder in itertools.pairwise(words) if word == "-I"]
+    return [word[2:] for word in words if word.startswith("-I") and len(word) > 2]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from acs_cl.devices.source_text import TRIGRAPH, bare, without_trigraphs
+from acs_cl.devices.facts import TRIGRAPH, bare, without_trigraphs
 
 TRIGRAPHS, ELIFDEF = "??=", "#elifdef"
 """Questions that are not about a name: whether trigraphs count, and whether `#elifdef` is known."""
@@ -81,11 +81,7 @@ def words_of(texts: Iterable[str]) -> set[str]:
 def _options(words: Sequence[str]) -> tuple[list[str], set[str]]:
     """Return the definitions among options as lines of a source, and the names that they settle."""
     lines, given = [], set()
-    joined = [
-        word + words[at + 1] if word in ("-D", "-U") and at + 1 < len(words) else word
-        for at, word in enumerate(words)
-    ]
-    for word in joined:
+    for word in words:
         name = WORD.match(word[2:])
         if name and word[:2] in ("-D", "-U"):
             given.add(name[0])

@@ -18,8 +18,7 @@ from typing import NamedTuple, NoReturn, Protocol
 
 import pyopencl as cl
 
-from acs_cl.devices.facts import BuildOptions
-from acs_cl.devices.source_text import CONTINUED
+from acs_cl.devices.facts import CONTINUED, BuildOptions
 from acs_cl.opencl_c.parse import clang, names
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.environment import Environment
@@ -238,15 +237,9 @@ def _numbered(lines: Iterator[list[_Token]]) -> Iterator[list[_Token]]:
 
 def _define(reader: _Reader, options: BuildOptions) -> list[str]:
     """Give the preprocessor the macros and folders of the options; return the macros' names."""
-    words = clang.parser_options(options)
     defined = []
-    at = 0
-    while at < len(words):
-        word = words[at]
+    for word in clang.parser_options(options):
         flag, value = word[:2], word[2:]
-        if word in ("-D", "-I", "-U"):
-            at += 1
-            value = words[at]
         if word == "-include":
             raise CannotParse("option -include")
         if flag == "-D":
@@ -257,5 +250,4 @@ def _define(reader: _Reader, options: BuildOptions) -> list[str]:
             reader.undef(value)
         elif flag == "-I":
             reader.add_path(value)
-        at += 1
     return defined
