@@ -32,15 +32,17 @@ def test_every_name_that_is_read_is_in_the_table() -> None:
         for path in (ROOT / "acs_cl").rglob("*.py")
         for name in re.findall(r"variable\(\"(\w+)\"\)", path.read_text("utf-8"))
     }
-    names = {one.name for one in VARIABLES}
-    assert asked <= names
-    assert names - asked == {"ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME"}, "asked for by other means"
+    assert asked <= set(VARIABLES)
+    others = set(VARIABLES) - asked
+    assert others == {"ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME"}, "asked for by other means"
 
 
 def test_reference_has_the_table() -> None:
     text = (ROOT / "docs" / "reference" / "options.md").read_text("utf-8")
-    rows = [f"| `{one.name}` | {one.default} | {one.meaning} |" for one in VARIABLES]
-    assert "\n".join(rows) in text
+    table = text.partition("## Environment")[2].partition("## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\S.*\S) \| (\S.*\S) \|$", table, re.MULTILINE)
+    assert tuple(name for name, _, _ in rows) == VARIABLES
+    assert len(rows) == table.count("\n| `")
 
 
 def test_blanks_do_not_count_and_unset_is_empty(environment: Environment) -> None:
