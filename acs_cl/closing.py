@@ -18,8 +18,8 @@ import pyopencl as cl
 from . import core
 from .devices import contexts
 from .errors import PoisonedError, UsageError
+from .launch.books import registered
 from .launch.engine import Engine
-from .launch.registry import registered
 from .launch.waits import FORKED, refuse_on_host_task
 
 _timelines: Counter[str] = Counter()

@@ -20,7 +20,7 @@ from .access.binder import parameter_of
 from .access.cuts import asked
 from .conditions import Deciding, size
 from .launch.backend import NO_ITEMS, Lease
-from .launch.count_words import words_for
+from .launch.decision import words_for
 from .memory.array import Array
 from .scheduler.layout import INLINE_BYTES, MOST_ARGS_BYTES, RECORD_BYTES
 from .versions import RuntimeKernel
@@ -111,12 +111,10 @@ def plan_launches(
     lease = _lease(kernel, command, args, 0 if is_kept else number)
     if not heads and lease is None:
         return
-    if not native.is_planned(kernel, bool(heads)):
-        origin: Any = kernel.native.origin
-        function = heads[0][0].bodies[origin].function if heads else None
-        if not _plan(kernel, _parameters(found.signature), function, found):
-            kernel.is_for_python = True
-            return
+    origin: Any = kernel.native.origin
+    function = heads[0][0].bodies[origin].function if heads else None
+    if not _has_plan(kernel, function, found):
+        return
     sizes = command.global_size, command.local_size, command.offset
     native.plan_sizes(kernel, *sizes, heads, lease)
     starts = kernel.versions.offsets_of(command.kernel)
@@ -146,9 +144,7 @@ def plan_counted(
         return
     if not words_for(queues, engine.context, engine.device):
         return
-    is_planned = native.is_planned(kernel, False)
-    if not is_planned and not _plan(kernel, _parameters(found.signature), None, found):
-        kernel.is_for_python = True
+    if not _has_plan(kernel, None, found):
         return
     sizes = command.global_size, command.local_size, command.offset
     native.plan_counted(kernel, *sizes, deciding.rounded, lease)
@@ -176,9 +172,7 @@ def plan_bands(
     function = None
     if heads is not None:
         function = heads.scheduler.bodies[kernel.native.origin].function
-    is_planned = native.is_planned(kernel, heads is not None)
-    if not is_planned and not _plan(kernel, _parameters(found.signature), function, found):
-        kernel.is_for_python = True
+    if not _has_plan(kernel, function, found):
         return
     what = kernel, command.global_size, command.local_size, asked
     if heads is not None:
@@ -231,6 +225,16 @@ def _lease(
     if engine.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
         return None  # the size of local memory decides whether the scheduler takes the next one
     return lease
+
+
+def _has_plan(kernel: RuntimeKernel, function: Function | None, found: Asked) -> bool:
+    """Give the core a plan for the kernel, if it has none yet. `function`: a scheduler's, for its
+    records. Return False if it can have none: then all launches of it come to Python."""
+    assert isinstance(kernel, core.native.Caller)
+    if core.native.is_planned(kernel, function is not None):
+        return True
+    kernel.is_for_python = not _plan(kernel, _parameters(found.signature), function, found)
+    return not kernel.is_for_python
 
 
 def _plan(

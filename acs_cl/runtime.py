@@ -36,10 +36,9 @@ from .handle import Handle
 from .host.call_sites import caller
 from .host.replaced import need_threads
 from .kernel import Kernel, origin_of
-from .launch.books import Parts
+from .launch.books import Parts, register
 from .launch.engine import Engine
 from .launch.foreign_events import events_of
-from .launch.registry import register
 from .launch.several_handles import CutHandle
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
@@ -521,14 +520,6 @@ class Runtime:
             raise UsageError("explain: both are the same launch; explain(a) tells about one")
         with self._engine.lock:
             self._note_ends()
-        if second is None:
-            from .observe.reasons import reasons
-
-            kernels = self._engine.kernels
-            told = reasons(kernels, first.name, first.access)
-            if isinstance(first, CutHandle):
-                told = "\n".join(filter(None, (told, first.bands)))
-            return explain(self._engine, first, None, told)
         return explain(self._engine, first, second)
 
     def _note_ends(self) -> None:

@@ -19,7 +19,7 @@ from wrong_counts import WRONG_COUNTS
 import acs_cl as acs
 from acs_cl import core, testing
 from acs_cl.devices.driver import functions
-from acs_cl.launch.count_words import has_words
+from acs_cl.launch.decision import has_words
 from acs_cl.scheduler.policy import COUNTED, COUNTED_REST, Choice
 
 SOURCE = """

@@ -23,7 +23,7 @@ from ctrl_c import Ctrl
 
 import acs_cl as acs
 from acs_cl import core, testing
-from acs_cl.launch import failures, registry
+from acs_cl.launch import books, failures
 from acs_cl.queue.bypass import BEHIND
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
 
@@ -236,7 +236,7 @@ def test_runtimes_are_counted_while_others_are_made(device: cl.Device) -> None:
         kept: list[Any] = []
         while not stop.is_set():
             kept.append(Runtime())
-            registry.register(kept[-1])
+            books.register(kept[-1])
             made += 1
             del kept[:-5]
 
@@ -247,7 +247,7 @@ def test_runtimes_are_counted_while_others_are_made(device: cl.Device) -> None:
     try:
         looks = 0
         while looks < 2000 or (made <= 100 and maker.is_alive()):
-            registry.registered()
+            books.registered()
             looks += 1
     finally:
         stop.set()

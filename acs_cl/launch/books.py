@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 from .. import core
-from ..devices.driver import CommandQueue, OwnKernel
+from ..devices.driver import COMPLETE, CommandQueue, OwnKernel
 from ..errors import UsageError
 from ..host.living import Living
 from ..host.threads import HostTasks, Poller
@@ -26,7 +26,6 @@ from .backend import Backend, End
 from .failures import Failures
 from .observers import Checker, Recorder, Tracer, Watch
 from .sizes import SizeLimits
-from .user_events import UserEvents
 
 ForeignEvents = list[cl.Event]
 """The foreign events that one launch still waits for."""
@@ -59,6 +58,39 @@ class Counts:
         """Commands of queues that bypassed the runtime."""
         self.not_plain = 0
         """Calls whose arguments or sizes the core did not take."""
+
+
+class UserEvents(dict[int, cl.UserEvent]):
+    """{launch in flight: the event that was given out for it}."""
+
+    def __init__(self, context: cl.Context, failures: Failures) -> None:
+        self._context = context
+        self._failures = failures
+
+    def give(self, number: int, is_live: bool) -> cl.UserEvent:
+        """Return the event for a launch. It is complete already if the launch has ended."""
+        event = self.get(number)
+        if event is None:
+            event = cl.UserEvent(self._context)
+            if is_live:
+                self[number] = event
+            else:
+                event.set_status(self._status(number))
+        return event
+
+    def complete(self, number: int) -> None:
+        """Complete the event of a launch that has ended."""
+        event = self.pop(number, None)
+        if event is not None:
+            event.set_status(self._status(number))
+
+    def complete_ended(self, table: core.native.Table) -> None:
+        """Complete the events of launches that are over: the core does not tell all ends."""
+        for number in [one for one in self if one not in table]:
+            self.complete(number)
+
+    def _status(self, number: int) -> int:
+        return -1 if self._failures.knows(number) else COMPLETE
 
 
 class Books:
@@ -142,3 +174,21 @@ class Books:
     def note_poison(self) -> None:
         """Tell the core whether any bytes are poisoned: it then makes no launches."""
         self.table.poisoned = bool(self.failures.poison)
+
+
+_books = Living[Books]()
+
+
+def register(books: Books) -> None:
+    """Remember a runtime."""
+    _books.add(books)
+
+
+def registered() -> list[Books]:
+    """Return the live runtimes."""
+    return list(_books)
+
+
+def promised() -> list[cl.UserEvent]:
+    """Return user events that runtimes of this process have given out and will set."""
+    return [event for books in registered() for event in list(books.user_events.values())]

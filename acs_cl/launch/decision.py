@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
+from .. import core
 from ..access.cuts import Cut
 from ..devices.driver import Events, Place, read
+from ..devices.probe.facts import svm
 from ..errors import DeviceError
 from ..records import Command, Span
 from .commands import KernelCommand
@@ -27,6 +29,11 @@ WIDTH = 4
 """Bytes of a value that decides."""
 
 LARGEST = 2**31 - 1
+
+WORDS = 64
+"""Words for wrong counts that are made at one time."""
+
+MOST_WORDS = 4096
 
 
 class Cell(NamedTuple):
@@ -195,3 +202,25 @@ def parts_of(command: Command) -> tuple[Command, Decision | None]:
     if type(command) is DecidedCommand:
         return command.plain, command.decision
     return command, None
+
+
+def has_words(device: cl.Device) -> bool:
+    """Tell whether the host sees memory of the device without a transfer."""
+    return svm(device) in ("fine", "system")
+
+
+def words_for(queues: core.native.Queues, context: cl.Context, device: cl.Device) -> bool:
+    """Make sure that the core has free words, where kernels of its launches store counts that are
+    not allowed. Return False if the host does not see memory of the device without a transfer, or
+    enough words are in use: Python then makes these launches, with a read behind each."""
+    if queues.free_words:
+        return True
+    if queues.words >= MOST_WORDS or not has_words(device):
+        return False
+    flags = cl.svm_mem_flags
+    both = flags.READ_WRITE | flags.SVM_FINE_GRAIN_BUFFER
+    memory = cl.SVMAllocation(context, WORDS * WIDTH, 0, both)
+    start = int(memory.svm_ptr)
+    for at in range(0, WORDS * WIDTH, WIDTH):
+        queues.add_word(cl.SVM(memory.buf[at : at + WIDTH]), start + at)
+    return True

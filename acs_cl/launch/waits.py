@@ -16,10 +16,9 @@ import pyopencl as cl
 from ..devices import driver
 from ..errors import UsageError
 from ..host.threads import on_host_task
-from .books import Books
+from .books import Books, promised
 from .ends import give_up_behind_foreign, pump, retire
 from .foreign_events import Patience, all_held
-from .registry import promised
 from .watchdog import under_way
 
 TICK_S = 0.01

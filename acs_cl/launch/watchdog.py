@@ -25,10 +25,9 @@ from ..errors import StalledError
 from ..host.starved import starved_s, waited_s
 from ..host.threads import Clock
 from ..records import Launch
-from .books import Books
+from .books import Books, promised
 from .ends import pump
 from .foreign_events import all_held
-from .registry import promised
 
 LOOKS = 8
 """How often it looks in the time after which it reports."""

@@ -35,10 +35,10 @@ from ..access.called import Arguments
 from ..devices.driver import Events, status
 from ..errors import AcsError, OutOfMemory, UsageError, describe, refuse_options, truth
 from ..host.threads import on_host_task
+from ..launch.books import promised
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
 from ..launch.foreign_events import all_held
-from ..launch.registry import promised
 from ..launch.waits import TICK_S, refuse_on_host_task, wait
 from ..records import Access, Command, HostArray, Span, interval
 from ..runtime import Runtime, option_names

@@ -48,8 +48,7 @@ from ..launch.backend import (
     Snapshot,
 )
 from ..launch.commands import KernelCommand
-from ..launch.count_words import has_words
-from ..launch.decision import DecidedCommand, parts_of
+from ..launch.decision import DecidedCommand, has_words, parts_of
 from ..memory.blocks import Store
 from ..records import Access, Command, Found, Launch, Report
 from .builds import Schedulers
