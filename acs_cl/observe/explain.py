@@ -4,21 +4,36 @@ Input: handles. Output: an `Explanation`, which prints as a sentence. It is comp
 from the accesses that handles keep, with the arithmetic of the hazards. The launch table and the
 foreign events tell what holds a launch back. Nothing is recorded in advance, except the times of
 its states with `trace=True`, which are the host's.
+
+For each argument of one launch, there is a line with the range that was inferred, and the reason.
+Launches keep nothing for it. Sizes and numbers are found again by the access, in the data that the
+kernel keeps for its next launch. There are no such lines if no kernel of that name can have made
+the launch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..records import EVERYTHING
+from .. import core
+from ..access.binder import Outcome, Reached, turned_off
+from ..access.signature import Parameter
+from ..launch.several_handles import CutHandle
+from ..ranges import Rectangle
+from ..records import EVERYTHING, Access, Span
 from .edges import Meeting, meetings
 
 if TYPE_CHECKING:
     from ..handle import Handle
+    from ..kernel import Kernel
     from ..launch.engine import Engine
 
 NAMED = 4
 """Launches that an explanation names. The others are only counted."""
+
+MOST_WAYS = 2
+"""Listed sizes and numbers, where several fit the launch."""
 
 
 class Explanation(NamedTuple):
@@ -32,15 +47,18 @@ class Explanation(NamedTuple):
         return self.text
 
 
-def explain(engine: Engine, first: Handle, second: Handle | None, reasons: str = "") -> Explanation:
-    """Do the work of `Runtime.explain`. `reasons`: text about the bytes of one launch."""
+def explain(engine: Engine, first: Handle, second: Handle | None) -> Explanation:
+    """Do the work of `Runtime.explain`."""
     if second is None:
         access = first.access
+        about = reasons(engine.kernels, first.name, access)
+        if isinstance(first, CutHandle):
+            about = "\n".join(filter(None, (about, first.bands)))
         reads = "; ".join(map(str, access.reads)) or "nothing"
         writes = "; ".join(map(str, access.writes)) or "nothing"
         with engine.lock:
             held = _held(engine, first.number)
-            states = "".join(f"; {one}" for one in (held, _way(engine, first.number)) if one)
+            states = "".join(f"; {one}" for one in (held, _states(engine, first.number)) if one)
             launch = engine.table.launch(first.number) if held else None
         # the route of a launch that is held is open, unless it is a host task
         has_route = not held or (launch is not None and launch.command.on_host)
@@ -48,7 +66,7 @@ def explain(engine: Engine, first: Handle, second: Handle | None, reasons: str =
         return Explanation(
             f"launch {first.number} ({first.name}) on backend {engine.plan.backend}: "
             f"{where}reads {reads}; writes {writes}; {engine.plan.why}{states}"
-            + (f"\n{reasons}" if reasons else ""),
+            + (f"\n{about}" if about else ""),
             False,
             (),
         )
@@ -88,7 +106,7 @@ def _held(engine: Engine, number: int) -> str:
     return f"it does not run yet: it waits on the host for {', '.join(waits)}"
 
 
-def _way(engine: Engine, number: int) -> str:
+def _states(engine: Engine, number: int) -> str:
     """Say when the launch went from one state to the next, if that was kept."""
     steps = engine.table.transitions(number)
     if not steps:
@@ -97,3 +115,100 @@ def _way(engine: Engine, number: int) -> str:
     return "on the host's clock: " + ", ".join(
         f"{after} after {(ns - began) / 1e3:.1f} us" for _, after, ns in steps
     )
+
+
+def reasons(kernels: Iterable[Kernel], name: str, access: Access) -> str:
+    """Explain the ranges of a launch. '': no kernel can have made it."""
+    same = [kernel for kernel in list(kernels) if kernel.name == name]
+    for kernel in same:
+        outcomes = [] if kernel.declarations is not None else kernel.binder.outcomes(access)
+        if outcomes:
+            return "\n".join(_inferred(kernel, outcomes))
+    whys = {_whole(kernel) for kernel in same}
+    modes = {"; ".join(map(_mode, _memory(kernel))) for kernel in same}
+    if len(whys) != 1 or len(modes) != 1:
+        return ""
+    return f"no ranges were inferred: {whys.pop()}\n  {modes.pop()}"
+
+
+def _whole(kernel: Kernel) -> str:
+    """Return why all bytes of the kernel's views count."""
+    signature = kernel.signature
+    if kernel.declarations is not None:
+        return "kernel.access declares what every launch touches"
+    if kernel.infer_ranges is False:
+        return "they are turned off for this kernel (infer_ranges)"
+    if turned_off():
+        return "they are turned off by ACS_CL_RANGES"
+    if signature.anywhere:
+        return f"the kernel may touch any memory: {signature.anywhere}"
+    if not kernel.binder.has_ranges:
+        return signature.unclear or "the kernel has arguments of other kinds, or globals"
+    return (
+        "the launch has reads= or writes=, or views of several rows; or too many others were "
+        "worked out since, or before it (kernel.infer_ranges = True has all worked out)"
+    )
+
+
+def _memory(kernel: Kernel) -> list[Parameter]:
+    return [one for one in kernel.signature.parameters if one.mode]
+
+
+def _mode(one: Parameter) -> str:
+    return f"{one.name} is {one.mode} ({one.why})"
+
+
+def _inferred(kernel: Kernel, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    parameters = kernel.signature.parameters
+    names = [parameters[index].name for index in kernel.binder.numbers]
+    ways = [_said_of(one, names) for one in outcomes]
+    if len(ways) > MOST_WAYS:
+        ways[MOST_WAYS:] = ["others"]
+    yield f"inferred from the body, with {'; or with '.join(ways)}:"
+    outcome = outcomes[0]
+    for index, view in outcome.views.items():
+        found = outcome.reached.get(index, Reached((), ()))
+        one = parameters[index]
+        parts = {}
+        for what, letter, rectangles in (
+            ("reads", "r", found.reads), ("writes", "w", found.writes)
+        ):  # fmt: skip
+            if letter in one.mode:
+                parts[what] = _part(view, rectangles, found.why)
+        same = len(set(parts.values())) == 1
+        said = next(iter(parts.values())) if same else "; ".join(
+            f"{what} {text}" for what, text in parts.items()
+        )  # fmt: skip
+        yield f"  {_mode(one)}: {said}"
+
+
+def _said_of(outcome: Outcome, names: Sequence[str]) -> str:
+    """Return the sizes and numbers that led to an outcome."""
+    called = ("global size", "local size", "offset")
+    sizes = zip(called, outcome.sizes, strict=True)
+    known = [f"{name} {size}" for name, size in sizes if size is not None]
+    known += [f"{name} = {value}" for name, value in zip(names, outcome.numbers, strict=True)]
+    return ", ".join(known)
+
+
+def _part(view: Span, rectangles: Sequence[Rectangle] | None, why: str) -> str:
+    """Return the touched part of a view, in bytes from its beginning."""
+    whole = f"all of its {view.nbytes} bytes"
+    if rectangles is None:
+        return f"{whole}: {why}"
+    found = [
+        one._replace(start=one.start - view.start) for one in core.native.cut(view, rectangles)
+    ]
+    if not found:
+        return "nothing"
+    if [one.nbytes for one in found] != [view.nbytes]:
+        return " and ".join(map(_bytes, found)) + f" of its {view.nbytes}"
+    low = min(start for start, _, _, _ in rectangles)
+    high = max(start + (rows - 1) * pitch + width for start, pitch, rows, width in rectangles)
+    if low < 0 or high > view.nbytes:
+        return f"{whole}: nothing bounds it closer than bytes {low}..{high}"
+    return whole
+
+
+def _bytes(span: Span) -> str:
+    return str(span).replace(f" of base {span.base}", "")
