@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from ..host.intervals import length, minus, single, union, within
 from .false_edges import false_edges
-from .idling import Idle, idle_of
 from .record import Finding, Record
-from .shares import busy, kind_of, shares
+from .shares import Idle, busy, idle_of, kind_of, shares
 from .slices import Slice, once, overlap
 
 MOST = 0.8
