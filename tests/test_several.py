@@ -46,7 +46,7 @@ from acs_cl.several.policies import Lack, Link, State, Task
 from acs_cl.several.step_plans import ON_EACH
 from acs_cl.several.steps import LIMITS, Clock, Limits, Step, Steps
 from acs_cl.several.steps import MOST as MOST_SEEN
-from acs_cl.tools import links
+from acs_cl.tools.doctor import links_between
 
 EACH = max(6, int(os.environ.get("ACS_CL_FUZZ", "0")) // len(CONFIGURATIONS))
 """Programs of each configuration."""
@@ -738,12 +738,12 @@ def test_links_are_measured_and_believed_again(
     environment(ACS_CL_CACHE=str(tmp_path))
     pair = team(device, 2)
     assert links_of(pair)[0][1] is policies.ASSUMED
-    found = links.between(pair, fresh=False)
+    found = links_between(pair, fresh=False)
     assert set(found) == {(0, 1), (1, 0)}
     assert all(link.latency_us > 0 and link.bytes_per_us > 0 for link in found.values())
     kept = links_of(pair)[1][0]
     assert kept == found[1, 0]  # equal devices share a link, the one measured last
-    assert links.between(pair, fresh=False)[1, 0] == kept
+    assert links_between(pair, fresh=False)[1, 0] == kept
     for file in tmp_path.rglob("*.json"):
         file.write_text(file.read_text().replace("1", "x"))
     assert links_of(pair)[0][1] is policies.ASSUMED

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,10 @@ from acs_cl.devices import probe
 from acs_cl.errors import DeviceError, UsageError
 from acs_cl.host.progress import Progress
 from acs_cl.records import Report
-from acs_cl.tools import links
+from acs_cl.runtime import Runtime
+from acs_cl.several.engine import SeveralEngine
+from acs_cl.several.links import keep, links_of, measured
+from acs_cl.several.policies import ASSUMED, Link
 
 
 def main(args: argparse.Namespace) -> int:
@@ -96,11 +99,11 @@ def _links(there: list[cl.Device], fresh: bool, say: Callable[[str, float], None
         if len(several) < 2:
             continue
         try:
-            measured = links.between(several, fresh, partial(say, "measuring copies"))
+            links = links_between(several, fresh, partial(say, "measuring copies"))
         except (DeviceError, UsageError) as error:
             found.append({"platform": platform.name.strip(), "error": str(error)})
             continue
-        for (source, target), link in measured.items():
+        for (source, target), link in links.items():
             found.append(
                 {
                     "from": there.index(several[source]),
@@ -109,6 +112,25 @@ def _links(there: list[cl.Device], fresh: bool, say: Callable[[str, float], None
                     "bytes_per_us": link.bytes_per_us,
                 }
             )
+    return found
+
+
+def links_between(
+    devices: Sequence[cl.Device], fresh: bool, say: Callable[[float], None] = lambda share: None
+) -> dict[tuple[int, int], Link]:
+    """Return the links between all pairs of devices, from the cache or measured by a runtime of all
+    of them. `fresh`: measure in any case."""
+    known = links_of(devices)
+    pairs = [(i, j) for i in range(len(devices)) for j in range(len(devices)) if i != j]
+    if not fresh and all(known[i][j] is not ASSUMED for i, j in pairs):
+        return {(i, j): known[i][j] for i, j in pairs}
+    with Runtime(devices=list(devices), placement="round_robin") as runtime:
+        engine = runtime.engine
+        assert isinstance(engine, SeveralEngine)
+        with engine.lock:
+            found = measured(engine.copies.copier, engine.store.stores, say)
+    for (source, target), link in found.items():
+        keep(devices[source], devices[target], link)
     return found
 
 
