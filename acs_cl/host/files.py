@@ -26,6 +26,7 @@ from functools import cache as memo
 from pathlib import Path
 from typing import Any
 
+from .digest import digest
 from .environment import variable
 
 _ENVIRONMENT = ("ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME")  # the variables that decide the folder
@@ -105,6 +106,11 @@ def record(kind: str, name: str, form: int) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and found.get("format") == form else None
+
+
+def name_of(key: str) -> str:
+    """Return the name of the file for what is kept under a key."""
+    return digest(key, 32) + ".json"
 
 
 def keep(kind: str, name: str, form: int, values: Mapping[str, object]) -> bool:

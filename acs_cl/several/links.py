@@ -14,8 +14,8 @@ import pyopencl as cl
 from .. import devices as there
 from ..errors import OutOfMemory
 from ..host import files
-from ..host.digest import digest
 from ..memory.blocks import Store
+from ..records import Report
 from .copies_at_once import Copier
 from .policies import ASSUMED, Link, Links
 
@@ -63,13 +63,14 @@ def measured(
 
 def keep(source: cl.Device, target: cl.Device, link: Link) -> None:
     """Keep a link for later programs."""
-    known = {"key": _key(source, target), "link": list(link)}
-    files.keep(_KIND, _name(source, target), FORMAT, known)
+    known: Report = {"key": _key(source, target), "link": list(link)}
+    files.keep(_KIND, files.name_of(known["key"]), FORMAT, known)
 
 
 def _kept(source: cl.Device, target: cl.Device) -> Link | None:
-    known = files.record(_KIND, _name(source, target), FORMAT)
-    if known is None or known.get("key") != _key(source, target):
+    key = _key(source, target)
+    known = files.record(_KIND, files.name_of(key), FORMAT)
+    if known is None or known.get("key") != key:
         return None
     try:
         link = Link(*map(float, known["link"]))
@@ -80,7 +81,3 @@ def _kept(source: cl.Device, target: cl.Device) -> Link | None:
 
 def _key(source: cl.Device, target: cl.Device) -> str:
     return f"{there.key(source)} -> {there.key(target)} | PyOpenCL {cl.VERSION_TEXT}"
-
-
-def _name(source: cl.Device, target: cl.Device) -> str:
-    return digest(_key(source, target), 32) + ".json"

@@ -19,7 +19,6 @@ from acs_cl.devices import key, kind
 from acs_cl.devices.driver import CommandQueue, wait_for_event
 from acs_cl.devices.probe.facts import build
 from acs_cl.host import files
-from acs_cl.host.digest import digest
 
 FORMAT = 1
 _KIND = "probe"
@@ -124,4 +123,4 @@ def agreed_us(run_us: Callable[[], float]) -> float:
 
 
 def _name(device: cl.Device) -> str:
-    return digest(f"balance | {key(device)} | PyOpenCL {cl.VERSION_TEXT}", 32) + ".json"
+    return files.name_of(f"balance | {key(device)} | PyOpenCL {cl.VERSION_TEXT}")

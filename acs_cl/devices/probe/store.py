@@ -13,7 +13,7 @@ import pyopencl as cl
 
 from acs_cl.devices.probe.record import Probe
 from acs_cl.host import files
-from acs_cl.host.digest import digest
+from acs_cl.records import Report
 
 FORMAT = 1  # of the file, and of the measurements
 _KIND = "probe"
@@ -21,7 +21,7 @@ _KIND = "probe"
 
 def load(key: str) -> Probe | None:
     """Return the probe saved for this key, if it can be believed."""
-    document = files.record(_KIND, _name(key), FORMAT)
+    document = files.record(_KIND, files.name_of(_identity(key)), FORMAT)
     if document is None or document.get("key") != _identity(key):
         return None
     try:
@@ -33,13 +33,8 @@ def load(key: str) -> Probe | None:
 
 def save(key: str, probe: Probe) -> bool:
     """Keep the probe; return whether that worked."""
-    values = {"key": _identity(key), "probe": probe.to_json()}
-    return files.keep(_KIND, _name(key), FORMAT, values)
-
-
-def _name(key: str) -> str:
-    """Return the file name of one device."""
-    return digest(_identity(key), 32) + ".json"
+    values: Report = {"key": _identity(key), "probe": probe.to_json()}
+    return files.keep(_KIND, files.name_of(values["key"]), FORMAT, values)
 
 
 def _identity(key: str) -> str:
