@@ -2,15 +2,7 @@
 
 Input: arguments of the program. Output: checked `Options`. The environment wins, so that a program
 can run on another backend without a change. `PYOPENCL_CTX` chooses the device if the program names
-none.
-
-- `ACS_CL_BACKEND`: the backend.
-- `ACS_CL_TRACE`: a file for the trace.
-- `ACS_CL_CHECK`: checks, in addition to those asked for.
-- `ACS_CL_VERIFY`: a file for proofs of recorded graphs.
-- `ACS_CL_TUNE`: a file for the results of tuning graphs.
-- `ACS_CL_WATCHDOG`: seconds without an end.
-- `ACS_CL_NO_PLANS`: every launch goes through Python's planning, for tests of it.
+none. docs/reference/options.md has all variables.
 """
 
 from __future__ import annotations
@@ -21,11 +13,10 @@ from warnings import warn
 
 from .access.cuts import asked as bands_asked
 from .access.signature import DEPENDENCIES
-from .check.modes import modes, together
 from .errors import UsageError, is_number, refuse_unknown, truth
 from .host.environment import misspelt, variable
 from .launch import spawning as spawns
-from .records import LANE_AFTER, LANE_NEW, Options, Placing
+from .records import CHECKS, LANE_AFTER, LANE_NEW, Modes, Options, Placing
 from .scheduler.children import Room
 from .scheduler.orders import ORDERS
 from .scheduler.sender import Settings
@@ -33,6 +24,8 @@ from .scheduler.sender import Settings
 ISSUE = ("eager", "ready_first")
 MEMORY = ("svm", "buffers")
 PREFETCH = ("auto", "on", "off")
+NO_CHECKS = ("off", "no", "none", "false", "0")
+"""What programs write for no checks."""
 BACKLOG = 8192
 MOST = (1 << 62) - 1
 """What the core's numbers of launches can hold."""
@@ -81,6 +74,49 @@ def options(given: Options, check: Any) -> Options:
         watchdog_s=watchdog_s,
         predict=bool(given.predict),
         tune_file=_file("ACS_CL_TUNE", variable("ACS_CL_TUNE")),
+    )
+
+
+def modes(given: object, where: str = "check=") -> Modes:
+    """Return the checks asked for. `where`: the source of the text, for the error."""
+    if given is None or given is False:
+        return Modes()
+    if isinstance(given, Modes):
+        return given
+    words = given.split(",") if isinstance(given, str) else given
+    if isinstance(words, (bool, bytes)) or not hasattr(words, "__iter__"):
+        raise UsageError(f"{where}{given!r}: expected names of checks: {', '.join(CHECKS)}")
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, seed = str(word).strip().partition("=")
+        if not name and not equals:
+            continue
+        if name == "every" and seed.isdecimal() and int(seed):
+            found["every"] = int(seed)
+            continue
+        if name not in CHECKS or (equals and name != "order"):
+            hint = "; for none, leave it out" if name.lower() in NO_CHECKS else ""
+            raise UsageError(
+                f"{where}{given!r}: there is no check {word!r}; there are: {', '.join(CHECKS)}, "
+                f"and order=SEED; every=N checks one launch in N, which is 1 or more{hint}"
+            )
+        found[name] = True
+        if equals:
+            if not seed.isdecimal():
+                raise UsageError(f"{where}{given!r}: order={seed} is no seed, a number is")
+            found["seed"] = int(seed)
+    return Modes(**found)
+
+
+def together(one: Modes, other: Modes) -> Modes:
+    """Join two sets of checks. Seed and share come from the second one, if it has them."""
+    return Modes(
+        one.access or other.access,
+        one.order or other.order,
+        one.uninitialised or other.uninitialised,
+        one.leaks or other.leaks,
+        other.seed or one.seed,
+        other.every or one.every,
     )
 
 

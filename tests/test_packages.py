@@ -44,7 +44,7 @@ ROOMS = {
     "graph": "base host devices opencl_c memory access launch scheduler closing kernel observe",
     "check": "base host devices opencl_c memory access launch scheduler closing",
     "several": "base host devices memory access launch backends",
-    "options": "base host devices access launch backends scheduler check emu",
+    "options": "base host devices access launch backends scheduler emu",
     "runtime": "base host devices memory launch scheduler closing kernel observe graph check"
     " options several",
     "queue": "base host devices access launch closing kernel runtime",

@@ -349,3 +349,23 @@ def _runs(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Return where a mask is true, as (start, end)."""
     edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def first_unwritten(reads: Sequence[Interval]) -> tuple[Region, int] | None:
+    """Return the first byte in `reads` that was never written."""
+    for region, low, high in reads:
+        unwritten = region.unwritten[low:high]
+        if unwritten.any():
+            return region, low + int(np.argmax(unwritten))
+    return None
+
+
+def note_written(case: Case, real: Trial, trials: Sequence[Trial]) -> None:
+    """Mark a kernel's declared writes as written, except the bytes that it left alone."""
+    if trials:
+        for (index, low, high), alone in case.left_alone(real, trials[0]):
+            window = case.windows[index]
+            window.region.unwritten[window.low + low : window.low + high] &= alone
+        return
+    for one in case.writes:
+        one.region.unwritten[one.low : one.high] = False

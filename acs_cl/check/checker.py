@@ -42,7 +42,7 @@ from ..records import EVERYTHING, Access, Command, DType, Modes, Report, Span
 from .access import Matters, judged, read, stray_read, stray_write, wrote
 from .bands import CheckedBand, parts_of
 from .bounds import Bounds
-from .case import Argument, Case, Trial
+from .case import Argument, Case, Trial, first_unwritten, note_written
 from .findings import FREED, READ, Findings, Who, finding
 from .foreign import Foreign
 from .leaks import Sites, leaks
@@ -51,7 +51,6 @@ from .naming import arguments_of, plain_kernel, signature_of, token_of, where, w
 from .order import Batch
 from .passes import Let, Passes
 from .patterns import Bytes, kind_of, marked
-from .uninitialised import first_unwritten, note_written
 from .watch import Watch
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ runs host tasks, once; an order stores the bytes that they stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from heapq import heappop, heappush
 from random import Random
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -41,10 +42,12 @@ from .memory import Interval, Region, common, load_all, merged, store_all
 from .naming import arguments_of, plain_kernel, signature_of, where
 from .passes import Let
 from .patterns import Bytes
-from .sequence import legal, lots
 
 ORDERS = 2
 """Orders tried for each batch."""
+
+HELD_BACK = 0.2
+"""Share of launches that a random order holds back while others are ready."""
 
 MOST = 256
 """Most launches of a batch."""
@@ -397,3 +400,37 @@ def _same(one: State, other: State) -> bool:
 
 def _has(some: Sequence[Interval], region: Region, byte: int) -> bool:
     return any(one.region is region and one.low <= byte < one.high for one in some)
+
+
+def lots(random: Random, count: int) -> list[float]:
+    """Draw a lot for each launch."""
+    return [random.random() + (count if random.random() < HELD_BACK else 0) for _ in range(count)]
+
+
+def legal(upstream: Sequence[Sequence[int]], lots: Sequence[float]) -> list[int]:
+    """Return an order in which each launch comes after its upstream, the lowest lot first."""
+    left = [len(some) for some in upstream]
+    after: list[list[int]] = [[] for _ in upstream]
+    for index, some in enumerate(upstream):
+        for other in some:
+            after[other].append(index)
+    ready: list[tuple[float, int]] = []
+    for index, count in enumerate(left):
+        if not count:
+            heappush(ready, (lots[index], index))
+    return list(_drawn(ready, left, after, lots))
+
+
+def _drawn(
+    ready: list[tuple[float, int]],
+    left: list[int],
+    after: Sequence[Sequence[int]],
+    lots: Sequence[float],
+) -> Iterator[int]:
+    while ready:
+        _, index = heappop(ready)
+        yield index
+        for other in after[index]:
+            left[other] -= 1
+            if not left[other]:
+                heappush(ready, (lots[other], other))
