@@ -96,14 +96,24 @@ class Region:
         """Return how many of its bytes are compared."""
         return len(self.mirror)
 
+    def place(self, low: int, high: int) -> Place:
+        """Return these bytes in the form for the driver."""
+        raise NotImplementedError
+
     def begin_load(self, low: int, high: int, underway: Underway) -> Bytes:
         """Start loading these bytes, behind commands under way. May return the memory itself."""
-        raise NotImplementedError
+        host: Bytes = np.empty(high - low, np.uint8)
+        if high > low:
+            event = driver.read(self.queue, host, self.place(low, high), None)
+            underway.append((event, host))
+        return host
 
     def begin_store(self, low: int, values: Bytes, underway: Underway) -> None:
         """Start overwriting bytes, behind commands under way. `values` must not change till
         then."""
-        raise NotImplementedError
+        if len(values):
+            place, values = self.place(low, low + len(values)), np.ascontiguousarray(values)
+            underway.append((driver.write(self.queue, place, values, None), values))
 
     def load(self, low: int, high: int) -> Bytes:
         """Return these bytes. This may be the memory itself: copy it to keep it."""
@@ -186,23 +196,19 @@ class SvmRegion(Region):
         self._bytes: Bytes = np.ctypeslib.as_array(array)
         self._direct = direct
 
+    def place(self, low: int, high: int) -> Place:
+        return Place(cl.SVM(self._bytes[low:high]), 0, high - low)
+
     def begin_load(self, low: int, high: int, underway: Underway) -> Bytes:
-        if self._direct or low == high:
-            return self._bytes[low:high]
-        host: Bytes = np.empty(high - low, np.uint8)
-        place = Place(cl.SVM(self._bytes[low:high]), 0, high - low)
-        underway.append((driver.read(self.queue, host, place, None), host))
-        return host
+        return self._bytes[low:high] if self._direct else super().begin_load(low, high, underway)
 
     def begin_store(self, low: int, values: Bytes, underway: Underway) -> None:
-        if self._direct or not len(values):
-            if self.foreign:  # a command under way may use the same bytes by another object
-                wait_for_all(underway)
-            self._bytes[low : low + len(values)] = values
+        if not self._direct:
+            super().begin_store(low, values, underway)
             return
-        place = Place(cl.SVM(self._bytes[low : low + len(values)]), 0, len(values))
-        values = np.ascontiguousarray(values)
-        underway.append((driver.write(self.queue, place, values, None), values))
+        if self.foreign:  # a command under way may use the same bytes by another object
+            wait_for_all(underway)
+        self._bytes[low : low + len(values)] = values
 
 
 class BufferRegion(Region):
@@ -221,18 +227,8 @@ class BufferRegion(Region):
         """Tell whether this region is its only owner."""
         return self.buffer.reference_count <= 1
 
-    def begin_load(self, low: int, high: int, underway: Underway) -> Bytes:
-        host: Bytes = np.empty(high - low, np.uint8)
-        if high > low:
-            place = Place(self.buffer, low, high - low)
-            underway.append((driver.read(self.queue, host, place, None), host))
-        return host
-
-    def begin_store(self, low: int, values: Bytes, underway: Underway) -> None:
-        if len(values):
-            place = Place(self.buffer, low, len(values))
-            values = np.ascontiguousarray(values)
-            underway.append((driver.write(self.queue, place, values, None), values))
+    def place(self, low: int, high: int) -> Place:
+        return Place(self.buffer, low, high - low)
 
 
 class Interval(NamedTuple):

@@ -66,9 +66,8 @@ class Passes:
         self._random = Random(modes.seed)
         self._unwritten = modes.uninitialised
         self._seen: Counter[tuple[object, ...]] = Counter()
-        self._proven: dict[tuple[object, ...], bool] = {}
-        self._inside: dict[tuple[object, ...], bool] = {}
-        """The same of launches that are checked."""
+        self._proofs: dict[tuple[object, ...], bool] = {}
+        """{all that the proof of a launch depends on: whether it is proven}."""
         self._own: set[Access] = set()
         self._binders: dict[int, tuple[Signature, core.native.Binder]] = {}
         self._batches = True
@@ -121,15 +120,9 @@ class Passes:
     def stays_inside(self, kernel: KernelCommand, access: Access) -> bool:
         """Tell whether it is proven that a launch touches only what it declares."""
         try:
-            key = _key(kernel, access)
-            known = self._inside.get(key)
+            return self._kept_proof(kernel, access)
         except TypeError:  # an argument that cannot be a key
             return False
-        if known is None:
-            if len(self._inside) >= MOST_KEPT:
-                self._inside.clear()
-            known = self._inside[key] = self._proof(kernel, access)
-        return known
 
     def _is_own(self, access: Access) -> bool:
         """Tell whether a launch touches only arrays of the runtime, and no unwritten bytes if that
@@ -153,12 +146,18 @@ class Passes:
     def _is_proven(self, kernel: KernelCommand, access: Access) -> bool | None:
         """Tell whether a launch is proven. None: too few launches of its kernel were checked, or it
         touches memory that is not the runtime's."""
+        if self._seen[_kind(kernel)] < FIRST or not self._is_own(access):
+            return None
+        return self._kept_proof(kernel, access)
+
+    def _kept_proof(self, kernel: KernelCommand, access: Access) -> bool:
+        """Tell whether a launch is proven. Raises `TypeError` for arguments that cannot be keys."""
         key = _key(kernel, access)
-        known = self._proven.get(key)
-        if known is None and self._seen[_kind(kernel)] >= FIRST and self._is_own(access):
-            if len(self._proven) >= MOST_KEPT:
-                self._proven.clear()
-            known = self._proven[key] = self._proof(kernel, access)
+        known = self._proofs.get(key)
+        if known is None:
+            if len(self._proofs) >= MOST_KEPT:
+                self._proofs.clear()
+            known = self._proofs[key] = self._proof(kernel, access)
         return known
 
     def _proof(self, kernel: KernelCommand, access: Access) -> bool:

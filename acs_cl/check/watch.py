@@ -44,9 +44,6 @@ MOST_KEPT = 1 << 14
 Values = tuple[int | bytes, ...]
 """Index and bytes in turn."""
 
-_new = tuple.__new__
-"""As in `kernel`."""
-
 
 class Variant(NamedTuple):
     """The watched variant of a kernel: its number of parameters, the ones with limits, and the
@@ -62,24 +59,14 @@ class Variant(NamedTuple):
         self, command: KernelCommand, limits: Values, notes: cl.Buffer, slot: int
     ) -> KernelCommand:
         """Return a launch of it in place of one of its kernel. `limits`: values of its limits."""
-        name, _, global_size, local_size, pointers, values, offset, *_ = command
         extra = self.parameters + 2 * len(self.watched)
-        made: KernelCommand = _new(
-            KernelCommand,
-            (
-                name,
-                self.kernel,
-                global_size,
-                local_size,
-                (*pointers, extra, notes),
-                (*values, *limits, extra + 1, struct.pack("i", slot)),
-                offset,
-                None,
-                command.spawn,
-                "",
-            ),
+        return command._replace(
+            kernel=self.kernel,
+            pointers=(*command.pointers, extra, notes),
+            values=(*command.values, *limits, extra + 1, struct.pack("i", slot)),
+            cut=None,
+            lane="",
         )
-        return made
 
 
 class Watch:
