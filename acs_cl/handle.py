@@ -48,8 +48,7 @@ class Handle(core.native.Handle):
         Returns the NumPy array of a `get(wait=False)`, the return value of a host task, else None.
         """
         self.engine.wait(self.number, self.name)
-        result = self._result
-        return result() if callable(result) else result
+        return self._result() if callable(self._result) else self._result
 
     if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute

@@ -27,9 +27,10 @@ class SeveralHandle(Handle):
     engine: Engine
 
     def __init__(
-        self, engine: Engine, runs: Sequence[Sequence[int]], name: str, access: Access
-    ) -> None:
-        super().__init__(engine, runs[-1][-1] if runs and runs[-1] else 0, name, access)
+        self, engine: Engine, runs: Sequence[Sequence[int]], name: str, access: Access,
+        result: object = None,
+    ) -> None:  # fmt: skip
+        super().__init__(engine, runs[-1][-1] if runs and runs[-1] else 0, name, access, result)
         self._runs = runs
 
     @property
@@ -38,7 +39,8 @@ class SeveralHandle(Handle):
         return tuple(chain.from_iterable(self._runs))
 
     def wait(self) -> Any:
-        """Block until all launches have ended. Raises the first failure, in program order."""
+        """Block until all launches have ended. Raises the first failure, in program order. Returns
+        what a read in several pieces has read."""
         engine = self.engine
         engine.check_open()
         refuse_on_host_task(f"waiting for a {self.name}")
@@ -50,6 +52,7 @@ class SeveralHandle(Handle):
         if engine.failures.any:
             for number in self.numbers:
                 engine.failures.raise_for_launch(number, f"launch {number} of a {self.name}")
+        return self._result() if callable(self._result) else self._result
 
     @property
     def done(self) -> bool:

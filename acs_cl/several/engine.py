@@ -25,7 +25,7 @@ from ..errors import OutOfMemory
 from ..handle import Handle
 from ..launch.books import Parts
 from ..launch.commands import KernelCommand, TransferCommand
-from ..launch.engine import Calls, Engine
+from ..launch.engine import Calls
 from ..launch.foreign_events import open_events
 from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..launch.several_handles import SeveralHandle
@@ -51,23 +51,6 @@ MOST_PIECES = 64
 
 LOOKED_AT = 1024
 """The core makes this many short launches before one of them is measured again."""
-
-
-class ReadHandle(SeveralHandle):
-    """Handle of a read that is made in several pieces."""
-
-    __slots__ = ("_value",)
-
-    def __init__(
-        self, engine: Engine, numbers: tuple[int, ...], name: str, access: Access, value: object
-    ) -> None:
-        super().__init__(engine, (numbers,), name, access)
-        self._value = value
-
-    def wait(self) -> object:
-        """Block until all pieces are there, and return the values."""
-        super().wait()
-        return self._value() if callable(self._value) else self._value
 
 
 class SeveralEngine(ArrayEngine):
@@ -532,7 +515,7 @@ class SeveralEngine(ArrayEngine):
             launches.append(self._assigned(part, reads, device))
         reasons = [AT_HOME] * len(launches)
         numbers = tuple(self._launch_on(launches, reasons, wait_for, after=after))
-        return ReadHandle(self, numbers, command.name, access, result)
+        return SeveralHandle(self, (numbers,), command.name, access, result)
 
     def make_room(self) -> None:
         """Wait for room now, because nothing may come between a launch and its copies."""
