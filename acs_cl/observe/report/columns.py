@@ -10,7 +10,6 @@ Invariant: an unknown time is -1.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Generic, TypeVar
 
 from ...records import Found
 from ..record import Finding, Record
@@ -22,30 +21,20 @@ from .what_if import Estimate
 VERSION = 1
 UNKNOWN = -1
 
-T = TypeVar("T", bound=Hashable)
+Table = dict[Hashable, int]
+"""Distinct values, each with its position, in the order in which they came."""
 
 
-class Table(Generic[T]):
-    """Distinct values, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._places: dict[T, int] = {}
-
-    def place(self, value: T) -> int:
-        """Return the position of a value."""
-        return self._places.setdefault(value, len(self._places))
-
-    @property
-    def values(self) -> list[T]:
-        """Return all values."""
-        return list(self._places)
+def place(value: Hashable, table: Table) -> int:
+    """Return the position of a value, which joins the table if it is not there."""
+    return table.setdefault(value, len(table))
 
 
 def columns(
     record: Record, findings: Sequence[Finding], estimates: Sequence[Estimate], notes: Iterable[str]
 ) -> dict[str, object]:
     """Return all data of the page."""
-    places = {one.number: place for place, one in enumerate(record.slices)}
+    places = {one.number: at for at, one in enumerate(record.slices)}
     path, within = record.chain(), inside(record)
     clocks = record.clocks
     return {
@@ -87,39 +76,33 @@ class _Rows:
     def __init__(self, record: Record, within: Inside) -> None:
         self._record, self._within = record, within
         self._zero = record.whole[0]
-        self._names: Table[str] = Table()
-        self._kinds: Table[str] = Table()
-        self._where: Table[str] = Table()
-        self._phases: Table[str] = Table()
-        self._spans: Table[tuple[int, ...]] = Table()
-        self._arguments: Table[tuple[tuple[str, str, int], ...]] = Table()
+        names = "names", "kinds", "where", "phases", "spans", "arguments"
+        self._tables: dict[str, Table] = {name: {} for name in names}
+
+    def _place(self, name: str, value: Hashable) -> int:
+        return place(value, self._tables[name])
 
     def columns(self) -> dict[str, object]:
         """Return a column for each field of the rows, and the tables."""
-        rows = [self._launch(place, one) for place, one in enumerate(self._record.slices)]
+        rows = [self._launch(at, one) for at, one in enumerate(self._record.slices)]
         rows += [self._item(item, rows[item.of]) for item in self._within.items]
         keys = list(rows[0]) if rows else []
         return {
             "launches": {key: [row[key] for row in rows] for key in keys},
-            "names": self._names.values,
-            "kinds": self._kinds.values,
-            "where": self._where.values,
-            "phases": self._phases.values,
-            "spans": self._spans.values,
-            "arguments": self._arguments.values,
+            **{name: list(table) for name, table in self._tables.items()},
         }
 
-    def _launch(self, place: int, one: Slice) -> dict[str, object]:
+    def _launch(self, at: int, one: Slice) -> dict[str, object]:
         record, zero = self._record, self._zero
         start, end = record.interval(one)
         if one.clock == "host" and not record.clocks.comparable:
             start = end = zero  # its times are on another clock
         return {
             "number": one.number,
-            "name": self._names.place(one.name),
-            "kind": self._kinds.place(kind_of(one)),
-            "where": self._where.place(record.where[one.number]),
-            "phase": self._phases.place(one.phase),
+            "name": self._place("names", one.name),
+            "kind": self._place("kinds", kind_of(one)),
+            "where": self._place("where", record.where[one.number]),
+            "phase": self._place("phases", one.phase),
             "device": one.device,
             "lane": one.lane,
             "epoch": one.epoch,
@@ -130,11 +113,11 @@ class _Rows:
             **_host_times(record, one, zero),
             "groups": one.groups,
             "items": one.items,
-            "reads": [self._spans.place(tuple(span)) for span in one.reads],
-            "writes": [self._spans.place(tuple(span)) for span in one.writes],
-            "arguments": self._arguments.place(one.arguments),
-            "begin": self._within.begin[place],
-            "finish": self._within.end[place],
+            "reads": [self._place("spans", tuple(span)) for span in one.reads],
+            "writes": [self._place("spans", tuple(span)) for span in one.writes],
+            "arguments": self._place("arguments", one.arguments),
+            "begin": self._within.begin[at],
+            "finish": self._within.end[at],
             **OF_LAUNCH,
         }
 
@@ -143,15 +126,15 @@ class _Rows:
         part = item.part
         return {
             **replay,
-            "name": self._names.place(part.name),
-            "kind": self._kinds.place("kernels"),
+            "name": self._place("names", part.name),
+            "kind": self._place("kinds", "kernels"),
             "called": UNKNOWN,
             "handed": UNKNOWN,
             "groups": item.tiles,
             "items": 0,
-            "reads": [self._spans.place(tuple(span)) for span in part.reads],
-            "writes": [self._spans.place(tuple(span)) for span in part.writes],
-            "arguments": self._arguments.place(()),
+            "reads": [self._place("spans", tuple(span)) for span in part.reads],
+            "writes": [self._place("spans", tuple(span)) for span in part.writes],
+            "arguments": self._place("arguments", ()),
             "begin": item.begin,
             "finish": item.end,
             "of": item.of,
@@ -191,12 +174,12 @@ def _edges(record: Record, places: dict[int, int], within: Inside) -> dict[str, 
         for edge in edges
         if edge.upstream in places
     ] + within.edges
-    kinds: Table[str] = Table()
+    kinds: Table = {}
     return {
         "up": [up for up, _, _ in found],
         "down": [down for _, down, _ in found],
-        "kind": [kinds.place(kind) for _, _, kind in found],
-        "kinds": kinds.values,
+        "kind": [place(kind, kinds) for _, _, kind in found],
+        "kinds": list(kinds),
     }
 
 
