@@ -14,6 +14,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from acs_cl._version import __version__
@@ -107,18 +108,11 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     _program_options(parser, "a script that uses PyOpenCL")
 
 
-def _verify_options(parser: argparse.ArgumentParser) -> None:
+def _graph_options(what: str, parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend", metavar="NAME", help="the backend of its runtimes, whatever it says"
     )
-    _program_options(parser, "a file of `graph.save`, or a script")
-
-
-def _tune_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--backend", metavar="NAME", help="the backend of its runtimes, whatever it says"
-    )
-    _program_options(parser, "a script")
+    _program_options(parser, what)
 
 
 def _program_options(parser: argparse.ArgumentParser, what: str) -> None:
@@ -187,12 +181,12 @@ COMMANDS: dict[str, Command] = {
     ),
     "tune": Command(
         "find the best order for a program's graphs, and how to cut their launches",
-        _tune_options,
+        partial(_graph_options, "a script"),
         _runs("acs_cl.tools.tune"),
     ),
     "verify": Command(
         "prove that a saved graph, or the graphs a program records, keep program order",
-        _verify_options,
+        partial(_graph_options, "a file of `graph.save`, or a script"),
         _runs("acs_cl.tools.verify"),
     ),
     "bench": Command(

@@ -117,8 +117,13 @@ def deal(kernels: Sequence[cl.Kernel], queues: Sequence[cl.CommandQueue]) -> lis
         cl.enqueue_nd_range_kernel(queues[i % count], kernel, (ITEMS,), (ITEMS,))
         for i, kernel in enumerate(kernels)
     ]
+    finish(queues)
+    return events
+
+
+def finish(queues: Sequence[cl.CommandQueue]) -> None:
+    """Wait for all queues. Each of them has begun before the first one is waited for."""
     for queue in queues:
         queue.flush()
     for queue in queues:
         queue.finish()
-    return events

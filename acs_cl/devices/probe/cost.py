@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import pyopencl as cl
 
-from acs_cl.devices.probe.bench import ITEMS, PART_BYTES, Bench
+from acs_cl.devices.probe.bench import ITEMS, PART_BYTES, Bench, finish
 from acs_cl.records import Report
 
 _LAUNCHES = 40  # in one batch
@@ -76,10 +76,7 @@ def _best_us(batch: Callable[[], None], queues: list[cl.CommandQueue], until: fl
         start = time.perf_counter()
         batch()
         times.append((time.perf_counter() - start) * 1e6 / _LAUNCHES)
-        for queue in queues:
-            queue.flush()
-        for queue in queues:
-            queue.finish()
+        finish(queues)
         if time.monotonic() > until:
             break
     return round(min(times), 3)

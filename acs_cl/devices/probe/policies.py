@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import pyopencl as cl
 
-from acs_cl.devices.probe.bench import ITEMS, KERNELS, Bench
+from acs_cl.devices.probe.bench import ITEMS, KERNELS, Bench, finish
 from acs_cl.devices.probe.record import Suited
 from acs_cl.records import Placing
 
@@ -111,8 +111,5 @@ def _burst_us(
                 wait_for=[events[one] for one in across] or None,
             )
         )  # fmt: skip
-    for queue in queues:
-        queue.flush()
-    for queue in queues:
-        queue.finish()
+    finish(queues)
     return (time.perf_counter() - start) * 1e6

@@ -244,6 +244,3 @@ def _function(
         kernel, symbol, blob.fields, blob.bytes, local_bytes[kernel], barriers,
         group, not (barriers or has_local or builtins & _AS_A_GROUP),
     )  # fmt: skip
-
-
-# ---- records on disk ----
