@@ -335,6 +335,15 @@ def test_accesses_that_cannot_be_seen_are_refused(device: cl.Device, source: str
         watching(source, [], device, "k")
 
 
+def test_helpers_that_call_helpers_many_times_are_read_once(device: cl.Device) -> None:
+    helpers = "int f0(int i) { return i + 1; }"
+    for level in range(1, 15):
+        calls = " + ".join([f"f{level - 1}(i)"] * 8)
+        helpers += f" int f{level}(int i) {{ return {calls}; }}"
+    source = f"{helpers} kernel void k(global int *x, int n) {{ x[0] = f14(n); }}"
+    assert watching(source, (), device, "k").limited == [0]
+
+
 def test_macros_helpers_attributes_and_structures_are_understood(bench: Bench) -> None:
     kernel = bench.runtime.build(
         """

@@ -97,6 +97,8 @@ class _Watch:
         self._likeliest = 0
         self._given = self._more = ""
         self._known: set[int] = set()
+        self._naming: dict[int, bool] = {}
+        """Whether functions name constants of the program. A helper may be called very often."""
         self._helpers: list[str] = []
         """Versions of helpers here, each behind the ones that it calls."""
 
@@ -327,6 +329,13 @@ class _Watch:
     def _names_constants(self, function: Cursor) -> bool:
         """Tell whether a function, or one that it calls, names constants of the program, and none
         that keep it from being watched."""
+        key = n.identity(function)
+        if key not in self._naming:
+            self._naming[key] = False  # for a function that calls itself
+            self._naming[key] = self._look_for_constants(function)
+        return self._naming[key]
+
+    def _look_for_constants(self, function: Cursor) -> bool:
         own = function.extent.start.offset, function.extent.end.offset
         found, below = False, [n.body_of(function)]
         while below:
