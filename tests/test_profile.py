@@ -346,6 +346,17 @@ COUNTED = {
 }  # fmt: skip
 
 
+def test_helpers_that_call_helpers_many_times_are_counted_soon() -> None:
+    helpers = "float f0(float a) { return a * a; }"
+    for level in range(1, 15):
+        calls = " + ".join([f"f{level - 1}(a)"] * 8)
+        helpers += f" float f{level}(float a) {{ return {calls}; }}"
+    source = f"{helpers} kernel void k(global float *x) {{ x[0] = f14(x[1]); }}"
+    unit = clang.parse(source, [], None)
+    functions = bodies.analyse(unit, unit.kernels["k"]).functions
+    assert operations(functions, {}, Sizes((64,), (8,))) >= 10_000
+
+
 @pytest.mark.parametrize("source", COUNTED)
 def test_operations_are_counted_in_the_body(source: str) -> None:
     unit = clang.parse(source, [], None)

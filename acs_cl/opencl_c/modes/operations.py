@@ -29,6 +29,8 @@ BITS = 64
 """Of the longest whole numbers. What goes beyond is not known, nor is a shift by more."""
 DEEPEST = 16
 """Most nested calls. OpenCL C has no recursion, but a source may contain it."""
+MOST_CALLS = 10_000
+"""Most calls that are followed, since helpers that call helpers may come to billions."""
 
 WIDTH = 4
 """Elements of a vector: the most common number."""
@@ -75,7 +77,7 @@ class _Count:
         self.functions = functions
         self.sizes = sizes
         self.known: dict[int, float] = {}
-        self.depth = 0
+        self.depth = self.calls = 0
 
     # ---- statements ----
 
@@ -221,7 +223,8 @@ class _Count:
         if cursor is None:
             return count
         function = self.functions.get(n.identity(cursor)) or self._of_name(cursor.spelling)
-        if function is not None and self.depth < DEEPEST:
+        if function is not None and self.depth < DEEPEST and self.calls < MOST_CALLS:
+            self.calls += 1
             before = dict(self.known)
             for parameter, argument in zip(function.parameters, arguments, strict=False):
                 self._set(parameter.key, self.value(argument))
