@@ -26,9 +26,8 @@ from .access import arguments, hints, scalars
 from .access.binder import MOST_RUNS, Bound, Ranges, binder
 from .access.called import Arguments
 from .access.cuts import AUTO, LANES, Cut, Policy, asked
-from .access.outside import tell_outside
 from .access.signature import Signature, by_arguments
-from .access.usual import check_const, usual, where
+from .access.usual import check_const, tell_outside, usual, where
 from .banded import POISONED, Bands, launched, left_whole, repeats
 from .call_sizes import global_size_of, local_size_of, offset_of
 from .conditions import Deciding, Guards, size

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from acs_cl.opencl_c.functions.blob import measure, type_name
-from acs_cl.opencl_c.functions.rename import IDENTITY
+from acs_cl.opencl_c.functions.edits import IDENTITY
 from acs_cl.opencl_c.functions.survey import Survey
 from acs_cl.opencl_c.functions.translated import CannotTranslate
 from acs_cl.opencl_c.parse import nodes as n

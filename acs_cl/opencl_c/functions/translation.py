@@ -19,7 +19,7 @@ from collections.abc import Iterable
 import pyopencl as cl
 
 from acs_cl.devices.facts import BuildOptions, options_for_code
-from acs_cl.opencl_c.functions import hoist, rename, spawns, translated
+from acs_cl.opencl_c.functions import edits, spawns, translated
 from acs_cl.opencl_c.functions.blob import Blob, blob_of, entry
 from acs_cl.opencl_c.functions.survey import About, Survey
 from acs_cl.opencl_c.functions.translated import MARK, CannotTranslate, Function, Functions
@@ -80,20 +80,20 @@ def _edit(text: str, options: list[str], device: cl.Device | None, constants: bo
     wanted: set[str] = set().union(*(reached[name] for name in blobs))
     children, sites, loops = spawns.children(tokens, survey, reached, MARK)
     context, arena = _needs(survey, reached, _spawning(tokens, survey, sites))
-    rename.rename(tokens, survey, MARK)
-    rename.give_context(tokens, survey, context, arena)
+    edits.rename(tokens, survey, MARK)
+    edits.give_context(tokens, survey, context, arena)
     local_bytes, hoisted = _hoist(tokens, survey, reached, wanted)
     for site in sites:
         spawns.offer(tokens, site, MARK)
     out = "\n".join(child.offer for child in children.values())
     out += _text(tokens, survey, wanted, hoisted, globally)
     for name in sorted(wanted & set(children)):
-        handed = rename.words_for(name, context, arena, declared=False)
+        handed = edits.words_for(name, context, arena, declared=False)
         out += "\n" + children[name].entry.replace("{handed}", handed and f"{handed}, ")
     functions = {}
     for kernel, blob in blobs.items():
         symbol = f"{MARK}acs_entry_{kernel}"
-        handed = rename.words_for(kernel, context, arena, declared=False)
+        handed = edits.words_for(kernel, context, arena, declared=False)
         out += "\n" + entry(symbol, MARK + kernel, blob, handed)
         spawned = tuple(
             spawns.symbol_of(name, MARK) for name in sorted(reached[kernel] & set(children))
@@ -161,7 +161,7 @@ def _needs(
     survey: Survey, reached: dict[str, set[str]], spawning: set[str]
 ) -> tuple[set[str], set[str]]:
     """Return the functions that need the context, and the ones that need the arena."""
-    asks = {n for n, about in survey.functions.items() if about.builtins & rename.IDENTITY}
+    asks = {n for n, about in survey.functions.items() if about.builtins & edits.IDENTITY}
     asks |= spawning
     keeps = {n for n, about in survey.functions.items() if about.locals}
     return (
@@ -183,8 +183,8 @@ def _hoist(
     for name in sorted(wanted, key=lambda name: (len(reached[name]), name)):
         about = survey.functions[name]
         start = max((ends[other] for other in reached[name] - {name}), default=0)
-        ends[name] = hoist.hoist_locals(tokens, about, start)
-        before[name] = hoist.hoist_constants(tokens, about, MARK)
+        ends[name] = edits.hoist_locals(tokens, about, start)
+        before[name] = edits.hoist_constants(tokens, about, MARK)
     return ends, before
 
 
@@ -194,7 +194,7 @@ def _text(
     """Return the edited declarations that the wanted functions need."""
     pieces = []
     used = wanted.union(*(survey.functions[name].builtins for name in wanted))
-    for begin, end in rename.chunks(tokens, survey.ends):
+    for begin, end in edits.chunks(tokens, survey.ends):
         if _DISABLES.match(tokens.all[begin].text):  # it would also apply to the next program
             continue
         offsets = [token.at for token in tokens.all[begin:end]]
@@ -204,10 +204,10 @@ def _text(
             continue
         words = ""
         if own & globally:
-            rename.read_globally(tokens, begin, end, _constants(survey, own))
+            edits.read_globally(tokens, begin, end, _constants(survey, own))
         if own:
             kernel = any(survey.functions[name].kernel for name in own)
-            words = rename.make_function(tokens, begin, end, kernel)
+            words = edits.make_function(tokens, begin, end, kernel)
             if offsets[-1] + 1 in survey.ends:
                 words = "".join(hoisted[name] for name in sorted(own)) + words
         pieces.append(words + tokens.render(begin, end))

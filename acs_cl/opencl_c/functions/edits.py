@@ -1,16 +1,23 @@
-"""Edits by token: names of a program get a prefix, calls get a context, words of kernels go.
+"""Edits by token: the words of a kernel become those of a function.
 
-Input: the tokens and the survey of a source. Output: edits in the tokens. Invariant: a name of the
-program is the same everywhere, even where an inner declaration hides it, so meanings do not change.
-Only names behind `.` and `->`, names of fields, names of attributes and built-in functions keep
-their spelling.
+Input: the tokens and the survey of a source. Output: edits in the tokens. Names of the program get
+a prefix, calls get a context, words of kernels go. Variables that are only allowed in kernels move
+out. `__local` ones move into an arena that the caller brings. The name becomes a pointer to the
+variable's type, set to a place in the arena, and every use dereferences it. So `sizeof`, `&` and
+arrays of arrays keep their meaning. `__constant` ones move out to the program.
+
+Invariants: a name of the program is the same everywhere, even where an inner declaration hides it,
+so meanings do not change. Only names behind `.` and `->`, names of fields, names of attributes and
+built-in functions keep their spelling. No two variables of a kernel share a byte of the arena, nor
+do those of a kernel and of one that it calls.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from acs_cl.opencl_c.functions.survey import Survey
+from acs_cl.opencl_c.functions.survey import About, Survey, Variable
 from acs_cl.opencl_c.parse.tokens import Tokens
 
 IDENTITY = frozenset(
@@ -23,6 +30,8 @@ IDENTITY = frozenset(
 _KERNEL = ("kernel", "__kernel")
 _ATTRIBUTE = ("__attribute__", "__attribute")
 _RESTRICT = ("restrict", "__restrict", "__restrict__")
+_ALIGNMENT = 128  # of arenas, the most that a type of OpenCL C asks for
+_ALIGNED = re.compile(r"^\d+$")
 
 
 def rename(tokens: Tokens, survey: Survey, prefix: str) -> None:
@@ -134,3 +143,62 @@ def make_function(tokens: Tokens, begin: int, end: int, kernel: bool) -> str:
         elif (text in _ATTRIBUTE and kernel) or text == "__kernel_exec":
             tokens.drop(position, tokens.closing(position + 1) + 1)
     return words
+
+
+def hoist_locals(tokens: Tokens, about: About, start: int) -> int:
+    """Move the `__local` variables into the arena, from byte `start` on; return their end."""
+    end = start
+    for variable in about.locals.values():
+        position = tokens.index[variable.at]
+        last = _end_of_declarator(tokens, position)
+        alignment = max(variable.alignment, _asked_alignment(tokens, variable))
+        at = -(-end // alignment) * alignment
+        end = at + variable.bytes
+        pointer = f"(*acs_l_{variable.name})"
+        tokens.replaced[position] = pointer
+        tokens.insert(last, f" = (__local void *)(acs_arena + {at})")
+        for use in variable.uses:
+            tokens.replaced[tokens.index[use]] = pointer
+    return end
+
+
+def _end_of_declarator(tokens: Tokens, position: int) -> int:
+    """Return the position of the last token of a declarator."""
+    at = position
+    while not (tokens.is_at(at + 1, ",") or tokens.is_at(at + 1, ";")):
+        at += 1
+        if tokens.all[at].text in "([{":
+            at = tokens.closing(at)
+    return at
+
+
+def _statement(tokens: Tokens, variable: Variable) -> tuple[int, int]:
+    """Return the first position of a variable's declaration, and the one behind its end."""
+    begin, end = variable.statement
+    return tokens.index[begin], tokens.index[end - 1] + 1
+
+
+def _asked_alignment(tokens: Tokens, variable: Variable) -> int:
+    """Return the alignment that attributes of the declaration ask for."""
+    asked = 1
+    for at in range(*_statement(tokens, variable)):
+        if tokens.all[at].text in ("aligned", "__aligned__"):
+            number = tokens.all[at + 2].text if tokens.is_at(at + 1, "(") else ""
+            asked = max(asked, int(number) if _ALIGNED.match(number) else _ALIGNMENT)
+    return asked
+
+
+def hoist_constants(tokens: Tokens, about: About, prefix: str) -> str:
+    """Move the `__constant` variables out; return the text to put before the function."""
+    moved: set[tuple[int, int]] = set()
+    for variable in about.constants.values():
+        name = f"{prefix}acs_c_{about.name}_{variable.name}"
+        for at in (variable.at, *variable.uses):
+            tokens.replaced[tokens.index[at]] = name
+        moved.add(_statement(tokens, variable))
+    text = ""
+    for begin, end in sorted(moved):
+        text += tokens.render(begin, end) + "\n"
+    for begin, end in moved:
+        tokens.drop(begin, end)
+    return text
