@@ -11,7 +11,7 @@ Invariant: a half follows the last launches that use its bytes, and the write fo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from ..devices.driver import Events, Place
 from ..launch.commands import BETWEEN, TransferCommand
 from ..memory.array import HostArray
 from ..memory.blocks import Block
-from ..records import STAGING, Access, Span, interval
+from ..records import STAGING, Access, interval
 from .arrays import ArrayEngine
 from .copies_at_once import SMALL, Move
 from .memory import real_base
@@ -34,6 +34,10 @@ MOST_KNOWN = 4096
 
 MOST = {SMALL: 64, 8 * SMALL: 32, CHUNK: 8}
 """Largest number of pieces of each size: so many copies are under way before one has to wait."""
+
+
+Side = tuple[int, Block]
+"""A device, and the block of an array there."""
 
 
 class Slot:
@@ -89,47 +93,27 @@ class SecondHalf(TransferCommand):
 class Halves:
     """Makes the commands of the two halves of a copy."""
 
-    def __init__(self, engine: ArrayEngine, parcel: Parcel, slot: Slot) -> None:
-        self._engine, self._parcel, self._slot = engine, parcel, slot
+    def __init__(
+        self, engine: ArrayEngine, parcel: Parcel, slot: Slot, sides: Sequence[Side]
+    ) -> None:
+        self._engine, self._parcel, self._sides = engine, parcel, sides
+        self._host = slot.host[: parcel.end - parcel.start]
         self.first = engine.number + 1
         """The number of the first half."""
 
     def read(self) -> TransferCommand:
         """Return the first half."""
-        return TransferCommand(
-            "read", self._host(), self._place(self._parcel.source), carries=said(self._parcel)
-        )
+        return TransferCommand("read", self._host, self._place(0), carries=said(self._parcel))
 
     def write(self) -> SecondHalf:
         """Return the second half."""
-        half = SecondHalf(
-            "write", self._place(self._parcel.target), self._host(), carries=said(self._parcel)
-        )
+        half = SecondHalf("write", self._place(1), self._host, carries=said(self._parcel))
         half.read = partial(self._engine.backend.event, self.first)
         return half
 
-    def reads(self) -> tuple[TransferCommand, Access]:
-        """Return the first half with its access."""
-        staged = (self._slot.span,)
-        return self.read(), Access(self._spans(self._parcel.source), staged, staged)
-
-    def writes(self) -> tuple[SecondHalf, Access]:
-        """Return the second half with its access."""
-        writes = self._spans(self._parcel.target)
-        return self.write(), Access((self._slot.span,), writes, writes)
-
-    def _host(self) -> HostArray:
-        return self._slot.host[: self._parcel.end - self._parcel.start]
-
-    def _place(self, device: int) -> Place:
-        engine, parcel = self._engine, self._parcel
-        block = engine.have_part(engine.blocks[parcel.base], device)
-        nbytes = parcel.end - parcel.start
-        return engine.store.stores[device].place(block, parcel.start, nbytes)
-
-    def _spans(self, device: int) -> tuple[Span, ...]:
-        base, start, end, *_ = self._parcel
-        return (interval(real_base(base, device), start, end - start),)
+    def _place(self, side: int) -> Place:
+        (device, block), start = self._sides[side], self._parcel.start
+        return self._engine.store.stores[device].place(block, start, self._host.nbytes)
 
 
 class Between(NamedTuple):
@@ -139,7 +123,7 @@ class Between(NamedTuple):
     why: str
     access: Access
     """What it reads on one device and writes on the other one."""
-    sides: tuple[tuple[int, Block], tuple[int, Block]]
+    sides: tuple[Side, Side]
     """Both devices, and the block of each."""
     moves: dict[int, Move]
     """The copy for the core, if it is made at once, by its turn among those made together."""
@@ -165,12 +149,14 @@ class Crossings:
         slot, in_use = self._staging.take(parcel.end - parcel.start, engine.hazards.is_used)
         if in_use:  # too many copies are under way: wait, unless the program has to do something
             in_use = not self._have_ended(engine.hazards.users(slot.base))
-        halves, known = Halves(engine, parcel, slot), self.of(parcel)
+        known = self.of(parcel)
+        halves = Halves(engine, parcel, slot, known.sides)
         first = halves.first
         engine.backend.assign_all(first, (source, target), (known.why, known.why))
         if in_use or engine.tracer is not None:
-            self._enter(*halves.reads(), in_use)
-            self._enter(*halves.writes(), False)
+            staged, written = (slot.span,), known.access.writes
+            self._enter(halves.read(), Access(known.access.reads, staged, staged), in_use)
+            self._enter(halves.write(), Access(staged, written, written), False)
             return
         there, here = engine.lanes_of(source), engine.lanes_of(target)
         made = known.core.launch(there, here, slot.stage, halves.read, halves.write)
