@@ -434,7 +434,7 @@ class SeveralEngine(ArrayEngine):
         ):
             return [one.turn for one in run]
         links = self.team.links
-        return [Placed(run, links, self._bound, self.real, self._prepared, self._replay)]
+        return [Placed(run, links, self._assigned, self._replay)]
 
     def _replay(self, run: Placed) -> list[int] | None:
         """Launch a run of a graph."""
@@ -449,7 +449,7 @@ class SeveralEngine(ArrayEngine):
                 self.leave(base)
             now_us = perf_counter() * 1e6
             try:
-                for chosen, command, access, prepared, copies in run.steps:
+                for chosen, one, copies in run.steps:
                     for parcel in copies:
                         self.copies.count(parcel)
                     self.copies.send(copies)
@@ -458,9 +458,9 @@ class SeveralEngine(ArrayEngine):
                         started_ns = perf_counter_ns()
                     device = chosen.device
                     self.backend.assign(self.number + 1, device, chosen.reason)
-                    number = self._by_core(prepared, device)
+                    number = self._by_core(one.prepared, device)
                     if not number:
-                        number = self.enter(command, access, started_ns=started_ns).number
+                        number = self.enter(one.command, one.real, started_ns=started_ns).number
                     numbers.append(number)
                     self._runs(chosen.access, device, now_us, chosen.took_us, number)
                     self.placed_on[device] += 1

@@ -15,13 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
-from .. import core
 from ..errors import UsageError
 from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.observers import Cutting
 from ..ranges import merged
 from ..records import EVERYTHING, Access, Command, Span
 from .device_parts import DevicePart, parts_of
+from .known_launches import Assign, Assigned
 from .model import Coherence, Parcel, needed
 from .policies import Links
 
@@ -72,34 +72,27 @@ class RunStep(NamedTuple):
     """A chosen launch as a replay makes it."""
 
     chosen: Chosen
-    command: Command
-    """The command for its device."""
-    access: Access
-    """The access with the base numbers of its device."""
-    prepared: core.native.Prepared | None
-    """The launch for the core, if that can make it."""
+    assigned: Assigned
+    """The launch on its device."""
     copies: tuple[Parcel, ...]
     """The copies before it."""
 
 
 class Placed:
     """Holds a placed run. `launch` makes all its launches and returns their numbers; None: they
-    have to be made one by one. `bind` makes the command of a launch for its device, and `prepare`
-    what the core needs to make it."""
+    have to be made one by one."""
 
     def __init__(
         self,
         chosen: Sequence[Chosen],
         links: Links,
-        bind: Callable[[Command, int], Command],
-        real: Callable[[Access, int], Access],
-        prepare: Callable[[Command, Access], core.native.Prepared | None],
+        assign: Assign,
         launch: Callable[[Placed], list[int] | None],
     ) -> None:
         self.first = chosen[0].turn
         self.places: Sequence[int] = range(self.first, chosen[-1].turn + 1)
         """The places of its launches in the graph, which may keep them in another order."""
-        self._bind, self._prepare, self._launch = bind, prepare, launch
+        self._assign, self._launch = assign, launch
         self.steps: list[RunStep] = []
         known = Coherence()  # the bytes that these launches have written so far
         needs: list[list[Span]] = [[] for _ in links]
@@ -113,10 +106,8 @@ class Placed:
                 if span.base > 0:
                     known.written(span, one.device)
             moved |= {parcel.base for parcel in copies}
-            command, access = bind(one.command, one.device), real(one.access, one.device)
-            self.steps.append(
-                RunStep(one, command, access, prepare(command, access), tuple(copies))
-            )
+            assigned = assign(one.command, one.access, one.device)
+            self.steps.append(RunStep(one, assigned, tuple(copies)))
         self.needs = [merged(spans) for spans in needs]
         """The spans that each device needs at the start."""
         self.left = [piece for base in known.bases for piece in known.all_of(base)]
@@ -142,9 +133,8 @@ class Placed:
             return False
         at = turn - self.first
         chosen = self.steps[at].chosen._replace(command=command)
-        bound = self._bind(command, chosen.device)
-        prepared = self._prepare(bound, self.steps[at].access)
-        self.steps[at] = self.steps[at]._replace(chosen=chosen, command=bound, prepared=prepared)
+        assigned = self._assign(command, chosen.access, chosen.device)
+        self.steps[at] = self.steps[at]._replace(chosen=chosen, assigned=assigned)
         return True
 
     def devices(self) -> list[tuple[int, int]]:
