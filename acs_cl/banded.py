@@ -1,17 +1,14 @@
 """Bands of a kernel's launches: how to cut them, and launches of parts on lanes.
 
 Input: a call that asks for bands, with its arguments bound. Output: the `Cut` of a recorded launch,
-for the scheduler or a replay. A launch that is not recorded is made in parts here, if lanes have
-them. Otherwise there is a reason why it stays whole.
+for the scheduler or a replay; the parts of a launch that is not recorded, if lanes have them.
+Otherwise there is a reason why it stays whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import pyopencl as cl
 
 from .access.bands import Groups
 from .access.binder import Bound
@@ -23,12 +20,10 @@ from .devices.pocl import mixes_machine_code
 from .errors import BuildError
 from .launch.commands import KernelCommand
 from .launch.parts import MOST_KEPT, LanePart, parts_of
-from .launch.several_handles import CutHandle
 from .records import Access, Sizes
 from .versions import RuntimeKernel
 
 if TYPE_CHECKING:
-    from .handle import Handle
     from .launch.engine import Engine
     from .opencl_c.variants.parts import OfParts
 
@@ -134,17 +129,3 @@ def _made(kernel: RuntimeKernel, native: OwnKernel) -> tuple[OfParts, OwnKernel]
     made.signature = kernel.signature
     made.origin = asked.source or source, tuple(options), name
     return asked, made
-
-
-def launched(
-    engine: Engine, command: KernelCommand, access: Access, parts: Sequence[LanePart],
-    wait_for: Sequence[cl.Event] | None,
-) -> CutHandle | str:  # fmt: skip
-    """Launch the parts of a launch, or say why it stays whole. `access`: of the whole launch."""
-    numbers = engine.launch_parts(parts, access, wait_for)
-    return POISONED if numbers is None else CutHandle(engine, numbers, command.name, access)
-
-
-def left_whole(engine: Engine, handle: Handle, reason: str) -> Handle:
-    """Return a handle of a launch that was not cut, with the reason."""
-    return CutHandle(engine, (handle.number,), handle.name, handle.access, reason)

@@ -28,7 +28,7 @@ from .access.called import Arguments
 from .access.cuts import AUTO, LANES, Cut, Policy, asked
 from .access.signature import Signature, by_arguments
 from .access.usual import check_const, tell_outside, usual, where
-from .banded import POISONED, Bands, launched, left_whole, repeats
+from .banded import POISONED, Bands, repeats
 from .call_sizes import global_size_of, local_size_of, offset_of
 from .conditions import Deciding, Guards, size
 from .devices.driver import Events, OwnKernel
@@ -38,6 +38,7 @@ from .launch import spawning as spawns
 from .launch.commands import KernelCommand
 from .launch.foreign_events import events_of
 from .launch.observers import Cutting
+from .launch.several_handles import CutHandle
 from .launch.sizes import Sizing, Unsuitable, may_have_rests
 from .memory.array import Array
 from .plans import Asked, plan_bands, plan_counted, plan_launches
@@ -380,14 +381,13 @@ class Kernel(core.native.Caller):
         parts = self._bands.parts(engine, command, access)
         if isinstance(parts, str):
             why = parts
+        elif (numbers := engine.launch_parts(parts, access, call.wait_for)) is None:
+            why = POISONED
         else:
-            made = launched(engine, command, access, parts, call.wait_for)
-            if not isinstance(made, str):
-                if call.repeats and not call.is_cut_by_python and cut.bands != AUTO:
-                    said = None if call.bands is None else cut.bands
-                    plan_bands(self, command, said, parts, call.args, call.found)
-                return made
-            why = made
+            if call.repeats and not call.is_cut_by_python and cut.bands != AUTO:
+                said = None if call.bands is None else cut.bands
+                plan_bands(self, command, said, parts, call.args, call.found)
+            return CutHandle(engine, numbers, self.name, access)
         if engine.checker is None:
             command = command._replace(cut=None)
         return self._launch_whole(call, command, access, bound, why)
@@ -415,7 +415,9 @@ class Kernel(core.native.Caller):
             variant = None if deciding is None else deciding.variant
             what = call.args, handle.number, call.found, variant
             plan_launches(self, command, call.is_recorded, *what)
-        return left_whole(engine, handle, why) if why else handle
+        if not why:
+            return handle
+        return CutHandle(engine, (handle.number,), handle.name, handle.access, why)
 
     def _tells_of_next(self, call: _Call, command: KernelCommand, bound: Bound, why: str) -> bool:
         """Tell whether the core may make the next launch as this one, which went whole."""
