@@ -148,7 +148,8 @@ class Server:
         self, host: str, context: Context, answer: Callable[[Words, Arrays], Message]
     ) -> None:
         self._context, self._answer = context, answer
-        self._listener = socket.create_server((host, 0), family=_family(host))
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family)
         self.port: int = self._listener.getsockname()[1]
         self._host, self._changed = host, threading.Condition()
         self._wires: set[socket.socket] = set()
@@ -223,7 +224,3 @@ class Server:
             wire.close()
             raise
         return secure
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

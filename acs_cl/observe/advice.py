@@ -115,7 +115,7 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
             begins.total(),
         )
     yield from _host_tasks(block)
-    if nothing > (1 - MOST) * wall and kernels_there(record):
+    if nothing > (1 - MOST) * wall and block.kernels:
         host = sum(one.hazards_ns + one.submit_ns for one in record.slices)
         count = len(record.slices)
         yield Finding(
@@ -126,11 +126,6 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
             "(launch_many), or make larger kernels",
             nothing,
         )
-
-
-def kernels_there(record: Record) -> bool:
-    """Tell whether anything ran on the device."""
-    return any(one.clock != "host" for one in record.slices)
 
 
 def _host_tasks(block: _Block) -> Iterator[Finding]:

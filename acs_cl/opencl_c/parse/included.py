@@ -33,7 +33,7 @@ def read(paths: Sequence[str]) -> list[str]:
 def refuse_ambiguous(paths: Sequence[str], words: Sequence[str]) -> None:
     """Refuse a file if another one could be meant: each driver searches folders in its own
     order."""
-    folders = _folders(words)
+    folders = [word[2:] for word in words if word.startswith("-I") and len(word) > 2]
     for path in paths:
         try:
             _refuse_ambiguous(path, folders)
@@ -65,8 +65,3 @@ def digest_of(paths: Sequence[str], words: Sequence[str]) -> str | None:
     except (CannotParse, OSError):
         return None
     return None if any("__has_include" in text for text in texts) else digest(json.dumps(parts))
-
-
-def _folders(words: Sequence[str]) -> list[str]:
-    """Return the folders that are searched for included files."""
-    return [word[2:] for word in words if word.startswith("-I") and len(word) > 2]
