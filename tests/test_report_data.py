@@ -245,6 +245,17 @@ def test_no_chain_adds_times_of_two_clocks() -> None:
     assert all(one.cost_ns <= 250 for one in findings(made))
 
 
+def test_an_epoch_before_and_behind_a_launch_ends_the_chain() -> None:
+    """No program has that, but a file may."""
+    x, y = span(1, 0, 8), span(2, 0, 8)
+    slices = [
+        ran(1, "first", 0, 10, writes=(x,), epoch=1),
+        ran(2, "alone", 10, 20, reads=(x,), writes=(y,)),
+        ran(3, "last", 0, 10, reads=(y,), epoch=1),
+    ]
+    assert chain(slices, edges_of(slices)).launches == (2, 3)
+
+
 def closure(edges: Edges) -> dict[int, set[int]]:
     """All that each launch follows, also by others."""
     found: dict[int, set[int]] = {}

@@ -101,10 +101,10 @@ def chain(slices: Sequence[Slice], edges: Edges) -> Chain:
         starts[link], ends[link] = start, start + one.end_ns - one.start_ns
         if not longest or ends[link] > ends[longest]:
             longest = link
-    path = []
+    path: dict[int, None] = {}
     at = longest
-    while at:
-        path.append(last[at])
+    while at and last[at] not in path:  # a file may have an epoch before and behind a launch
+        path[last[at]] = None
         at = behind.get(at, 0)
     return Chain(ends.get(longest, 0), tuple(reversed(path)))
 
