@@ -188,4 +188,7 @@ def _slice(found: dict[str, Any], parts: Sequence[tuple[ReplayTask, ...]]) -> Sl
     values["parts"] = parts[at - 1] if at else ()
     named = values.get("arguments", ())
     values["arguments"] = tuple((str(name), str(mode), int(base)) for name, mode, base in named)
-    return _plain(Slice(**values))
+    slice_ = _plain(Slice(**values))
+    if slice_.upstream and max(slice_.upstream) >= slice_.number:
+        raise ValueError(f"launch {slice_.number} follows launch {max(slice_.upstream)}")
+    return slice_
