@@ -22,7 +22,7 @@ from acs_cl.observe.clocks import clocks_of, on_one_clock
 from acs_cl.observe.edges import Edges, chain, edges_of
 from acs_cl.observe.record import Record, load, record
 from acs_cl.observe.report.page import page
-from acs_cl.observe.report.what_if import MOST, estimates
+from acs_cl.observe.report.what_if import MOST, MOST_GROUPS, estimates
 from acs_cl.observe.shares import KINDS, kind_of, shares
 from acs_cl.observe.slices import Slice, Wait
 from acs_cl.records import Span
@@ -447,10 +447,12 @@ def test_the_emulator_estimates_what_a_finding_would_change() -> None:
 
 
 def test_the_emulator_is_not_asked_where_it_would_take_too_long() -> None:
-    slices = [ran(number, "k", number, number + 1) for number in range(1, MOST + 2)]
-    found = record("", slices, [], LANES)
-    assert estimates(found, []) == []
-    assert "was not asked" in page(found)
+    many = [ran(number, "k", number, number + 1) for number in range(1, MOST + 2)]
+    large = [ran(1, "k", 0, 1, groups=MOST_GROUPS), ran(2, "k", 1, 2)]
+    for slices in (many, large):
+        found = record("", slices, [], LANES)
+        assert estimates(found, []) == []
+        assert "was not asked" in page(found)
 
 
 # ---- the page as text ----------------------------------------------------------------------------
@@ -547,6 +549,7 @@ SLICE = {
         ({"slices": [{"number": 1}]}, "there is no name"),
         ({"slices": [SLICE | {"device": {}}]}, "'device' has to be int"),
         ({"slices": [SLICE | {"upstream": [[]]}]}, "'upstream' has to be int"),
+        ({"slices": [SLICE | {"upstream": [2]}]}, "launch 1 follows launch 2"),
         ({"slices": [SLICE | {"phase": [1]}]}, "'phase' has to be str"),
         ({"slices": [SLICE | {"lane": 1 << 70}]}, "'lane' has to be int"),
         ({"slices": [SLICE | {"parts": -1}]}, "'parts' has to be one of 0 lists"),

@@ -16,7 +16,7 @@ from ...host import output
 from ..advice import findings
 from ..record import Record
 from .columns import columns
-from .what_if import MOST, estimates, is_of_several
+from .what_if import MOST, MOST_GROUPS, estimates, is_of_several, is_too_long
 
 SCRIPTS = (
     "data.js", "dom.js", "why.js", "timeline.js", "rows.js", "folded.js", "tables.js", "main.js"
@@ -93,8 +93,11 @@ def _notes(record: Record, what_if: bool) -> list[str]:
     passed = sum(one.passed for one in slices)
     if passed:
         notes.append(f"{passed} commands bypassed the runtime. Their rows have the host's times.")
-    if what_if and len(slices) > MOST:
-        notes.append(f"The emulator was not asked: more than {MOST} launches take it too long.")
+    if what_if and is_too_long(record):
+        notes.append(
+            f"The emulator was not asked: more than {MOST:,} launches, or {MOST_GROUPS:,} groups "
+            "of them, take it too long."
+        )
     if what_if and is_of_several(record):
         notes.append("The emulator was not asked: it knows one device.")
     return notes

@@ -20,8 +20,8 @@ from ...emu.trace import HOST, KERNEL, Entry, Trace
 from ..edges import Edges
 from ..record import Finding, Record
 
-MOST = 20_000
-"""Most launches; the model takes too long for more."""
+MOST, MOST_GROUPS = 20_000, 5_000_000
+"""Most launches, and most groups of all of them; the model takes too long for more."""
 ITEMS = 256
 """Work-items of a group where the driver chose the size."""
 WIDE = 1024
@@ -61,7 +61,7 @@ class _Model(NamedTuple):
 def estimates(record: Record, findings: Sequence[Finding]) -> list[Estimate]:
     """Estimate the changes of the findings, and a few general ones. The largest gain comes
     first."""
-    if not record.slices or len(record.slices) > MOST or is_of_several(record):
+    if not record.slices or is_too_long(record) or is_of_several(record):
         return []
     model = _model(record)
     before = model.run()
@@ -92,6 +92,11 @@ def estimates(record: Record, findings: Sequence[Finding]) -> list[Estimate]:
     quick = model.changed(lambda one: one._replace(host_ns=0))
     add("no work of the program's own between launches", model.policy, before, model.run(quick))
     return sorted(found.values(), key=lambda one: one.after_ns / max(1, one.before_ns))
+
+
+def is_too_long(record: Record) -> bool:
+    """Tell whether the model would take minutes for the block."""
+    return len(record.slices) > MOST or sum(one.groups for one in record.slices) > MOST_GROUPS
 
 
 def is_of_several(record: Record) -> bool:
