@@ -170,6 +170,32 @@ def test_many_pointers_and_none_at_all(context: cl.Context, long_way: list[str])
     assert (values_of(queue, found) == 18 * each + 6).all()
 
 
+def test_a_kernel_without_parameters_touches_nothing(
+    context: cl.Context, long_way: list[str]
+) -> None:
+    """No setter is called for it, so that nothing is noted. It follows no launch, none follows it,
+    and the core launches it."""
+    source = "kernel void nothing() {} kernel void more(global int *x) { x[get_global_id(0)]++; }"
+    program = cl.Program(context, source).build(cache_dir=False)
+    nothing, more = program.nothing, program.more
+    queue = acs.Queue(context, backend="lanes", lanes=4)
+    rows = [buffer(queue, np.zeros(N)) for _ in range(4)]
+    for row in rows:
+        more(queue, (N,), None, row)
+        nothing(queue, (1,), None)
+    queue.finish()
+    del long_way[:]
+    before = queue.runtime.stats()["edges"]
+    with inside.held_by_driver(queue.runtime):
+        for row in rows:
+            more(queue, (N,), None, row)
+            nothing(queue, (1,), None)
+        assert queue.runtime.stats()["edges"] == before
+    assert not long_way
+    assert not queue.not_understood
+    assert all((values_of(queue, row) == 2).all() for row in rows)
+
+
 OFFSETS = """
 kernel void part(global char *base, long offset, global const int *from, int rounds)
 {

@@ -127,7 +127,12 @@ def arguments_of(kernel: object) -> ArgumentValues | None:
     """Return the known arguments of a kernel. None: none are known. Threads may share a kernel, as
     arrays of PyOpenCL do, so a command asks before it waits for anything."""
     known: KernelArguments | None = getattr(kernel, "acs_arguments", None)
-    if known is None or known.generation != _generation or known.is_shared:
+    if known is None or known.generation != _generation:
+        if not isinstance(kernel, cl.Kernel) or kernel.num_args:
+            return None
+        bare: Any = kernel  # it has no parameters, so that no setter is ever called
+        known = bare.acs_arguments = KernelArguments(bare)
+    if known.is_shared:
         return None
     with _noting:
         known.settle()
