@@ -476,6 +476,32 @@ def test_a_short_write_with_a_wait_list_tells_that_the_list_has_ended(context: c
         assert values_of(first, b)[0] == 9
 
 
+@pytest.mark.parametrize("bypass", [False, True])
+@pytest.mark.parametrize("backend", ["out_of_order", "lanes", "serial"])
+def test_a_rectangle_that_is_written_is_read_in_its_turn(
+    context: cl.Context, backend: str, bypass: bool
+) -> None:
+    """Intel's runtime reads it in a call that blocks, before what is ahead of that has run. So a
+    plain queue writes what was there before."""
+    with testing.bypass(always=bypass, again=True):
+        queue, slow = acs.Queue(context, backend=backend), kernels_of(context)["slow"]
+        source, target = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+        where: dict[str, Any] = {"buffer_origin": (16, 2), "host_origin": (16, 2)}
+        where |= {"region": (EDGE, 5), "buffer_pitches": (64,), "host_pitches": (64,)}
+        for turn in range(1, 9):
+            host = np.zeros((N // 16, 16), np.int32)
+            queue.finish()
+            slow(queue, (N,), None, source, np.int32(turn), np.int32(50_000))
+            read = cl.enqueue_copy(queue, host, source, is_blocking=False)
+            cl.enqueue_copy(queue, target, host, is_blocking=True, wait_for=[read], **where)
+            seen = host.copy()
+            read.wait()
+            assert (seen == host).all()
+            found = values_of(queue, target).reshape(-1, 16)
+            assert (found[2:7, 4:8] == host[2:7, 4:8]).all()
+            assert host.any()
+
+
 def test_a_user_event_holds_all_of_them(context: cl.Context) -> None:
     queue, kernels = acs.Queue(context), kernels_of(context)
     a = buffer(queue, np.zeros(N))

@@ -28,7 +28,12 @@ class Suite(NamedTuple):
 
 LONG = {
     "conformance": Suite(("test_conformance.py", "test_program_variables.py")),
-    "acs.Queue": Suite(("test_queue.py", "test_bypass.py", "test_tracked_kernels.py")),
+    "acs.Queue": Suite(
+        (
+            "test_queue.py", "test_bypass.py", "test_tracked_kernels.py", "test_tracked_calls.py",
+            "test_tracked_transfers.py",
+        )
+    ),
     "random programs": Suite(
         ("test_random_programs.py", "test_random_launches.py"),
         environment={"ACS_CL_FUZZ": "2000"},
