@@ -20,6 +20,7 @@ from acs_cl.check.findings import Who
 from acs_cl.devices.build import build
 from acs_cl.devices.facts import CannotParse
 from acs_cl.launch.commands import KernelCommand
+from acs_cl.opencl_c.variants.edits import changed
 from acs_cl.opencl_c.variants.watched import watching
 from acs_cl.program import Program
 from acs_cl.records import Access, Span
@@ -333,6 +334,13 @@ def _beyond(arrays: list[acs.Array], launch: Launch, access: Access) -> bool:
 def test_accesses_that_cannot_be_seen_are_refused(device: cl.Device, source: str) -> None:
     with pytest.raises(CannotParse):
         watching(source, [], device, "k")
+
+
+def test_a_text_of_very_many_edits_is_made_at_once() -> None:
+    """Adding to a text again and again would copy terabytes."""
+    many = 500_000
+    edits = [(7 * at, 7 * at + 1, "y") for at in range(many)]
+    assert changed(b"x = 1;\n" * many, 0, 7 * many, edits) == "y = 1;\n" * many
 
 
 def test_helpers_that_call_helpers_many_times_are_read_once(device: cl.Device) -> None:

@@ -28,11 +28,11 @@ def edited(unit: clang.Unit, function: Cursor, edits: Edits) -> str:
 
 def changed(data: bytes, at: int, until: int, edits: Edits) -> str:
     """Return a part of a text with edits."""
-    out = b""
+    pieces: list[bytes] = []
     for begin, end, text in sorted(edits, key=lambda one: one[:2]):
-        out += data[at:begin] + text.encode()
+        pieces += data[at:begin], text.encode()
         at = end
-    return (out + data[at:until]).decode("utf-8")
+    return b"".join([*pieces, data[at:until]]).decode("utf-8")
 
 
 def renamed(unit: clang.Unit, cursor: Cursor, name: str) -> tuple[int, int, str]:
