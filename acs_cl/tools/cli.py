@@ -139,11 +139,11 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _runs(module: str) -> Callable[[argparse.Namespace], int]:
+def _runs(module: str, name: str = "main") -> Callable[[argparse.Namespace], int]:
     """Return the ``main(args)`` of a module, which is imported only when it is called."""
 
     def run(args: argparse.Namespace) -> int:
-        code: int = importlib.import_module(module).main(args)
+        code: int = getattr(importlib.import_module(module), name)(args)
         return code
 
     return run
@@ -182,12 +182,12 @@ COMMANDS: dict[str, Command] = {
     "tune": Command(
         "find the best order for a program's graphs, and how to cut their launches",
         partial(_graph_options, "a script"),
-        _runs("acs_cl.tools.tune"),
+        _runs("acs_cl.tools.graphs", "tune"),
     ),
     "verify": Command(
         "prove that a saved graph, or the graphs a program records, keep program order",
         partial(_graph_options, "a file of `graph.save`, or a script"),
-        _runs("acs_cl.tools.verify"),
+        _runs("acs_cl.tools.graphs", "verify"),
     ),
     "bench": Command(
         "time the workloads on every backend, beside PyOpenCL by itself",

@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import runpy
 import sys
-import tempfile
 import traceback
 import weakref
 from collections import Counter
@@ -25,10 +24,9 @@ from typing import Any
 
 import pyopencl as cl
 
-from .. import at_exit, devices
+from .. import devices
 from ..configuration import BACKENDS
 from ..errors import UsageError, refuse_unknown
-from ..host.environment import changed
 from ..host.output import write
 from ..host.pipes import LEFT, nobody_reads
 from ..observe.record import Record, Traced, record
@@ -193,23 +191,6 @@ def repair_devices() -> None:
     driver is opened: the program may still fork."""
     for device in devices.devices() if devices.wish() else ():
         devices.repair(device)
-
-
-def told(args: argparse.Namespace, variable: str) -> tuple[int, str]:
-    """Run a program with an environment variable that names a file for the library's texts. Return
-    its exit code and these texts, also after Ctrl-C."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "told")
-        values = {variable: str(out)}
-        if args.backend:
-            values["ACS_CL_BACKEND"] = args.backend
-        try:
-            with changed(values):
-                code = as_python_does(args.program, args.module, args.arguments)
-        except KeyboardInterrupt:
-            print(f"acs-cl {args.command}: interrupted", file=sys.stderr)
-            at_exit.interrupted, code = True, at_exit.INTERRUPTED
-        return code, out.read_text("utf-8") if out.exists() else ""
 
 
 def as_python_does(program: str, is_module: bool, arguments: list[str]) -> int:
