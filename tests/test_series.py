@@ -86,6 +86,71 @@ def test_other_values_and_arrays_hold_from_the_next_replay_on(
     assert y.get().tolist() == [11 + 15 + 1500]
 
 
+def test_launches_with_a_flag_are_in_a_series(rt: acs.Runtime, prog: acs.Program) -> None:
+    """Each looks at its flag when it runs: at that of the last replay, or of a launch before it."""
+    x, y, left = rt.array([1], "u4"), rt.zeros(4, "u4"), rt.array([2], "u4")
+    flags = rt.array([1, 0], "u4")
+    with rt.record() as graph:
+        first = prog.add((1,), None, x, y[:1], 1, when=flags[0])
+        prog.add((1,), None, x, y[1:2], 1, when=flags[1])
+        prog.add((1,), None, x, y[2:3], 1, when=left)
+        prog.down((1,), None, left, when=left)  # it writes its flag, so it looks at a copy
+        prog.count((1,), None, y[3:])
+    want = [0] * 4
+    for turn in range(4):
+        flags.set(np.array([turn % 2, 1 - turn % 2], "u4"))
+        made = made_in_one_call(graph)
+        assert made[:1] == [3]
+        assert sum(made) >= 4
+        for at, runs in enumerate((turn % 2, 1 - turn % 2, turn < 2, 1)):
+            want[at] += runs
+        assert y.get().tolist() == want
+        assert left.get().tolist() == [max(0, 1 - turn)]
+    graph.update(first, a=7)
+    flags.set(np.array([1, 0], "u4"))
+    assert made_in_one_call(graph)[:1] == [3]
+    assert y.get().tolist() == [want[0] + 7, want[1], want[2], want[3] + 1]
+    other = rt.array([0, 1], "u4")
+    graph.swap(flags, other)
+    assert made_in_one_call(graph)[:1] == [3]
+    assert y.get().tolist() == [want[0] + 7, want[1] + 1, want[2], want[3] + 2]
+
+
+def test_a_launch_whose_flag_is_lost_does_not_run(rt: acs.Runtime, prog: acs.Program) -> None:
+    def fails(flag: np.ndarray) -> None:
+        raise ValueError("planted")
+
+    x, y, flag = rt.array([1], "u4"), rt.zeros(1, "u4"), rt.array([1], "u4")
+    with rt.record() as graph:
+        prog.add((1,), None, x, y, 1, when=flag)
+        prog.add((1,), None, x, y, 1, when=flag)
+    assert made_in_one_call(graph) == [2]
+    rt.call(fails, writes=flag)
+    with pytest.raises(acs.PoisonedError):
+        graph.replay().wait()
+    flag.fill(1)
+    y.fill(0)
+    graph.replay().wait()
+    assert y.get().tolist() == [2]
+
+
+def test_a_flag_is_looked_at_beside_a_scheduler(device: cl.Device) -> None:
+    """Few launches in a row are made by their calls, where a scheduler might take them."""
+    with acs.Runtime(device) as rt:
+        prog, wide = rt.build(SOURCE), rt.zeros(1 << 16, "u4")
+        x, y, flags = rt.array([1], "u4"), rt.zeros(1, "u4"), rt.array([1, 0], "u4")
+        rt.prebuild(prog.add, prog.count)
+        with rt.record() as graph:
+            for at in range(6):
+                prog.count(wide.shape, None, wide, when=flags[at % 2])
+                prog.add((1,), None, x, y, 1, when=flags[at % 2])
+        for turn in range(1, 4):
+            graph.replay().wait()
+            assert y.get().tolist() == [3 * turn]
+            assert (wide.get() == 3 * turn).all()
+        assert len(graph.handles) == 12
+
+
 def test_a_series_ends_at_the_border_of_a_loop(rt: acs.Runtime, prog: acs.Program) -> None:
     x, left = rt.zeros(1, "u4"), rt.array([3], "u4")
     with rt.record() as graph:

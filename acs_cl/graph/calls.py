@@ -35,7 +35,7 @@ MOST_ROWS = 65536
 
 class Call(NamedTuple):
     """A call of a kernel or a transfer. `owned`: memory that it allocated. `is_plain`: a kernel
-    with nothing but its arguments."""
+    with nothing but its arguments, and maybe `when=`."""
 
     function: Callable[..., Any]
     args: tuple[object, ...]

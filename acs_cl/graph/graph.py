@@ -38,6 +38,7 @@ from ..handle import Handle
 from ..host.progress import Progress
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
+from ..launch.decision import DecidedCommand
 from ..launch.observers import Cutting
 from ..launch.several_handles import numbers_of
 from ..launch.waits import refuse_on_host_task
@@ -190,7 +191,8 @@ class Graph:
                 for name, value in keywords.items()
                 if value is not None or not is_kernel
             }
-            call = Call(function, frozen(args, self._view), said, (), is_kernel and not said)
+            is_plain = is_kernel and not said.keys() - {"when"}
+            call = Call(function, frozen(args, self._view), said, (), is_plain)
             handle, launches, owned = self._make(call, len(self._recording.calls))
             self._recording.add(call._replace(owned=tuple(owned)), launches)
             if not isinstance(handle, RecordedHandle):  # a call of no bytes
@@ -439,8 +441,14 @@ class Graph:
         engine, recording = self.engine, self._recording
         command, access, number, _ = recording.launches[place]
         call = recording.calls[number]
-        if type(command) is KernelCommand and call.is_plain:
-            handle: Handle = call.function(*call.args)
+        is_whole = call.is_plain and len(recording.places[number]) == 1
+        # the error of a wrong count says which launch of the graph it is, so that stays its command
+        if (
+            is_whole
+            and isinstance(command, KernelCommand | DecidedCommand)
+            and not command.is_counted
+        ):
+            handle: Handle = call.function(*call.args, **call.keywords)
             return numbers_of(handle)
         return numbers_of(engine.launch(again(command, place, engine.context), access))
 

@@ -9,11 +9,14 @@ Invariant: a series crosses no border of a loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from .. import core
+from ..errors import UsageError
 from ..launch.commands import KernelCommand
-from ..records import Pair
+from ..launch.decision import DecidedCommand
+from ..records import Command, Pair
 from ..scheduler.cutting import TOO_FEW, Single
 
 
@@ -56,7 +59,17 @@ def _prepared(
     if not isinstance(piece, Single) or piece.reason == TOO_FEW:
         return None
     command, access = launch_of(piece)
+    command = _by_itself(command)
     if type(command) is not KernelCommand or command.cut is not None or command.spawn is not None:
         return None
     made = core.native.Prepared(hazards, command, access)
     return made if made.is_plain else None
+
+
+def _by_itself(command: Command) -> Command:
+    """Return the kernel that looks at its flag by itself, for a launch with `when=`. One whose size
+    the device decides stays what it is: the core would not look at what its count was."""
+    if type(command) is DecidedCommand and not command.is_counted:
+        with suppress(UsageError):  # there is none, and the launch says why
+            return command.guarded
+    return command

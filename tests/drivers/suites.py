@@ -30,7 +30,10 @@ LONG = {
     "conformance": Suite(("test_conformance.py", "test_program_variables.py")),
     "acs.Queue": Suite(
         (
-            "test_queue.py", "test_bypass.py", "test_tracked_kernels.py", "test_tracked_calls.py",
+            "test_queue.py",
+            "test_bypass.py",
+            "test_tracked_kernels.py",
+            "test_tracked_calls.py",
             "test_tracked_transfers.py",
         )
     ),
