@@ -340,6 +340,8 @@ COUNTED = {
     "kernel void k(global float *x, int n) { x[n * 4 + 1] = x[n - 1]; }": 0,
     "kernel void k(global float *x, int n) { for (int i = 0; i < n; ++i)"
     " for (int j = 0; j < i; ++j) x[j] += 1; }": 50,
+    "kernel void k(global float *x, int n) { for (int i = get_global_size(n - 20); i > 0; --i)"
+    " x[0] += x[i]; }": 2,
     "kernel void k(global float *x, int n) { " + "n = n * n; " * 12 + "n /= 3; x[0] = n; }": 16,
     "kernel void k(global float *x, ulong n) { for (uint i = 1; i < 9; i <<= n << 40) x[i] += 1;"
     " }": 3 * TURNS,

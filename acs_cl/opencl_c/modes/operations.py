@@ -267,7 +267,7 @@ class _Count:
             return (min if name == "min" else max)(v for v in values if v is not None)
         axis = int(values[0] or 0) if values else 0
         items, group = (
-            sizes[axis] if axis < len(sizes) else 1
+            sizes[axis] if 0 <= axis < len(sizes) else 1
             for sizes in (self.sizes.items, self.sizes.group)
         )
         return {
