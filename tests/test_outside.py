@@ -6,6 +6,7 @@ import random
 import warnings
 from typing import Any, NamedTuple
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -54,6 +55,55 @@ def test_a_write_beyond_the_array_is_refused_each_time(rt: acs.Runtime) -> None:
             prog.put((N,), None, x, 1)
     assert len(graph) == 1
     assert (x.get() == 7).all()
+
+
+def test_so_is_one_behind_launches_on_larger_arrays(rt: acs.Runtime) -> None:
+    """The core makes launches of known sizes. It looks whether they fit, too."""
+    prog, x = rt.build(SOURCE), rt.zeros(N, "i4")
+    small, empty = rt.zeros(N // 2, "i4"), rt.zeros(0, "i4")
+    beyond = "the kernel writes element 59 .*, and the array has 50 elements"
+    for _ in range(3):
+        prog.put((60,), None, x, 0)
+        with pytest.raises(acs.UsageError, match=beyond):
+            prog.put((60,), None, small, 0)
+        with pytest.raises(acs.UsageError, match="has 100 elements"):
+            prog.put((60,), None, x[50:], 0)
+        prog.put((60,), None, x[40:], 0)
+        with pytest.raises(acs.UsageError, match="has no memory"):
+            prog.put((60,), None, empty, 0)
+    for _ in range(3):
+        prog.put((20,), None, x[20:], -10)  # outside of the view, and inside the array
+        with pytest.raises(acs.UsageError, match="the kernel writes element -10 "):
+            prog.put((20,), None, x, -10)
+        with pytest.raises(acs.UsageError, match="the kernel writes element -10 .* at byte 20 "):
+            prog.put((20,), None, x[5:], -10)
+    x.fill(0)
+    prog.put.launch_many((60,), None, x, 0, count=3)
+    with pytest.raises(acs.UsageError, match=beyond):
+        prog.put.launch_many((60,), None, [x, x[40:], small, x], 0)
+    assert x.get().tolist() == [7] * N
+    assert (small.get() == 0).all()
+    flag = rt.zeros(1, "i4")
+    prog.put((60,), None, small, 0, when=flag)  # it may not run
+    prog.put((60,), None, small, 0, when=flag)
+    assert (small.get() == 0).all()
+
+
+def test_what_only_reads_outside_stays_with_the_core(rt: acs.Runtime) -> None:
+    prog, y = rt.build(SOURCE), rt.zeros(N, "i4")
+    large, small = rt.array(np.arange(2 * N), "i4"), rt.array(np.arange(N), "i4")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckWarning)
+        for _ in range(80):
+            prog.get((N,), None, large, y, 1)
+            prog.get((N,), None, small, y, 1)
+    rt.prebuild(prog.get)
+    prog.get((N,), None, small, y, 1)
+    with inside.calls_by_python() as long_way:
+        for _ in range(20):
+            prog.get((N,), None, small, y, 1)
+    assert not long_way
+    assert y.get()[:-1].tolist() == list(range(1, N))
 
 
 def test_what_is_harmless_or_declared_is_told_of_once_or_not_at_all(rt: acs.Runtime) -> None:

@@ -1,5 +1,5 @@
 // Counts that guarded kernels on lanes refuse: each launch has a word for that. The host can see the words without a
-// transfer, since they are fine-grained shared memory. acs_cl/launch/count_words.py makes them.
+// transfer, since they are fine-grained shared memory. `words_for` in acs_cl/launch/decision.py makes them.
 //
 // A word is zero until a kernel stores a count there that was not allowed. It is looked at once, when its launch has
 // ended, and then serves another one.

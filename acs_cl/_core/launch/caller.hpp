@@ -141,9 +141,11 @@ public:
     bool finish(PyObject *when) {
         const Reach *reach = nullptr;
         const bool is_told = plan.is_told();
+        bool leaves_array = false;
         if (is_narrow_ && (is_told || !counts()))  // with a count the size is not known, so that views count as a whole
-            reach = plan.narrow(*size_, sizes_, bytes_, args, touched);
+            reach = plan.narrow(*size_, sizes_, bytes_, args, touched, leaves_array);
         if (is_told && !reach) return false;
+        if (leaves_array && !decides_ && !declared_.is_there()) return false;  // Python says how
         if (!size_->is_tried && !counts()) {
             const bool leaves = is_narrow_ && plan.leaves(sizes_, bytes_, args);
             if (leaves && !declared_.is_there()) return false;  // Python says how

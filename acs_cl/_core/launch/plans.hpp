@@ -310,8 +310,10 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     bool is_told() const { return binder && binder->is_told; }
 
     // Narrows whole arrays to the bytes that a launch touches, and returns what it reaches. Null: that is not known, as
-    // for new ranges that the program declares, and for those of several rows.
-    Reach *narrow(Sized &size, const Sizes &sizes, const char *bytes, PyObject *const *args, Touched &touched) const {
+    // for new ranges that the program declares, and for those of several rows. `leaves`: set if the launch surely
+    // writes outside of an array.
+    Reach *narrow(Sized &size, const Sizes &sizes, const char *bytes, PyObject *const *args, Touched &touched,
+                  bool &leaves) const {
         if (!binder) return nullptr;
         if (is_told())
             for (std::uint16_t index : binder->numbers)
@@ -321,6 +323,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         Reach *reach = size.reaches.find(key);
         if (!reach) reach = new_reach(size, key, sizes, bytes, args, touched);
         if (!reach || reach->is_for_python) return nullptr;
+        leaves = !reach->fits(touched) && writes_outside(*reach, args);
         reach->narrow(touched, *table->hazards);
         return reach;
     }
@@ -391,10 +394,28 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                 made.overwrites |= bit(are_all);
                 made.is_for_python |= !are_all && !reached.overwritten.empty();
             }
-            made.add(std::move(reads), std::move(writes));
+            const bool is_one = outcomes.size() == 1 && !is_told();
+            made.add(std::move(reads), std::move(writes),
+                     is_one ? binder->reached_of(outcomes[0], index).surely_written : access::Sure{});
         }
         made.is_for_python |= is_told() && spans >= MOST_SPANS;  // leaves room for the word that decides
         return made;
+    }
+
+    // Whether a launch surely writes bytes that are not of the memory that an array is a view of.
+    bool writes_outside(const Reach &reach, PyObject *const *args) const {
+        std::size_t at = 0;
+        for (std::size_t index = 0; index < parameters.size(); index++) {
+            if (!parameters[index].is_memory()) continue;
+            const View *view = view_of(args[index]);
+            const std::size_t place = at++;
+            if (!view || !view->base || view->span.base <= 0) continue;
+            const nb::object nbytes = nb::steal(PyObject_GetAttrString(view->base, "nbytes"));
+            const long long whole = nbytes.is_valid() ? PyLong_AsLongLong(nbytes.ptr()) : -1;
+            if (whole < 0) PyErr_Clear();
+            else if (reach.leaves(place, view->offset, whole)) return true;
+        }
+        return false;
     }
 
     static const Span &own(PyObject *const *args, std::size_t at) { return reinterpret_cast<View *>(args[at])->span; }
