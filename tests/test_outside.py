@@ -75,7 +75,7 @@ def test_so_is_one_behind_launches_on_larger_arrays(rt: acs.Runtime) -> None:
         prog.put((20,), None, x[20:], -10)  # outside of the view, and inside the array
         with pytest.raises(acs.UsageError, match="the kernel writes element -10 "):
             prog.put((20,), None, x, -10)
-        with pytest.raises(acs.UsageError, match="the kernel writes element -10 .* at byte 20 "):
+        with pytest.raises(acs.UsageError, match=r"the kernel writes element -10 .* at byte 20 "):
             prog.put((20,), None, x[5:], -10)
     x.fill(0)
     prog.put.launch_many((60,), None, x, 0, count=3)
@@ -98,10 +98,14 @@ def test_what_only_reads_outside_stays_with_the_core(rt: acs.Runtime) -> None:
             prog.get((N,), None, large, y, 1)
             prog.get((N,), None, small, y, 1)
     rt.prebuild(prog.get)
-    with inside.calls_by_python() as long_way:
-        for _ in range(60):
-            prog.get((N,), None, small, y, 1)
-    assert len(long_way) < 10, "Python plans one now and then, and not each"
+
+    def by_python() -> int:
+        with inside.calls_by_python() as long_way:
+            for _ in range(30):
+                prog.get((N,), None, small, y, 1)
+        return len(long_way)
+
+    assert not all(by_python() for _ in range(20))
     assert y.get()[:-1].tolist() == list(range(1, N))
 
 
