@@ -687,6 +687,30 @@ def test_maps_that_are_dropped_are_unmapped(context: cl.Context) -> None:
     assert a.map_count == 0
 
 
+def test_a_map_that_outlives_its_queue_is_unmapped_before_the_lane_goes(
+    context: cl.Context,
+) -> None:
+    """PyOpenCL unmaps what is dropped. Intel's runtime waits for ever where a queue without order
+    goes meanwhile."""
+    plain = cl.CommandQueue(context)
+    memory, mapped_still = buffer(plain, np.zeros(N)), []
+
+    def told() -> None:
+        mapped_still.append(memory.get_info(cl.mem_info.MAP_COUNT))
+
+    for turn in range(20):
+        queue = acs.Queue(context, backend="out_of_order")
+        mapped, event = cl.enqueue_map_buffer(queue, memory, BOTH, 0, (N,), np.int32)
+        mapped[:] = turn
+        del queue, event
+        gc.collect()
+        with inside.when_lanes_end(told):
+            del mapped
+            gc.collect()
+        assert mapped_still == [0] * (turn + 1)
+        assert (values_of(plain, memory) == turn).all()
+
+
 def test_a_map_is_unmapped_on_any_queue(context: cl.Context) -> None:
     queue, plain = acs.Queue(context), cl.CommandQueue(context)
     other = acs.Queue(context, runtime=queue.runtime)

@@ -344,6 +344,9 @@ class Mapped(cl.MemoryMap):
         # nothing can be launched here, because a finalizer may run anywhere
         array = self._array
         if array is not None:
+            # the array alone has it now: if the queue goes with this, it has to be unmapped before
+            del self.acs_native
+            self._array = None
             self._queue.unmaps.append((array, self.acs_span.span))
             self._queue.stop_bypass()
 

@@ -49,6 +49,7 @@ from inside.queues import (
     trials_say,
     users,
     waits_at_once,
+    when_lanes_end,
 )
 from inside.scheduler import (
     BUILD_STEPS,
@@ -109,4 +110,5 @@ __all__ = [
     "wait_until_it_stands_still",
     "waits_at_once",
     "watchdog_clock",
+    "when_lanes_end",
 ]

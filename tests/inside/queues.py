@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
+from acs_cl.backends.queues import HostQueues
 from acs_cl.kernel import Kernel
 from acs_cl.queue import bypass, commands, patch, trials
 from acs_cl.queue import queue as queue_module
@@ -36,6 +37,19 @@ def trials_say(verdict: Callable[[bool], bool | None]) -> Iterator[None]:
 def endless_sample() -> Iterator[None]:
     """Make queues sample the overlap of their launches all the time, without a verdict."""
     with changed(bypass, "SAMPLED", 1 << 30):
+        yield
+
+
+@contextmanager
+def when_lanes_end(told: Callable[[], None]) -> Iterator[None]:
+    """Have `told` called each time that the lanes of a runtime have been waited for, and go."""
+    close = HostQueues.close
+
+    def closed(self: HostQueues) -> None:
+        close(self)
+        told()
+
+    with changed(HostQueues, "close", closed):
         yield
 
 
