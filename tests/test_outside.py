@@ -23,6 +23,7 @@ kernel void edge(global const int *x, global int *y)
 kernel void groups(global int *x)
 { x[get_group_id(0) * get_local_size(0) + get_local_id(0)] = 7; }
 kernel void guarded(global int *x, int n) { int i = get_global_id(0); if (i < n) x[i] = 7; }
+kernel void spread(global int *x, int by) { x[(int)get_global_id(0) * by] = 7; }
 kernel void fits(global int4 *x) { x[get_global_id(0)].x = 7; }
 """
 N = 100
@@ -87,6 +88,32 @@ def test_so_is_one_behind_launches_on_larger_arrays(rt: acs.Runtime) -> None:
     prog.put((60,), None, small, 0, when=flag)  # it may not run
     prog.put((60,), None, small, 0, when=flag)
     assert (small.get() == 0).all()
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_kernel_that_does_not_know_of_gaps_is_told_of(rt: acs.Runtime, which: int) -> None:
+    """The gaps of a view are not its bytes."""
+    prog, x, square = rt.build(SOURCE), rt.zeros(N, "i4"), rt.zeros((10, 10), "i4")
+    view = (x[::2], square[:, 0], square[2:4, :5])[which]
+    with pytest.warns(CheckWarning, match=f"writes .* the view of {view.nbytes} bytes") as told:
+        prog.put((view.size,), None, view, 0)
+    assert len(told) == 1
+    with pytest.warns(CheckWarning, match=f"reads .* the view of {view.nbytes} bytes") as told:
+        prog.get((view.size,), None, view, x, 0)
+    assert len(told) == 1
+
+
+def test_who_steps_over_gaps_is_not_told_of(rt: acs.Runtime) -> None:
+    prog, square = rt.build(SOURCE), rt.zeros((10, 10), "i4")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CheckWarning)
+        prog.spread((10,), None, square[:, 3], 10)
+        prog.spread((5,), None, square[::2, 4], 20)
+        prog.put((5,), None, square[2:4, :5], 0)  # all in its first row
+        prog.put((5,), None, square[2:4, :5], 10)
+    found = square.get()
+    assert (found[:, 3] == 7).all()
+    assert found[:, 4].tolist() == [7, 0] + [7] * 3 + [0, 7, 0, 7, 0]
 
 
 def test_what_only_reads_outside_stays_with_the_core(rt: acs.Runtime) -> None:

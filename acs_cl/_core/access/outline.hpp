@@ -79,10 +79,15 @@ struct Launched {
 struct Sure {
     Wide last = -NOWHERE, first = NOWHERE, first_end = NOWHERE;
 
-    // Returns where an access begins that has no byte in an argument of so many bytes.
-    std::optional<Wide> outside(Wide nbytes) const {
+    // Returns where an access begins that has no byte in an argument of so many bytes, or begins in a gap between rows
+    // of `width` that are `pitch` apart. `pitch`: 0 for one row.
+    std::optional<Wide> outside(Wide nbytes, Wide pitch = 0, Wide width = 0) const {
         if (last >= nbytes) return last;
-        return first_end <= 0 ? std::optional(first) : std::nullopt;
+        if (first_end <= 0) return first;
+        if (pitch)
+            for (const Wide at : {last, first})
+                if (at >= 0 && at < nbytes && at % pitch >= width) return at;
+        return std::nullopt;
     }
 };
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t MOST_KEPT = 4096;      // launches whose outcome is kept
 constexpr std::size_t MOST_ACCESSES = 8192;  // views for which their accesses are kept
+const Span NO_BYTES{-1, 0, 1, 1, 0};         // of an array without memory
 
 nb::object long_of(Wide value) {
     return value < 0 ? nb::int_(std::int64_t(value)) : nb::int_(std::uint64_t(value));
@@ -299,9 +300,9 @@ Binder::Memories Binder::memories_of(const Views &views) const {
     return made;
 }
 
-// Returns an `Outside`: an access that launches surely make and that has no byte in its argument, or one that they may
-// make to an argument of no bytes. Arguments of fewer are left out. None: there is none.
-nb::object Binder::outside_of(const access::Outcome &outcome, const std::vector<Wide> &nbytes) const {
+// Returns an `Outside`: an access that launches surely make and that is not of its argument, or one that they may make
+// to an argument of no bytes. `given`: the arguments' bytes. Without a base they are left out. None: there is none.
+nb::object Binder::outside_of(const access::Outcome &outcome, const Views &given) const {
     static const nb::handle type = named_tuple("acs_cl.access.binder", "Outside");
     const auto made = [&](std::size_t index, Wide byte, bool is_write, bool is_sure) {
         return named(type, nb::make_tuple(index, long_of(byte), is_write, is_sure));
@@ -309,12 +310,13 @@ nb::object Binder::outside_of(const access::Outcome &outcome, const std::vector<
     for (const bool is_write : {true, false})
         for (const auto &[index, one] : outcome) {
             const access::Sure &sure = is_write ? one.surely_written : one.surely_read;
-            if (nbytes.at(index) < 0) continue;
-            if (const auto at = sure.outside(nbytes[index]); at && access::is_short(*at))
-                return made(index, *at, is_write, true);
+            const Span &span = given.at(index);
+            if (!span.base) continue;
+            const auto at = sure.outside(span.end() - span.start, span.rows > 1 ? span.pitch : 0, span.width);
+            if (at && access::is_short(*at)) return made(index, *at, is_write, true);
         }
     for (const auto &[index, one] : outcome)
-        if (nbytes.at(index) == 0 && (one.is_whole || !one.reads.empty() || !one.writes.empty()))
+        if (const Span &span = given.at(index); span.base && !span.width && (one.is_whole || !one.reads.empty() || !one.writes.empty()))
             return made(index, 0, parameters[index].written, false);
     return nb::none();
 }
@@ -326,14 +328,14 @@ Binder::Narrowed Binder::narrowed(const access::Launched &launch, const Views &v
     if (!found) return {};
     if (const Narrowed kept = access(*found, views); kept.access.is_valid()) return kept;
     const access::Outcome reached = found->reached;
-    std::vector<Wide> nbytes(parameters.size(), -1);
+    Views given(parameters.size(), Span{});
     std::size_t view = 0;
     for (std::size_t index = 0; index < parameters.size(); index++) {
         if (parameters[index].code != 'P') continue;
         const Span &span = views[view++];
-        if (span.base > 0) nbytes[index] = span.end() - span.start;  // of the runtime's own
+        if (span.base > 0) given[index] = span;  // of the runtime's own
     }
-    const Narrowed made{access_of(&reached, memories_of(views)), outside_of(reached, nbytes)};
+    const Narrowed made{access_of(&reached, memories_of(views)), outside_of(reached, given)};
     if ((found = reach(launch))) access(*found, views) = made;
     return made;
 }
@@ -347,7 +349,7 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
     Memories memories(parameters.size());
     access::Launched launch = launched(global, local, offset, nb::make_tuple(), nb::none());
     Views views;
-    std::vector<Wide> lacking;  // of each argument: none, if it has no memory, else fewer; empty: all have some
+    Views lacking;  // arguments without memory, as spans of no bytes; empty: all have some
     bool is_known = has_ranges;
     for (std::size_t index = 0; index < parameters.size(); index++) {
         const Parameter &one = parameters[index];
@@ -363,8 +365,8 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
             launch.numbers[index] = number_of(one.code, PyBytes_AS_STRING(taken.driven.ptr()));
         if (one.code != 'P') continue;
         if (taken.driven.is_none()) {
-            lacking.resize(parameters.size(), -1);
-            lacking[index] = 0;
+            lacking.resize(parameters.size(), Span{});
+            lacking[index] = NO_BYTES;
         }
         const std::size_t pieces = taken.spans.is_valid() ? nb::len(taken.spans) : 0;
         const Span &own = memories[index].span;

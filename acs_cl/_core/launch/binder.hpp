@@ -109,7 +109,7 @@ private:
     access::Outcome evaluated(const access::Launched &launch, nb::handle ranges);
     Known &keep(const access::Launched &launch, access::Outcome outcome);
     Narrowed narrowed(const access::Launched &launch, const Views &views);
-    nb::object outside_of(const access::Outcome &outcome, const std::vector<Wide> &nbytes) const;
+    nb::object outside_of(const access::Outcome &outcome, const Views &given) const;
     nb::object access_of(const access::Outcome *outcome, const Memories &memories) const;
     Memories memories_of(const Views &views) const;
     access::Launched launched(nb::handle global, nb::handle local, nb::handle offset, nb::handle numbers,
