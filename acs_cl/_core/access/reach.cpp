@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "access/outline.hpp"
+#include "hazards/single.hpp"
 
 namespace acs_cl::access {
 
@@ -72,12 +73,10 @@ private:
     };
 
     // A part to which perhaps not every work-item comes, or to which it may come again.
-    class Some {
+    class Some : Single {
     public:
         explicit Some(Run &run, bool is_some = true) : run_(run), is_some_(is_some) { run_.some_ += is_some_; }
         ~Some() { run_.some_ -= is_some_; }
-        Some(const Some &) = delete;
-        Some &operator=(const Some &) = delete;
 
     private:
         Run &run_;

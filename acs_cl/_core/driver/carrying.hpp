@@ -27,15 +27,13 @@ struct Slots {
     char *operator[](std::size_t chunk) const { return first + chunk % many * nbytes; }
 };
 
-class Carrying {
+class Carrying : Single {
 public:
     Carrying(const Side &from, const Side &to, bool is_svm, std::size_t nbytes, const Slots &slots)
         : from_(from), to_(to), is_svm_(is_svm), nbytes_(nbytes), slots_(slots),
           chunk_(std::clamp((nbytes / slots.many + PAGE - 1) / PAGE * PAGE,
                             std::min(LEAST, slots.nbytes), slots.nbytes)),
           reads_((nbytes + chunk_ - 1) / chunk_), writes_(reads_.size()) {}
-    Carrying(const Carrying &) = delete;
-    Carrying &operator=(const Carrying &) = delete;
     // Waits, because copies under way use the slots.
     ~Carrying() {
         for (std::vector<void *> *all : {&reads_, &writes_})

@@ -139,7 +139,7 @@ struct DriverMemory {
 };
 
 // The fields of a `commands.KernelCommand`. It is plain if all its sizes have the same one to three dimensions.
-struct KernelFields {
+struct KernelFields : Single {
     explicit KernelFields(nb::handle command)
         : kernel(field(command, 1)), pointers(field(command, 4)), values(field(command, 5)) {
         nb::handle first = field(command, 6);
@@ -147,8 +147,6 @@ struct KernelFields {
                 (first.is_none() || (take_size(first.ptr(), numbers_, 0) && numbers_[0] == sizes[0]));
         offset = first.is_none() ? nullptr : &numbers_[1];
     }
-    KernelFields(const KernelFields &) = delete;
-    KernelFields &operator=(const KernelFields &) = delete;
 
     nb::handle kernel, pointers, values;
     Sizes sizes;
@@ -188,7 +186,7 @@ inline std::size_t code_of(void *kernel, void *device) {
 
 // A driver's kernel whose arguments nobody else sets. An argument that stays the same is not set again. It keeps the
 // memory of its arguments alive, which OpenCL does not.
-class QueueKernel {
+class QueueKernel : Single {
 public:
     // Creates another kernel of the same program and name.
     explicit QueueKernel(void *kernel) {
@@ -206,8 +204,6 @@ public:
     ~QueueKernel() {
         if (!adopted_.is_valid()) driver.release_kernel(kernel_);
     }
-    QueueKernel(const QueueKernel &) = delete;
-    QueueKernel &operator=(const QueueKernel &) = delete;
 
     // Returns the one that a kernel of acs_cl keeps, made for its first launch. It keeps False if there can be none.
     // Null: there is none, or it is a kernel of others.

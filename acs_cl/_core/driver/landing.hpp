@@ -10,19 +10,19 @@
 
 #include <nanobind/nanobind.h>
 
+#include "hazards/single.hpp"
+
 namespace acs_cl {
 
 namespace nb = nanobind;
 
 // A contiguous piece of host memory, which Python keeps until the driver no longer uses it.
-struct HostBytes {
+struct HostBytes : Single {
     HostBytes(nb::handle object, bool is_written) {
         int flags = is_written ? PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE : PyBUF_C_CONTIGUOUS;
         if (PyObject_GetBuffer(object.ptr(), &view, flags)) throw nb::python_error();
     }
     ~HostBytes() { PyBuffer_Release(&view); }
-    HostBytes(const HostBytes &) = delete;
-    HostBytes &operator=(const HostBytes &) = delete;
 
     std::size_t nbytes() const { return std::size_t(view.len); }
 

@@ -43,7 +43,7 @@ enum class Fresh : int { LEAST, REUSE, ALWAYS };
 // would see it become empty.
 constexpr int UNASKED = 64, SPARSE = 16, BEHIND = 4, FEW = 4;
 
-class Lanes {
+class Lanes : Single {
 public:
     struct Lane {
         void *queue;
@@ -59,8 +59,6 @@ public:
     };
 
     Lanes(bool out_of_order, bool profiling) : out_of_order_(out_of_order), profiling_(profiling) {}
-    Lanes(const Lanes &) = delete;
-    Lanes &operator=(const Lanes &) = delete;
 
     std::int64_t bare = 0;  // launches without an event of their own
     std::int64_t narrow = 0;  // launches on one lane, because all lanes would not be quicker

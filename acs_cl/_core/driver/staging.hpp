@@ -22,12 +22,9 @@ namespace acs_cl {
 // Bytes from which on threads pay off, and the least number of bytes for each thread.
 constexpr std::size_t STAGED_BYTES = 16 << 20, THREAD_BYTES = 2 << 20;
 
-class Staging {
+class Staging : Single {
 public:
-    Staging() = default;
     ~Staging() { forget(); }
-    Staging(const Staging &) = delete;
-    Staging &operator=(const Staging &) = delete;
 
     // `make` is called at the first use, and returns a list of arrays of one size.
     void use(nb::object make) { make_ = std::move(make); }

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "hazards/single.hpp"
+
 namespace acs_cl {
 
 constexpr std::size_t RECORD_BYTES = 128, HEAD_BYTES = 64, INLINE_BYTES = RECORD_BYTES - HEAD_BYTES;
@@ -84,7 +86,7 @@ struct Graph {
     }
 };
 
-class Recorder {
+class Recorder : Single {
 public:
     // An epoch of thousands of tasks fills half a megabyte, which the system would give and take back for each epoch.
     // So a recorder takes the memory of one that is gone. The GIL is held.
@@ -108,8 +110,6 @@ public:
         spares().push_back({empty(records), empty(graph.heirs), empty(graph.counts), empty(graph.initial), empty(links_),
                             empty(widest_)});
     }
-    Recorder(const Recorder &) = delete;
-    Recorder &operator=(const Recorder &) = delete;
 
     std::vector<RecordWords> records;  // one more if `place` was called
     std::string extra;

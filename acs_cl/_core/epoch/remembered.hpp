@@ -48,7 +48,7 @@ struct Asked {
 
 // What the call of a launch was: its plan, its sizes, and its arrays as the program gave them. A call like it, with the
 // same numbers, is the same launch, whatever is known of the bytes that it touches.
-struct Call {
+struct Call : Single {
     std::shared_ptr<void> plan;  // never another one's as long as this is here
     Sizes sizes;
     std::vector<Node *> arrays;  // held
@@ -61,8 +61,6 @@ struct Call {
     ~Call() {
         for (Node *node : arrays) node->let_go();
     }
-    Call(const Call &) = delete;
-    Call &operator=(const Call &) = delete;
 };
 
 // A task of a remembered epoch, with its latest numbers.
@@ -117,15 +115,13 @@ struct Timed {
 };
 
 // A remembered epoch: the records of one that was sent, kept for comparison.
-class RememberedEpoch {
+class RememberedEpoch : Single {
 public:
     explicit RememberedEpoch(PyObject *of) : scheduler(nb::borrow(of)) {}
     ~RememberedEpoch() {
         for (Node *node : nodes) node->let_go();
         for (Expected &task : tasks) Py_DECREF(task.name);
     }
-    RememberedEpoch(const RememberedEpoch &) = delete;
-    RememberedEpoch &operator=(const RememberedEpoch &) = delete;
 
     std::vector<Expected> tasks;
     std::vector<Node *> nodes;

@@ -77,7 +77,7 @@ struct Resident {
 
 // Launches that go to the scheduler by one command. The table has their numbers. Python's class adds the unusual
 // parts. Its destructor waits, because the driver reads its words and writes its outcome until the end.
-struct Epoch {
+struct Epoch : Single {
     Epoch(nb::object of, std::uint32_t as, nb::object recorder_object_)
         : scheduler(std::move(of)), recorder_object(std::move(recorder_object_)),
           launcher(nb::cast<Launcher *>(scheduler.attr("launcher"))), recorder(recorder_of(recorder_object)), number(as) {}
@@ -90,8 +90,6 @@ struct Epoch {
             if (one) driver.release_event(one);
         wait_no_more();
     }
-    Epoch(const Epoch &) = delete;
-    Epoch &operator=(const Epoch &) = delete;
 
     bool has_ended() const { return !event || event_status(event) <= 0; }
     void wait_no_more() {
@@ -130,15 +128,13 @@ struct Epoch {
 };
 
 // Sends the epochs of one queue, and keeps them in order.
-class Sender {
+class Sender : Single {
 public:
     // `classes`: of epochs, of recorders, and of memory. `constants`: module with the limits of an open epoch.
     Sender(nb::object table, nb::object memory, nb::object constants, nb::tuple classes, bool on_cpu, std::uint32_t units)
         : table_(nb::cast<Table *>(table)), memory_(nb::cast<const Reserved *>(memory)),
           table_object_(std::move(table)), memory_object_(std::move(memory)), constants_(std::move(constants)), classes_(std::move(classes)), on_cpu_(on_cpu), units_(units) {}
     ~Sender() { leave_table(); }
-    Sender(const Sender &) = delete;
-    Sender &operator=(const Sender &) = delete;
 
     std::uint64_t launches = 0, epochs_sent = 0, tasks_sent = 0, waits = 0;
     std::uint64_t cuts = 0;  // epochs that were sent early because of a wait

@@ -113,13 +113,11 @@ struct ReplayRecords {
 };
 
 // The bytes that a segment touches.
-class Footprint {
+class Footprint : Single {
 public:
     Footprint(std::int64_t record, const std::vector<Span> &reads, const std::vector<Span> &writes,
               std::shared_ptr<ReplayRecords> records);
     ~Footprint();
-    Footprint(const Footprint &) = delete;
-    Footprint &operator=(const Footprint &) = delete;
 
     const std::int64_t record;  // the number of its replay record
     NodeMap nodes, met;
@@ -131,11 +129,9 @@ private:
     std::shared_ptr<ReplayRecords> records_;
 };
 
-class Hazards {
+class Hazards : Single {
 public:
     Hazards() : records_(std::make_shared<ReplayRecords>()) {}
-    Hazards(const Hazards &) = delete;
-    Hazards &operator=(const Hazards &) = delete;
 
     // Returns the node of a span, which is not `EVERYTHING`. Makes a new one if needed. `before`: what it was when the
     // same array asked last, or null.

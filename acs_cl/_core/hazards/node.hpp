@@ -11,20 +11,18 @@
 #include <vector>
 
 #include "hazards/bits.hpp"
+#include "hazards/single.hpp"
 #include "hazards/span.hpp"
 
 namespace acs_cl {
 
 // The launches that a node remembers: a vector with room for the first ones in itself. If there is none, it has
 // launch 0. So a check, which looks at the first one in any case, needs no guess.
-class Uses {
+class Uses : Single {
 public:
-    Uses() = default;
     ~Uses() {
         if (data_ != first_) delete[] data_;
     }
-    Uses(const Uses &) = delete;
-    Uses &operator=(const Uses &) = delete;
 
     std::int64_t *begin() { return data_; }
     std::int64_t *end() { return data_ + size_; }
@@ -69,7 +67,7 @@ struct Node;
 
 // Nodes that share bytes with one, and whether it covers them. For most nodes it takes one cache line, which costs
 // a check more than everything that it does with it.
-class Neighbours {
+class Neighbours : Single {
 public:
     class One {
     public:
@@ -82,10 +80,7 @@ public:
         std::uintptr_t bits_;
     };
 
-    Neighbours() = default;
     ~Neighbours() { delete[] data_; }
-    Neighbours(const Neighbours &) = delete;
-    Neighbours &operator=(const Neighbours &) = delete;
 
     const One *begin() const { return data_; }
     const One *end() const { return data_ + size_; }
@@ -167,11 +162,9 @@ private:
 
 // A distinct span: its last writer, its readers since, and the nodes that it shares bytes with. What each check reads
 // is a cache line.
-struct alignas(NodeMemory::LINE) Node {
+struct alignas(NodeMemory::LINE) Node : Single {
     Node(const Span &of, std::uint32_t owner) : index(owner) { new (&details()) NodeDetails{of, 0, nullptr}; }
     ~Node() { details().~NodeDetails(); }
-    Node(const Node &) = delete;
-    Node &operator=(const Node &) = delete;
     static void *operator new(std::size_t) { return NodeMemory::take(); }
     static void operator delete(void *place) { NodeMemory::give_back(place); }
 
@@ -285,7 +278,7 @@ private:
 
 // Nodes by their spans. Each holds one until it is erased. Slots have the hash beside the node, so a search touches
 // only the node that it finds.
-class NodeTable {
+class NodeTable : Single {
 public:
     std::size_t size() const { return size_; }
 
@@ -332,8 +325,6 @@ public:
     ~NodeTable() {
         each([](Node *node) { node->let_go(); });
     }
-    NodeTable(const NodeTable &) = delete;
-    NodeTable &operator=(const NodeTable &) = delete;
 
 private:
     struct Slot {

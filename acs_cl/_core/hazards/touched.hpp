@@ -51,11 +51,9 @@ struct Touched {
 };
 
 // Holds the nodes of a launch while a driver is called without the GIL.
-struct Holding {
+struct Holding : Single {
     explicit Holding(const Touched &touched) : touched_(touched) { touched_.hold(); }
     ~Holding() { touched_.let_go(); }
-    Holding(const Holding &) = delete;
-    Holding &operator=(const Holding &) = delete;
 
 private:
     const Touched &touched_;

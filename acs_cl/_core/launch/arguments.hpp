@@ -129,7 +129,7 @@ inline bool put_number(char code, PyObject *value, char *to) {
 }
 
 // The bytes of a structure or a vector, while this lives. They run no Python code.
-class ValueBytes {
+class ValueBytes : Single {
 public:
     // `data` stays null if the value is left to Python: it has other bytes, gaps, or those of another machine's order.
     ValueBytes(PyObject *value, std::size_t nbytes) {
@@ -147,8 +147,6 @@ public:
     ~ValueBytes() {
         if (is_held_) PyBuffer_Release(&buffer_);
     }
-    ValueBytes(const ValueBytes &) = delete;
-    ValueBytes &operator=(const ValueBytes &) = delete;
 
     const char *data = nullptr;
 

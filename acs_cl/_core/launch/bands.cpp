@@ -24,15 +24,13 @@ nb::object handle_of(const Bound &bound, PyObject *engine, std::int64_t first, s
 }
 
 // Holds the nodes of all bands while a driver is called without the GIL.
-struct AllHeld {
+struct AllHeld : Single {
     explicit AllHeld(std::vector<Touched> &all) : all_(all) {
         for (const Touched &one : all_) one.hold();
     }
     ~AllHeld() {
         for (const Touched &one : all_) one.let_go();
     }
-    AllHeld(const AllHeld &) = delete;
-    AllHeld &operator=(const AllHeld &) = delete;
 
 private:
     std::vector<Touched> &all_;

@@ -24,7 +24,7 @@ void keep(nb::object &place, PyObject *object) {
 }
 
 // A parameter of many launches: one value, the items of a sequence, or the numbers of a buffer.
-class Column {
+class Column : Single {
 public:
     Column(nb::handle values, bool is_each, const Parameter &parameter) : same_(values.ptr()) {
         if (!is_each) return;
@@ -48,8 +48,6 @@ public:
     ~Column() {
         if (data_) PyBuffer_Release(&buffer_);
     }
-    Column(const Column &) = delete;
-    Column &operator=(const Column &) = delete;
 
     bool has(Py_ssize_t many) const { return many_ < 0 || many_ == many; }
 
@@ -142,14 +140,11 @@ private:
 };
 
 // What some launches touch, for whoever asks later.
-class Touches {
+class Touches : Single {
 public:
-    Touches() = default;
     ~Touches() {
         for (const Touch touch : all_) touch.node()->let_go();
     }
-    Touches(const Touches &) = delete;
-    Touches &operator=(const Touches &) = delete;
 
     std::int64_t first = 0;  // the number of the first launch
     Py_ssize_t many = 0;  // launches

@@ -31,14 +31,12 @@ constexpr std::size_t MOST_BLOB = 1024;  // as epochs.MOST_ARGS_BYTES
 template <typename What>
 class Forgettable {
 public:
-    struct Use {
+    struct Use : Single {
         What &what;
         explicit Use(What &used) : what(used) { what.users_++; }
         ~Use() {
             if (!--what.users_ && what.is_forgotten_) delete &what;
         }
-        Use(const Use &) = delete;
-        Use &operator=(const Use &) = delete;
     };
     bool is_used() const { return users_; }
     bool is_forgotten() const { return is_forgotten_; }

@@ -16,12 +16,10 @@
 namespace acs_cl {
 
 // Nodes of spans, which it holds.
-class Held {
+class Held : Single {
 public:
     explicit Held(PythonHazards &hazards) : hazards_(hazards) {}
     ~Held() { touched.let_go(); }
-    Held(const Held &) = delete;
-    Held &operator=(const Held &) = delete;
 
     // False: there are too many, or it is all memory.
     bool add(nb::handle spans, bool written) {

@@ -189,7 +189,7 @@ private:
 
     // What a launch touches of its arrays. It holds the nodes of the arrays, too, because it is found by them. It is
     // small, because there are many.
-    class Found {
+    class Found : Single {
     public:
         Found(const Touched &whole, const std::vector<Argument> &arguments, Hazards &hazards)
             : arrays_(whole.many) {
@@ -207,8 +207,6 @@ private:
         ~Found() {
             for (Node *node : nodes_) node->let_go();
         }
-        Found(const Found &) = delete;
-        Found &operator=(const Found &) = delete;
 
         // Whether an array has another node by now, so that nobody asks for this.
         bool is_gone() const {

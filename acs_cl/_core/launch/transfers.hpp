@@ -45,28 +45,22 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
 
 // A transfer under way into or out of the program's memory. An exception also waits for its end, because the memory may
 // be used for anything afterwards.
-struct UnderWay : Queues::Waited {
-    UnderWay() = default;
+struct UnderWay : Queues::Waited, Single {
     ~UnderWay() {
         if (!event) return;
         const WithoutGil others;
         driver.wait_for_events(1, &event);
         driver.release_event(event);
     }
-    UnderWay(const UnderWay &) = delete;
-    UnderWay &operator=(const UnderWay &) = delete;
 
     void *take() { return std::exchange(event, nullptr); }
 };
 
 // The bytes of an object, as long as this lives.
-struct Bytes {
+struct Bytes : Single {
     Py_buffer view = {};
 
-    Bytes() = default;
     ~Bytes() { PyBuffer_Release(&view); }
-    Bytes(const Bytes &) = delete;
-    Bytes &operator=(const Bytes &) = delete;
 
     bool take(PyObject *object, int flags) {
         if (!PyObject_GetBuffer(object, &view, flags)) return true;

@@ -40,10 +40,8 @@ inline void go_on_alone() {
 
 // Pauses it until the end of the block, where the core keeps the GIL and holds no lock. From Python 3.12 on none runs
 // there anyway. What the core lets go of is dropped behind the block.
-class Paused {
+class Paused : Single {
 public:
-    Paused(const Paused &) = delete;
-    Paused &operator=(const Paused &) = delete;
 #if PY_VERSION_HEX < 0x030C0000
     Paused() {
         pause();

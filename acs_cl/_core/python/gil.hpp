@@ -7,6 +7,8 @@
 #include <chrono>
 #include <thread>
 
+#include "hazards/single.hpp"
+
 namespace acs_cl {
 
 // Takes the GIL again. When the interpreter ends, Python (before 3.14) ends each other thread there. glibc unwinds
@@ -21,11 +23,8 @@ inline void take_gil(PyThreadState *saved) {
 }
 
 // Runs without the GIL as long as it lives.
-struct WithoutGil {
-    WithoutGil() = default;
+struct WithoutGil : Single {
     ~WithoutGil() { take_gil(saved_); }
-    WithoutGil(const WithoutGil &) = delete;
-    WithoutGil &operator=(const WithoutGil &) = delete;
 
 private:
     PyThreadState *saved_ = PyEval_SaveThread();

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "hazards/single.hpp"
+
 namespace acs_cl::leftovers {
 
 inline thread_local long inside;  // locks that the thread holds, launches that it makes without one, and its checks
@@ -48,11 +50,9 @@ inline void drop(PyObject *object) {
 }
 
 // Counts as inside until the end of the block.
-struct Kept {
+struct Kept : Single {
     Kept() { enter(); }
     ~Kept() { leave(); }
-    Kept(const Kept &) = delete;
-    Kept &operator=(const Kept &) = delete;
 };
 
 }  // namespace acs_cl::leftovers

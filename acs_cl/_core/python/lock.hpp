@@ -72,13 +72,11 @@ struct Lock {
 };
 
 // A lock that was taken, until the end of the block or until other code has to release it.
-struct Taken {
+struct Taken : Single {
     explicit Taken(Lock *lock) : lock_(lock) {}
     ~Taken() {
         if (lock_) lock_->give_back();
     }
-    Taken(const Taken &) = delete;
-    Taken &operator=(const Taken &) = delete;
 
     void leave() { lock_ = nullptr; }
 

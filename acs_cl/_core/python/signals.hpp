@@ -15,6 +15,8 @@
 
 #pragma once
 
+#include "hazards/single.hpp"
+
 namespace acs_cl::signals {
 
 inline int inside;  // locks that the main thread holds
@@ -38,14 +40,12 @@ void leave();
 
 // Delays signals of the main thread without a lock, until the end of the block: where Python of ours does something
 // for the first time, a handler that does the same would find it half done. Called with the GIL.
-class Delayed {
+class Delayed : Single {
 public:
     Delayed();
     ~Delayed() {
         if (is_main_) leave();
     }
-    Delayed(const Delayed &) = delete;
-    Delayed &operator=(const Delayed &) = delete;
 
     // Whether a handler has raised before the block.
     bool has_failed() const { return has_failed_; }
@@ -58,14 +58,12 @@ private:
 int pause();
 
 // A wait, until the end of the block. `is_main`: of the main thread.
-class Paused {
+class Paused : Single {
 public:
     explicit Paused(bool is_main) : is_main_(is_main), before_(is_main ? pause() : 0) {}
     ~Paused() {
         if (is_main_) enter_again(before_);
     }
-    Paused(const Paused &) = delete;
-    Paused &operator=(const Paused &) = delete;
 
 private:
     bool is_main_;

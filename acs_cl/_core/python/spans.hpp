@@ -59,14 +59,12 @@ inline nb::object object_of(const Span &span) {
 }
 
 // The items of a tuple or a list. Other sequences are made into one. It is held meanwhile.
-class Items {
+class Items : Single {
 public:
     explicit Items(PyObject *sequence) : held_(PySequence_Fast(sequence, "expected spans")) {
         if (!held_) throw PythonError();
     }
     ~Items() { Py_DECREF(held_); }
-    Items(const Items &) = delete;
-    Items &operator=(const Items &) = delete;
 
     PyObject *const *begin() const { return PySequence_Fast_ITEMS(held_); }
     PyObject *const *end() const { return begin() + PySequence_Fast_GET_SIZE(held_); }

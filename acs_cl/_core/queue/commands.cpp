@@ -38,7 +38,7 @@ struct Command {
 };
 
 // The arguments of a call, some of them changed.
-struct Arguments {
+struct Arguments : Single {
     Arguments(PyObject *const *args, Py_ssize_t positional, PyObject *keywords)
         : positional(positional), keywords(keywords),
           many(positional + (keywords ? PyTuple_GET_SIZE(keywords) : 0)), args(args) {}
@@ -46,8 +46,6 @@ struct Arguments {
         Py_XDECREF(list);
         Py_XDECREF(names);
     }
-    Arguments(const Arguments &) = delete;
-    Arguments &operator=(const Arguments &) = delete;
 
     // Returns the place of a parameter's argument, or -1.
     Py_ssize_t find(Py_ssize_t at, PyObject *name) const {
@@ -232,13 +230,10 @@ int landed_view(Landed *self, Py_buffer *view, int flags) {
 
 // A blocking read into pinned memory. One of these two calls is enough for it: a wait that signals can end, or the
 // driver's own blocking call.
-struct ShortRead {
-    ShortRead() = default;
+struct ShortRead : Single {
     ~ShortRead() {
         if (queues) queues->landings.give(std::move(landing));
     }
-    ShortRead(const ShortRead &) = delete;
-    ShortRead &operator=(const ShortRead &) = delete;
 
     // Returns false if it is not short, or there is no such memory. Nothing has changed then.
     bool begin(const Command *self, const Bypass *bypass, Arguments &args) {

@@ -62,11 +62,8 @@ struct Transition {
 class Sender;
 Recorder *recorder_of(nb::handle object);  // returns the recorder of a Python object
 
-class Table {
+class Table : Single {
 public:
-    Table() = default;
-    Table(const Table &) = delete;
-    Table &operator=(const Table &) = delete;
     ~Table() {
         rows_.each(-1, [](std::int64_t, Row &row) {
             Py_CLEAR(row.object);
