@@ -48,19 +48,11 @@ struct Asked {
 
 // What the call of a launch was: its plan, its sizes, and its arrays as the program gave them. A call like it, with the
 // same numbers, is the same launch, whatever is known of the bytes that it touches.
-struct Call : Single {
+struct Call {
     std::shared_ptr<void> plan;  // never another one's as long as this is here
     Sizes sizes;
-    std::vector<Node *> arrays;  // held
-    bool overwrites;             // as `Touched` has it
-
-    Call(std::shared_ptr<void> of, const Sizes &in, std::vector<Node *> taken, bool over)
-        : plan(std::move(of)), sizes(in), arrays(std::move(taken)), overwrites(over) {
-        for (Node *node : arrays) node->holders++;
-    }
-    ~Call() {
-        for (Node *node : arrays) node->let_go();
-    }
+    std::vector<NodePointer> arrays;
+    bool overwrites;  // as `Touched` has it
 };
 
 // A task of a remembered epoch, with its latest numbers.
@@ -119,12 +111,11 @@ class RememberedEpoch : Single {
 public:
     explicit RememberedEpoch(PyObject *of) : scheduler(nb::borrow(of)) {}
     ~RememberedEpoch() {
-        for (Node *node : nodes) node->let_go();
         for (Expected &task : tasks) Py_DECREF(task.name);
     }
 
     std::vector<Expected> tasks;
-    std::vector<Node *> nodes;
+    std::vector<NodePointer> nodes;
     nb::object scheduler;
     std::uint32_t came = 1;
     std::int64_t gained = 0;      // launches that were only counted, less those that were recorded after all
@@ -159,10 +150,8 @@ public:
             made->tasks.back().first = std::uint32_t(made->nodes.size());
             made->tasks.back().is_changed = false;
             Py_INCREF(task.name);
-            for (std::uint32_t at = 0; at < task.many; at++) {
-                made->nodes.push_back(nodes[task.first + at]);
-                made->nodes.back()->holders++;
-            }
+            const auto own = nodes.begin() + std::ptrdiff_t(task.first);
+            made->nodes.insert(made->nodes.end(), own, own + std::ptrdiff_t(task.many));
         }
         made->seal();
         return made;
@@ -184,7 +173,7 @@ public:
     Touched touched(const Expected &task) const {
         Touched touched;
         for (std::uint32_t at = 0; at < task.many; at++)
-            touched.add(nodes[task.first + at], task.reads >> at & 1, task.writes >> at & 1);
+            touched.add(nodes[task.first + at].get(), task.reads >> at & 1, task.writes >> at & 1);
         return touched;
     }
 
@@ -302,11 +291,10 @@ private:
     std::vector<std::uint64_t> prefixes_;
 
     // A node that was taken out of the index and came back is another node.
-    static bool is_same(Node *&mine, Node *other) {
-        if (mine == other) return true;
+    static bool is_same(NodePointer &mine, Node *other) {
+        if (mine.get() == other) return true;
         if (!(mine->span() == other->span())) return false;
-        other->holders++;
-        std::exchange(mine, other)->let_go();
+        mine = NodePointer(other);
         return true;
     }
 

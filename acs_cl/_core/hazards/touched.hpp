@@ -12,13 +12,6 @@ namespace acs_cl {
 
 constexpr int MOST_SPANS = 32;  // bits of a word: pointers, and values that decide
 
-// Puts a held node into the index again, if it was taken out.
-inline void renew(Node *&node, Hazards &hazards) {
-    Node *now = hazards.node(node->span()).get();
-    now->holders++;
-    std::exchange(node, now)->let_go();
-}
-
 struct Touched {
     std::uint32_t many = 0, reads = 0, writes = 0;
     bool overwrites = false;  // surely overwrites everything that it writes
@@ -42,10 +35,14 @@ struct Touched {
     }
 
     void hold() const { std::for_each_n(nodes, many, [](Node *node) { node->holders++; }); }
-    // Renews all of them.
+    // Puts held nodes into the index again that were taken out.
     void renew(Hazards &hazards) {
-        for (std::uint32_t at = 0; at < many; at++)
-            if (!hazards.has(*nodes[at])) acs_cl::renew(nodes[at], hazards);
+        for (std::uint32_t at = 0; at < many; at++) {
+            if (hazards.has(*nodes[at])) continue;
+            Node *const now = hazards.node(nodes[at]->span()).get();
+            now->holders++;
+            std::exchange(nodes[at], now)->let_go();
+        }
     }
     void let_go() const { std::for_each_n(nodes, many, [](Node *node) { node->let_go(); }); }
 };

@@ -199,7 +199,7 @@ public:
         auto array = call.arrays.begin();
         const auto is_next = [&](View *view) {
             return array != call.arrays.end() && view && view->home == home.engine &&
-                   view->node_in(home.hazards) == *array++;
+                   view->node_in(home.hazards) == (array++)->get();
         };
         for (std::size_t at = 0; at < plan.parameters.size(); at++) {
             const Parameter &one = plan.parameters[at];
@@ -233,9 +233,9 @@ public:
         Expected *task = table.forecast.last_counted();
         if (!task || plan.has_local() || !are_exact()) return;
         if (task->call && is_call(*task->call, when)) return;  // only its numbers are others
-        std::vector<Node *> arrays;
-        each_array(when, [&](Node *node) { return arrays.push_back(node), true; });
-        task->call = std::make_shared<const Call>(plan.place, sizes_, std::move(arrays), touched.overwrites);
+        std::vector<NodePointer> arrays;
+        each_array(when, [&](const NodePointer &node) { return arrays.push_back(node), true; });
+        task->call = std::make_shared<const Call>(Call{plan.place, sizes_, std::move(arrays), touched.overwrites});
     }
 
     // Returns how launches of these sizes are cut for `said`, the value of `bands=`. None: the default. Null: unknown.
@@ -322,8 +322,8 @@ private:
     template <typename Take>
     bool each_array(PyObject *when, Take &&take) const {
         for (std::size_t at = 0; at < plan.parameters.size(); at++)
-            if (plan.parameters[at].code == 'P' && !take(view_of(args[at])->node.get())) return false;
-        return !when || take(view_of(when)->node.get());
+            if (plan.parameters[at].code == 'P' && !take(view_of(args[at])->node)) return false;
+        return !when || take(view_of(when)->node);
     }
     // Whether nothing but its arrays' spans says what it overwrites: a call is known by these.
     bool are_exact() const {
@@ -335,7 +335,7 @@ private:
     bool is_call(const Call &call, PyObject *when) const {
         if (call.plan != plan.place || call.sizes != sizes_) return false;
         auto array = call.arrays.begin();
-        const auto is_next = [&](Node *node) { return array != call.arrays.end() && node == *array++; };
+        const auto is_next = [&](const NodePointer &node) { return array != call.arrays.end() && node.get() == (array++)->get(); };
         return each_array(when, is_next) && array == call.arrays.end();
     }
     // Has an array's argument for the driver made. False with an error.

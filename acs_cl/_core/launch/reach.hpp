@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -200,25 +201,22 @@ private:
             reads_ = touched.reads;
             writes_ = touched.writes;
             overwrites_ = touched.overwrites;
-            nodes_.assign(whole.nodes, whole.nodes + whole.many);
-            nodes_.insert(nodes_.end(), touched.nodes, touched.nodes + touched.many);
-            for (Node *node : nodes_) node->holders++;
-        }
-        ~Found() {
-            for (Node *node : nodes_) node->let_go();
+            nodes_.reserve(whole.many + touched.many);
+            for (const Touched *some : std::initializer_list<const Touched *>{&whole, &touched})
+                for (std::uint32_t at = 0; at < some->many; at++) nodes_.emplace_back(some->nodes[at]);
         }
 
         // Whether an array has another node by now, so that nobody asks for this.
         bool is_gone() const {
             const auto end = nodes_.begin() + std::ptrdiff_t(arrays_);
-            return std::any_of(nodes_.begin(), end, [](const Node *node) { return !node->index; });
+            return std::any_of(nodes_.begin(), end, [](const NodePointer &node) { return !node->index; });
         }
 
         void give(Touched &touched, Hazards &hazards) {
             touched.many = 0;
             for (std::size_t at = arrays_; at < nodes_.size(); at++) {
-                if (!hazards.has(*nodes_[at])) renew(nodes_[at], hazards);
-                touched.nodes[touched.many++] = nodes_[at];
+                if (!hazards.has(*nodes_[at])) nodes_[at] = hazards.node(nodes_[at]->span());
+                touched.nodes[touched.many++] = nodes_[at].get();
             }
             touched.reads = reads_;
             touched.writes = writes_;
@@ -242,7 +240,7 @@ private:
                 for (const Span &one : writes) add_one(one, false, true);
         }
 
-        std::vector<Node *> nodes_;  // of the arrays, and then of the touched bytes
+        std::vector<NodePointer> nodes_;  // of the arrays, and then of the touched bytes
         std::uint32_t arrays_, reads_ = 0, writes_ = 0;
         bool overwrites_ = false;
     };

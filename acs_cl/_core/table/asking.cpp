@@ -117,9 +117,9 @@ nb::object Table::record(std::int64_t launch, const Row &row) {
     Touched touched;  // a copy, because making a record may run any code
     touched.many = row.many, touched.reads = row.reads, touched.writes = row.writes;
     touched.overwrites = row.overwrites;
-    std::copy_n(row.epoch ? batches_.find(row.epoch)->second.nodes.data() + row.first
-                          : on_lanes_[row.first].touched.nodes,
-                touched.many, touched.nodes);
+    for (std::uint32_t at = 0; at < touched.many; at++)
+        touched.nodes[at] = row.epoch ? batches_.find(row.epoch)->second.nodes[row.first + at].get()
+                                      : on_lanes_[row.first].touched.nodes[at];
     const Holding holding(touched);
     return new_record(launch, made_by_core(name), access_of(touched), nb::tuple());
 }

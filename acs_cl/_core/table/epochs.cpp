@@ -137,10 +137,7 @@ void Table::tell_apart() {
             row.many = std::uint8_t(task.many);
             row.reads = task.reads;
             row.writes = task.writes;
-            for (std::uint32_t node = 0; node < task.many; node++) {
-                in.nodes.push_back(one.like->nodes[task.first + node]);
-                in.nodes.back()->holders++;
-            }
+            for (std::uint32_t node = 0; node < task.many; node++) in.nodes.push_back(one.like->nodes[task.first + node]);
             in.numbers.push_back(launch);
             in.many++;
         }
@@ -149,7 +146,6 @@ void Table::tell_apart() {
 
 void Table::fill(RememberedEpoch &made, const Batch &in) {
     made.nodes = in.nodes;
-    for (Node *node : made.nodes) node->holders++;
     made.tasks.reserve(in.numbers.size());
     for (std::size_t at = 0; at < in.numbers.size(); at++) {
         const Row &row = known(in.numbers[at]);

@@ -69,7 +69,6 @@ public:
             Py_CLEAR(row.object);
             return true;
         });
-        for (auto &[_, batch] : batches_) batch.let_go();
         for (OnLane &one : on_lanes_) one.touched.let_go();
         if (lock) lock->first = nullptr;
     }
@@ -602,13 +601,8 @@ private:
     // The launches of an epoch.
     struct Batch {
         Upstream numbers;  // by task; a foreseen epoch has only its last one
-        std::vector<Node *> nodes;  // of launches that the core made
-        std::size_t many = 0;       // how many of those are in flight
-
-        void let_go() {
-            for (Node *node : nodes) node->let_go();
-            nodes.clear();
-        }
+        std::vector<NodePointer> nodes;  // of launches that the core made
+        std::size_t many = 0;            // how many of those are in flight
     };
 
     // What a task of the open epoch has beside its record.
@@ -701,10 +695,7 @@ private:
         row.first = std::uint32_t(in.nodes.size());
         in.numbers.push_back(number);
         in.many++;
-        for (std::uint32_t at = 0; at < touched.many; at++) {
-            touched.nodes[at]->holders++;
-            in.nodes.push_back(touched.nodes[at]);
-        }
+        for (std::uint32_t at = 0; at < touched.many; at++) in.nodes.emplace_back(touched.nodes[at]);
         in_epochs_++;
     }
 
@@ -825,7 +816,7 @@ private:
     void end_batch(std::map<std::uint32_t, Batch>::iterator batch) {
         if (newest_.first == batch->first) newest_ = {};
         spare_ = std::move(batch->second);
-        spare_.let_go();
+        spare_.nodes.clear();
         spare_.numbers.clear();
         batches_.erase(batch);
     }
