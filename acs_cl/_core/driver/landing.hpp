@@ -16,17 +16,28 @@ namespace acs_cl {
 
 namespace nb = nanobind;
 
+// The bytes of an object, as long as this lives.
+struct Bytes : Single {
+    Py_buffer view = {};
+
+    ~Bytes() { PyBuffer_Release(&view); }
+
+    // False: the object has none of that kind, such as if its elements have a type that buffers do not know.
+    bool take(PyObject *object, int flags) {
+        if (!PyObject_GetBuffer(object, &view, flags)) return true;
+        PyErr_Clear();
+        return false;
+    }
+    const char *data() const { return static_cast<const char *>(view.buf); }
+    std::size_t nbytes() const { return std::size_t(view.len); }
+};
+
 // A contiguous piece of host memory, which Python keeps until the driver no longer uses it.
-struct HostBytes : Single {
+struct HostBytes : Bytes {
     HostBytes(nb::handle object, bool is_written) {
         int flags = is_written ? PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE : PyBUF_C_CONTIGUOUS;
         if (PyObject_GetBuffer(object.ptr(), &view, flags)) throw nb::python_error();
     }
-    ~HostBytes() { PyBuffer_Release(&view); }
-
-    std::size_t nbytes() const { return std::size_t(view.len); }
-
-    Py_buffer view = {};
 };
 
 // Memory for one read. If it is pinned, `keeper` holds it, and may outlive everything else.

@@ -12,6 +12,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "driver/landing.hpp"
 #include "hazards/bits.hpp"
 #include "launch/sizes.hpp"
 #include "python/view.hpp"
@@ -72,10 +73,10 @@ inline std::size_t number_bytes(char code) {
 }
 
 template <typename Number>
-Wide read_as(const char *from) {
+Number read_as(const char *from) {
     Number number;
     std::memcpy(&number, from, sizeof(number));
-    return Wide(number);
+    return number;
 }
 
 // Returns a whole number that `put_number` has put, or 0 for a code of another kind.
@@ -91,6 +92,11 @@ inline Wide number_of(char code, const char *from) {
         case 'Q': return read_as<std::uint64_t>(from);
         default: return 0;
     }
+}
+
+// Returns a number of 64 bits for Python.
+inline nb::object python_number(Wide value) {
+    return value < 0 ? nb::int_(std::int64_t(value)) : nb::int_(std::uint64_t(value));
 }
 
 inline bool is_number(char code) { return code != 'P' && number_bytes(code); }
@@ -129,7 +135,7 @@ inline bool put_number(char code, PyObject *value, char *to) {
 }
 
 // The bytes of a structure or a vector, while this lives. They run no Python code.
-class ValueBytes : Single {
+class ValueBytes {
 public:
     // `data` stays null if the value is left to Python: it has other bytes, gaps, or those of another machine's order.
     ValueBytes(PyObject *value, std::size_t nbytes) {
@@ -140,19 +146,14 @@ public:
         if (std::find(value_types.begin(), value_types.end(), Py_TYPE(value)) == value_types.end()) return;
         const nb::object type = nb::steal(PyObject_GetAttrString(value, "dtype"));
         const nb::object native = nb::steal(type.is_valid() ? PyObject_GetAttrString(type.ptr(), "isnative") : nullptr);
-        is_held_ = native.ptr() == Py_True && !PyObject_GetBuffer(value, &buffer_, PyBUF_SIMPLE);
-        if (!is_held_) PyErr_Clear();
-        else if (std::size_t(buffer_.len) == nbytes) data = static_cast<const char *>(buffer_.buf);
-    }
-    ~ValueBytes() {
-        if (is_held_) PyBuffer_Release(&buffer_);
+        if (native.ptr() != Py_True || !bytes_.take(value, PyBUF_SIMPLE)) PyErr_Clear();
+        else if (bytes_.nbytes() == nbytes) data = bytes_.data();
     }
 
     const char *data = nullptr;
 
 private:
-    Py_buffer buffer_;
-    bool is_held_ = false;
+    Bytes bytes_;
 };
 
 // Puts a number or the bytes of another value. False: it is left to Python.

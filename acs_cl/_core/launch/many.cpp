@@ -24,29 +24,26 @@ void keep(nb::object &place, PyObject *object) {
 }
 
 // A parameter of many launches: one value, the items of a sequence, or the numbers of a buffer.
-class Column : Single {
+class Column {
 public:
     Column(nb::handle values, bool is_each, const Parameter &parameter) : same_(values.ptr()) {
         if (!is_each) return;
         if (is_number(parameter.code) && PyObject_CheckBuffer(values.ptr()) &&
-            !PyObject_GetBuffer(values.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT)) {
-            bool native = buffer_.ndim == 1 && buffer_.format && !buffer_.format[1];
-            format_ = native ? whole(buffer_.format[0]) : 0;
+            bytes_.take(values.ptr(), PyBUF_STRIDES | PyBUF_FORMAT)) {
+            const Py_buffer &view = bytes_.view;
+            bool native = view.ndim == 1 && view.format && !view.format[1];
+            format_ = native ? whole(view.format[0]) : 0;
             if (format_) {
-                data_ = static_cast<const char *>(buffer_.buf);
-                many_ = buffer_.shape[0];
+                data_ = bytes_.data();
+                many_ = view.shape[0];
                 return;
             }
-            PyBuffer_Release(&buffer_);
+            PyBuffer_Release(&bytes_.view);
         }
-        PyErr_Clear();
         items_ = nb::steal(PySequence_Fast(values.ptr(), "expected a sequence"));
         if (!items_.is_valid()) throw nb::python_error();
         many_ = PySequence_Fast_GET_SIZE(items_.ptr());
         is_arrays_ = parameter.code == 'P';
-    }
-    ~Column() {
-        if (data_) PyBuffer_Release(&buffer_);
     }
 
     bool has(Py_ssize_t many) const { return many_ < 0 || many_ == many; }
@@ -86,10 +83,10 @@ private:
     }
 
     bool give_number(Py_ssize_t index, Bound &bound, std::size_t at) const {
-        const char *from = data_ + index * buffer_.strides[0];
+        const char *from = data_ + index * bytes_.view.strides[0];
         if (format_ == bound.plan.parameters[at].code) {
             char *to = bound.place_of(at);
-            switch (buffer_.itemsize) {  // a copy of any size would be a call
+            switch (bytes_.view.itemsize) {  // a copy of any size would be a call
                 case 8: std::memcpy(to, from, 8); break;
                 case 4: std::memcpy(to, from, 4); break;
                 case 2: std::memcpy(to, from, 2); break;
@@ -97,8 +94,7 @@ private:
             }
             return true;
         }
-        nb::object number = nb::steal(as_object(from));
-        return number.is_valid() && bound.take(at, number.ptr());
+        return bound.take(at, as_object(from).ptr());
     }
 
     // The width of `long` depends on the system.
@@ -108,31 +104,15 @@ private:
         return format != 'P' && number_bytes(format) ? format : 0;
     }
 
-    template <typename Number>
-    static Number get(const char *from) {
-        Number number;
-        std::memcpy(&number, from, sizeof(number));
-        return number;
-    }
-
-    PyObject *as_object(const char *from) const {
-        switch (format_) {
-            case 'b': return PyLong_FromLong(get<std::int8_t>(from));
-            case 'B': return PyLong_FromLong(get<std::uint8_t>(from));
-            case 'h': return PyLong_FromLong(get<std::int16_t>(from));
-            case 'H': return PyLong_FromLong(get<std::uint16_t>(from));
-            case 'i': return PyLong_FromLong(get<std::int32_t>(from));
-            case 'I': return PyLong_FromUnsignedLong(get<std::uint32_t>(from));
-            case 'q': return PyLong_FromLongLong(get<long long>(from));
-            case 'Q': return PyLong_FromUnsignedLongLong(get<unsigned long long>(from));
-            case 'f': return PyFloat_FromDouble(get<float>(from));
-            default: return PyFloat_FromDouble(get<double>(from));
-        }
+    nb::object as_object(const char *from) const {
+        if (format_ == 'f') return nb::float_(read_as<float>(from));
+        if (format_ == 'd') return nb::float_(read_as<double>(from));
+        return python_number(number_of(format_, from));
     }
 
     PyObject *same_;
     nb::object items_;
-    Py_buffer buffer_;
+    Bytes bytes_;
     const char *data_ = nullptr;
     char format_ = 0;
     bool is_arrays_ = false;

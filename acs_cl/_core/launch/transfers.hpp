@@ -56,19 +56,6 @@ struct UnderWay : Queues::Waited, Single {
     void *take() { return std::exchange(event, nullptr); }
 };
 
-// The bytes of an object, as long as this lives.
-struct Bytes : Single {
-    Py_buffer view = {};
-
-    ~Bytes() { PyBuffer_Release(&view); }
-
-    bool take(PyObject *object, int flags) {
-        if (!PyObject_GetBuffer(object, &view, flags)) return true;
-        PyErr_Clear();  // its elements have a type that buffers do not know
-        return false;
-    }
-};
-
 // A transfer, and what it touches of the device's memory. It takes its two sides, and is launched then. At least one
 // side is the driver's memory. The other one may be the program's. A pattern is bytes that are repeated over the
 // target.
@@ -97,7 +84,7 @@ public:
         (has_target_ ? plain.source : plain.target) = bytes ? bytes : program.view.buf;
     }
     void take_pattern() {
-        plain.pattern = {static_cast<const char *>(program.view.buf), std::size_t(program.view.len)};
+        plain.pattern = {program.data(), program.nbytes()};
     }
 
     // Ends the sides.
@@ -180,7 +167,7 @@ private:
     bool take_host() {
         PyObject *const host = to_ ? source_.ptr() : target_.ptr();
         if (!program.take(host, PyBUF_C_CONTIGUOUS | (to_ ? 0 : PyBUF_WRITABLE))) return false;
-        const auto nbytes = std::size_t(program.view.len);
+        const std::size_t nbytes = program.nbytes();
         if (!program.view.buf || (nbytes != plain.nbytes && (!to_ || nbytes > plain.nbytes)))
             return false;
         if (nbytes < plain.nbytes) {

@@ -144,12 +144,6 @@ nb::object index_view(nb::handle index, nb::handle shape, nb::handle strides) {
     return nb::make_tuple(tuple_of(view.axes, &Axis::length), tuple_of(view.axes, &Axis::stride), view.offset);
 }
 
-nb::list listed(const std::vector<Span> &spans) {
-    nb::list made;
-    for (const Span &one : spans) made.append(object_of(one));
-    return made;
-}
-
 // Calls `give(span)` for the bytes of a strided view of `base`, in as few rectangles as possible.
 template <typename Give>
 void each_span(std::int64_t base, std::int64_t offset, const Axes &axes, std::int64_t itemsize, Give &&give) {

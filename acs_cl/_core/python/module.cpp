@@ -68,15 +68,15 @@ void leave_without_drivers(int status, [[maybe_unused]] Own own) {
 // long. On a busy machine a thread may take seconds for a little work, and the process should end by itself then.
 void end_once_idle(double seconds, int status) {
     constexpr int LONGEST = 10, LOOKS = 20;
-    constexpr double WORK_S = 0.002;  // less may be a look at something that it waits for
-    const ThreadClock clock;
+    static constexpr std::chrono::milliseconds WORK{2};  // less may be a look at something that it waits for
+    const ThreadClock clock = ThreadClock::own();
     std::thread([seconds, status, clock] {
         const double until = now_s() + LONGEST * seconds;
-        double before = clock.worked_s();
+        auto before = clock.worked();
         // Looks are counted, not time: while this process has no processor there are none.
         for (int idle = 0; idle < LOOKS && now_s() < until; idle++) {
             std::this_thread::sleep_for(std::chrono::duration<double>(seconds / LOOKS));
-            if (const double now = clock.worked_s(); now >= before + WORK_S) before = now, idle = -1;
+            if (const auto now = clock.worked(); now >= before + WORK) before = now, idle = -1;
         }
         std::_Exit(status);
     }).detach();
@@ -177,11 +177,7 @@ NB_MODULE(_core, module) {
     module.def("heights", &heights, "upstream"_a, "downstream"_a, "took"_a, "edge"_a);
     module.def("sequence", &sequence, "upstream"_a, "downstream"_a, "keys"_a, "classes"_a);
 
-    module.def("merged", [](nb::handle spans) {
-        nb::list found;
-        for (const Span &span : merged(PythonHazards::spans_of(spans))) found.append(object_of(span));
-        return found;
-    }, "spans"_a);
+    module.def("merged", [](nb::handle spans) { return listed(merged(PythonHazards::spans_of(spans))); }, "spans"_a);
 
     nb::class_<Footprint>(module, "Footprint").def_ro("record", &Footprint::record);
 

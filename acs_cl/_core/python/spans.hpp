@@ -58,6 +58,14 @@ inline nb::object object_of(const Span &span) {
     return named(type, nb::make_tuple(span.base, span.start, span.pitch, span.rows, span.width));
 }
 
+// Makes a list for Python.
+template <typename All>
+nb::list listed(const All &all) {
+    nb::list made;
+    for (const auto &one : all) made.append(object_of(one));
+    return made;
+}
+
 // The items of a tuple or a list. Other sequences are made into one. It is held meanwhile.
 class Items : Single {
 public:

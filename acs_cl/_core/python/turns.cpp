@@ -7,11 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#if defined(__linux__)
-#include <pthread.h>
-#include <time.h>
-#endif
-
+#include "python/clock.hpp"
 #include "python/gil.hpp"
 
 namespace acs_cl::turns {
@@ -27,36 +23,9 @@ constexpr microseconds IS_USED{20};    // processor time between two looks, from
 constexpr microseconds SLICE{2000};    // how long a turn lasts at most
 constexpr microseconds SELDOM{64000};  // how long there is none at most, while they are not used
 
-#if defined(__linux__)
-class ProcessorTime {
-public:
-    bool begin() {
-        clockid_t clock;
-        if (pthread_getcpuclockid(pthread_self(), &clock)) return false;
-        clock_ = clock;
-        return true;
-    }
-    // Returns the processor time of the thread that began. 0: it has ended.
-    nanoseconds now() const {
-        timespec time;
-        if (clock_gettime(clock_, &time)) return nanoseconds(0);
-        return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
-    }
-
-private:
-    std::atomic<clockid_t> clock_{0};
-};
-#else
-// Nothing tells who needs a turn, so there are none.
-struct ProcessorTime {
-    bool begin() { return false; }
-    nanoseconds now() const { return nanoseconds(0); }
-};
-#endif
-
 struct Worker {
     std::atomic<bool> is_there = false;
-    ProcessorTime time;
+    std::atomic<ThreadClock> clock = ThreadClock();
     std::atomic<nanoseconds> seen = nanoseconds(0);  // at the end of the last turn
     std::atomic<bool> waits = false;                 // whether it had hardly any processor time since
 };
@@ -69,11 +38,13 @@ nanoseconds rest = SLICE;
 
 thread_local Worker *own = nullptr;
 
+// If nothing tells who needs a turn, there are none.
 bool enter() {
+    const ThreadClock clock = ThreadClock::own();
     for (auto &worker : workers) {
-        if (worker.is_there) continue;
-        if (!worker.time.begin()) return false;
-        worker.seen = worker.time.now();
+        if (worker.is_there || !clock.is_known()) continue;
+        worker.clock = clock;
+        worker.seen = clock.worked();
         worker.is_there = true;
         own = &worker;
         return true;
@@ -86,7 +57,7 @@ bool is_needed(nanoseconds since) {
     bool any = false;
     for (auto &worker : workers) {
         if (!worker.is_there) continue;
-        const nanoseconds now = worker.time.now();
+        const nanoseconds now = worker.clock.load().worked();
         worker.waits = now - worker.seen.exchange(now) < since / 4;
         any = any || worker.waits;
     }
@@ -98,7 +69,7 @@ bool is_used() {
     nanoseconds sum{0};
     for (auto &worker : workers) {
         if (!worker.is_there || !worker.waits) continue;
-        const nanoseconds now = worker.time.now();
+        const nanoseconds now = worker.clock.load().worked();
         sum += now - worker.seen.exchange(now);
     }
     return sum >= IS_USED;

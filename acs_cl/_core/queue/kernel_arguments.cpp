@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "driver/landing.hpp"
 #include "queue/kernel_arguments.hpp"
 
 namespace acs_cl {
@@ -70,16 +71,12 @@ PyObject *arguments_take(KernelArguments *self, PyObject *) {
     return found;
 }
 
-PyObject *arguments_generation(KernelArguments *self, void *) { return PyLong_FromLongLong(self->generation); }
-
-PyObject *arguments_shared(KernelArguments *self, void *) { return PyBool_FromLong(self->is_shared); }
-
 PyMethodDef arguments_methods[] = {{"take", method(arguments_take), METH_NOARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef arguments_properties[] = {
-    {"generation", getter(arguments_generation), nullptr, nullptr, nullptr},
-    {"is_shared", getter(arguments_shared), nullptr, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMemberDef arguments_members[] = {
+    {"generation", T_LONGLONG, offsetof(KernelArguments, generation), READONLY, nullptr},
+    {"is_shared", T_BOOL, offsetof(KernelArguments, is_shared), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
 
 // Returns the notes of a kernel, shared ones too, or null without an error.
 KernelArguments *notes_of(PyObject *kernel) {
@@ -130,11 +127,9 @@ std::unordered_set<PyTypeObject *> copied;  // types whose objects may change, a
 
 // Returns the bytes of a value that may change. Null without an error if it is something else.
 nb::object copy_of(PyObject *value) {
-    Py_buffer bytes;
-    if (!copied.count(Py_TYPE(value))) return {};
-    if (PyObject_GetBuffer(value, &bytes, PyBUF_SIMPLE)) return PyErr_Clear(), nb::object();
-    nb::object copy = nb::steal(PyBytes_FromStringAndSize(static_cast<const char *>(bytes.buf), bytes.len));
-    PyBuffer_Release(&bytes);
+    Bytes bytes;
+    if (!copied.count(Py_TYPE(value)) || !bytes.take(value, PyBUF_SIMPLE)) return {};
+    nb::object copy = nb::steal(PyBytes_FromStringAndSize(bytes.data(), bytes.view.len));
     if (!copy.is_valid()) PyErr_Clear();
     return copy;
 }
@@ -293,7 +288,7 @@ void add_kernel_arguments(nb::module_ &module) {
                                                  {{Py_tp_init, slot(arguments_init)},
                                                   {Py_tp_new, slot(PyType_GenericNew)},
                                                   {Py_tp_methods, arguments_methods},
-                                                  {Py_tp_getset, arguments_properties}}));
+                                                  {Py_tp_members, arguments_members}}));
     given_type = reinterpret_cast<PyTypeObject *>(given.inc_ref().ptr());
     module.attr("KernelArguments") = given;
     module.attr("Setter") = nb::steal(

@@ -47,11 +47,8 @@ public:
     bool put_bytes(std::size_t index, PyObject *object) {
         if (PyBytes_CheckExact(object))
             return put_value(index, PyBytes_AS_STRING(object), std::size_t(PyBytes_GET_SIZE(object)));
-        Py_buffer bytes;
-        if (PyObject_GetBuffer(object, &bytes, PyBUF_SIMPLE)) return PyErr_Clear(), false;
-        const bool is_put = put_value(index, static_cast<const char *>(bytes.buf), std::size_t(bytes.len));
-        PyBuffer_Release(&bytes);
-        return is_put;
+        Bytes bytes;
+        return bytes.take(object, PyBUF_SIMPLE) && put_value(index, bytes.data(), bytes.nbytes());
     }
 
     // Reads what setters were given since the last read.

@@ -171,7 +171,7 @@ struct QueueTransfer : BoundTransfer {
         const Py_buffer &view = ranges_.program.view;
         if (!ranges_.is_exact || (sides.host && view.len <= 0)) return false;
         if (sides.fills) {
-            plain.pattern = {static_cast<const char *>(view.buf), std::size_t(view.len)};
+            plain.pattern = {ranges_.program.data(), ranges_.program.nbytes()};
             if (plain.pattern.size() > MOST_PATTERN) return false;
         }
         if (sides.source && !add(sides.source, ranges_.source, sides.from, false)) return false;

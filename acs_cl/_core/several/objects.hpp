@@ -23,12 +23,6 @@ inline nb::object object_of(const Parcel &parcel) {
     return named(type, nb::make_tuple(parcel.base, parcel.start, parcel.end, parcel.source, parcel.target));
 }
 
-template <class Made> nb::list listed(const std::vector<Made> &all) {
-    nb::list made;
-    for (const Made &one : all) made.append(object_of(one));
-    return made;
-}
-
 inline Links links_of(nb::handle rows) {
     Links found;
     for (PyObject *row : Items(rows.ptr())) {
