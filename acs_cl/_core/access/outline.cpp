@@ -12,16 +12,27 @@ namespace {
 
 constexpr int DEEPEST = 250;  // most operations within one another
 
-const std::map<std::string_view, Rule> RULES = {
-    {"k", Rule::CONSTANT}, {"s", Rule::SLOT}, {"?", Rule::UNKNOWN}, {"a", Rule::ARGUMENT},
-    {"c", Rule::CAST}, {"b", Rule::BINARY}, {"neg", Rule::NEGATIVE}, {"~", Rule::COMPLEMENT},
-    {"cmp", Rule::COMPARE}, {"!", Rule::NOT}, {"and", Rule::AND}, {"or", Rule::OR},
-    {"?:", Rule::CHOICE}, {"mm", Rule::EXTREME}, {"clamp", Rule::CLAMP}, {"24", Rule::PRODUCT24}, {"q", Rule::QUERY},
-    {",", Rule::SEQUENCE}, {"p", Rule::PARAMETER}, {"+", Rule::MOVED}, {"in", Rule::INSIDE},
-    {"r", Rule::TOUCH}, {"w", Rule::TOUCH}, {"rw", Rule::TOUCH}, {"rng", Rule::TOUCH_SEVERAL},
-    {"esc", Rule::ESCAPE}, {"=", Rule::ASSIGN}, {"new", Rule::NEW}, {"post", Rule::POST}, {"if", Rule::IF},
-    {"loop", Rule::LOOP}, {"again", Rule::AGAIN}, {"switch", Rule::SWITCH}, {"case", Rule::CASE},
-    {"maybe", Rule::MAYBE}, {"return", Rule::RETURN}, {"leave", Rule::LEAVE}, {"call", Rule::CALL},
+// What a list holds behind the name of its operation: a letter for each item.
+struct Layout {
+    Rule rule;
+    std::string_view items = "";
+};
+
+// n: a number; s: a variable; i: a parameter; f: a function; t: a type; x: a text; q: what is asked of a launch;
+// a: assigned variables; p: an operation; b: a list of operations, as one; m: the same, as parts of this one.
+const std::map<std::string_view, Layout> LAYOUTS = {
+    {"k", {Rule::CONSTANT, "n"}}, {"s", {Rule::SLOT, "s"}}, {"?", {Rule::UNKNOWN, "t"}}, {"a", {Rule::ARGUMENT, "it"}},
+    {"c", {Rule::CAST, "tp"}}, {"b", {Rule::BINARY, "xtpp"}}, {"neg", {Rule::NEGATIVE, "tp"}},
+    {"~", {Rule::COMPLEMENT, "tp"}}, {"cmp", {Rule::COMPARE, "xpp"}}, {"!", {Rule::NOT, "p"}},
+    {"and", {Rule::AND, "pp"}}, {"or", {Rule::OR, "pp"}}, {"?:", {Rule::CHOICE, "ppp"}},
+    {"mm", {Rule::EXTREME, "xtpp"}}, {"clamp", {Rule::CLAMP, "tppp"}}, {"24", {Rule::PRODUCT24, "tpp"}},
+    {"q", {Rule::QUERY, "qpt"}}, {",", {Rule::SEQUENCE}}, {"p", {Rule::PARAMETER, "i"}}, {"+", {Rule::MOVED, "ppn"}},
+    {"in", {Rule::INSIDE, "pn"}}, {"r", {Rule::TOUCH, "pn"}}, {"w", {Rule::TOUCH, "pn"}}, {"rw", {Rule::TOUCH, "pn"}},
+    {"rng", {Rule::TOUCH_SEVERAL, "xppn"}}, {"esc", {Rule::ESCAPE, "px"}}, {"=", {Rule::ASSIGN, "sp"}},
+    {"new", {Rule::NEW, "sp"}}, {"post", {Rule::POST, "sp"}}, {"if", {Rule::IF, "ppp"}}, {"loop", {Rule::LOOP, "apbp"}},
+    {"again", {Rule::AGAIN, "a"}}, {"switch", {Rule::SWITCH, "pab"}}, {"case", {Rule::CASE}},
+    {"maybe", {Rule::MAYBE, "am"}}, {"return", {Rule::RETURN, "p"}}, {"leave", {Rule::LEAVE}},
+    {"call", {Rule::CALL, "fmt"}},
 };
 
 const std::map<std::string_view, Query> QUERIES = {
@@ -107,76 +118,44 @@ private:
         if (!is_list(given) || !nb::len(given)) throw std::invalid_argument("got no operation");
         if (++depth_ > DEEPEST) throw std::invalid_argument("operations are nested too deeply");
         const std::string name = text_of(nb::object(given[0]));
-        const auto found = RULES.find(name);
-        if (found == RULES.end()) throw std::invalid_argument("got an unknown operation: " + name);
+        const auto found = LAYOUTS.find(name);
+        if (found == LAYOUTS.end()) throw std::invalid_argument("got an unknown operation: " + name);
+        const auto &[rule, items] = found->second;
         Operation made;
-        made.rule = found->second;
-        fill(made, name, given);
+        made.rule = rule;
+        if (rule == Rule::TOUCH) made.text = name;
+        if (rule == Rule::SEQUENCE) made.parts = several(given, 1);
+        for (std::size_t at = 0; at < items.size(); at++) fill(made, items[at], nb::object(given[at + 1]));
+        if (rule == Rule::LOOP) fill_counter(made, nb::object(given[5]));
         depth_--;
         return made;
     }
 
-    void fill(Operation &made, const std::string &name, nb::handle given) {
-        const auto item = [&](int at) { return nb::object(given[at]); };
-        const auto part = [&](int at) { made.parts.push_back(operation(item(at))); };
-        const auto type = [&](int at) { made.type = type_of(item(at)); };
-        switch (made.rule) {
-        case Rule::CONSTANT: made.number = whole(item(1)); break;
-        case Rule::SLOT: made.place = slot(item(1)); break;
-        case Rule::UNKNOWN: type(1); break;
-        case Rule::PARAMETER: made.place = nb::cast<std::size_t>(item(1)); break;
-        case Rule::ARGUMENT: made.place = nb::cast<std::size_t>(item(1)), type(2); break;
-        case Rule::CAST: case Rule::NEGATIVE: case Rule::COMPLEMENT: type(1), part(2); break;
-        case Rule::BINARY: case Rule::EXTREME:
-            made.text = text_of(item(1)), type(2), part(3), part(4);
-            break;
-        case Rule::COMPARE: made.text = text_of(item(1)), part(2), part(3); break;
-        case Rule::NOT: case Rule::RETURN: part(1); break;
-        case Rule::AND: case Rule::OR: part(1), part(2); break;
-        case Rule::CHOICE: case Rule::IF: part(1), part(2), part(3); break;
-        case Rule::PRODUCT24: type(1), part(2), part(3); break;
-        case Rule::CLAMP: type(1), part(2), part(3), part(4); break;
-        case Rule::QUERY: {
-            const auto query = QUERIES.find(text_of(item(1)));
-            made.query = query == QUERIES.end() ? Query::OTHER : query->second;
-            part(2), type(3);
-            break;
-        }
-        case Rule::SEQUENCE: made.parts = several(given, 1); break;
-        case Rule::MOVED: part(1), part(2), made.number = whole(item(3)); break;
-        case Rule::INSIDE: part(1), made.number = whole(item(2)); break;
-        case Rule::TOUCH: made.text = name, part(1), made.number = whole(item(2)); break;
-        case Rule::TOUCH_SEVERAL:
-            made.text = text_of(item(1)), part(2), part(3), made.number = whole(item(4));
-            break;
-        case Rule::ESCAPE: part(1), made.text = text_of(item(2)); break;
-        case Rule::ASSIGN: case Rule::NEW: case Rule::POST:
-            made.place = slot(item(1)), part(2);
-            break;
-        case Rule::LOOP: fill_loop(made, given); break;
-        case Rule::AGAIN: made.assigned = assigned(item(1)); break;
-        case Rule::SWITCH:
-            part(1), made.assigned = assigned(item(2));
-            made.parts.push_back(block(item(3)));
-            break;
-        case Rule::MAYBE: made.assigned = assigned(item(1)), made.parts = several(item(2)); break;
-        case Rule::CALL:
-            made.place = nb::cast<std::size_t>(item(1));
-            made.parts = several(item(2)), type(3);
+    void fill(Operation &made, char letter, const nb::object &item) {
+        switch (letter) {
+        case 'n': made.number = whole(item); break;
+        case 's': made.place = slot(item); break;
+        case 'i': made.place = nb::cast<std::size_t>(item); break;
+        case 'f':
+            made.place = nb::cast<std::size_t>(item);
             if (made.place >= many_) throw std::invalid_argument("got no such function");
             break;
-        case Rule::CASE: case Rule::LEAVE: break;
+        case 't': made.type = type_of(item); break;
+        case 'x': made.text = text_of(item); break;
+        case 'q': {
+            const auto query = QUERIES.find(text_of(item));
+            made.query = query == QUERIES.end() ? Query::OTHER : query->second;
+            break;
+        }
+        case 'a': made.assigned = assigned(item); break;
+        case 'p': made.parts.push_back(operation(item)); break;
+        case 'b': made.parts.push_back(block(item)); break;
+        case 'm': made.parts = several(item); break;
         }
     }
 
-    // Takes its parts: the condition, the body, the step, and by how much the counter moves.
-    void fill_loop(Operation &made, nb::handle given) {
-        const auto item = [&](int at) { return nb::object(given[at]); };
-        made.assigned = assigned(item(1));
-        made.parts.push_back(operation(item(2)));
-        made.parts.push_back(block(item(3)));
-        made.parts.push_back(operation(item(4)));
-        const nb::object counter = item(5);
+    // Takes the counter of a loop: its variable, its type, by how much it moves, and the sign of that. None: it has none.
+    void fill_counter(Operation &made, const nb::object &counter) {
         if (counter.is_none()) return;
         made.parts.push_back(operation(nb::object(counter[2])));
         made.induction = Induction{slot(nb::object(counter[0])), type_of(nb::object(counter[1])),
