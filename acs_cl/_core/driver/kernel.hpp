@@ -85,6 +85,16 @@ inline std::int32_t event_status(void *event) {
     return failed ? failed : status;
 }
 
+// An event of the driver, or null, which is released at the end of the block.
+struct HeldEvent : Single {
+    explicit HeldEvent(void *of) : event(of) {}
+    ~HeldEvent() {
+        if (event) driver.release_event(event);
+    }
+
+    void *const event;
+};
+
 inline void *address(nb::handle number) {
     void *found = PyLong_AsVoidPtr(number.ptr());
     if (!found && PyErr_Occurred()) throw nb::python_error();

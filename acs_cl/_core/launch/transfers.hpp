@@ -19,10 +19,7 @@ namespace acs_cl {
 // whether the read ended well. If the handler of a signal raises, the driver still uses the memory, which is kept.
 inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, void *event,
                      nb::handle host) {
-    struct Given {
-        void *event;
-        ~Given() { driver.release_event(event); }
-    } given{event};
+    const HeldEvent given(event);
     queues.flush_for(number);
     if (wait_for_event(event) == Wait::RAISED) {
         queues.keep(number, host);

@@ -1,9 +1,6 @@
 #include "python/lock.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <new>
 
 #include "python/collector.hpp"
@@ -13,12 +10,6 @@
 #include "python/waiting.hpp"
 
 namespace acs_cl {
-
-struct Moved {
-    std::mutex mutex;
-    std::condition_variable changed;
-    unsigned long turns = 0;  // changes only while the lock is held, too
-};
 
 void Lock::end() {
     if (lock) PyThread_free_lock(lock);
@@ -77,35 +68,8 @@ PyObject *leave(Lock *self, PyObject *const *, Py_ssize_t) { return release(self
 PyObject *is_owned(Lock *self, PyObject *) { return PyBool_FromLong(self->is_owned()); }
 
 PyObject *notify(Lock *self, PyObject *) {
-    {
-        std::lock_guard held(self->moved->mutex);
-        self->moved->turns++;
-    }
-    self->moved->changed.notify_all();
+    self->moved->come();
     Py_RETURN_NONE;
-}
-
-Wait wait_for_turn(Moved *moved, unsigned long turn, double seconds) {
-    using Seconds = std::chrono::duration<double>;
-    const auto began = std::chrono::steady_clock::now();
-    for (;;) {
-        double slice_s = SLICE_S;
-        if (seconds >= 0) {
-            Seconds gone = std::chrono::steady_clock::now() - began;
-            slice_s = std::min(slice_s, seconds - gone.count());
-            if (slice_s <= 0) return Wait::LATE;
-        }
-        PyThreadState *saved = PyEval_SaveThread();
-        bool has_moved;
-        {
-            std::unique_lock held(moved->mutex);
-            has_moved =
-                moved->changed.wait_for(held, Seconds(slice_s), [&] { return moved->turns != turn; });
-        }
-        take_gil(saved);
-        if (has_moved) return Wait::ENDED;
-        if (PyErr_CheckSignals()) return Wait::RAISED;
-    }
 }
 
 void take_again(Lock *self, long depth) {
@@ -133,14 +97,14 @@ PyObject *wait(Lock *self, PyObject *args) {
         return nullptr;
     }
     const long depth = self->depth;
-    const unsigned long turn = self->moved->turns;
+    const unsigned long turn = self->moved->count();
     self->depth = 0;
     PyThread_release_lock(self->lock);
     collector::go_on();
     leftovers::leave();
     const int before = is_main_thread() ? signals::pause() : 0;
     Wait found = event ? wait_for_event(reinterpret_cast<void *>(event), seconds)
-                       : wait_for_turn(self->moved, turn, seconds);
+                       : wait_in_slices(*self->moved, turn, std::chrono::steady_clock::now(), seconds);
     take_again(self, depth);
     if (is_main_thread()) signals::enter_again(before);
     if (found != Wait::RAISED)
@@ -156,7 +120,7 @@ PyObject *make(PyTypeObject *type, PyObject *, PyObject *) {
     auto *self = reinterpret_cast<Lock *>(type->tp_alloc(type, 0));
     if (!self) return nullptr;
     self->lock = PyThread_allocate_lock();
-    self->moved = new (std::nothrow) Moved;
+    self->moved = new (std::nothrow) Notice;
     if (!self->lock || !self->moved) {
         Py_DECREF(self);
         return PyErr_NoMemory();

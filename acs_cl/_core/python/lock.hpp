@@ -18,14 +18,14 @@
 
 namespace acs_cl {
 
-struct Moved;  // threads that wait to be told of progress
+struct Notice;  // waiting.hpp
 
 // A type of Python's own kind: an interpreter that ends while a thread waits for the GIL unwinds its stack. Code on
 // the way that catches C++ exceptions takes that for one.
 struct Lock {
     PyObject_HEAD
     PyThread_type_lock lock;
-    Moved *moved;
+    Notice *moved;  // tells threads of progress
     unsigned long owner;
     long depth;  // changes only while the lock and the GIL are held
     void (*first)(void *);  // what the next owner does first, if anything, and for what

@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include "driver/bridging.hpp"
 #include "driver/carrying.hpp"
 #include "driver/queues.hpp"
 #include "epoch/order.hpp"
@@ -284,7 +283,7 @@ NB_MODULE(_core, module) {
         return status;
     }, "copies"_a, "is_svm"_a);
     module.def("bridge", [](std::uintptr_t event, std::uintptr_t user) {
-        bridges().add(reinterpret_cast<void *>(event), reinterpret_cast<void *>(user));
+        bridge(reinterpret_cast<void *>(event), reinterpret_cast<void *>(user));
     }, "event"_a, "user"_a);
     module.def("mark_host_task", [](bool runs) { runs_host_task = runs; }, "runs"_a);
     module.def("on_host_task", [] { return runs_host_task; });

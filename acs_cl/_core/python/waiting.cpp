@@ -4,6 +4,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -22,82 +24,63 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// Tells whether an event has ended. The thread that waits may have left by then.
-struct Notice {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool has_come = false;
-
-    void come() {
-        std::lock_guard held(mutex);
-        has_come = true;
-        changed.notify_all();
-    }
-
-    bool is_there() {
-        std::lock_guard held(mutex);
-        return has_come;
-    }
-
-    // Whether it came within that many seconds.
-    bool wait(double seconds) {
-        std::unique_lock held(mutex);
-        return changed.wait_for(held, Seconds(seconds), [&] { return has_come; });
-    }
-};
 using SharedNotice = std::shared_ptr<Notice>;
 
-// A thread that waits for one event after another.
-struct Waiter {
-    std::mutex mutex;
-    std::condition_variable changed;
-    void *event = nullptr;  // the event that it waits for, or null
-    SharedNotice notice;
-    bool is_left = false;  // the caller has left: it ends with the event
+// Threads, each of which waits for one event of the driver at a time.
+class EventThreads : Single {
+public:
+    // `most`: threads at one time. Further waits begin when one is free. `kept`: threads that stay when they are free.
+    EventThreads(std::size_t most, std::size_t kept) : most_(most), kept_(kept) {}
 
-    void ask(void *what, SharedNotice whom) {
-        std::lock_guard held(mutex);
-        event = what;
-        notice = std::move(whom);
-        changed.notify_all();
+    // Has one wait for an event, and then call `then(event, failed)` with the driver's status of the wait. The event is
+    // kept until then. Raises `std::system_error` if a thread is needed and the system has none.
+    template <typename Then>
+    void wait(void *event, Then &&then) {
+        std::lock_guard held(mutex_);
+        if (free_ <= asked_.size() && threads_ < most_) {
+            std::thread([this] { run(); }).detach();
+            threads_++, free_++;
+        }
+        asked_.push_back({event, std::forward<Then>(then)});
+        driver.retain_event(event);
+        changed_.notify_one();
     }
 
-    void leave() {
-        std::lock_guard held(mutex);
-        is_left = true;
-        changed.notify_all();
-    }
+private:
+    struct Asked {
+        void *event;
+        std::function<void(void *, std::int32_t)> then;
+    };
 
     void run() {
-        for (std::unique_lock held(mutex);;) {
-            changed.wait(held, [&] { return event || is_left; });
-            if (!event) return;
+        for (bool stays = true; stays;) {
+            std::unique_lock held(mutex_);
+            changed_.wait(held, [this] { return !asked_.empty(); });
+            const Asked one = std::move(asked_.front());
+            asked_.pop_front();
+            free_--;
             held.unlock();
-            driver.wait_for_events(1, &event);
+            const std::int32_t failed = driver.wait_for_events(1, &one.event);
             held.lock();
-            void *const ended = std::exchange(event, nullptr);
-            std::exchange(notice, nullptr)->come();
+            stays = free_ < kept_;  // it is free before it tells, so that the next wait needs no other one
+            if (stays) free_++;
+            else threads_--;
             held.unlock();
-            driver.release_event(ended);
-            held.lock();
+            one.then(one.event, failed);
+            driver.release_event(one.event);
         }
     }
+
+    const std::size_t most_, kept_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Asked> asked_;
+    std::size_t threads_ = 0, free_ = 0;
 };
 
-std::shared_ptr<Waiter> idle;  // one that is not in use, or none
-
-// Returns null with an error.
-std::shared_ptr<Waiter> take_waiter() {
-    if (idle) return std::move(idle);
-    try {
-        auto made = std::make_shared<Waiter>();
-        std::thread([made] { made->run(); }).detach();
-        return made;
-    } catch (const std::system_error &) {
-        PyErr_SetString(PyExc_MemoryError, "no thread can be started to wait for the device");
-        return nullptr;
-    }
-}
+// For waits of the program, of which none may stand behind another one, and for bridges. Never freed: threads may still
+// run when the process ends.
+auto *waiters = new EventThreads(SIZE_MAX, 1), *bridges = new EventThreads(4, 4);
 
 // A wait that was left before its event ended. Whoever will give the notice keeps the event until then.
 struct Left {
@@ -109,7 +92,7 @@ std::vector<Left> left;  // with the GIL
 
 // Returns the notice of a wait for the same event that was left. Null: there is none.
 SharedNotice take_left(void *event) {
-    left.erase(std::remove_if(left.begin(), left.end(), [](const Left &one) { return one.notice->is_there(); }),
+    left.erase(std::remove_if(left.begin(), left.end(), [](const Left &one) { return one.notice->count(); }),
                left.end());
     const auto found = std::find_if(left.begin(), left.end(), [&](const Left &one) { return one.event == event; });
     if (found == left.end()) return nullptr;
@@ -172,38 +155,37 @@ double left_s(Clock::time_point began, double seconds) {
     return std::clamp(seconds - Seconds(Clock::now() - began).count(), 0.0, SLICE_S);
 }
 
-Wait wait_in_slices(Notice &notice, Clock::time_point began, double seconds) {
-    for (;;) {
-        if (PyErr_CheckSignals()) return Wait::RAISED;
-        const double slice_s = left_s(began, seconds);
-        if (slice_s <= 0) return Wait::LATE;
-        PyThreadState *saved = PyEval_SaveThread();
-        const bool has_come = notice.wait(slice_s);
-        take_gil(saved);
-        if (has_come) return Wait::ENDED;
-    }
-}
-
-// Waits for the notice of an event, in slices between which signals are handled.
+// Waits for the notice of an event.
 Wait wait_for_notice(void *event, const SharedNotice &notice, Clock::time_point began, double seconds) {
-    const Wait found = wait_in_slices(*notice, began, seconds);
+    const Wait found = wait_in_slices(*notice, 0, began, seconds);
     if (found != Wait::ENDED) left.push_back({event, notice});
     return found;
 }
 
 // Does the rest of a wait by a thread of ours. A signal's handler may wait, too, for another event.
 Wait by_another(void *event, const SharedNotice &notice, Clock::time_point began, double seconds) {
-    const std::shared_ptr<Waiter> own = take_waiter();
-    if (!own) return Wait::RAISED;
-    driver.retain_event(event);
-    own->ask(event, notice);
-    const Wait found = wait_for_notice(event, notice, began, seconds);
-    if (found == Wait::ENDED && !idle) idle = own;
-    else own->leave();
-    return found;
+    try {
+        waiters->wait(event, [notice](void *, std::int32_t) { notice->come(); });
+    } catch (const std::system_error &) {
+        PyErr_SetString(PyExc_MemoryError, "no thread can be started to wait for the device");
+        return Wait::RAISED;
+    }
+    return wait_for_notice(event, notice, began, seconds);
 }
 
 }  // namespace
+
+Wait wait_in_slices(Notice &notice, unsigned long before, Clock::time_point began, double seconds) {
+    for (;;) {
+        if (PyErr_CheckSignals()) return Wait::RAISED;
+        const double slice_s = left_s(began, seconds);
+        if (slice_s <= 0) return Wait::LATE;
+        PyThreadState *saved = PyEval_SaveThread();
+        const bool has_come = notice.wait(slice_s, before);
+        take_gil(saved);
+        if (has_come) return Wait::ENDED;
+    }
+}
 
 Wait wait_for_event(void *event, double seconds) {
     const auto began = Clock::now();
@@ -233,9 +215,19 @@ Wait wait_for_event(void *event, double seconds) {
 
 bool is_of_own_processor(void *queue) { return is_own_processor(device_of(queue)); }
 
+void bridge(void *event, void *user) {
+    const auto kept = std::make_shared<HeldEvent>(user);
+    driver.retain_event(user);
+    bridges->wait(event, [kept](void *ended, std::int32_t failed) {
+        const std::int32_t status = failed ? failed : event_status(ended);
+        driver.set_user_event_status(kept->event, status < 0 ? status : EVENT_COMPLETE);
+    });
+}
+
 // Never freed: a lock that another thread held stays taken.
 void forget_waiters() {
-    new std::shared_ptr<Waiter>(std::move(idle));
+    waiters = new EventThreads(SIZE_MAX, 1);
+    bridges = new EventThreads(4, 4);
     new std::vector<Left>(std::exchange(left, {}));
 }
 

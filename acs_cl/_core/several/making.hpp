@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "driver/bridging.hpp"
 #include "launch/prepared.hpp"
+#include "python/waiting.hpp"
 #include "several/clock.hpp"
 #include "several/coherence.hpp"
 
@@ -119,7 +119,7 @@ public:
         waited.may_block = false;
         const bool may_make = queues.table()->may_make();
         const bool is_on_lane = queues.launch(touched, one, name, nullptr, &waited, command, nullptr, may_make);
-        if (waited.event) driver.release_event(waited.event);
+        const HeldEvent given(waited.event);
         return made(queues, is_on_lane);
     }
 
@@ -134,18 +134,12 @@ public:
                      nbytes_, {}};
         one.is_upload = true;
         if (is_svm_) one.target = static_cast<char *>(one.target) + one.to;
-        void *behind = nullptr;
-        bool may_make = queues.table()->may_make();
-        if (void *event = from.event_to_wait_for(number)) {
-            std::int32_t failed = 0;
-            behind = driver.create_user_event(queues.context(), &failed);
-            if (behind) bridges().add(event, behind);
-            else may_make = false;
-            driver.release_event(event);
-        }
-        const bool is_on_lane = queues.launch(touched, one, name, nullptr, nullptr, command, nullptr, may_make, behind);
-        if (behind) driver.release_event(behind);
-        return made(queues, is_on_lane);
+        std::int32_t failed = 0;
+        const HeldEvent read(from.event_to_wait_for(number));
+        const HeldEvent behind(read.event ? driver.create_user_event(queues.context(), &failed) : nullptr);
+        if (behind.event) bridge(read.event, behind.event);
+        const bool may_make = queues.table()->may_make() && !read.event == !behind.event;
+        return made(queues, queues.launch(touched, one, name, nullptr, nullptr, command, nullptr, may_make, behind.event));
     }
 
 private:
