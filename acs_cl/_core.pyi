@@ -1452,22 +1452,19 @@ class Bypass:
     sample: Sample
     @property
     def lock(self) -> Lock: ...
-    @property
-    def rests(self) -> bool:
-        """Whether the bypass stays open, even with many launches in flight."""
+    rests_until: float
+    """The time, by `perf_counter`, until which it stays open, even with many launches in flight."""
+    is_mixed: bool
+    """Whether the current stretch cannot be judged: some of it was tracked, and some was not."""
     def __init__(self, queue: Any, engine: Any, pointer: int, behind: int) -> None: ...
     def wait_until_idle(self) -> bool:
         """Wait until nothing is in flight on the driver's queue. False: the driver refuses."""
-    def rest(self, seconds: float, /) -> None:
-        """Keep the bypass open for so long."""
     commands: int
     """Number of commands since the host last waited for results."""
     least_commands: int
     """Least number of commands of a stretch."""
     def take_stretch(self) -> tuple[int, float] | None:
         """End a stretch. Return its commands and seconds, or None if it cannot be judged."""
-    def spoil_stretch(self) -> None:
-        """Make the current stretch one that cannot be judged."""
 
 class KernelArguments:
     """Remembers how a kernel's arguments were set, until a launch needs them."""

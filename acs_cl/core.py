@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-INTERFACE = 114
+INTERFACE = 115
 """The version of the border that these sources expect."""
 
 _INSTALL = (

@@ -130,7 +130,7 @@ class Bypass(core.native.Bypass):
     def sample_anew(self) -> None:
         """Start the sample and the stretch again, because the launches so far do not count."""
         self.sample = core.native.Sample()
-        self.spoil_stretch()
+        self.is_mixed = True
 
     def prefers_bypass(self) -> bool | None:
         """Tell whether the next commands should bypass the runtime, by the times so far. None: no
@@ -141,6 +141,9 @@ class Bypass(core.native.Bypass):
     def stay_in_bypass(self) -> None:
         """Let the next commands bypass the runtime, however far the device is behind."""
         self.rest(LONGEST_S if self._by_overlap else FOR_GOOD)
+
+    def rest(self, seconds: float) -> None:
+        self.rests_until = perf_counter() + seconds
 
     def stay_tracked(self) -> None:
         """Track the next commands."""
@@ -197,7 +200,7 @@ class Bypass(core.native.Bypass):
             self.open = self.takes_more = False
             gains = self.passed >= (GAINS if by_own else SATISFIED)
             self._in_vain = 0 if gains else self._in_vain + 1
-            self._resumes = self.rests
+            self._resumes = perf_counter() <= self.rests_until
             self.wanted = self._patience(AGAIN if self._resumes else SAMPLED)
             if not self.passed:
                 return

@@ -9,7 +9,7 @@ namespace acs_cl {
 namespace {
 
 PyTypeObject *memory_type;
-PyObject *span_name, *size_name;
+PyObject *span_name, *size_name, *address_name;
 
 // From CL/cl.h.
 constexpr std::uint32_t MEM_TYPE = 0x1100, MEM_FLAGS = 0x1101, MEM_SIZE = 0x1102, MEM_HOST_PTR = 0x1103,
@@ -54,13 +54,25 @@ Span span_of_handle(void *memory) {
     return interval(whole.base, std::int64_t(offset), size);
 }
 
+nb::object attribute(PyObject *object, PyObject *name) {
+    nb::object found = nb::steal(PyObject_GetAttr(object, name));
+    if (!found.is_valid()) throw nb::python_error();
+    return found;
+}
+
+// Raises a Python error if it is no whole number, since a class of the program may say what it likes.
+std::uint64_t number_of(nb::handle object) {
+    const nb::object whole = nb::steal(PyNumber_Index(object.ptr()));
+    const std::uint64_t number = whole.is_valid() ? PyLong_AsUnsignedLongLong(whole.ptr()) : 0;
+    if (PyErr_Occurred()) throw nb::python_error();
+    return number;
+}
+
 // Returns the span of shared virtual memory. Without an extent it may be anything that is named by its address.
-Span span_of_svm(PyObject *pointer) {
-    const auto address = std::int64_t(nb::cast<std::uint64_t>(nb::getattr(pointer, "svm_ptr")));
-    const nb::object size = nb::steal(PyObject_GetAttr(pointer, size_name));
-    if (!size.is_valid()) throw nb::python_error();
+Span span_of_svm(PyObject *pointer, std::uint64_t address) {
+    const nb::object size = attribute(pointer, size_name);
     if (size.is_none()) return interval(BY_ADDRESS, 0, INT64_MAX);
-    return interval(BY_ADDRESS, address, nb::cast<std::uint64_t>(size));
+    return interval(BY_ADDRESS, std::int64_t(address), number_of(size));
 }
 
 // Names bytes of a buffer by their address if it is on the program's own memory. Returns whether it may be.
@@ -86,11 +98,7 @@ nb::object new_memory(const Span &span, bool is_host, nb::handle store) {
 }
 
 PyObject *memory_span(Memory *self, void *) {
-    try {
-        return object_of(self->span).release().ptr();
-    } catch (nb::python_error &error) {
-        return error.restore(), nullptr;
-    }
+    return guarded([&] { return object_of(self->span).release().ptr(); });
 }
 PyObject *memory_is_host(Memory *self, void *) { return PyBool_FromLong(self->is_host); }
 PyObject *memory_is_placed(Memory *self, void *) { return PyBool_FromLong(self->is_placed()); }
@@ -111,9 +119,10 @@ nb::object memory_of(PyObject *object, nb::handle store) {
     }
     const bool is_address = is_svm(object);
     if (!is_address && !is_held_memory(object)) return nb::none();
-    Span span = is_address ? span_of_svm(object) : span_of_handle(handle_of(object));
+    const std::uint64_t address = is_address ? number_of(attribute(object, address_name)) : 0;
+    Span span = is_address ? span_of_svm(object, address) : span_of_handle(handle_of(object));
     const bool is_host = is_address || span.base == EVERYTHING || find_address(span);
-    const std::uint64_t name = is_address ? nb::cast<std::uint64_t>(nb::getattr(object, "svm_ptr")) : name_of(span);
+    const std::uint64_t name = is_address ? address : name_of(span);
     if (span.base == EVERYTHING || own.owns(name)) return new_memory(ALL_MEMORY, true, nb::none());
     nb::object made = new_memory(span, is_host, nb::none());
     // an object that takes no attributes is asked each time
@@ -124,6 +133,7 @@ nb::object memory_of(PyObject *object, nb::handle store) {
 void add_memory(nb::module_ &module) {
     span_name = PyUnicode_InternFromString("acs_span");
     size_name = PyUnicode_InternFromString("size");
+    address_name = PyUnicode_InternFromString("svm_ptr");
     nb::object type = nb::steal(new_type<Memory>("acs_cl._core.Memory", COLLECTED, {{Py_tp_getset, memory_properties}}));
     memory_type = reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr());
     module.attr("Memory") = type;

@@ -104,24 +104,17 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         Table *table = self->plan->table;
         std::size_t made = 1;
         bool kept = false;
-        if (table->forecast.is_complete() && !table->poll(self->engine)) return nullptr;
-        try {
+        const auto polls = [&] { return table->poll(self->engine); };
+        if (table->forecast.is_complete() && !guarded(polls)) return nullptr;
+        handle = guarded([&]() -> PyObject * {
             const collector::Paused collector;
+            PyObject *made_handle = nullptr;
             // a poll runs Python, and epochs are sent without the GIL: meanwhile the plan may be forgotten
             if (may_be_cut && self->plan && self->plan->is_cut)
-                handle = launch_bands(self, args, many, given.bands ? given.bands : Py_None, made);
-            if (!handle && self->plan && !given.bands && !PyErr_Occurred())
-                handle = launch(self, args, many, given, kept);
-        } catch (const std::bad_alloc &) {
-            return PyErr_NoMemory();
-        } catch (const PythonError &) {  // which is set
-            return nullptr;
-        } catch (nb::python_error &error) {
-            return error.restore(), nullptr;
-        } catch (const std::exception &error) {
-            PyErr_SetString(PyExc_RuntimeError, error.what());
-            return nullptr;
-        }
+                made_handle = launch_bands(self, args, many, given.bands ? given.bands : Py_None, made);
+            if (made_handle || !self->plan || given.bands || PyErr_Occurred()) return made_handle;
+            return launch(self, args, many, given, kept);
+        });
         // nothing on this stack needs a destructor, in case the interpreter ends
         if (kept) {
             Lock *lock = table->lock;  // of the engine, which the kernel holds
@@ -129,7 +122,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
             if (!engine_takes_over(self->engine, number)) Py_CLEAR(handle);
             else if (self->plan) self->plan->is_back(number);
             lock->give_back();
-        } else if (handle && table->should_poll(made) && !table->poll(self->engine)) {
+        } else if (handle && table->should_poll(made) && !guarded(polls)) {
             Py_CLEAR(handle);
         }
         if (handle || PyErr_Occurred()) return handle;

@@ -84,12 +84,10 @@ inline int handle_init(Handle *self, PyObject *args, PyObject *keywords) {
 }
 
 inline PyObject *handle_access(Handle *self, void *) {
-    try {
+    return guarded([&] {
         if (!self->access) Py_XSETREF(self->access, access_of(self->touched).release().ptr());
-    } catch (nb::python_error &error) {
-        return error.restore(), nullptr;
-    }
-    return Py_NewRef(self->access);
+        return Py_NewRef(self->access);
+    });
 }
 
 inline PyMemberDef handle_members[] = {

@@ -5,6 +5,8 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <exception>
+#include <new>
 
 #include <nanobind/nanobind.h>
 
@@ -15,6 +17,23 @@ namespace acs_cl {
 namespace nb = nanobind;
 
 struct PythonError {};  // an exception is set
+
+// Calls a function for Python, which takes no exceptions of C++. If one comes, an error is set, and nothing is returned:
+// null, or false.
+template <typename Call>
+auto guarded(Call &&call) -> decltype(call()) {
+    try {
+        return call();
+    } catch (const PythonError &) {  // it is set
+    } catch (const std::bad_alloc &) {
+        PyErr_NoMemory();
+    } catch (nb::python_error &error) {
+        error.restore();
+    } catch (const std::exception &error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return {};
+}
 
 inline std::int64_t whole_number(PyObject *value) {
     int overflow = 0;

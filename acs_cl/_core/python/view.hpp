@@ -114,11 +114,7 @@ inline PyObject *view_holders(View *self, void *) {
 // Calls a function that makes an object when it is asked for.
 template <PyObject *(View::*MAKE)()>
 PyObject *view_made(View *self, void *) {
-    try {
-        return Py_XNewRef((self->*MAKE)());
-    } catch (nb::python_error &error) {
-        return error.restore(), nullptr;
-    }
+    return guarded([&] { return Py_XNewRef((self->*MAKE)()); });
 }
 inline PyObject *view_span(View *self, void *) {
     if (!self->home || !self->is_one) Py_RETURN_NONE;

@@ -60,17 +60,6 @@ PyObject *bypass_wait(Bypass *self, PyObject *) {
     return PyErr_Occurred() ? nullptr : PyBool_FromLong(is_idle);
 }
 
-PyObject *bypass_rest(Bypass *self, PyObject *seconds) {
-    double rest_s = PyFloat_AsDouble(seconds);
-    if (PyErr_Occurred()) return nullptr;
-    self->rests_until = now_s() + rest_s;
-    Py_RETURN_NONE;
-}
-
-PyObject *bypass_rests(Bypass *self, void *) {
-    return PyBool_FromLong(now_s() <= self->rests_until);
-}
-
 // Returns the commands and seconds of a stretch that has ended. None: it says nothing.
 PyObject *bypass_take_stretch(Bypass *self, PyObject *) {
     if (!self->ends_stretch()) Py_RETURN_NONE;
@@ -78,11 +67,6 @@ PyObject *bypass_take_stretch(Bypass *self, PyObject *) {
     const long long commands = std::exchange(self->commands, 0);
     if (std::exchange(self->is_mixed, false) || !began) Py_RETURN_NONE;
     return Py_BuildValue("Ld", commands, ended - began);
-}
-
-PyObject *bypass_spoil(Bypass *self, PyObject *) {
-    self->is_mixed = true;
-    Py_RETURN_NONE;
 }
 
 PyObject *bypass_sample(Bypass *self, void *) {
@@ -101,9 +85,7 @@ int bypass_set_sample(Bypass *self, PyObject *value, void *) {
 }
 
 PyMethodDef bypass_methods[] = {{"wait_until_idle", method(bypass_wait), METH_NOARGS, nullptr},
-                                 {"rest", method(bypass_rest), METH_O, nullptr},
                                  {"take_stretch", method(bypass_take_stretch), METH_NOARGS, nullptr},
-                                 {"spoil_stretch", method(bypass_spoil), METH_NOARGS, nullptr},
                                  {nullptr, nullptr, 0, nullptr}};
 PyMemberDef bypass_members[] = {{"passed", T_LONGLONG, offsetof(Bypass, passed), 0, nullptr},
                                  {"lock", T_OBJECT_EX, offsetof(Bypass, lock), READONLY, nullptr},
@@ -113,11 +95,12 @@ PyMemberDef bypass_members[] = {{"passed", T_LONGLONG, offsetof(Bypass, passed),
                                  {"wanted", T_INT, offsetof(Bypass, wanted), 0, nullptr},
                                  {"satisfied", T_INT, offsetof(Bypass, satisfied), 0, nullptr},
                                  {"began", T_DOUBLE, offsetof(Bypass, began), 0, nullptr},
+                                 {"rests_until", T_DOUBLE, offsetof(Bypass, rests_until), 0, nullptr},
+                                 {"is_mixed", T_BOOL, offsetof(Bypass, is_mixed), 0, nullptr},
                                  {"waits_first", T_BOOL, offsetof(Bypass, waits_first), 0, nullptr},
                                  {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef bypass_properties[] = {
     {"takes_more", getter(bypass_get), setter(bypass_set), nullptr, nullptr},
-    {"rests", getter(bypass_rests), nullptr, nullptr, nullptr},
     {"sample", getter(bypass_sample), setter(bypass_set_sample), nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

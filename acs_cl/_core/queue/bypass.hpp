@@ -33,6 +33,12 @@ struct Events {
 };
 inline Events events;
 
+// Whether an event is of PyOpenCL, and of a command.
+inline bool is_of_the_driver(PyObject *event) {
+    auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
+    return type == events.plain || type == events.nanny;
+}
+
 // Whether one of our queues told a program that a command is complete since such promises were last kept
 // (`Queue.keep_word`). A command elsewhere has to wait for it first.
 inline bool word_given = false;

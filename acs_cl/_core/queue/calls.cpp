@@ -156,7 +156,7 @@ PyObject *track_call(Tracker *self, int tracked, PyObject *original, PyObject *c
     const Form &form = FORMS[tracked];
     Table &table = *self->table;
     Upstream upstream;
-    if (!table.is_plain() || !is_plain(self) || !take_upstream(self, args[form.waits], upstream)) return nullptr;
+    if (!is_plain(self) || !take_upstream(self, args[form.waits], upstream)) return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     Sides sides;
     if (!sides.bind(self, form, args) || (sides.blocks && runs_host_task)) return nullptr;
@@ -173,7 +173,7 @@ PyObject *track_call(Tracker *self, int tracked, PyObject *original, PyObject *c
     };
     {
         // again, because code may have run that made the event or the bytes
-        if (!table.is_plain() || !is_plain(self) || !table.lock->try_take()) return nullptr;
+        if (!is_plain(self) || !table.lock->try_take()) return nullptr;
         Taken taken(table.lock);
         const Holding holding(sides.touched);
         self->queues->follow(upstream);

@@ -102,51 +102,26 @@ bool is_before(const Bypass *bypass, PyObject *event) {
 Waits look_at(Bypass *bypass, PyObject *wait_for) {
     if (is_empty(wait_for)) return Waits::FOR_NOTHING;
     bypass->recent.note_use();
-    if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return Waits::UNCLEAR;
-    Waits found = Waits::FOR_NOTHING;
-    bool some_are_before = false;
-    for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
-        PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
-        if (is_before(bypass, event)) {
-            some_are_before = true;
-            continue;
-        }
-        auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
-        if (type != events.plain && type != events.nanny) return Waits::UNCLEAR;
-        found = Waits::AS_GIVEN;
-    }
-    return some_are_before && found == Waits::AS_GIVEN ? Waits::FOR_SOME : found;
-}
-
-bool are_of_the_driver(PyObject *all) {
-    if (!PyList_CheckExact(all) && !PyTuple_CheckExact(all)) return false;
-    for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(all); index++) {
-        auto *type = reinterpret_cast<PyObject *>(Py_TYPE(PySequence_Fast_GET_ITEM(all, index)));
-        if (type != events.plain && type != events.nanny) return false;
-    }
-    return true;
-}
-
-// Whether all these events of the driver are complete.
-bool have_come(PyObject *wait_for) {
-    for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
-        void *handle = handle_of(PySequence_Fast_GET_ITEM(wait_for, index));
-        if (!handle || event_status(handle)) return false;
-    }
-    return true;
+    bool some_are_before = false, some_are_left = false;
+    const bool are_clear = all_events(wait_for, [&](PyObject *event) {
+        const bool comes_before = is_before(bypass, event);
+        (comes_before ? some_are_before : some_are_left) = true;
+        return comes_before || is_of_the_driver(event);
+    });
+    if (!are_clear) return Waits::UNCLEAR;
+    if (!some_are_left) return Waits::FOR_NOTHING;
+    return some_are_before ? Waits::FOR_SOME : Waits::AS_GIVEN;
 }
 
 // Replaces the argument at `at` by what remains of it. Returns false without memory.
 bool take_wait_list(const Bypass *bypass, Waits what, Arguments &args, Py_ssize_t at) {
     if (what == Waits::AS_GIVEN) return true;
     if (what == Waits::FOR_NOTHING) return args.change(at, nullptr, Py_None);
-    PyObject *wait_for = args.args[at];
     args.list = PyList_New(0);
-    for (Py_ssize_t index = 0; args.list && index < PySequence_Fast_GET_SIZE(wait_for); index++) {
-        PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
-        if (!is_before(bypass, event) && PyList_Append(args.list, event)) Py_CLEAR(args.list);
-    }
-    if (!args.list) return PyErr_Clear(), false;
+    const bool has_all = args.list && all_events(args.args[at], [&](PyObject *event) {
+        return is_before(bypass, event) || !PyList_Append(args.list, event);
+    });
+    if (!has_all) return PyErr_Clear(), false;
     return args.change(at, nullptr, args.list);
 }
 
@@ -276,9 +251,9 @@ struct ShortRead : Single {
 PyObject *pass_blocking(Command *self, Bypass *bypass, Arguments &args, Py_ssize_t blocks_at,
                         PyObject *wait_for) {
     ShortRead read;
-    const bool has_come = !wait_for || have_come(wait_for);
-    const bool lands = !bypass->is_idle() && has_come && read.begin(self, bypass, args);
-    const bool stays = !lands && (bypass->is_idle() || (bypass->waits_first && wait_until_idle(bypass))) && has_come;
+    const bool have_come = !wait_for || all_events(wait_for, has_come);
+    const bool lands = !bypass->is_idle() && have_come && read.begin(self, bypass, args);
+    const bool stays = !lands && (bypass->is_idle() || (bypass->waits_first && wait_until_idle(bypass))) && have_come;
     if (PyErr_Occurred()) return nullptr;
     if (!stays && !args.change(blocks_at, self->blocks_name, Py_False)) return nullptr;
     if (!take_open(bypass)) return nullptr;  // other commands came meanwhile
@@ -364,7 +339,7 @@ bool is_elsewhere(const Command *self, PyObject *const *args, Py_ssize_t many, P
     if (self->waits_at >= 0) {
         const Arguments all(args, many, keywords);
         const Py_ssize_t at = all.find(self->waits_at, self->waits_name);
-        if (at >= 0 && !is_empty(args[at]) && !are_of_the_driver(args[at])) return false;
+        if (at >= 0 && !is_empty(args[at]) && !all_events(args[at], is_of_the_driver)) return false;
     }
     PyObject *known = PyDict_GetItemWithError(elsewhere, self->name);
     const nb::object count = nb::steal(PyLong_FromLongLong(known ? PyLong_AsLongLong(known) + 1 : 1));
@@ -399,7 +374,7 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
     auto *self = reinterpret_cast<Command *>(object);
     Py_ssize_t many = PyVectorcall_NARGS(flags);
     if (self->queue_at < 0) {
-        bool is_plain = many == 1 && !keywords && are_of_the_driver(args[0]);
+        bool is_plain = many == 1 && !keywords && all_events(args[0], is_of_the_driver);
         return PyObject_Vectorcall(is_plain ? self->original : self->otherwise, args,
                                    std::size_t(many), keywords);
     }

@@ -177,7 +177,7 @@ bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan
     take_held(set);
     const nb::object held = set.held;
     // again, because the memory of an event or of spans may have run code
-    if (!plan.is_current() || !table.is_plain() || !is_plain(self) || !table.lock->try_take()) return false;
+    if (!plan.is_current() || !is_plain(self) || !table.lock->try_take()) return false;
     Taken taken(table.lock);
     if (!bound.set()) return false;
     const Holding holding(bound.touched);
@@ -224,8 +224,7 @@ void set_arguments(nb::handle tracker, nb::handle kernel, nb::handle own, nb::ob
 PyObject *track_kernel(Tracker *self, PyObject *const *args) {
     // sizes of 0, which `allow_empty_ndrange` is about, are left to Python
     Upstream upstream;
-    if (!PyBool_Check(args[6]) || !PyBool_Check(args[7]) || !self->table->is_plain() || !is_plain(self) ||
-        !take_upstream(self, args[5], upstream))
+    if (!PyBool_Check(args[6]) || !PyBool_Check(args[7]) || !is_plain(self) || !take_upstream(self, args[5], upstream))
         return nullptr;
     KernelArguments *given = arguments_of(args[1]);
     if (!given || !given->set) return nullptr;

@@ -27,6 +27,7 @@ nb::object known_memory(Tracker *self, PyObject *object) {
 }
 
 bool is_plain(const Tracker *self) {
+    if (!self->table->is_plain()) return false;
     // what may have to wait on the host is looked at first, because the program should hear of its errors in its call
     if (self->table->waiting()) return false;
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(self->empty); at++)
@@ -58,19 +59,11 @@ bool take_upstream(Tracker *self, PyObject *wait_for, Upstream &to) {
         else if (PySequence_DelItem(self->behind, at)) throw PythonError();
     }
     if (wait_for == Py_None) return true;
-    if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return false;
-    for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
-        PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
-        auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
-        if (type == events.own) {
-            if (!take_event(self, event, to)) return false;
-        } else if (type == events.plain || type == events.nanny) {
-            void *handle = handle_of(event);
-            if (!handle || event_status(handle)) return false;
-        } else {
-            return false;
-        }
-    }
+    const bool are_taken = all_events(wait_for, [&](PyObject *event) {
+        if (reinterpret_cast<PyObject *>(Py_TYPE(event)) == events.own) return take_event(self, event, to);
+        return is_of_the_driver(event) && has_come(event);
+    });
+    if (!are_taken) return false;
     std::sort(to.begin(), to.end());
     to.erase(std::unique(to.begin(), to.end()), to.end());
     return true;
@@ -242,7 +235,7 @@ PyObject *track_marker(Tracker *self, int tracked, PyObject *const *args) {
     static PyObject *const name = PyUnicode_InternFromString("marker");
     Table &table = *self->table;
     Upstream upstream;
-    if (!table.is_plain() || !is_plain(self) || !take_upstream(self, args[FORMS[tracked].waits], upstream)) return nullptr;
+    if (!is_plain(self) || !take_upstream(self, args[FORMS[tracked].waits], upstream)) return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     nb::object event = new_event(self, tracked);
     const bool is_behind_all = self->in_order || is_empty(args[FORMS[tracked].waits]);
@@ -250,7 +243,7 @@ PyObject *track_marker(Tracker *self, int tracked, PyObject *const *args) {
     Launched launched;
     {
         // again, because code may have run that made the event
-        if (!table.is_plain() || !is_plain(self) || !table.lock->try_take()) return nullptr;
+        if (!is_plain(self) || !table.lock->try_take()) return nullptr;
         Taken taken(table.lock);
         if (is_behind_all) {
             const std::int64_t first = self->marked && table.has(self->marked) ? self->marked - 1 : -1;
@@ -269,18 +262,12 @@ PyObject *track_marker(Tracker *self, int tracked, PyObject *const *args) {
 }
 
 PyObject *track(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args, PyObject *parameters) {
-    try {
+    return guarded([&] {
         if (tracked == KERNEL) return track_kernel(tracker, args);
         if (tracked == MARKER || tracked == BARRIER) return track_marker(tracker, tracked, args);
         if (tracked > BARRIER) return track_call(tracker, tracked, original, args, parameters);
         return track_transfer(tracker, tracked, original, args);
-    } catch (const std::bad_alloc &) {
-        return PyErr_NoMemory();
-    } catch (const PythonError &) {  // it is set
-        return nullptr;
-    } catch (nb::python_error &error) {
-        return error.restore(), nullptr;
-    }
+    });
 }
 
 void add_tracker(nb::module_ &module) {

@@ -127,7 +127,7 @@ struct Launched {
 // Returns a `Memory` with a node. Null: the bytes are unknown, or all memory.
 nb::object known_memory(Tracker *self, PyObject *object);
 inline Memory *memory_in(const nb::object &known) { return reinterpret_cast<Memory *>(known.ptr()); }
-// Whether nothing is unusual about a queue now.
+// Whether nothing is unusual now, about a queue or the runtime.
 bool is_plain(const Tracker *self);
 // Launches that a command follows whatever bytes it touches. The order of a queue in order needs none.
 using Upstream = std::vector<std::int64_t>;

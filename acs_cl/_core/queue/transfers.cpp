@@ -264,8 +264,7 @@ void wait_ahead(Tracker *self, const Touched &touched) {
 PyObject *track_transfer(Tracker *self, int tracked, PyObject *original, PyObject *const *args) {
     Table &table = *self->table;
     Upstream upstream;
-    if (!table.is_plain() || !is_plain(self) || !take_upstream(self, args[FORMS[tracked].waits], upstream))
-        return nullptr;
+    if (!is_plain(self) || !take_upstream(self, args[FORMS[tracked].waits], upstream)) return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     Sides sides;
     if (!take(tracked, args, sides)) return nullptr;
@@ -273,7 +272,7 @@ PyObject *track_transfer(Tracker *self, int tracked, PyObject *original, PyObjec
     try {
         const int flags = PyBUF_ANY_CONTIGUOUS | (sides.target ? 0 : PyBUF_WRITABLE);
         if (!ranges.bind(self->store, sides.host, flags, table.in_flight(), upstream.empty())) return nullptr;
-    } catch (nb::python_error &) {  // the Python code says what is wrong
+    } catch (const nb::python_error &) {  // the Python code says what is wrong
         return nullptr;
     }
     QueueTransfer bound(self, ranges);
@@ -287,7 +286,7 @@ PyObject *track_transfer(Tracker *self, int tracked, PyObject *original, PyObjec
     UnderWay under_way;
     {
         // again, because code may have run that made the event or the bytes
-        if (!table.is_plain() || !is_plain(self) || !table.lock->try_take()) return nullptr;
+        if (!is_plain(self) || !table.lock->try_take()) return nullptr;
         Taken taken(table.lock);
         if (ranges.is_copy && table.shows(self->number)) return nullptr;  // these are waited for first
         self->queues->follow(upstream);
