@@ -240,7 +240,6 @@ public:
             }
     }
 
-protected:
     // The high half of the word is the number of the first tile.
     std::uint32_t tiles(std::uint32_t task) const { return records[task][TILES] & 0xFFFF; }
 

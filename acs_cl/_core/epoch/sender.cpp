@@ -129,20 +129,15 @@ void add_sender(nb::module_ &module) {
         .def("leave_alone", &Sender::leave_alone)
         .def("grow_to", &Sender::grow_to, "tasks"_a)
         .def("is_due", &Sender::is_due)
-        .def("follow", [](Sender &self, nb::object epoch, std::int64_t number) { self.follow(Sender::of(epoch), number); },
-             "epoch"_a, "number"_a)
+        .def("follow", &Sender::follow, "epoch"_a, "number"_a)
         .def("send_open", &Sender::send_open, "opens"_a)
         .def("push", &Sender::push, "epoch"_a)
         .def("replay", &Sender::replay, "scheduler"_a, "command"_a, "access"_a, "footprint"_a, "resident"_a,
              "writes"_a.none())
-        .def("send_resident", [](Sender &self, nb::object epoch, nb::object resident, nb::object writes,
-                                 std::size_t status_words, std::uint32_t rounds) {
-            self.send_resident(Sender::of(epoch), resident, std::move(writes), status_words, rounds);
-        }, "epoch"_a, "resident"_a, "writes"_a.none(), "status_words"_a, "rounds"_a)
-        .def("has_ended_well", [](Sender &self, nb::object epoch) { return self.has_ended_well(Sender::of(epoch)); }, "epoch"_a)
-        .def("let_go", [](Sender &self, nb::object epoch, std::size_t tasks, bool well) {
-            self.let_go(Sender::of(epoch), tasks, well);
-        }, "epoch"_a, "tasks"_a, "well"_a)
+        .def("send_resident", &Sender::send_resident, "epoch"_a, "resident"_a, "writes"_a.none(), "status_words"_a,
+             "rounds"_a)
+        .def("has_ended_well", &Sender::has_ended_well, "epoch"_a)
+        .def("let_go", &Sender::let_go, "epoch"_a, "tasks"_a, "well"_a)
         .def("let_go_of_all", &Sender::let_go_of_all)
         .def("land_in", [](Sender &self, nb::object make) { self.landings.use(std::move(make)); }, "make"_a.none())
         .def_prop_ro("places", [](const Sender &self) {

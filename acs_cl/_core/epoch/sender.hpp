@@ -80,7 +80,7 @@ struct Resident {
 struct Epoch : Single {
     Epoch(nb::object of, std::uint32_t as, nb::object recorder_object_)
         : scheduler(std::move(of)), recorder_object(std::move(recorder_object_)),
-          launcher(nb::cast<Launcher *>(scheduler.attr("launcher"))), recorder(recorder_of(recorder_object)), number(as) {}
+          launcher(nb::cast<Launcher *>(scheduler.attr("launcher"))), recorder(nb::cast<Recorder *>(recorder_object)), number(as) {}
     ~Epoch() {
         if (event && event_status(event) > 0) {
             const WithoutGil others;

@@ -1,6 +1,7 @@
 // Launches all bands of a launch by one call. The arguments are bound once. Each band is a launch with its own bytes.
 // It goes to a lane with an offset, or into the open epoch with some of the tiles.
 
+#include <list>
 #include <stdexcept>
 
 #include "launch/caller.hpp"
@@ -22,19 +23,6 @@ nb::object handle_of(const Bound &bound, PyObject *engine, std::int64_t first, s
         throw PythonError();
     return handle;
 }
-
-// Holds the nodes of all bands while a driver is called without the GIL.
-struct AllHeld : Single {
-    explicit AllHeld(std::vector<Touched> &all) : all_(all) {
-        for (const Touched &one : all_) one.hold();
-    }
-    ~AllHeld() {
-        for (const Touched &one : all_) one.let_go();
-    }
-
-private:
-    std::vector<Touched> &all_;
-};
 
 // Whether all bands may go now.
 bool may_go(Table &table, const CutPlan &cut) {
@@ -80,7 +68,7 @@ PyObject *launch_bands(Caller *self, PyObject *const *args, std::size_t many, Py
         if (!bound.take(at, args[at + 2])) return nullptr;
     std::vector<Touched> shares;
     if (!bound.share_out(*cut, shares) || !bound.finish(nullptr)) return nullptr;
-    const AllHeld held(shares);
+    const std::list<Holding> held(shares.begin(), shares.end());
     const std::int64_t before = table.number;
     nb::object handle = handle_of(bound, self->engine, before + 1, before + std::int64_t(shares.size()));
     // the collector of cycles may have run meanwhile, and with it any code

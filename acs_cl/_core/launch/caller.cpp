@@ -60,9 +60,7 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, const Ke
     const Declared declared = given.declared();
     if (many != bound.plan.parameters.size() + 2) return nullptr;
     PyObject *const size = size_in(args[0]), *const offset = given.offset ? given.offset : Py_None;
-    if (size ? !bound.begin_counted(size, args[0], args[1], offset, when, declared)
-             : !bound.begin(args[0], args[1], offset, when, declared))
-        return nullptr;
+    if (!bound.begin(args[0], args[1], offset, when, declared, size)) return nullptr;
     if (!size && bound.may_record()) {
         const bool is_expected = !declared.is_there() && bound.is_expected(args + 2, when);
         if (is_expected || bind(bound, args + 2, when, true)) {

@@ -42,21 +42,15 @@ public:
         : plan(of), table(*of.table), home{engine, *table.hazards}, use_(of) {}
 
     // Begins with the sizes. False: launches of these sizes are unknown. `offset`: None for none. `decides`: with
-    // `when=`. `declared`: what it says of the bytes that it touches.
+    // `when=`. `declared`: what it says of the bytes that it touches. `size`: the `acs_cl.size` in the global size, if the
+    // device decides about that, or null.
     bool begin(PyObject *global, PyObject *local, PyObject *offset, bool decides,
-               const Declared &declared = {nullptr, nullptr}) {
+               const Declared &declared = {nullptr, nullptr}, PyObject *size = nullptr) {
         decides_ = decides;
         declared_ = declared;
-        return begin(global, local, offset);
-    }
-    // Does the same where the device decides about the global size. `size`: the `acs_cl.size` in that.
-    bool begin_counted(PyObject *size, PyObject *global, PyObject *local, PyObject *offset, bool decides,
-                       const Declared &declared) {
-        decides_ = decides;
-        declared_ = declared;
-        if (!plan.is_current() || !plan.take_counted(size, global, local, offset, sizes_, count_object_))
-            return false;
-        return look_up() && size_->rounded;
+        if (!size) return begin(global, local, offset);
+        return plan.is_current() && plan.take_counted(size, global, local, offset, sizes_, count_object_) && look_up() &&
+               size_->rounded;
     }
     bool counts() const { return count_object_.is_valid(); }
     // Does the same for a PyOpenCL kernel, which has its arguments already. `object`: the kernel for queues.
@@ -179,12 +173,8 @@ public:
 
     // Enters the launch into the hazards and the open epoch.
     void record() const {
-        const Head &head = *head_;
-        const std::string_view blob{bytes_ + HEAD_BYTES, plan.epoch->blob_bytes};
-        const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
         if (!fits()) std::memcpy(table.recorder->place({}), bytes_, HEAD_BYTES);
-        table.launch(fits() ? nullptr : &blob, head.shape ? &shape : nullptr, touched,
-                     plan.name.ptr(), plan.epoch->addresses);
+        record(head_->shape, bytes_, touched);
     }
 
     // Whether the forecast expects this launch: by the same call, with the same arrays and numbers. `given`: its
@@ -249,68 +239,56 @@ public:
 
     // Enters a band into the hazards and the open epoch.
     void record(const CutPlan &cut, const BandPlan &band, const Touched &own) const {
-        const std::string_view blob{own_ + HEAD_BYTES, plan.epoch->blob_bytes};
-        const std::string_view shape = cut.shape ? std::string_view(*cut.shape) : "";
-        char *record = table.recorder->place(band.words);
-        if (fits()) std::memcpy(record + HEAD_BYTES, blob.data(), blob.size());
-        table.launch(fits() ? nullptr : &blob, cut.shape ? &shape : nullptr, own, plan.name.ptr(),
-                     plan.epoch->addresses);
+        char *place = table.recorder->place(band.words);
+        if (fits()) std::memcpy(place + HEAD_BYTES, own_ + HEAD_BYTES, plan.epoch->blob_bytes);
+        record(cut.shape, own_, own);
     }
 
     // Sets the arguments of the driver's kernel. The caller has the runtime's lock, so that the GIL may be given away
     // while the driver makes it wait.
     bool set() const {
-        QueueKernel *const kernel = variant_.kernel;
-        return plan.set(kernel, bytes_, args, are_views_) && (!is_inside_ || plan.set_starts(kernel, args)) &&
-               (!decides_ || plan.set(kernel, flag_, plan.first_of_flag(is_inside_))) &&
-               (!counts() || plan.set(kernel, counted_.count, counted_.allowed, *counted_.word,
-                                      plan.first_of_flag(is_inside_) + (decides_ ? 2 : 0)));
+        return plan.set(variant_.kernel, bytes_, args, are_views_, besides());
     }
 
-    // Enters the launch into the hazards, and sends it to a lane. False: no lane took it, and it is in the table.
+    // Enters the launch into the hazards, and sends it to a lane. False: no lane took it, and it is in the table. One with
+    // a count goes with the upper bound, and it is noted where a wrong count would be found. Only lanes look there, so that
+    // it goes to one later, too.
     bool enqueue() {
+        static PyObject *const by_count = PyUnicode_InternFromString("a lane has the word for its count");
         ToLanes &lanes = plan.lanes;
+        const std::int64_t number = table.number + 1;
         lanes.lease.use();
-        if (counts()) return enqueue_counted();
-        return lanes.queues->launch(
+        if (counts()) {
+            sizes_[1] = size_->rounded;
+            lanes.queues->counts.note(number, *counted_.word, counted_.allowed);
+        }
+        const bool is_on_lane = lanes.queues->launch(
             touched, variant_.kernel, sizes_, sizes_[8] ? &sizes_[9] : nullptr, plan.name.ptr(), lanes.lease.reason,
             [&] {
-                return plan.command(variant_.object, sizes_, bytes_, args, are_views_, is_inside_,
-                                    decides_ ? &flag_ : nullptr, {});
+                return plan.command(variant_.object, sizes_, bytes_, args, are_views_, besides(), {},
+                                    counts() ? nb::borrow(by_count) : nb::object());
             });
+        if (counts()) table.count(number);
+        return is_on_lane;
     }
 
     // Does the same for a band. The bands before it are under way, so it gets into the table whatever happens.
     bool enqueue(const CutPlan &cut, const BandPlan &band, const Touched &own) {
         QueueKernel *kernel = band.has_offset() ? cut.kernel : variant_.kernel;
         const nb::handle object = band.has_offset() ? cut.kernel_object : variant_.object;
-        const bool may_go = table.may_go_on() && plan.set(kernel, bytes_, args, true);
+        const bool may_go = table.may_go_on() && plan.set(kernel, bytes_, args, true, {});
         return plan.lanes.queues->launch(
             own, may_go ? kernel : nullptr, band.sizes, &band.offset[1], plan.name.ptr(), cut.reason, [&] {
-                return plan.command(object, band.sizes, bytes_, args, true, false, nullptr,
-                                    band.python_offset, cut.reason);
+                return plan.command(object, band.sizes, bytes_, args, true, {}, band.python_offset, cut.reason);
             });
     }
 
 private:
-    // Does it with the upper bound, and notes where a wrong count would be found. A launch that no lane took goes to one
-    // later, since only lanes look there.
-    bool enqueue_counted() {
-        static PyObject *const reason = PyUnicode_InternFromString("a lane has the word for its count");
-        Queues &queues = *plan.lanes.queues;
-        const std::int64_t number = table.number + 1;
-        Sizes driven = sizes_;
-        driven[1] = size_->rounded;
-        queues.counts.note(number, *counted_.word, counted_.allowed);
-        const CountedBy counted = std::exchange(counted_, {});
-        const bool is_on_lane = queues.launch(
-            touched, variant_.kernel, driven, driven[8] ? &driven[9] : nullptr, plan.name.ptr(), plan.lanes.lease.reason,
-            [&] {
-                return plan.command(variant_.object, driven, bytes_, args, are_views_, is_inside_,
-                                    decides_ ? &flag_ : nullptr, {}, nb::borrow(reason), &counted);
-            });
-        table.count(number);
-        return is_on_lane;
+    Besides besides() const { return {is_inside_, decides_ ? &flag_ : nullptr, counts() ? &counted_ : nullptr}; }
+    void record(const std::optional<std::string> &with_shape, const char *bytes, const Touched &of) const {
+        const std::string_view blob{bytes + HEAD_BYTES, plan.epoch->blob_bytes};
+        const std::string_view shape = with_shape ? std::string_view(*with_shape) : "";
+        table.launch(fits() ? nullptr : &blob, with_shape ? &shape : nullptr, of, plan.name.ptr(), plan.epoch->addresses);
     }
     bool begin(PyObject *global, PyObject *local, PyObject *offset) {
         if (!plan.is_current() || !plan.take_sizes(global, local, offset, sizes_)) return false;

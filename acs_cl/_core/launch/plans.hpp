@@ -183,11 +183,6 @@ struct ToLanes {
     Lease lease;
 
     bool takes_start(std::size_t parameter) const { return starts >> parameter & 1; }
-    std::size_t many_starts() const {
-        std::size_t many = 0;
-        for (std::uint64_t left = starts; left; left &= left - 1) many++;
-        return many;
-    }
 };
 
 // The count of a launch on a lane.
@@ -195,6 +190,45 @@ struct CountedBy {
     Flag count;
     Allowed allowed;
     std::optional<std::size_t> word;  // for a wrong one
+};
+
+// What a launch on a lane takes besides its arguments: whether an array starts inside its buffer, and what decides. Null:
+// nothing does.
+struct Besides {
+    bool is_inside = false;
+    const Flag *flag = nullptr;
+    const CountedBy *counted = nullptr;
+};
+
+inline std::string_view bytes_of(const std::uint64_t &number) { return {reinterpret_cast<const char *>(&number), 8}; }
+inline std::string_view bytes_of(const std::uint32_t &number) { return {reinterpret_cast<const char *>(&number), 4}; }
+
+// Takes the arguments of a launch for a driver's kernel. Functions return false if the driver refuses one.
+struct ToKernel {
+    QueueKernel *kernel;
+    const Classes &classes;
+
+    bool value(std::size_t index, std::string_view bytes) { return kernel->set_value(index, bytes); }
+    // `address`: where it is, or none.
+    bool object(std::size_t index, PyObject *object, std::optional<std::uint64_t> address) {
+        return address ? kernel->set_address(index, *address, object) : kernel->set_memory(index, object, classes);
+    }
+};
+
+// Takes them for a record: indices, each with its argument.
+struct ToRecord {
+    nb::list objects, values;
+
+    bool value(std::size_t index, std::string_view bytes) {
+        values.append(index);
+        values.append(nb::bytes(bytes.data(), bytes.size()));
+        return true;
+    }
+    bool object(std::size_t index, PyObject *object, std::optional<std::uint64_t>) {
+        objects.append(index);
+        objects.append(nb::handle(object));
+        return true;
+    }
 };
 
 // The launch plan. Arguments are bound in one way for epochs and for lanes: each has a place among bytes. If a
@@ -443,95 +477,55 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return reinterpret_cast<View *>(args[at])->driven();  // which it has since it was taken
     }
 
-    // Sets the arguments of a driver's kernel. False: the driver refuses one.
-    bool set(QueueKernel *kernel, const char *bytes, PyObject *const *args, bool are_views) const {
-        const Classes &classes = lanes.queues->classes();
+    // Gives all arguments of a launch on a lane, in the order of the kernel's parameters, until one is refused. Returns
+    // whether none is.
+    template <typename To>
+    bool give(To &to, const char *bytes, PyObject *const *args, bool are_views, const Besides &besides) const {
         for (std::size_t at = 0; at < parameters.size(); at++) {
             const Parameter &one = parameters[at];
-            bool is_set;
-            if (!one.is_object()) is_set = kernel->set_value(at, {bytes + one.at, one.nbytes});
-            else if (are_views && one.code == 'P' && lanes.by_address)
-                is_set = kernel->set_address(at, reinterpret_cast<View *>(args[at])->address, driven(at, args, true));
-            else is_set = kernel->set_memory(at, driven(at, args, are_views), classes);
-            if (!is_set) return false;
+            std::optional<std::uint64_t> address;
+            if (are_views && one.code == 'P' && lanes.by_address) address = reinterpret_cast<View *>(args[at])->address;
+            const bool is_given = one.is_object() ? to.object(at, driven(at, args, are_views), address)
+                                                  : to.value(at, {bytes + one.at, one.nbytes});
+            if (!is_given) return false;
         }
-        return true;
-    }
-
-    // Calls `visit` with the index of each further parameter that takes the first byte of an array, and with that byte.
-    template <typename Visit>
-    bool each_start(PyObject *const *args, Visit &&visit) const {
-        std::size_t index = parameters.size();
-        for (std::size_t at = 0; at < parameters.size(); at++) {
+        std::size_t next = parameters.size();
+        for (std::size_t at = 0; besides.is_inside && at < parameters.size(); at++) {
             if (!lanes.takes_start(at)) continue;
             const View *view = reinterpret_cast<View *>(args[at]);
             const std::uint64_t start = view->is_inside ? view->address : 0;
-            if (!visit(index++, std::string_view(reinterpret_cast<const char *>(&start), sizeof(start)))) return false;
+            if (!to.value(next++, bytes_of(start))) return false;
         }
-        return true;
-    }
-    bool set_starts(QueueKernel *kernel, PyObject *const *args) const {
-        return each_start(args, [&](std::size_t index, std::string_view start) { return kernel->set_value(index, start); });
-    }
-
-    // Sets the word that decides. `first`: the index of its parameters.
-    bool set(QueueKernel *kernel, const Flag &flag, std::size_t first) const {
-        bool is_set = lanes.by_address ? kernel->set_address(first, flag.address, flag.memory)
-                                       : kernel->set_memory(first, flag.memory, lanes.queues->classes());
-        return is_set &&
-               kernel->set_value(first + 1, {reinterpret_cast<const char *>(&flag.offset), sizeof(flag.offset)});
-    }
-    // Sets a count, what it may be, and the word for a wrong one.
-    bool set(QueueKernel *kernel, const Flag &count, const Allowed &allowed, std::size_t word, std::size_t first) const {
-        const auto set_number = [&](std::size_t at, std::uint32_t number) {
-            return kernel->set_value(at, {reinterpret_cast<const char *>(&number), sizeof(number)});
-        };
-        const Counts::Word &fault = lanes.queues->counts.word(word);
-        return set(kernel, count, first) && set_number(first + 2, allowed.upto) && set_number(first + 3, allowed.group) &&
-               kernel->set_address(first + 4, fault.address, fault.memory.ptr());
-    }
-    std::size_t first_of_flag(bool is_inside) const { return parameters.size() + (is_inside ? lanes.many_starts() : 0); }
-
-    // Makes a `commands.KernelCommand` of such a launch. `is_inside`: an array starts inside its buffer. `lane`: why it
-    // has to go to a lane; null: it need not. `offset`: null for that of the sizes.
-    nb::object command(nb::handle kernel, const Sizes &size, const char *bytes, PyObject *const *args, bool are_views,
-                       bool is_inside, const Flag *flag, nb::handle offset, const nb::object &lane = {},
-                       const CountedBy *counted = nullptr) const {
-        nb::list objects, values;
-        for (std::size_t at = 0; at < parameters.size(); at++) {
-            const Parameter &one = parameters[at];
-            nb::list &turns = one.is_object() ? objects : values;
-            turns.append(at);
-            if (one.is_object()) turns.append(nb::handle(driven(at, args, are_views)));
-            else turns.append(nb::bytes(bytes + one.at, one.nbytes));
-        }
-        if (is_inside)
-            each_start(args, [&](std::size_t index, std::string_view start) {
-                values.append(index);
-                values.append(nb::bytes(start.data(), start.size()));
-                return true;
-            });
-        std::size_t next = first_of_flag(is_inside);
-        for (const Flag *cell : {flag, counted ? &counted->count : nullptr}) {
+        const CountedBy *const counted = besides.counted;
+        for (const Flag *cell : {besides.flag, counted ? &counted->count : nullptr}) {
             if (!cell) continue;
-            objects.append(next);
-            objects.append(nb::handle(cell->memory));
-            values.append(next + 1);
-            values.append(nb::bytes(reinterpret_cast<const char *>(&cell->offset), sizeof(cell->offset)));
+            const auto address = lanes.by_address ? std::optional(cell->address) : std::nullopt;
+            if (!to.object(next, cell->memory, address)) return false;
+            if (!to.value(next + 1, bytes_of(cell->offset))) return false;
             next += 2;
         }
-        if (counted) {
-            for (const std::uint32_t &number : {counted->allowed.upto, counted->allowed.group}) {
-                values.append(next++);
-                values.append(nb::bytes(reinterpret_cast<const char *>(&number), sizeof(number)));
-            }
-            objects.append(next);
-            objects.append(lanes.queues->counts.word(*counted->word).memory);
-        }
+        if (!counted) return true;
+        const Counts::Word &fault = lanes.queues->counts.word(*counted->word);
+        return to.value(next, bytes_of(counted->allowed.upto)) && to.value(next + 1, bytes_of(counted->allowed.group)) &&
+               to.object(next + 2, fault.memory.ptr(), fault.address);
+    }
+
+    // Sets the arguments of a driver's kernel. False: the driver refuses one.
+    bool set(QueueKernel *kernel, const char *bytes, PyObject *const *args, bool are_views, const Besides &besides) const {
+        ToKernel to{kernel, lanes.queues->classes()};
+        return give(to, bytes, args, are_views, besides);
+    }
+
+    // Makes a `commands.KernelCommand` of such a launch. `lane`: why it has to go to a lane; null: it need not. `offset`:
+    // null for that of the sizes.
+    nb::object command(nb::handle kernel, const Sizes &size, const char *bytes, PyObject *const *args, bool are_views,
+                       const Besides &besides, nb::handle offset, const nb::object &lane) const {
+        ToRecord to;
+        give(to, bytes, args, are_views, besides);
         const nb::object &type = lanes.queues->classes().command;
         const nb::object start = offset.is_valid() ? nb::borrow(offset) : numbers_at(&size[8]);
         const nb::tuple first = nb::make_tuple(name, kernel, numbers_at(&size[0]), numbers_at(&size[4]),
-                                               nb::tuple(objects), nb::tuple(values), start);
+                                               nb::tuple(to.objects), nb::tuple(to.values), start);
         return lane.is_valid() ? type(*first, nb::none(), nb::none(), lane) : type(*first);
     }
 

@@ -105,58 +105,47 @@ void fail_if_asked() {
 #endif
 }
 
-// The recorder for Python: bytes and sequences of numbers.
-class PythonRecorder : public Recorder {
-public:
-    std::uint32_t add(nb::bytes record, nb::handle blob, nb::handle shape, nb::handle upstream) {
-        std::string_view blob_bytes, shape_bytes;
-        upstream_.clear();
-        for (PyObject *other : Items(upstream.ptr())) {
-            std::int64_t number = whole_number(other);
-            if (number < 0 || number >= tasks())
-                throw std::out_of_range("a task follows only those before it");
-            upstream_.push_back(std::uint32_t(number));
-        }
-        return Recorder::add({record.c_str(), record.size()}, some(blob, blob_bytes),
-                             some(shape, shape_bytes), upstream_);
-    }
+const std::string_view *some(nb::handle object, std::string_view &place) {
+    if (object.is_none()) return nullptr;
+    nb::bytes bytes = nb::cast<nb::bytes>(object);
+    place = {bytes.c_str(), bytes.size()};
+    return &place;
+}
 
-    // Returns the upstream task of each edge, the downstream task of each, and the tiles of each task.
-    nb::tuple edges() const {
-        nb::list above, below, tiles;
-        for (auto [upstream, downstream] : graph.all_edges()) above.append(upstream), below.append(downstream);
-        for (std::uint32_t task = 0; task < tasks(); task++) tiles.append(this->tiles(task));
-        return nb::make_tuple(above, below, tiles);
+std::uint32_t add_task(Recorder &self, nb::bytes record, nb::handle blob, nb::handle shape, nb::handle upstream) {
+    std::string_view blob_bytes, shape_bytes;
+    Tasks others;
+    for (PyObject *other : Items(upstream.ptr())) {
+        std::int64_t number = whole_number(other);
+        if (number < 0 || number >= self.tasks()) throw std::out_of_range("a task follows only those before it");
+        others.push_back(std::uint32_t(number));
     }
+    return self.add({record.c_str(), record.size()}, some(blob, blob_bytes), some(shape, shape_bytes), others);
+}
 
-    // Returns its words, the place of block 0, and its length.
-    nb::tuple image(std::uint32_t spare, const std::vector<double> &priority, std::uint32_t window,
-                    std::uint32_t stale, std::uint32_t blocks, bool gang) const {
-        Graph made;
-        const Graph &sent = arranged(made, priority, window, stale);
-        Layout at = layout(sent, spare, blocks);
-        nb::object words = nb::steal(PyByteArray_FromStringAndSize(nullptr, 4 * Py_ssize_t(at.words)));
-        if (!words.is_valid()) throw nb::python_error();
-        char *bytes = PyByteArray_AS_STRING(words.ptr());
-        std::memset(bytes, 0, 4 * std::size_t(at.words));
-        write(sent, at, reinterpret_cast<std::uint32_t *>(bytes), window, stale, gang);
-        return nb::make_tuple(words, at.blocks, at.block_words);
-    }
+// Returns the upstream task of each edge, the downstream task of each, and the tiles of each task.
+nb::tuple edges_of(const Recorder &self) {
+    nb::list above, below, tiles;
+    for (auto [upstream, downstream] : self.graph.all_edges()) above.append(upstream), below.append(downstream);
+    for (std::uint32_t task = 0; task < self.tasks(); task++) tiles.append(self.tiles(task));
+    return nb::make_tuple(above, below, tiles);
+}
 
-private:
-    static const std::string_view *some(nb::handle object, std::string_view &place) {
-        if (object.is_none()) return nullptr;
-        nb::bytes bytes = nb::cast<nb::bytes>(object);
-        place = {bytes.c_str(), bytes.size()};
-        return &place;
-    }
-
-    std::vector<std::uint32_t> upstream_;
-};
+// Returns its words, the place of block 0, and its length.
+nb::tuple image_of(const Recorder &self, std::uint32_t spare, const std::vector<double> &priority, std::uint32_t window,
+                   std::uint32_t stale, std::uint32_t blocks, bool gang) {
+    Graph made;
+    const Graph &sent = self.arranged(made, priority, window, stale);
+    Recorder::Layout at = self.layout(sent, spare, blocks);
+    nb::object words = nb::steal(PyByteArray_FromStringAndSize(nullptr, 4 * Py_ssize_t(at.words)));
+    if (!words.is_valid()) throw nb::python_error();
+    char *bytes = PyByteArray_AS_STRING(words.ptr());
+    std::memset(bytes, 0, 4 * std::size_t(at.words));
+    self.write(sent, at, reinterpret_cast<std::uint32_t *>(bytes), window, stale, gang);
+    return nb::make_tuple(words, at.blocks, at.block_words);
+}
 
 }  // namespace
-
-Recorder *recorder_of(nb::handle object) { return nb::cast<PythonRecorder *>(object); }
 
 NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
@@ -304,12 +293,12 @@ NB_MODULE(_core, module) {
     add_memory(module);
     add_sender(module);
 
-    nb::class_<PythonRecorder>(module, "Recorder")
+    nb::class_<Recorder>(module, "Recorder")
         .def(nb::init<>())
-        .def("add", &PythonRecorder::add, "record"_a, "blob"_a.none(), "task_shape"_a.none(),
+        .def("add", &add_task, "record"_a, "blob"_a.none(), "task_shape"_a.none(),
              "upstream"_a)
-        .def("_edges", &PythonRecorder::edges)
-        .def("_image", &PythonRecorder::image, "spare"_a, "priority"_a, "window"_a, "stale"_a, "blocks"_a,
+        .def("_edges", &edges_of)
+        .def("_image", &image_of, "spare"_a, "priority"_a, "window"_a, "stale"_a, "blocks"_a,
              "gang"_a)
         .def_prop_ro("tasks", &Recorder::tasks)
         .def_ro("entries", &Recorder::entries)

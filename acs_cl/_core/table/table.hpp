@@ -60,7 +60,6 @@ struct Transition {
 };
 
 class Sender;
-Recorder *recorder_of(nb::handle object);  // returns the recorder of a Python object
 
 class Table : Single {
 public:
@@ -397,7 +396,7 @@ public:
     // Opens an epoch for launches.
     void open_epoch(std::uint32_t epoch, nb::object to, nb::object for_scheduler, std::size_t least,
                     std::size_t most, std::size_t entries, std::size_t poll) {
-        recorder = recorder_of(to);
+        recorder = nb::cast<Recorder *>(to);
         recorder_object = std::move(to);
         scheduler = std::move(for_scheduler);
         open = epoch;
