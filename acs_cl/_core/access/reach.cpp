@@ -85,14 +85,15 @@ private:
 
     // ---- values ----
 
-    Sum fresh(Wide low, Wide high) {
+    Sum fresh(Interval range) {
+        auto [low, high] = range;
         if (low == high) return {low, {}};
         if (low > high) std::swap(low, high);  // no work-item comes here
         const std::int32_t variable = variables_++;
         if (state_) state_->limit(variable, {low, high});
         return {0, {{variable, 1}}};
     }
-    Sum fresh(Interval range) { return fresh(range.low, range.high); }
+    Sum fresh(Wide low, Wide high) { return fresh({low, high}); }
     Sum any_of(int type) { return fresh(limits_of(type)); }
     Interval interval(const Sum &value) const { return state_->interval(value); }
 
@@ -699,12 +700,20 @@ private:
     Value pick(const Operation &op) {
         value(op.parts[0]);
         if (!state_) return {};
+        return some_times(op, "a pointer that a switch changes", [&] {
+            state_.reset();
+            block(op.parts[1].parts);
+        });
+    }
+
+    // Runs parts that happen once, several times or not at all, each from this state or from that of one before it.
+    template <typename Parts>
+    Value some_times(const Operation &op, const char *why, Parts &&parts) {
         const Some some(*this);
         depth_++;
-        forget(op.assigned, "a pointer that a switch changes");
+        forget(op.assigned, why);
         entries_.push_back(*state_);
-        state_.reset();
-        block(op.parts[1].parts);
+        parts();
         state_ = std::move(entries_.back());
         entries_.pop_back();
         depth_--;
@@ -722,19 +731,12 @@ private:
     }
 
     Value maybe(const Operation &op) {
-        const Some some(*this);
-        depth_++;
-        forget(op.assigned, "a pointer that is changed in an expression");
-        entries_.push_back(*state_);
-        const std::size_t at = entries_.size() - 1;
-        for (const Operation &part : op.parts) {
-            state_ = entries_[at];
-            value(part);
-        }
-        state_ = std::move(entries_.back());
-        entries_.pop_back();
-        depth_--;
-        return {};
+        return some_times(op, "a pointer that is changed in an expression", [&] {
+            for (const Operation &part : op.parts) {
+                state_ = entries_.back();
+                value(part);
+            }
+        });
     }
 
     void leave() { have_left_ = have_left_ || some_; }

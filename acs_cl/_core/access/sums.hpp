@@ -200,7 +200,7 @@ public:
             if (term.factor > 0) one.high = std::min(one.high, floored(room, term.factor));
             else one.low = std::max(one.low, -floored(room, -term.factor));
             if (!one.is_known()) return false;
-            limit_known(term.variable, one);
+            limit(term.variable, one);
         }
         if (value.terms.size() > 1) keep(value.terms, limit);
         return true;
@@ -215,7 +215,7 @@ public:
         if (root == one.low) one.low += 1;
         if (root == one.high) one.high -= 1;
         if (!one.is_known()) return false;
-        limit_known(value.terms[0].variable, one);
+        limit(value.terms[0].variable, one);
         return true;
     }
 
@@ -240,10 +240,6 @@ private:
         Terms terms;
         Interval range;
     };
-
-    void limit_known(std::int32_t variable, Interval range) {
-        ranges[std::size_t(variable)] = range;
-    }
 
     Interval without_facts(const Terms &terms) const {
         Interval found{0, 0};

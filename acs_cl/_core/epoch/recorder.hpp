@@ -40,6 +40,10 @@ struct Graph {
     std::vector<Edge> edges;             // edges except those to sole successors, by downstream task
 
     std::uint32_t tasks() const { return std::uint32_t(heirs.size()); }
+    void clear() {
+        for (std::vector<std::uint32_t> *list : {&heirs, &counts, &initial}) list->clear();
+        edges.clear();
+    }
 
     // Returns also the edges to sole successors.
     std::vector<Edge> all_edges() const {
@@ -86,36 +90,44 @@ struct Graph {
     }
 };
 
-class Recorder : Single {
+// What a recorder has for each task.
+struct TaskLists {
+    struct Link {
+        std::uint32_t chain;
+        bool is_followed;
+    };
+
+    std::vector<RecordWords> records;  // one more if `Recorder::place` was called
+    Graph graph;
+    std::vector<Link> links;            // of each task
+    std::vector<std::uint32_t> widest;  // tiles of the widest task of each chain
+
+    void clear() {
+        records.clear();
+        graph.clear();
+        links.clear();
+        widest.clear();
+    }
+};
+
+class Recorder : Single, public TaskLists {
 public:
     // An epoch of thousands of tasks fills half a megabyte, which the system would give and take back for each epoch.
     // So a recorder takes the memory of one that is gone. The GIL is held.
     Recorder() {
         if (spares().empty()) return;
-        Lists spare = std::move(spares().back());
+        lists() = std::move(spares().back());
         spares().pop_back();
-        records.swap(spare.records);
-        graph.heirs.swap(spare.heirs);
-        graph.counts.swap(spare.counts);
-        graph.initial.swap(spare.initial);
-        links_.swap(spare.links);
-        widest_.swap(spare.widest);
     }
     ~Recorder() {
         if (spares().size() >= MOST_SPARE || records.empty()) return;
-        const auto empty = [](auto &list) {
-            list.clear();
-            return std::move(list);
-        };
-        spares().push_back({empty(records), empty(graph.heirs), empty(graph.counts), empty(graph.initial), empty(links_),
-                            empty(widest_)});
+        clear();
+        spares().push_back(std::move(lists()));
     }
 
-    std::vector<RecordWords> records;  // one more if `place` was called
     std::string extra;
     std::size_t entries = 0;  // tiles of all tasks
     std::uint32_t width = 0;  // most tiles that can be ready or running at one time
-    Graph graph;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> patches;
 
     std::uint32_t tasks() const { return graph.tasks(); }
@@ -296,42 +308,29 @@ private:
     void follow(std::uint32_t task, const std::vector<std::uint32_t> &others) {
         std::uint32_t above = task, wide = records[task][0] & SPAWNS ? MOST_TILES : tiles(task);
         for (std::uint32_t other : others)
-            if (!links_[other].is_followed && (above == task || tiles(other) >= tiles(above)))
+            if (!links[other].is_followed && (above == task || tiles(other) >= tiles(above)))
                 above = other;
-        std::uint32_t chain = std::uint32_t(widest_.size());
+        std::uint32_t chain = std::uint32_t(widest.size());
         if (above == task) {
-            widest_.push_back(0);
+            widest.push_back(0);
         } else {
-            chain = links_[above].chain;
-            links_[above].is_followed = true;
+            chain = links[above].chain;
+            links[above].is_followed = true;
         }
-        links_.push_back({chain, false});
-        if (wide <= widest_[chain]) return;
-        width += wide - widest_[chain];
-        widest_[chain] = wide;
+        links.push_back({chain, false});
+        if (wide <= widest[chain]) return;
+        width += wide - widest[chain];
+        widest[chain] = wide;
     }
 
-    struct Link {
-        std::uint32_t chain;
-        bool is_followed;
-    };
-
-    // Lists of a recorder that is gone. They are empty, and have room.
-    struct Lists {
-        std::vector<RecordWords> records;
-        std::vector<std::uint32_t> heirs, counts, initial;
-        std::vector<Link> links;
-        std::vector<std::uint32_t> widest;
-    };
     static constexpr std::size_t MOST_SPARE = 3;  // one epoch is open, and two are on the device
 
-    static std::vector<Lists> &spares() {
-        static auto *const all = new std::vector<Lists>;  // which outlives all recorders
+    TaskLists &lists() { return *this; }
+    // Those of recorders that are gone. They are empty, and have room.
+    static std::vector<TaskLists> &spares() {
+        static auto *const all = new std::vector<TaskLists>;  // which outlives all recorders
         return *all;
     }
-
-    std::vector<Link> links_;            // of each task
-    std::vector<std::uint32_t> widest_;  // tiles of the widest task of each chain
 
     // Returns its place, in words.
     std::uint32_t put(std::string_view data) {

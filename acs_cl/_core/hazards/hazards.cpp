@@ -121,7 +121,7 @@ void Hazards::look_again(Footprint &footprint) {
     settle();
     auto is_own = [&](const auto &one) { return one.first == record; };
     met_.erase(std::remove_if(met_.begin(), met_.end(), is_own), met_.end());
-    const Nodes looked{looked_at.data(), looked_at.size()};
+    const Nodes looked(looked_at);
     resolve(&looked, {});
     for (const auto &[node, written] : met.items)
         if (node && written) write(*node, 0);  // all before the first replay record, whatever covers what
@@ -245,17 +245,16 @@ std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
             if (!written.insert(node).second)
                 throw std::invalid_argument("two bands of a launch write the same bytes");
     }
-    const auto nodes = [](const std::vector<Node *> &of) { return Nodes{of.data(), of.size()}; };
     std::vector<std::vector<Edge>> found;
     std::int64_t number = first;
     for (const Band &band : bands) {
-        follow(number++, nodes(band.reads), nodes(band.writes), 0);
+        follow(number++, band.reads, band.writes, 0);
         found.emplace_back(kept().begin(), kept().end());
     }
     if (has_wide_)
         for (const Band &band : bands) {
-            wake(nodes(band.reads));
-            wake(nodes(band.writes));
+            wake(band.reads);
+            wake(band.writes);
         }
     // everything before leaves all nodes first, because one band may cover what another writes
     for (const Band &band : bands)

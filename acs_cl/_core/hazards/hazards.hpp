@@ -82,6 +82,10 @@ private:
 
 // Some nodes, one after another in memory.
 struct Nodes {
+    Nodes() = default;
+    Nodes(Node *const *from, std::size_t so_many) : first(from), many(so_many) {}
+    Nodes(const std::vector<Node *> &all) : Nodes(all.data(), all.size()) {}
+
     Node *const *first = nullptr;
     std::size_t many = 0;
 

@@ -39,21 +39,13 @@ public:
     }
 
     std::vector<std::int64_t> sharers(nb::handle reads, nb::handle writes) {
-        read_.clear();
-        written_.clear();
-        if (!take(reads, read_) || !take(writes, written_))
-            throw std::invalid_argument("what may touch any memory shares bytes with all");
-        return Hazards::sharers({read_.data(), read_.size()}, {written_.data(), written_.size()});
+        if (!take(reads, writes)) throw std::invalid_argument("what may touch any memory shares bytes with all");
+        return Hazards::sharers(read_, written_);
     }
 
     // Returns the edges of a launch that Python made, or the core.
     Edges check(std::int64_t number, nb::handle reads, nb::handle writes) {
-        read_.clear();
-        written_.clear();
-        if (take(reads, read_) && take(writes, written_))
-            return Hazards::enter(number, {read_.data(), read_.size()},
-                                  {written_.data(), written_.size()});
-        return enter_barrier(number);
+        return take(reads, writes) ? Hazards::enter(number, read_, written_) : enter_barrier(number);
     }
     Edges check(std::int64_t number, const Touched &touched) {
         Node *reads[MOST_SPANS], *writes[MOST_SPANS];
@@ -141,6 +133,12 @@ private:
             nodes.push_back(node(span).get());
         }
         return true;
+    }
+
+    bool take(nb::handle reads, nb::handle writes) {
+        read_.clear();
+        written_.clear();
+        return take(reads, read_) && take(writes, written_);
     }
 
     static nb::object told(Edges found) {

@@ -84,6 +84,15 @@ public:
             if (!visit(std::max(start, all_[place].start), std::min(end, behind), all_[place].devices)) return;
         }
     }
+    // Calls `visit(start, end, devices)` for all that meet a span, cut to its rows.
+    template <class Visit> void each(const Span &span, Visit &&visit) const {
+        each_row(span, [&](std::int64_t start, std::int64_t end) {
+            within(start, end, [&](std::int64_t begin, std::int64_t stop, Devices devices) {
+                visit(begin, stop, devices);
+                return true;
+            });
+        });
+    }
     // Gives each interval of a span the devices `change(devices)`: one pass from its first byte to its last one.
     template <class Change> void change(const Span &span, Change &&change) {
         if (span.start >= span.end()) return;
@@ -137,14 +146,14 @@ public:
         const auto lacks = [device](Devices devices) { return devices && !(devices >> device & 1); };
         if (!line || !has(*line, span, lacks)) return;
         Piece piece{span.base, 0, 0, 0};
-        each_row(span, [&](std::int64_t start, std::int64_t end) {
-            line->within(start, end, [&](std::int64_t begin, std::int64_t stop, Devices devices) {
-                if (!lacks(devices)) return true;
-                if (piece.end == begin && piece.devices == devices) return piece.end = stop, true;
-                if (piece.devices) visit(piece);
-                piece = {span.base, begin, stop, devices};
-                return true;
-            });
+        line->each(span, [&](std::int64_t begin, std::int64_t stop, Devices devices) {
+            if (!lacks(devices)) return;
+            if (piece.end == begin && piece.devices == devices) {
+                piece.end = stop;
+                return;
+            }
+            if (piece.devices) visit(piece);
+            piece = {span.base, begin, stop, devices};
         });
         if (piece.devices) visit(piece);
     }
@@ -188,24 +197,16 @@ public:
     // Returns the devices that have all written bytes of a span; 0 if none was written.
     Devices everywhere(const Span &span) const {
         Devices found = ANY;
-        const Line &line = line_of(span.base);
-        each_row(span, [&](std::int64_t start, std::int64_t end) {
-            line.within(start, end, [&](std::int64_t, std::int64_t, Devices devices) {
-                found &= devices ? devices : ANY;
-                return true;
-            });
+        line_of(span.base).each(span, [&](std::int64_t, std::int64_t, Devices devices) {
+            found &= devices ? devices : ANY;
         });
         return found == ANY ? 0 : found;
     }
     // Returns the intervals of a span that were never written.
     std::vector<Piece> unwritten(const Span &span) const {
         std::vector<Piece> found;
-        const Line &line = line_of(span.base);
-        each_row(span, [&](std::int64_t start, std::int64_t end) {
-            line.within(start, end, [&](std::int64_t begin, std::int64_t stop, Devices devices) {
-                if (!devices) found.push_back({span.base, begin, stop, 0});
-                return true;
-            });
+        line_of(span.base).each(span, [&](std::int64_t begin, std::int64_t stop, Devices devices) {
+            if (!devices) found.push_back({span.base, begin, stop, 0});
         });
         return found;
     }
