@@ -15,11 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include <nanobind/nanobind.h>
+#include "python/nb.hpp"
 
 namespace acs_cl {
-
-namespace nb = nanobind;
 
 // What a count may be: up to a bound, and a multiple of a group.
 struct Allowed {

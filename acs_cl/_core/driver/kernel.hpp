@@ -13,14 +13,11 @@
 #include <string_view>
 #include <vector>
 
-#include <nanobind/nanobind.h>
-
 #include "launch/sizes.hpp"
 #include "python/leftovers.hpp"
+#include "python/nb.hpp"
 
 namespace acs_cl {
-
-namespace nb = nanobind;
 
 // The functions of the driver, in the order of `functions` in acs_cl/devices/driver.py.
 struct Driver {

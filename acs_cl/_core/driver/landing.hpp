@@ -8,13 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <nanobind/nanobind.h>
-
 #include "hazards/single.hpp"
+#include "python/nb.hpp"
 
 namespace acs_cl {
-
-namespace nb = nanobind;
 
 // The bytes of an object, as long as this lives.
 struct Bytes : Single {

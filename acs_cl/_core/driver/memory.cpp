@@ -139,16 +139,16 @@ void add_memory(nb::module_ &module) {
     module.attr("Memory") = type;
     nb::class_<Reserved>(module, "Reserved")
         .def(nb::init<>())
-        .def("add", &Reserved::add, nb::arg("start"), nb::arg("size"))
-        .def("remove", &Reserved::remove, nb::arg("start"))
-        .def("include", &Reserved::include, nb::arg("other"), nb::keep_alive<1, 2>())
-        .def("owns", &Reserved::owns, nb::arg("address"))
+        .def("add", &Reserved::add, "start"_a, "size"_a)
+        .def("remove", &Reserved::remove, "start"_a)
+        .def("include", &Reserved::include, "other"_a, nb::keep_alive<1, 2>())
+        .def("owns", &Reserved::owns, "address"_a)
         .def_prop_ro("sizes", &Reserved::sizes);
     module.def("memory_of", [](nb::handle object, nb::handle store) { return memory_of(object.ptr(), store); },
-               nb::arg("object"), nb::arg("store"));
+               "object"_a, "store"_a);
     module.def("new_memory", [](nb::handle span, nb::handle store) {
         return new_memory(span_of(span.ptr()), false, store);
-    }, nb::arg("span"), nb::arg("store"));
+    }, "span"_a, "store"_a);
 }
 
 }  // namespace acs_cl

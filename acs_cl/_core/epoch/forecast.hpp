@@ -11,15 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include <nanobind/nanobind.h>
-
 #include "epoch/remembered.hpp"
 #include "epoch/sections.hpp"
 #include "python/clock.hpp"
+#include "python/nb.hpp"
 
 namespace acs_cl {
-
-namespace nb = nanobind;
 
 constexpr std::size_t MOST_EPOCHS = 32, MOST_REMEMBERED = 1 << 16;  // most epochs, and tasks of all together
 constexpr std::size_t LEAST_FORESEEN = 8;  // fewest tasks of an epoch that is remembered

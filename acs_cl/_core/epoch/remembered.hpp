@@ -12,16 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include <nanobind/nanobind.h>
-
 #include "epoch/recorder.hpp"
 #include "hazards/merged.hpp"
 #include "hazards/touched.hpp"
 #include "launch/sizes.hpp"
+#include "python/nb.hpp"
 
 namespace acs_cl {
-
-namespace nb = nanobind;
 
 constexpr std::size_t SHAPE_BYTES = 40;  // as in acs_cl/scheduler/layout.py
 constexpr std::size_t MOST_PIECES = 16;    // changed records that are written one by one

@@ -8,8 +8,6 @@
 
 namespace acs_cl {
 
-using namespace nb::literals;
-
 namespace {
 
 nb::object or_none(const nb::object &one) { return one.is_valid() ? one : nb::none(); }

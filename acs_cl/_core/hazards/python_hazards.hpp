@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include "hazards/hazards.hpp"
 #include "hazards/touched.hpp"
+#include "python/nb.hpp"
 
 namespace acs_cl {
 

@@ -10,11 +10,10 @@
 #include <limits>
 #include <vector>
 
-#include <nanobind/nanobind.h>
-
 #include "driver/landing.hpp"
 #include "hazards/bits.hpp"
 #include "launch/sizes.hpp"
+#include "python/nb.hpp"
 #include "python/view.hpp"
 #include "table/table.hpp"
 

@@ -336,8 +336,7 @@ void add_many(nb::module_ &module) {
         .def_ro("many", &Touches::many)
         .def_prop_ro("reads", &Touches::reads)
         .def_prop_ro("writes", &Touches::writes);
-    module.def("launch_many", launch_many, nb::arg("kernel"), nb::arg("sizes"), nb::arg("columns"),
-               nb::arg("keywords"), nb::arg("many"));
+    module.def("launch_many", launch_many, "kernel"_a, "sizes"_a, "columns"_a, "keywords"_a, "many"_a);
 }
 
 }  // namespace acs_cl

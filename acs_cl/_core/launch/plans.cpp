@@ -219,22 +219,19 @@ void plan_variant(nb::handle kernel, nb::object variant, nb::handle starts, bool
 
 void add_plans(nb::module_ &module) {
     module.def("use", use);
-    module.def("plan", plan, nb::arg("kernel"), nb::arg("table"), nb::arg("name"),
-               nb::arg("parameters"), nb::arg("binder"), nb::arg("lanes").none(),
-               nb::arg("record").none(), nb::arg("forgets"));
-    module.def("plan_sizes", plan_sizes, nb::arg("kernel"), nb::arg("global_size"),
-               nb::arg("local_size").none(), nb::arg("offset").none(), nb::arg("heads"), nb::arg("lease").none());
-    module.def("plan_bands", plan_bands, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
-               nb::arg("asked").none(), nb::arg("unit"), nb::arg("bands"), nb::arg("lanes").none(),
-               nb::arg("record").none());
-    module.def("plan_variant", plan_variant, nb::arg("kernel"), nb::arg("variant"), nb::arg("starts"),
-               nb::arg("decides"), nb::arg("counts") = false);
-    module.def("plan_counted", plan_counted, nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none(),
-               nb::arg("offset").none(), nb::arg("rounded"), nb::arg("lease"));
+    module.def("plan", plan, "kernel"_a, "table"_a, "name"_a, "parameters"_a, "binder"_a, "lanes"_a.none(),
+               "record"_a.none(), "forgets"_a);
+    module.def("plan_sizes", plan_sizes, "kernel"_a, "global_size"_a,
+               "local_size"_a.none(), "offset"_a.none(), "heads"_a, "lease"_a.none());
+    module.def("plan_bands", plan_bands, "kernel"_a, "global_size"_a, "local_size"_a.none(),
+               "asked"_a.none(), "unit"_a, "bands"_a, "lanes"_a.none(), "record"_a.none());
+    module.def("plan_variant", plan_variant, "kernel"_a, "variant"_a, "starts"_a, "decides"_a, "counts"_a = false);
+    module.def("plan_counted", plan_counted, "kernel"_a, "global_size"_a, "local_size"_a.none(),
+               "offset"_a.none(), "rounded"_a, "lease"_a);
     module.def("is_planned", [](nb::handle kernel, bool for_epochs) {
         const LaunchPlan *plan = caller(kernel)->plan;
         return plan && plan->is_current() && (plan->knows_records || !for_epochs);
-    }, nb::arg("kernel"), nb::arg("for_epochs"));
+    }, "kernel"_a, "for_epochs"_a);
     module.def("forget", [](nb::handle kernel) { caller(kernel)->forget(); });
 }
 

@@ -2,14 +2,11 @@
 
 #include "launch/prepared.hpp"
 
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
 #include "launch/caller.hpp"
 
 namespace acs_cl {
-
-using namespace nb::literals;
 
 void add_prepared(nb::module_ &module) {
     nb::class_<Prepared>(module, "Prepared")

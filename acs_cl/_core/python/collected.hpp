@@ -2,11 +2,9 @@
 
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "python/nb.hpp"
 
 namespace acs_cl {
-
-namespace nb = nanobind;
 
 template <typename T>
 int visit_all(PyObject *self, visitproc visit, void *arg) {

@@ -289,18 +289,16 @@ nb::object indexed(nb::handle array, nb::handle index) {
 }  // namespace
 
 void add_indexing(nb::module_ &module) {
-    module.def("index_view", index_view, nb::arg("index").none(), nb::arg("shape"),
-               nb::arg("strides"));
-    module.def("spans_of_view", spans_of_view, nb::arg("base"), nb::arg("offset"), nb::arg("shape"),
-               nb::arg("strides"), nb::arg("itemsize"));
-    module.def("lay_out", fill, nb::arg("array"), nb::arg("engine"), nb::arg("base").none(), nb::arg("ground").none(),
-               nb::arg("offset"), nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("itemsize"));
-    module.def("indexed", indexed, nb::arg("array"), nb::arg("index").none());
-    module.def("release", [](nb::handle array) { view_at(array)->release(); }, nb::arg("array"));
+    module.def("index_view", index_view, "index"_a.none(), "shape"_a, "strides"_a);
+    module.def("spans_of_view", spans_of_view, "base"_a, "offset"_a, "shape"_a, "strides"_a, "itemsize"_a);
+    module.def("lay_out", fill, "array"_a, "engine"_a, "base"_a.none(), "ground"_a.none(),
+               "offset"_a, "shape"_a, "strides"_a, "dtype"_a, "itemsize"_a);
+    module.def("indexed", indexed, "array"_a, "index"_a.none());
+    module.def("release", [](nb::handle array) { view_at(array)->release(); }, "array"_a);
     module.def("overlap", [](nb::handle a, nb::handle b) { return overlap(span_of(a.ptr()), span_of(b.ptr())); },
-               nb::arg("a"), nb::arg("b"));
+               "a"_a, "b"_a);
     module.def("covers", [](nb::handle a, nb::handle b) { return covers(span_of(a.ptr()), span_of(b.ptr())); },
-               nb::arg("a"), nb::arg("b"));
+               "a"_a, "b"_a);
     module.def("cut", [](nb::handle span, nb::handle reached) {
         Part part;
         if (!reached.is_none()) part.emplace();
@@ -310,7 +308,7 @@ void add_indexing(nb::module_ &module) {
                 part->push_back(bounded({0, at(0), at(1), at(2), at(3)}));
             }
         return listed(cut(span_of(span.ptr()), part));
-    }, nb::arg("span"), nb::arg("reached").none());
+    }, "span"_a, "reached"_a.none());
 }
 
 }  // namespace acs_cl

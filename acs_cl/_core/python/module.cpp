@@ -1,6 +1,5 @@
 // The module that Python sees. acs_cl/core.py says where it replaces Python modules.
 
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/optional.h>
@@ -39,8 +38,6 @@
 #include "table/table.hpp"
 
 namespace acs_cl {
-
-using namespace nb::literals;
 
 namespace {
 
@@ -175,8 +172,7 @@ NB_MODULE(_core, module) {
         .def("enter_many", &PythonHazards::enter_many, "first"_a, "accesses"_a)
         .def("sharers", &PythonHazards::sharers, "reads"_a, "writes"_a)
         .def("_measure", &PythonHazards::measure, "number"_a, "accesses"_a, "window"_a)
-        .def("footprint", &PythonHazards::footprint, "reads"_a, "writes"_a,
-             "before"_a = nb::none())
+        .def("footprint", &PythonHazards::footprint, "reads"_a, "writes"_a, "before"_a = nb::none())
         .def("enter_footprint", &PythonHazards::enter_footprint, "number"_a, "footprint"_a)
         .def("move", &PythonHazards::move, "footprint"_a, "base"_a, "spans"_a)
         .def("users", &PythonHazards::users, "base"_a)
@@ -238,8 +234,7 @@ NB_MODULE(_core, module) {
             leftovers::leave();
         }
     }, "held"_a);
-    module.def("let_go", [](nb::object object) { leftovers::drop(object.release().ptr()); },
-               nb::arg("object").none());
+    module.def("let_go", [](nb::object object) { leftovers::drop(object.release().ptr()); }, "object"_a.none());
     module.def("need_stack", [](int frames) {
         if (frames_left() >= frames) return;
         PyErr_Format(PyExc_RecursionError, "no stack is left for %d more calls", frames);
@@ -295,11 +290,9 @@ NB_MODULE(_core, module) {
 
     nb::class_<Recorder>(module, "Recorder")
         .def(nb::init<>())
-        .def("add", &add_task, "record"_a, "blob"_a.none(), "task_shape"_a.none(),
-             "upstream"_a)
+        .def("add", &add_task, "record"_a, "blob"_a.none(), "task_shape"_a.none(), "upstream"_a)
         .def("_edges", &edges_of)
-        .def("_image", &image_of, "spare"_a, "priority"_a, "window"_a, "stale"_a, "blocks"_a,
-             "gang"_a)
+        .def("_image", &image_of, "spare"_a, "priority"_a, "window"_a, "stale"_a, "blocks"_a, "gang"_a)
         .def_prop_ro("tasks", &Recorder::tasks)
         .def_ro("entries", &Recorder::entries)
         .def_ro("width", &Recorder::width);
@@ -318,8 +311,7 @@ NB_MODULE(_core, module) {
     nb::class_<Queues>(module, "Queues", nb::type_slots(collected<Queues>))
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
         .def("place_by", &Queues::place_by, "after"_a, "fresh"_a)
-        .def("keep_machine_code_apart", &Queues::keep_machine_code_apart, "others"_a = nb::none(),
-             "by_size"_a = true)
+        .def("keep_machine_code_apart", &Queues::keep_machine_code_apart, "others"_a = nb::none(), "by_size"_a = true)
         .def("time_on", &Queues::time_on, "queue"_a)
         .def("upload_on", &Queues::upload_on, "queue"_a)
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none(), "timed"_a = false)

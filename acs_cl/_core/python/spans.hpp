@@ -8,13 +8,10 @@
 #include <exception>
 #include <new>
 
-#include <nanobind/nanobind.h>
-
 #include "hazards/hazards.hpp"
+#include "python/nb.hpp"
 
 namespace acs_cl {
-
-namespace nb = nanobind;
 
 struct PythonError {};  // an exception is set
 

@@ -162,7 +162,7 @@ void add_bypass(nb::module_ &module) {
                      return found == 1;
                  });
              },
-             nb::arg("number"), nb::arg("upstream"), nb::arg("live"))
+             "number"_a, "upstream"_a, "live"_a)
         .def_ro("many", &Sample::many)
         .def_ro("steps", &Sample::steps)
         .def_prop_ro("overlap", &Sample::overlap);

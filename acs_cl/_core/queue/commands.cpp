@@ -463,15 +463,15 @@ void add_commands(nb::module_ &module) {
     module.attr("Command") = nb::steal(
         new_type<Command>("acs_cl._core.Command", CALLED,
                           {{Py_tp_new, slot(command_new)}, {Py_tp_members, command_members}}));
-    module.def("use_events", use_events, nb::arg("events"));
+    module.def("use_events", use_events, "events"_a);
     module.def("use_queues", [](nb::type_object type, nb::dict counts) {
         Py_XSETREF(queue_type, reinterpret_cast<PyTypeObject *>(type.release().ptr()));
         Py_XSETREF(elsewhere, counts.release().ptr());
-    }, nb::arg("type"), nb::arg("elsewhere"));
+    }, "type"_a, "elsewhere"_a);
     module.def("note_queue", [](Py_hash_t hash, bool lives) {
         if (lives) own_queues.insert(hash);
         else own_queues.erase(hash);
-    }, nb::arg("hash"), nb::arg("lives"));
+    }, "hash"_a, "lives"_a);
     module.def("give_word", [] { word_given = true; });
     module.def("take_word", [] { return std::exchange(word_given, false); });
 }

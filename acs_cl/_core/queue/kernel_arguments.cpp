@@ -296,7 +296,7 @@ void add_kernel_arguments(nb::module_ &module) {
                          {{Py_tp_new, slot(setter_new)},
                           {Py_tp_descr_get, slot(setter_bind)},
                           {Py_tp_members, setter_members}}));
-    module.def("begin_noting", begin_noting, nb::arg("arguments"), nb::arg("types"), nb::arg("values"));
+    module.def("begin_noting", begin_noting, "arguments"_a, "types"_a, "values"_a);
 }
 
 }  // namespace acs_cl

@@ -241,8 +241,7 @@ PyObject *track_kernel(Tracker *self, PyObject *const *args) {
 void forget(SetArguments *set) { SetArguments::forget(set); }
 
 void add_kernels(nb::module_ &module) {
-    module.def("set_arguments", set_arguments, nb::arg("tracker"), nb::arg("kernel"), nb::arg("own"),
-               nb::arg("queued"), nb::arg("pointers"), nb::arg("values"));
+    module.def("set_arguments", set_arguments, "tracker"_a, "kernel"_a, "own"_a, "queued"_a, "pointers"_a, "values"_a);
 }
 
 }  // namespace acs_cl

@@ -18,7 +18,6 @@ constexpr std::size_t MOST_PATTERN = 128;
 constexpr int HOST_AT = 2;  // the program's memory, or the pattern, among the arguments
 constexpr int MOST_TURNS = 4;  // waits for launches ahead of a transfer
 
-
 // ---- the call --------------------------------------------------------------------------------------
 
 constexpr std::int64_t ALL = -1, NONE = -2;
@@ -324,8 +323,8 @@ nb::object bind_transfer(int tracked, nb::handle original, nb::tuple args, nb::h
 }
 
 void add_transfers(nb::module_ &module) {
-    module.def("bind_transfer", bind_transfer, nb::arg("tracked"), nb::arg("original"), nb::arg("args"),
-               nb::arg("host").none(), nb::arg("store"), nb::arg("is_busy"), nb::arg("may_copy"));
+    module.def("bind_transfer", bind_transfer, "tracked"_a, "original"_a, "args"_a,
+               "host"_a.none(), "store"_a, "is_busy"_a, "may_copy"_a);
 }
 
 }  // namespace acs_cl

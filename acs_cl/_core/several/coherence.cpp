@@ -2,14 +2,11 @@
 
 #include "several/coherence.hpp"
 
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
 #include "several/objects.hpp"
 
 namespace acs_cl {
-
-using namespace nb::literals;
 
 namespace {
 

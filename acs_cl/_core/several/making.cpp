@@ -2,15 +2,12 @@
 
 #include "several/making.hpp"
 
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "several/objects.hpp"
 
 namespace acs_cl {
-
-using namespace nb::literals;
 
 namespace {
 

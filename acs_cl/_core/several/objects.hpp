@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 
+#include "python/nb.hpp"
 #include "python/spans.hpp"
 #include "several/coherence.hpp"
 

@@ -5,11 +5,9 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include <nanobind/nanobind.h>
+#include "python/nb.hpp"
 
 namespace acs_cl {
-
-namespace nb = nanobind;
 
 // A launch has ended: the driver's status, its event if somebody may ask for times, and its lane. `epoch`, if not 0:
 // all launches that the core made in that epoch have ended well.

@@ -9,11 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include <nanobind/nanobind.h>
+#include "python/nb.hpp"
 
 namespace acs_cl {
-
-namespace nb = nanobind;
 
 class Reasons {
 public:

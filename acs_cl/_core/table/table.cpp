@@ -16,8 +16,6 @@
 
 namespace acs_cl {
 
-using namespace nb::literals;
-
 namespace {
 
 void join(Table &self, nb::object hazards, nb::object lock, std::size_t backlog,
