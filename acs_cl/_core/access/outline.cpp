@@ -149,7 +149,7 @@ private:
         }
         case 'a': made.assigned = assigned(item); break;
         case 'p': made.parts.push_back(operation(item)); break;
-        case 'b': made.parts.push_back(block(item)); break;
+        case 'b': made.parts.emplace_back().parts = several(item); break;
         case 'm': made.parts = several(item); break;
         }
     }
@@ -160,12 +160,6 @@ private:
         made.parts.push_back(operation(nb::object(counter[2])));
         made.induction = Induction{slot(nb::object(counter[0])), type_of(nb::object(counter[1])),
                                    nb::cast<int>(nb::object(counter[3]))};
-    }
-
-    Operation block(nb::handle given) {
-        Operation made;
-        made.parts = several(given);
-        return made;
     }
 
     static int type_of(nb::handle given) {

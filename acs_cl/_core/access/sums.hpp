@@ -200,7 +200,7 @@ public:
             if (term.factor > 0) one.high = std::min(one.high, floored(room, term.factor));
             else one.low = std::max(one.low, -floored(room, -term.factor));
             if (!one.is_known()) return false;
-            limit(term.variable, one);
+            this->limit(term.variable, one);
         }
         if (value.terms.size() > 1) keep(value.terms, limit);
         return true;

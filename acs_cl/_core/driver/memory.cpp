@@ -34,11 +34,6 @@ bool ask(void *memory, std::uint32_t what, Value &to) {
     return !driver.memory_info(memory, what, sizeof(to), &to, nullptr);
 }
 
-Span interval(std::int64_t base, std::int64_t start, std::uint64_t nbytes) {
-    const auto width = std::int64_t(std::min<std::uint64_t>(std::max<std::uint64_t>(1, nbytes), INT64_MAX));
-    return bounded({base, start, width, 1, width});
-}
-
 // Returns the span of a memory object. A sub-buffer has bytes of its buffer. An image has all bytes of the buffer below
 // it, since its rows may be apart. Intel's runtime no longer names that buffer once the program has released it, so
 // such a part may be any memory.

@@ -19,6 +19,15 @@ namespace acs_cl {
 // The base of memory that is named by its address: ADDRESS_SPACE in acs_cl/access/arguments.py.
 constexpr std::int64_t BY_ADDRESS = -1;
 
+// Returns the span of some bytes, at least of one.
+inline Span interval(std::int64_t base, std::int64_t start, std::uint64_t nbytes) {
+    const auto width = std::int64_t(std::clamp<std::uint64_t>(nbytes, 1, INT64_MAX));
+    return bounded({base, start, width, 1, width});
+}
+inline Span interval_at(const void *start, Py_ssize_t nbytes) {
+    return interval(BY_ADDRESS, std::int64_t(reinterpret_cast<std::uintptr_t>(start)), std::uint64_t(nbytes));
+}
+
 // The allocations of a store: the start of each, as an address or a handle, and its size.
 class Reserved {
 public:

@@ -8,9 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 

@@ -1,6 +1,7 @@
 #include "launch/caller.hpp"
 
-#include <new>
+#include <algorithm>
+#include <array>
 
 #include "python/collector.hpp"
 #include "python/signals.hpp"
@@ -10,36 +11,29 @@ namespace acs_cl {
 
 namespace {
 
-PyObject *call_name, *when_name, *bands_name, *reads_name, *writes_name, *offset_name, *wait_for_name;
+PyObject *call_name;
+
+enum Keyword { WHEN, BANDS, READS, WRITES, OFFSET, WAIT_FOR, KEYWORDS };
+std::array<PyObject *, KEYWORDS> keyword_names;
 
 // The keywords of a call. Null: it does not have it, or has None.
 struct Keywords {
-    PyObject *when = nullptr, *bands = nullptr, *reads = nullptr, *writes = nullptr, *wait_for = nullptr,
-             *offset = nullptr;
+    std::array<PyObject *, KEYWORDS> all{};
     bool are_known = true;  // the core knows all of them, and what they are together
 
     Keywords(PyObject *names, PyObject *const *values) {
         const Py_ssize_t many = names ? PyTuple_GET_SIZE(names) : 0;
         for (Py_ssize_t at = 0; at < many; at++) {
-            PyObject **place = place_of(PyTuple_GET_ITEM(names, at));
-            if (place && values[at] != Py_None) *place = values[at];
-            are_known = are_known && place;
+            const auto place = std::find(keyword_names.begin(), keyword_names.end(), PyTuple_GET_ITEM(names, at));
+            are_known = are_known && place != keyword_names.end();
+            if (are_known && values[at] != Py_None) all[std::size_t(place - keyword_names.begin())] = values[at];
         }
-        are_known = are_known && (!bands || many == 1);
+        are_known = are_known && (!all[BANDS] || many == 1);
     }
-    Declared declared() const { return {reads, writes}; }
+    PyObject *operator[](Keyword which) const { return all[which]; }
+    Declared declared() const { return {all[READS], all[WRITES]}; }
     // Whether Python alone cuts it into bands, since it has an offset or is declared.
-    bool is_cut_by_python() const { return offset || declared().is_there(); }
-
-private:
-    PyObject **place_of(PyObject *name) {
-        if (name == when_name) return &when;
-        if (name == bands_name) return &bands;
-        if (name == reads_name) return &reads;
-        if (name == offset_name) return &offset;
-        if (name == wait_for_name) return &wait_for;
-        return name == writes_name ? &writes : nullptr;
-    }
+    bool is_cut_by_python() const { return all[OFFSET] || declared().is_there(); }
 };
 
 // Binds all arguments of a launch. False: one is not plain.
@@ -56,10 +50,10 @@ bool bind(Bound &bound, PyObject *const *args, PyObject *when, bool in_epoch) {
 PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, const Keywords &given, bool &kept) {
     Bound bound(*self->plan, self->engine);
     Table &table = bound.table;
-    PyObject *const when = given.when;
+    PyObject *const when = given[WHEN];
     const Declared declared = given.declared();
     if (many != bound.plan.parameters.size() + 2) return nullptr;
-    PyObject *const size = size_in(args[0]), *const offset = given.offset ? given.offset : Py_None;
+    PyObject *const size = size_in(args[0]), *const offset = given[OFFSET] ? given[OFFSET] : Py_None;
     if (!bound.begin(args[0], args[1], offset, when, declared, size)) return nullptr;
     if (!size && bound.may_record()) {
         const bool is_expected = !declared.is_there() && bound.is_expected(args + 2, when);
@@ -96,8 +90,8 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
     if (keywords && !PyTuple_GET_SIZE(keywords)) keywords = nullptr;
     const Keywords given(keywords, args + many);
-    const bool is_cut_by_python = given.is_cut_by_python(), may_be_cut = !given.when && !is_cut_by_python;
-    if (given.are_known && have_ended(given.wait_for) && self->plan && !(is_cut_by_python && self->plan->is_cut)) {
+    const bool is_cut_by_python = given.is_cut_by_python(), may_be_cut = !given[WHEN] && !is_cut_by_python;
+    if (given.are_known && have_ended(given[WAIT_FOR]) && self->plan && !(is_cut_by_python && self->plan->is_cut)) {
         PyObject *handle = nullptr;
         Table *table = self->plan->table;
         std::size_t made = 1;
@@ -109,8 +103,8 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
             PyObject *made_handle = nullptr;
             // a poll runs Python, and epochs are sent without the GIL: meanwhile the plan may be forgotten
             if (may_be_cut && self->plan && self->plan->is_cut)
-                made_handle = launch_bands(self, args, many, given.bands ? given.bands : Py_None, made);
-            if (made_handle || !self->plan || given.bands || PyErr_Occurred()) return made_handle;
+                made_handle = launch_bands(self, args, many, given[BANDS] ? given[BANDS] : Py_None, made);
+            if (made_handle || !self->plan || given[BANDS] || PyErr_Occurred()) return made_handle;
             return launch(self, args, many, given, kept);
         });
         // nothing on this stack needs a destructor, in case the interpreter ends
@@ -159,12 +153,8 @@ Caller *caller(nb::handle object) {
 
 void add_caller(nb::module_ &module) {
     call_name = PyUnicode_InternFromString("_call");
-    when_name = PyUnicode_InternFromString("when");
-    bands_name = PyUnicode_InternFromString("bands");
-    reads_name = PyUnicode_InternFromString("reads");
-    writes_name = PyUnicode_InternFromString("writes");
-    offset_name = PyUnicode_InternFromString("offset");
-    wait_for_name = PyUnicode_InternFromString("wait_for");
+    constexpr const char *names[KEYWORDS] = {"when", "bands", "reads", "writes", "offset", "wait_for"};
+    for (std::size_t at = 0; at < KEYWORDS; at++) keyword_names[at] = PyUnicode_InternFromString(names[at]);
     nb::object type = nb::steal(
         new_type<Caller>("acs_cl._core.Caller", BASE | COLLECTED | CALLED,
                          {{Py_tp_new, slot(caller_new)}, {Py_tp_members, caller_members}}));

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "launch/caller.hpp"
+#include "launch/prepared.hpp"
 
 namespace acs_cl {
 
@@ -233,6 +234,21 @@ void add_plans(nb::module_ &module) {
         return plan && plan->is_current() && (plan->knows_records || !for_epochs);
     }, "kernel"_a, "for_epochs"_a);
     module.def("forget", [](nb::handle kernel) { caller(kernel)->forget(); });
+}
+
+void add_prepared(nb::module_ &module) {
+    nb::class_<Prepared>(module, "Prepared")
+        .def(nb::init<PythonHazards &, nb::object, nb::handle>(), "hazards"_a, "command"_a, "access"_a,
+             nb::keep_alive<1, 2>())
+        .def_prop_ro("is_plain", &Prepared::is_plain)
+        .def("launch", &Prepared::launch, "queues"_a);
+    nb::class_<Series>(module, "Series")
+        .def("__init__", [](Series *self, nb::tuple launches) {
+            std::vector<const Prepared *> found;
+            for (nb::handle one : launches) found.push_back(nb::cast<const Prepared *>(one));
+            new (self) Series(std::move(found));
+        }, "launches"_a, nb::keep_alive<1, 2>())
+        .def("launch", &Series::launch, "first"_a, "most"_a, "queues"_a);
 }
 
 }  // namespace acs_cl

@@ -1,5 +1,6 @@
 #include "python/collector.hpp"
 
+#include "python/nb.hpp"
 #include "python/types.hpp"
 
 namespace acs_cl::collector {
@@ -34,18 +35,13 @@ PyMethodDef method_around = {"acs_cl", method(around), METH_FASTCALL, "Skip a co
 }  // namespace
 
 bool watch() {
-    PyObject *gc = PyImport_ImportModule("gc"), *callbacks = nullptr, *function = nullptr;
-    if (gc) {
-        freeze = PyObject_GetAttrString(gc, "freeze");
-        unfreeze = PyObject_GetAttrString(gc, "unfreeze");
-        callbacks = PyObject_GetAttrString(gc, "callbacks");
-        function = PyCFunction_New(&method_around, nullptr);
-    }
-    const bool is_done = freeze && unfreeze && callbacks && function && !PyList_Append(callbacks, function);
-    Py_XDECREF(function);
-    Py_XDECREF(callbacks);
-    Py_XDECREF(gc);
-    return is_done;
+    const nb::object gc = nb::steal(PyImport_ImportModule("gc")),
+                     function = nb::steal(PyCFunction_New(&method_around, nullptr));
+    if (!gc.is_valid() || !function.is_valid()) return false;
+    freeze = PyObject_GetAttrString(gc.ptr(), "freeze");
+    unfreeze = PyObject_GetAttrString(gc.ptr(), "unfreeze");
+    const nb::object callbacks = nb::steal(PyObject_GetAttrString(gc.ptr(), "callbacks"));
+    return freeze && unfreeze && callbacks.is_valid() && !PyList_Append(callbacks.ptr(), function.ptr());
 }
 
 }  // namespace acs_cl::collector

@@ -27,7 +27,6 @@ void use_main_thread(unsigned long thread) { main_thread = thread; }
 #include <cerrno>
 #include <csignal>
 #include <ctime>
-#include <initializer_list>
 #include <pthread.h>
 #include <unistd.h>
 

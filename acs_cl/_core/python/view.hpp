@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "python/collector.hpp"
 #include "python/spans.hpp"

@@ -38,11 +38,7 @@ struct Sides {
 
     // Returns false for an unusual call.
     bool bind(Tracker *self, const Form &form, PyObject *const *args) {
-        if (form.blocks >= 0) {
-            const int truth = PyObject_IsTrue(args[form.blocks]);
-            if (truth < 0) return PyErr_Clear(), false;
-            blocks = truth;
-        }
+        if (form.blocks >= 0 && !take_truth(args[form.blocks], blocks)) return false;
         const bool only_read = form.flags >= 0 && is_read_only(args[form.flags]);
         for (const auto &[at, written] : {std::pair(form.read, false), std::pair(form.written, !only_read)}) {
             if (at < 0) continue;
@@ -56,9 +52,8 @@ struct Sides {
         if (form.host < 0) return true;
         const bool fills_host = form.read >= 0;
         if (!program.take(args[form.host], PyBUF_ANY_CONTIGUOUS | (fills_host ? PyBUF_WRITABLE : 0))) return false;
-        const auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(program.view.buf));
-        const std::int64_t width = std::max<std::int64_t>(program.view.len, 1);
-        NodePointer &host = nodes[touched.many] = self->table->hazards->node(bounded({BY_ADDRESS, address, width, 1, width}));
+        NodePointer &host = nodes[touched.many] =
+            self->table->hazards->node(interval_at(program.view.buf, program.view.len));
         touched.add(host.get(), !fills_host, fills_host);
         return true;
     }
@@ -66,11 +61,9 @@ struct Sides {
 private:
     // Whether the flags of a map are `map_flags.READ`.
     static bool is_read_only(PyObject *flags) {
-        constexpr long MAP_READ = 1;
-        const nb::object number = nb::steal(PyNumber_Index(flags));
-        const long found = number.is_valid() ? PyLong_AsLong(number.ptr()) : 0;
-        if (PyErr_Occurred()) PyErr_Clear();
-        return found == MAP_READ;
+        constexpr std::int64_t MAP_READ = 1;
+        std::int64_t found;
+        return take_number(flags, 0, found) && found == MAP_READ;
     }
 };
 

@@ -15,7 +15,7 @@ namespace acs_cl {
 
 namespace {
 
-PyObject *wait_name;
+PyObject *wait_name, *wait_for_name, *is_blocking_name;
 
 PyTypeObject *queue_type;  // PyOpenCL's class of queues
 PyObject *elsewhere;  // {name: commands on queues that are not ours}
@@ -26,14 +26,11 @@ std::unordered_set<Py_hash_t> own_queues;  // the hashes of our queues, which ar
 struct Command {
     PyObject_HEAD
     vectorcallfunc call;
-    PyObject *original, *otherwise, *name, *doc, *parameters, *waits_name, *blocks_name;
+    PyObject *original, *otherwise, *name, *doc, *parameters;
     int queue_at, waits_at, blocks_at;
     int tracked;  // kind of launch if it is tracked: see `Tracked`
 
-    auto objects() {
-        return std::array{&original, &otherwise, &name, &doc, &parameters, &waits_name,
-                          &blocks_name};
-    }
+    auto objects() { return std::array{&original, &otherwise, &name, &doc, &parameters}; }
     void end() {}
 };
 
@@ -42,10 +39,6 @@ struct Arguments : Single {
     Arguments(PyObject *const *args, Py_ssize_t positional, PyObject *keywords)
         : positional(positional), keywords(keywords),
           many(positional + (keywords ? PyTuple_GET_SIZE(keywords) : 0)), args(args) {}
-    ~Arguments() {
-        Py_XDECREF(list);
-        Py_XDECREF(names);
-    }
 
     // Returns the place of a parameter's argument, or -1.
     Py_ssize_t find(Py_ssize_t at, PyObject *name) const {
@@ -66,14 +59,13 @@ struct Arguments : Single {
         args = changed.data();
         if (at < 0) {
             at = many;
-            PyObject *more = PyTuple_New(many - positional + 1);
-            if (!more) return PyErr_Clear(), false;
-            for (Py_ssize_t index = positional; index < many; index++)
-                PyTuple_SET_ITEM(more, index - positional,
-                                 Py_NewRef(PyTuple_GET_ITEM(keywords, index - positional)));
-            PyTuple_SET_ITEM(more, many - positional, Py_NewRef(name));
-            Py_XDECREF(names);
-            keywords = names = more;
+            nb::object more = nb::steal(PyTuple_New(many - positional + 1));
+            if (!more.is_valid()) return PyErr_Clear(), false;
+            for (Py_ssize_t index = 0; index < many - positional; index++)
+                PyTuple_SET_ITEM(more.ptr(), index, Py_NewRef(PyTuple_GET_ITEM(keywords, index)));
+            PyTuple_SET_ITEM(more.ptr(), many - positional, Py_NewRef(name));
+            keywords = more.ptr();
+            names = std::move(more);
             many++;
         }
         changed[std::size_t(at)] = value;
@@ -84,7 +76,7 @@ struct Arguments : Single {
     PyObject *keywords;
     Py_ssize_t many;
     PyObject *const *args;
-    PyObject *list = nullptr, *names = nullptr;  // made by it
+    nb::object list, names;  // made by it
     std::array<PyObject *, 16> changed;
 };
 
@@ -117,12 +109,12 @@ Waits look_at(Bypass *bypass, PyObject *wait_for) {
 bool take_wait_list(const Bypass *bypass, Waits what, Arguments &args, Py_ssize_t at) {
     if (what == Waits::AS_GIVEN) return true;
     if (what == Waits::FOR_NOTHING) return args.change(at, nullptr, Py_None);
-    args.list = PyList_New(0);
-    const bool has_all = args.list && all_events(args.args[at], [&](PyObject *event) {
-        return is_before(bypass, event) || !PyList_Append(args.list, event);
+    args.list = nb::steal(PyList_New(0));
+    const bool has_all = args.list.is_valid() && all_events(args.args[at], [&](PyObject *event) {
+        return is_before(bypass, event) || !PyList_Append(args.list.ptr(), event);
     });
     if (!has_all) return PyErr_Clear(), false;
-    return args.change(at, nullptr, args.list);
+    return args.change(at, nullptr, args.list.ptr());
 }
 
 // Enqueues a kernel whose arguments were noted, as PyOpenCL would. Null, without an error: it is unusual, or the
@@ -184,6 +176,17 @@ bool take_open(Bypass *bypass) {
     if (bypass_of(bypass->queue) == bypass) return true;
     lock->give_back();
     return false;
+}
+
+// Calls PyOpenCL's function while a bypass is open. `turn`: how many commands there were then. Null without an error: it
+// is not open.
+PyObject *enqueue(const Command *self, Bypass *bypass, const Arguments &args, long long &turn) {
+    if (!take_open(bypass)) return nullptr;
+    const Taken taken(reinterpret_cast<Lock *>(bypass->lock));
+    PyObject *event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional), args.keywords);
+    if (event) bypass->count(event, nullptr);
+    turn = bypass->all;
+    return event;
 }
 
 // Memory of the program, in PyOpenCL's form, whose bytes are elsewhere.
@@ -255,13 +258,9 @@ PyObject *pass_blocking(Command *self, Bypass *bypass, Arguments &args, Py_ssize
     const bool lands = !bypass->is_idle() && have_come && read.begin(self, bypass, args);
     const bool stays = !lands && (bypass->is_idle() || (bypass->waits_first && wait_until_idle(bypass))) && have_come;
     if (PyErr_Occurred()) return nullptr;
-    if (!stays && !args.change(blocks_at, self->blocks_name, Py_False)) return nullptr;
-    if (!take_open(bypass)) return nullptr;  // other commands came meanwhile
-    PyObject *event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
-                                          args.keywords);
-    if (event) bypass->count(event, nullptr);
-    const long long turn = bypass->all;
-    reinterpret_cast<Lock *>(bypass->lock)->give_back();
+    if (!stays && !args.change(blocks_at, is_blocking_name, Py_False)) return nullptr;
+    long long turn;
+    PyObject *event = enqueue(self, bypass, args, turn);  // other commands came meanwhile if it is not open
     if (event && !stays) {
         driver.flush(bypass->native);
         if (!(lands ? read.wait(event) : wait_here(event))) Py_CLEAR(event);
@@ -273,7 +272,7 @@ PyObject *pass_blocking(Command *self, Bypass *bypass, Arguments &args, Py_ssize
 
 // Lets PyOpenCL make any command in bypass. Returns false if that is not possible here.
 bool pass(Command *self, Bypass *bypass, Arguments &args, PyObject *&event) {
-    Py_ssize_t at = self->waits_at < 0 ? -1 : args.find(self->waits_at, self->waits_name);
+    Py_ssize_t at = self->waits_at < 0 ? -1 : args.find(self->waits_at, wait_for_name);
     Waits what = Waits::FOR_NOTHING;
     PyObject *wait_for = nullptr;
     if (at >= 0) {
@@ -283,7 +282,7 @@ bool pass(Command *self, Bypass *bypass, Arguments &args, PyObject *&event) {
     }
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(bypass));
     if (self->blocks_at >= 0) {
-        at = args.find(self->blocks_at, self->blocks_name);
+        at = args.find(self->blocks_at, is_blocking_name);
         PyObject *given = at < 0 ? Py_True : args.args[at];
         const int blocks = PyObject_IsTrue(given);
         if (blocks < 0) return event = nullptr, true;
@@ -292,12 +291,9 @@ bool pass(Command *self, Bypass *bypass, Arguments &args, PyObject *&event) {
             return event || PyErr_Occurred();
         }
     }
-    if (!take_open(bypass)) return PyErr_Occurred();
-    event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
-                                args.keywords);
-    if (event) bypass->count(event, nullptr);
-    reinterpret_cast<Lock *>(bypass->lock)->give_back();
-    return true;
+    long long turn;
+    event = enqueue(self, bypass, args, turn);
+    return event || PyErr_Occurred();
 }
 
 // All arguments of a command that can be a launch, by position. Null: it was left out. Defaults are filled in where
@@ -338,7 +334,7 @@ bool is_elsewhere(const Command *self, PyObject *const *args, Py_ssize_t many, P
     if (own_queues.count(hash)) return false;
     if (self->waits_at >= 0) {
         const Arguments all(args, many, keywords);
-        const Py_ssize_t at = all.find(self->waits_at, self->waits_name);
+        const Py_ssize_t at = all.find(self->waits_at, wait_for_name);
         if (at >= 0 && !is_empty(args[at]) && !all_events(args[at], is_of_the_driver)) return false;
     }
     PyObject *known = PyDict_GetItemWithError(elsewhere, self->name);
@@ -417,8 +413,6 @@ PyObject *command_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     self->original = Py_NewRef(original);
     self->otherwise = Py_NewRef(otherwise);
     self->parameters = Py_NewRef(parameters);
-    self->waits_name = PyUnicode_InternFromString("wait_for");
-    self->blocks_name = PyUnicode_InternFromString("is_blocking");
     self->queue_at = queue_at;
     self->waits_at = waits_at;
     self->blocks_at = blocks_at;
@@ -458,6 +452,8 @@ void use_events(nb::tuple all) {
 
 void add_commands(nb::module_ &module) {
     wait_name = PyUnicode_InternFromString("wait");
+    wait_for_name = PyUnicode_InternFromString("wait_for");
+    is_blocking_name = PyUnicode_InternFromString("is_blocking");
     landed_type = reinterpret_cast<PyTypeObject *>(
         new_type<Landed>("acs_cl._core.Landed", 0, {{Py_bf_getbuffer, slot(landed_view)}}));
     module.attr("Command") = nb::steal(

@@ -82,27 +82,20 @@ PyMemberDef arguments_members[] = {
 KernelArguments *notes_of(PyObject *kernel) {
     KernelArguments *&known = recent_of(kernel);
     if (known && known->kernel == kernel && known->generation == generation) return known;
-    PyObject *found = PyObject_GetAttr(kernel, arguments_name);
-    if (!found) {
-        PyErr_Clear();
-        return nullptr;
-    }
-    auto *given = reinterpret_cast<KernelArguments *>(found);
-    bool is_ours = PyObject_TypeCheck(found, given_type) && given->generation == generation &&
-                   given->kernel == kernel;
-    Py_DECREF(found);  // the kernel holds it
-    if (!is_ours) return nullptr;
-    return known = given;
+    const nb::object found = nb::steal(PyObject_GetAttr(kernel, arguments_name));
+    if (!found.is_valid()) return PyErr_Clear(), nullptr;
+    auto *given = reinterpret_cast<KernelArguments *>(found.ptr());
+    const bool is_ours = PyObject_TypeCheck(found.ptr(), given_type) && given->generation == generation &&
+                         given->kernel == kernel;
+    return is_ours ? known = given : nullptr;  // the kernel holds it
 }
 
 // Returns the same, and makes some if there are none. Null with an error.
 KernelArguments *new_notes_of(PyObject *kernel) {
     if (KernelArguments *known = notes_of(kernel)) return known;
-    PyObject *made = PyObject_CallOneArg(arguments_class, kernel);
-    if (!made) return nullptr;
-    int failed = PyObject_SetAttr(kernel, arguments_name, made);
-    Py_DECREF(made);
-    return failed ? nullptr : notes_of(kernel);
+    const nb::object made = nb::steal(PyObject_CallOneArg(arguments_class, kernel));
+    if (!made.is_valid() || PyObject_SetAttr(kernel, arguments_name, made.ptr())) return nullptr;
+    return notes_of(kernel);
 }
 
 std::unordered_set<PyTypeObject *> steady;  // types whose objects never change
@@ -186,8 +179,8 @@ PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags
     Py_ssize_t many = PyVectorcall_NARGS(flags);
     if (keywords || many != (self->step ? 2 : 3) || (self->step && !PyTuple_CheckExact(args[1])))
         return PyObject_Vectorcall(self->otherwise, args, std::size_t(many), keywords);
-    PyObject *done = PyObject_Vectorcall(self->original, args, std::size_t(many), nullptr);
-    if (!done) {  // some may have been set
+    nb::object done = nb::steal(PyObject_Vectorcall(self->original, args, std::size_t(many), nullptr));
+    if (!done.is_valid()) {  // some may have been set
         PyObject *type, *value, *trace;
         PyErr_Fetch(&type, &value, &trace);
         recent_of(args[0]) = nullptr;
@@ -196,10 +189,7 @@ PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags
         return nullptr;
     }
     KernelArguments *given = new_notes_of(args[0]);
-    if (!given) {
-        Py_DECREF(done);
-        return nullptr;
-    }
+    if (!given) return nullptr;
     nb::object kept = nb::borrow(args[self->step ? 1 : 2]);
     int place = place_of(self, given, args, kept.ptr());
     if (place < 0 && self->step != 3) {  // packed numbers have no values that change
@@ -211,14 +201,11 @@ PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags
     }
     if (place >= 0) {
         keep(given, place, kept.ptr());
-        return done;
+        return done.release().ptr();
     }
-    auto *known = reinterpret_cast<PyObject *>(given);
-    PyObject *noted = PyObject_CallFunctionObjArgs(self->note, known, args[1],
-                                                   self->step ? nullptr : args[2], nullptr);
-    if (!noted) Py_CLEAR(done);
-    Py_XDECREF(noted);
-    return done;
+    const nb::object noted = nb::steal(PyObject_CallFunctionObjArgs(
+        self->note, reinterpret_cast<PyObject *>(given), args[1], self->step ? nullptr : args[2], nullptr));
+    return noted.is_valid() ? done.release().ptr() : nullptr;
 }
 
 PyObject *setter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {

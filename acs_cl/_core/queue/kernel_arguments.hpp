@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 
 #include "driver/kernel.hpp"
 #include "python/types.hpp"

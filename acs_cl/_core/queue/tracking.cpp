@@ -199,20 +199,12 @@ int tracker_init(Tracker *self, PyObject *args, PyObject *keywords) {
         return -1;
     }
     for (PyObject **one : self->objects()) Py_INCREF(*one);
-    try {
-        self->table = nb::cast<Table *>(nb::handle(self->table_object));
-        self->queues = nb::cast<Queues *>(nb::handle(self->queues_object));
-    } catch (const std::bad_cast &) {
-        PyErr_SetString(PyExc_TypeError, "these are not a table and queues of the core");
+    if (!nb::try_cast(nb::handle(self->table_object), self->table) || !self->table || !self->table->lock ||
+        !nb::try_cast(nb::handle(self->queues_object), self->queues) || !self->queues) {
+        PyErr_SetString(PyExc_TypeError, "expected a table that has a lock, and queues of the core");
         return -1;
     }
-    if (!self->table->lock) {
-        PyErr_SetString(PyExc_TypeError, "expected a table that has a lock");
-        return -1;
-    }
-    self->bypass = self->bypass_object == Py_None
-                        ? nullptr
-                        : reinterpret_cast<Bypass *>(self->bypass_object);
+    if (self->bypass_object != Py_None) self->bypass = reinterpret_cast<Bypass *>(self->bypass_object);
     self->waits_first = self->queues->on_own_processor();
     self->queue = queue;
     trackers[queue] = self;

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "driver/memory.hpp"
@@ -113,6 +112,21 @@ PyObject *track_kernel(Tracker *tracker, PyObject *const *args);
 PyObject *track_transfer(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args);
 PyObject *track_marker(Tracker *tracker, int tracked, PyObject *const *args);
 PyObject *track_call(Tracker *tracker, int tracked, PyObject *original, PyObject *const *args, PyObject *parameters);
+
+// Takes any whole number, also NumPy's. `otherwise`: it was left out. Returns false if it is none, or below 0.
+inline bool take_number(PyObject *object, std::int64_t otherwise, std::int64_t &to) {
+    if (!object || object == Py_None) return to = otherwise, true;
+    const nb::object number = nb::steal(PyNumber_Index(object));
+    to = number.is_valid() ? PyLong_AsLongLong(number.ptr()) : -1;
+    if (!PyErr_Occurred()) return to >= 0;
+    return PyErr_Clear(), to = INT64_MIN, false;
+}
+inline bool take_truth(PyObject *object, bool &to) {
+    const int truth = PyObject_IsTrue(object);
+    if (truth < 0) PyErr_Clear();
+    to = truth > 0;
+    return truth >= 0;
+}
 
 // ---- the common part of all commands ----------------------------------------------------------
 

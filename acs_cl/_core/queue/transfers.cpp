@@ -17,10 +17,9 @@ constexpr std::int64_t MOST_COPIED = 1 << 20, SHORT = 64 << 10;
 constexpr std::size_t MOST_PATTERN = 128;
 constexpr int HOST_AT = 2;  // the program's memory, or the pattern, among the arguments
 constexpr int MOST_TURNS = 4;  // waits for launches ahead of a transfer
-
 // ---- the call --------------------------------------------------------------------------------------
 
-constexpr std::int64_t ALL = -1, NONE = -2;
+constexpr std::int64_t ALL = -1;
 
 // A call of one of PyOpenCL's functions. A side that is null is the program's memory in `host`, which is a pattern
 // for a fill.
@@ -30,24 +29,8 @@ struct Sides {
     bool blocks = false, fills = false, is_svm = false;
 };
 
-// Takes any whole number, also NumPy's. `otherwise`: it was left out. Returns false if it is none, or below 0.
-bool take_number(PyObject *object, std::int64_t otherwise, std::int64_t &to) {
-    if (!object || object == Py_None) return to = otherwise, true;
-    const nb::object number = nb::steal(PyNumber_Index(object));
-    to = number.is_valid() ? PyLong_AsLongLong(number.ptr()) : NONE;
-    if (PyErr_Occurred()) PyErr_Clear(), to = NONE;
-    return to >= 0;
-}
-
 // Takes a number of bytes, or `ALL`.
 bool take_nbytes(PyObject *object, std::int64_t &to) { return take_number(object, ALL, to) || to == ALL; }
-
-bool take_truth(PyObject *object, bool &to) {
-    const int truth = PyObject_IsTrue(object);
-    if (truth < 0) PyErr_Clear();
-    to = truth > 0;
-    return truth >= 0;
-}
 
 // Returns false for an unusual call.
 bool take(int tracked, PyObject *const *args, Sides &to) {
@@ -132,11 +115,7 @@ struct Ranges {
         return true;
     }
 
-    Span host_span() const {
-        const auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(program.view.buf));
-        const std::int64_t width = std::max<std::int64_t>(nbytes, 1);
-        return bounded({BY_ADDRESS, address, width, 1, width});
-    }
+    Span host_span() const { return interval_at(program.view.buf, Py_ssize_t(nbytes)); }
 
     // Returns what the event keeps: the program's memory, or both sides of a copy of shared memory.
     nb::object kept() const {

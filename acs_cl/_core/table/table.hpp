@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -628,17 +627,16 @@ private:
 
     bool is_foreseen(const std::string_view *blob, const std::string_view *shape,
                      const Touched &touched, const Addresses &addresses) {
-        char *own = reinterpret_cast<char *>(recorder->records.back().data());
-        const Asked one{own, blob ? *blob : std::string_view(own + HEAD_BYTES, INLINE_BYTES),
-                        shape ? *shape : std::string_view(), touched, addresses};
-        Forecast::Verdict verdict = forecast.ask(one, recorder->tasks(), scheduler.ptr());
+        const auto ask = [&](const char *own) {
+            const Asked one{own, blob ? *blob : std::string_view(own + HEAD_BYTES, INLINE_BYTES),
+                            shape ? *shape : std::string_view(), touched, addresses};
+            return forecast.ask(one, recorder->tasks(), scheduler.ptr());
+        };
+        const Forecast::Verdict verdict = ask(reinterpret_cast<char *>(recorder->records.back().data()));
         if (verdict != Forecast::Verdict::GIVE_UP) return verdict == Forecast::Verdict::COUNT;
         const RecordWords record = recorder->records.back();
         record_counted();
-        own = recorder->place(record);
-        const Asked again{own, blob ? *blob : std::string_view(own + HEAD_BYTES, INLINE_BYTES),
-                          one.shape, touched, addresses};
-        forecast.ask(again, recorder->tasks(), scheduler.ptr());
+        ask(recorder->place(record));
         return false;
     }
 
