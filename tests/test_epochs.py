@@ -507,3 +507,14 @@ def test_most_tasks_and_tiles_have_references_of_their_own() -> None:
     assert layout.MOST_TASKS + 1 < 1 << layout.TASK_BITS
     # the entry that would look like an abandoned slot is never made
     assert (layout.MOST_TILES - 1) << 20 | layout.MOST_TASKS != 0xFFFFFFFF
+
+
+def test_blocks_of_more_words_than_the_header_can_name_are_refused() -> None:
+    """Tiles below the limit may need a ring of twice as many slots, and each block has one."""
+    recorder, task = layout.Recorder(), np.zeros(32, np.uint32)
+    task[4] = 0xFFFF  # tiles
+    for number in range((1 << 14) + 1):
+        recorder.add(task.tobytes(), None, None, [number - 1] if number else [])
+    assert 1 << 30 < recorder.entries < 1 << 31
+    with pytest.raises(ValueError, match="too many tiles"):
+        recorder.image(SPARE, blocks=2)

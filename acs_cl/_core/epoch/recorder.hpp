@@ -211,7 +211,9 @@ public:
         at.counts = at.initial + at.entries;
         at.blocks = (at.counts + n + 31) / 32 * 32;
         at.block_words = (STATE_WORD + 64 * at.rows + at.capacity + 31) / 32 * 32;
-        at.words = at.blocks + blocks * at.block_words;
+        const std::uint64_t words = at.blocks + std::uint64_t(blocks) * at.block_words;
+        if (words >> 32) throw std::length_error("an epoch has too many tiles");
+        at.words = std::uint32_t(words);
         return at;
     }
 
