@@ -549,3 +549,12 @@ def test_what_is_taught_has_to_fit() -> None:
     assert core.native.is_planned(kernel, False)
     core.native.forget(kernel)
     kernel.engine = None
+
+
+@pytest.mark.parametrize("step", [sys.maxsize, -sys.maxsize, 1 << 62, 3])
+def test_a_step_beyond_the_array_has_the_stride_that_numpy_gives_it(step: int) -> None:
+    numbers = np.arange(8, dtype=np.int64)
+    view = numbers[::step]
+    found = core.native.index_view(slice(None, None, step), numbers.shape, numbers.strides)
+    offset = view.__array_interface__["data"][0] - numbers.__array_interface__["data"][0]
+    assert found == (view.shape, view.strides, offset)

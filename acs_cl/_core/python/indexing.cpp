@@ -104,7 +104,8 @@ private:
             return PyErr_Clear(), false;
         const Py_ssize_t many =
             PySlice_AdjustIndices(Py_ssize_t(axis.length), &start, &stop, step);
-        keep({many, axis.stride * step});
+        // as NumPy has it, also if nobody can go so far
+        keep({many, std::int64_t(std::uint64_t(axis.stride) * std::uint64_t(step))});
         if (many) offset += start * axis.stride;
         return true;
     }
