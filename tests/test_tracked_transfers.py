@@ -21,6 +21,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from fuzz.threads import in_threads
+from pyopencl.characterize import has_coarse_grain_buffer_svm
 
 import acs_cl as acs
 from acs_cl import core, testing
@@ -118,6 +119,27 @@ def test_a_read_waits_for_nothing_that_took_the_place_of_its_neighbours(
         assert engine.table.state(others[0].acs_number) == "executing"
         queue.finish()
         assert read.tolist() == [4, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("size", "error"), [("much", TypeError), (-1, OverflowError)])
+def test_memory_whose_class_tells_no_size(
+    context: cl.Context, size: object, error: type[Exception]
+) -> None:
+    """A program may inherit from PyOpenCL's classes. What such a class says wrongly is an error of
+    the call, and the queue goes on."""
+    if not has_coarse_grain_buffer_svm(context.devices[0]):
+        pytest.skip("the device has no shared virtual memory")
+
+    class Odd(cl.SVM):
+        size = property(lambda self: size)
+
+    array = cl.svm_empty(context, cl.svm_mem_flags.READ_WRITE, N, np.int32)
+    queue, read = acs.Queue(context), np.zeros(N, np.int32)
+    with pytest.raises(error):
+        cl.enqueue_copy(queue, np.ones(N, np.int32), Odd(array))
+    cl.enqueue_copy(queue, cl.SVM(array), np.arange(N, dtype=np.int32))
+    cl.enqueue_copy(queue, read, cl.SVM(array))
+    assert np.array_equal(read, np.arange(N))
 
 
 # ---- launches ------------------------------------------------------------------------------------
