@@ -47,10 +47,10 @@ public:
 
     Outcome outcome() {
         Outcome made;
-        for (auto &[index, why] : whole_) made[index] = {true, why, {}, {}};
+        for (auto &[index, why] : whole_) made[index] = {true, why, {}, {}, {}};
         for (auto &[index, found] : found_)
             if (!whole_.count(index))
-                made[index] = {false, "", few(std::move(found.first)), few(std::move(found.second))};
+                made[index] = {false, "", few(std::move(found.first)), few(std::move(found.second)), {}};
         for (auto &[index, sure] : sure_) {
             made[index].surely_read = sure.first;
             made[index].surely_written = sure.second;
