@@ -1456,7 +1456,7 @@ class Bypass:
     """The time, by `perf_counter`, until which it stays open, even with many launches in flight."""
     is_mixed: bool
     """Whether the current stretch cannot be judged: some of it was tracked, and some was not."""
-    def __init__(self, queue: Any, engine: Any, pointer: int, behind: int) -> None: ...
+    def __init__(self, queue: Any, pointer: int, behind: int) -> None: ...
     def wait_until_idle(self) -> bool:
         """Wait until nothing is in flight on the driver's queue. False: the driver refuses."""
     commands: int

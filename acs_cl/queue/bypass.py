@@ -92,12 +92,11 @@ class Bypass(core.native.Bypass):
     def __init__(
         self,
         queue: cl.CommandQueue,
-        engine: Engine,
         pointer: int,
         number: int,
         by_overlap: bool,
     ) -> None:
-        super().__init__(queue, engine, pointer, BEHIND)
+        super().__init__(queue, pointer, BEHIND)
         self.trials = Trials(both=not by_overlap)
         self.least_commands = STRETCH
         self._by_overlap = by_overlap

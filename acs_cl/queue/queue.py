@@ -196,7 +196,7 @@ class Queue(cl.CommandQueue):
                 self._engine.end_bypasses()
         if may_bypass and self._in_order and not self._holds and is_free(self._engine):
             by_overlap = self._engine.options.backend != "device"
-            self.bypass = Bypass(self, self._engine, self._pointer, self._number, by_overlap)
+            self.bypass = Bypass(self, self._pointer, self._number, by_overlap)
         self.tracker = self._new_tracker()
         patch.enter(self)
         for one in _note_sharing():

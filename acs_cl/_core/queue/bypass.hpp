@@ -1,6 +1,5 @@
 // The bypass of an `acs.Queue`: its commands go unchanged to the driver's own queue, and the runtime sees them
-// as one launch. Commands are replacements of PyOpenCL's functions (commands.cpp). They are types of Python's
-// own kind, as for launches.
+// as one launch. Commands are replacements of PyOpenCL's functions (commands.cpp).
 //
 // A call that is unusual, for any reason, goes on to Python (acs_cl/queue/patch.py), which knows every case and
 // every error. Nothing has changed by then.
@@ -15,6 +14,7 @@
 #include "driver/kernel.hpp"
 #include "python/clock.hpp"
 #include "python/lock.hpp"
+#include "python/nb.hpp"
 #include "python/types.hpp"
 #include "queue/sample.hpp"
 
@@ -75,38 +75,42 @@ public:
 private:
     static constexpr std::size_t MANY = 64;
     static constexpr std::uint32_t MOST_UNUSED = 32;  // commands without a wait list
-    std::array<PyObject *, MANY> events_;
-    std::size_t next_;
-    std::uint32_t wanted_;
+    std::array<PyObject *, MANY> events_{};
+    std::size_t next_ = 0;
+    std::uint32_t wanted_ = 0;
 };
 
 // The state of a queue's bypass. It is found by the queue object, which lives as long as commands may bypass the
 // runtime.
-struct Bypass {
-    PyObject_HEAD
-    PyObject *queue, *engine;  // borrowed: the queue has both
-    PyObject *lock;
-    PyObject *sample_object;  // samples launches outside of the bypass
-    PyObject *last;  // the event of the last command, or null
-    RecentEvents recent;
-    Sample *sample;
+struct Bypass : Single {
+    // `commands_behind`: how far back the command is that should have ended.
+    Bypass(nb::handle of, std::uintptr_t pointer, int commands_behind);
+    ~Bypass();
+
+    PyObject *queue;          // borrowed: the queue has this
+    PyObject *own = nullptr;  // borrowed: this, once it was open
     void *native;
-    void *in_flight;  // the driver's event of some commands ago, or null; PyOpenCL's may hold memory of the program
-    long long passed;
+    nb::object lock;
+    nb::object sample_object = nb::none();  // samples launches outside of the bypass
+    nb::object last;                        // the event of the last command, or null
+    RecentEvents recent;
+    Sample *sample = nullptr;
+    void *in_flight = nullptr;  // the driver's event of some commands ago, or null; PyOpenCL's may hold memory of the program
+    long long passed = 0;
     int left, behind;
-    int wanted, satisfied;  // launches of a sample; launches until the next one begins
-    double began;  // when this one did
-    double rests_until;
+    int wanted = 0, satisfied = 0;  // launches of a sample; launches until the next one begins
+    double began = 0;               // when this one did
+    double rests_until = 0;
     // A stretch of commands, from one wait of the host for results to the next. acs_cl/queue/trials.py compares
     // these.
-    long long commands, least_commands;
-    double stretch_began;
-    long long all, idle_at;  // commands ever, and as many when nothing was in flight last
-    bool waits_first;  // a blocking transfer is quicker if nothing is in flight
-    bool is_mixed;  // some of it was tracked, and some was in bypass
+    long long commands = 0, least_commands = 0;
+    double stretch_began = 0;
+    long long all = 0, idle_at = 0;  // commands ever, and as many when nothing was in flight last
+    bool waits_first;                // a blocking transfer is quicker if nothing is in flight
+    bool is_mixed = false;           // some of it was tracked, and some was in bypass
 
-    auto objects() { return std::array{&lock, &sample_object, &last}; }
-    void end();
+    // Opens it, or closes it.
+    void open(bool opens);
 
     // Whether a stretch is long enough to be compared, after the host has waited for results.
     bool ends_stretch() const { return commands >= least_commands; }
@@ -122,7 +126,7 @@ struct Bypass {
     void forget_events() {
         recent.clear();
         keep_in_flight(nullptr);
-        Py_CLEAR(last);
+        last.reset();
         all++;
         idle_at = -1;
     }

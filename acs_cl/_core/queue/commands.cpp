@@ -170,7 +170,7 @@ namespace {
 
 // Takes the lock of a bypass, while it is open. Returns false if it is not open, or with an error.
 bool take_open(Bypass *bypass) {
-    auto *lock = reinterpret_cast<Lock *>(bypass->lock);
+    auto *lock = reinterpret_cast<Lock *>(bypass->lock.ptr());
     // the first one makes no system call
     if (bypass_of(bypass->queue) != bypass || !(lock->try_take() || lock->take())) return false;
     if (bypass_of(bypass->queue) == bypass) return true;
@@ -182,7 +182,7 @@ bool take_open(Bypass *bypass) {
 // is not open.
 PyObject *enqueue(const Command *self, Bypass *bypass, const Arguments &args, long long &turn) {
     if (!take_open(bypass)) return nullptr;
-    const Taken taken(reinterpret_cast<Lock *>(bypass->lock));
+    const Taken taken(reinterpret_cast<Lock *>(bypass->lock.ptr()));
     PyObject *event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional), args.keywords);
     if (event) bypass->count(event, nullptr);
     turn = bypass->all;
@@ -280,7 +280,7 @@ bool pass(Command *self, Bypass *bypass, Arguments &args, PyObject *&event) {
         if (what == Waits::UNCLEAR || !take_wait_list(bypass, what, args, at)) return false;
         if (what != Waits::FOR_NOTHING) wait_for = args.args[at];
     }
-    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(bypass));
+    const nb::object lives = nb::borrow(bypass->own);
     if (self->blocks_at >= 0) {
         at = args.find(self->blocks_at, is_blocking_name);
         PyObject *given = at < 0 ? Py_True : args.args[at];

@@ -94,7 +94,7 @@ void sample(Tracker *self, std::int64_t number, const std::vector<std::int64_t> 
         return;
     }
     Table &table = *self->table;
-    const nb::object kept = nb::borrow(bypass->sample_object);  // another thread may begin a new one
+    const nb::object kept = bypass->sample_object;  // another thread may begin a new one
     Sample &sample = *bypass->sample;
     if (!sample.many) bypass->began = now_s();
     bool is_well = true;
@@ -200,11 +200,11 @@ int tracker_init(Tracker *self, PyObject *args, PyObject *keywords) {
     }
     for (PyObject **one : self->objects()) Py_INCREF(*one);
     if (!nb::try_cast(nb::handle(self->table_object), self->table) || !self->table || !self->table->lock ||
-        !nb::try_cast(nb::handle(self->queues_object), self->queues) || !self->queues) {
-        PyErr_SetString(PyExc_TypeError, "expected a table that has a lock, and queues of the core");
+        !nb::try_cast(nb::handle(self->queues_object), self->queues) || !self->queues ||
+        !nb::try_cast(nb::handle(self->bypass_object), self->bypass)) {
+        PyErr_SetString(PyExc_TypeError, "expected a table that has a lock, queues, and a bypass or none");
         return -1;
     }
-    if (self->bypass_object != Py_None) self->bypass = reinterpret_cast<Bypass *>(self->bypass_object);
     self->waits_first = self->queues->on_own_processor();
     self->queue = queue;
     trackers[queue] = self;
