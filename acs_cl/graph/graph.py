@@ -53,8 +53,9 @@ from .arranging import arranged
 from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
 from .loops import Launched, Loop, Rounds, Run, check_written, checked, drive
-from .pieces import Piece, Pieces
+from .pieces import Footprints, Piece, Pieces
 from .recording import Recording
+from .trial import Trial
 from .verify import Verified
 
 if TYPE_CHECKING:
@@ -85,9 +86,9 @@ class Graph:
     """
 
     __slots__ = (
-        "__weakref__", "_lock", "_order", "_outer", "_own", "_owned", "_pieces", "_profile",
-        "_recording", "_state", "_taking", "_thread", "_tunes", "arrays", "engine",
-        "is_capturing", "making",
+        "__weakref__", "_has_all", "_lock", "_order", "_outer", "_own", "_owned", "_pieces",
+        "_profile", "_recording", "_state", "_taking", "_thread", "_trial", "_tunes", "arrays",
+        "engine", "is_capturing", "making",
     )  # fmt: skip
 
     if not TYPE_CHECKING:  # a type checker would take any name then
@@ -108,6 +109,9 @@ class Graph:
         self._order = engine.options.order
         self._tunes = engine.options.tune_file is not None
         """Whether it is tuned before its next replay."""
+        self._has_all: bool | None = None
+        """Whether segments have all launches that they can. None: a trial may still tell."""
+        self._trial: Trial | None = None
         self._profile: Profile | None = None
         self._outer: list[tuple[Loop, list[Loop]]] = []
         """While recording: the loops that are open, and the loops beside each."""
@@ -288,9 +292,18 @@ class Graph:
             from .profile import known
 
             self._profile = known(self.engine, recorded)
-        before = self._pieces.footprints
-        self._pieces = Pieces(self.engine, self._recording, before, self._in_bands)
-        self._pieces.compile(order, self._work())
+        before, engine = self._pieces, self.engine
+
+        def made(footprints: Footprints, has_all: bool) -> Pieces:
+            pieces = Pieces(engine, self._recording, footprints, self._in_bands, has_all)
+            pieces.compile(order, self._work())
+            return pieces
+
+        self._trial = None
+        self._pieces = made(before.footprints, bool(self._has_all))
+        self._pieces.why = before.why
+        if self._has_all is None and engine.backend.tries_segments and engine.checker is None:
+            self._trial = Trial(engine, self._pieces, lambda: made({}, True))
 
     def _in_bands(self, place: int, many: int) -> KernelCommand | None:
         """Return a launch as one that is to be cut into its tiles, if the library may choose.
@@ -347,14 +360,32 @@ class Graph:
             loop = None if while_ is None else self._whole_loop(while_, at_most)
             if self._pieces.is_broken:
                 self._compile()
+            if self._trial is not None:
+                self._try(loop is None)
             self._pieces.place()
             if loop is None:
                 self._run(self._all_calls, self._recording.loops, numbers)
                 rounds = Rounds(1)
             else:
                 rounds = drive(self, loop, numbers)
+            if self._trial is not None:
+                self._trial.launched()
             self.engine.counts.replays += 1
             return ReplayHandle(self, numbers, self._pieces.access, rounds)
+
+    def _try(self, is_once: bool) -> None:
+        """Take the pieces that the trial chooses for this replay. `is_once`: it is one round."""
+        trial = self._trial
+        assert trial is not None
+        if not is_once or self._recording.loops:  # how many rounds it has may change
+            self._trial = None
+            return
+        before, self._pieces = self._pieces, trial.begin()
+        if trial.is_over:
+            self._has_all = bool(self._pieces.why)
+            self._trial = None
+        if self._pieces.is_broken:  # pieces that were not used for a while
+            self._pieces, self._has_all, self._trial = before, False, None
 
     def _whole_loop(self, while_: Array, at_most: int | None) -> Loop:
         """Return the loop of a replay that repeats all of the graph."""
@@ -655,7 +686,7 @@ class Graph:
     def _again(self, calls: Sequence[Call], order: str) -> Graph:
         """Record a graph of other calls, in an order."""
         graph = Graph(self.engine)
-        graph._tunes, graph._order = False, order
+        graph._tunes, graph._order, graph._has_all = False, order, self._has_all or False
         with graph, self.making:  # let go before it is compiled: Ctrl-C is heard then
             for call in calls:
                 graph.capture(call.function, *call.args, **call.keywords)
@@ -755,12 +786,17 @@ class Graph:
             if meets or owns or not alike:
                 self._profile = None
                 self._compile()
-            elif not self._pieces.patch(self._recording, made, move):
+            elif not all(one.patch(self._recording, made, move) for one in self._all_pieces):
                 self._compile()
         except BaseException:
             self._recording = before
             self._compile()
             raise
+
+    @property
+    def _all_pieces(self) -> list[Pieces]:
+        """Return the pieces of each way that a trial compares."""
+        return [self._pieces] if self._trial is None else self._trial.pieces
 
     # ---- the rest ------------------------------------------------------------------------------
 
@@ -775,6 +811,7 @@ class Graph:
         self._state = state
         self._recording = Recording()
         self._pieces = Pieces(self.engine, self._recording, {})
+        self._trial = None
         self._outer = []
         self._owned = []
 

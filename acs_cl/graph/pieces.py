@@ -56,8 +56,13 @@ class Pieces:
         recording: Recording,
         footprints: Footprints,
         in_bands: InBands | None = None,
+        has_all: bool = False,
     ) -> None:
         self._engine = engine
+        self._has_all = has_all
+        """Whether segments have all launches that they can, whatever the policy says."""
+        self.why = ""
+        """Why that is so, for explanations."""
         self._in_bands_at = in_bands
         self._recording = recording
         self.all: list[Piece] = []
@@ -89,7 +94,7 @@ class Pieces:
         for turn, place in enumerate(self.turns):
             self._turn_of[place] = turn
         launches = [recorded[place] for place in self.turns]
-        cutter = self._engine.cutter()
+        cutter = self._engine.cutter(self._has_all)
         if cutter is not None:
             self.all = cutter.pieces(launches, borders, self._in_bands)
         else:
@@ -310,7 +315,7 @@ class Pieces:
         reasons = Counter(piece.reason for piece in singles).most_common()
         for reason, count in reasons[:MOST_REASONS]:
             text += f"; {reason}: {count:,}"
-        return text
+        return f"{text}; {self.why}" if self.why else text
 
     def _told_devices(self) -> str:
         """Say where the launches run."""

@@ -148,9 +148,16 @@ class Backend:
         """Have the core replay a segment. Return its launch. 0: it goes the way of others."""
         return 0
 
-    def cutter(self) -> Any:
-        """Return the cutter of graphs into segments. None: this backend runs no segments."""
+    def cutter(self, has_all: bool = False) -> Any:
+        """Return the cutter of graphs into segments. None: this backend runs no segments.
+        `has_all`: segments have all launches that they can, whatever the policy says."""
         return None
+
+    @property
+    def tries_segments(self) -> bool:
+        """Tell whether replays may be quicker with launches in segments that the policy sends to
+        lanes."""
+        return False
 
     def requeue(self, lanes: Backend, queues: list[cl.CommandQueue] | None = None) -> Any:
         """Use other lanes. Return what puts the earlier ones back. None: this backend has no lanes

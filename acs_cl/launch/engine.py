@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from threading import get_ident
-from time import perf_counter_ns
+from time import perf_counter, perf_counter_ns
 from typing import Any, Protocol
 
 import pyopencl as cl
@@ -88,6 +88,10 @@ class Engine(Books):
         self.owner: Callable[[Engine], object] = _nobody
         """Returns the runtime that the program holds."""
         self.bypasses: list[OpenBypass] = []
+        self.waited_at = 0.0
+        """When the last wait of the program ended."""
+        self._waited_behind = 0
+        """The newest launch at that time. 0: not all had ended."""
         self.guarded: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
         """Built variants that decide on the device, by source and options."""
         self._seen = 0
@@ -342,7 +346,10 @@ class Engine(Books):
             self.checker.sync()
 
     def waited(self) -> None:
-        """Note that a wait of the program has ended. Only several devices do."""
+        """Note when the program goes on. Another wait before it launches again does not count."""
+        if self._waited_behind != self.number:
+            self.waited_at = perf_counter()
+            self._waited_behind = 0 if len(self.table) else self.number
 
     def wait(self, number: int, name: str) -> None:
         """Block until a launch has ended. Raise if it failed or never could run. A host task may
@@ -417,9 +424,10 @@ class Engine(Books):
                 f"{what} inside a recording: nothing of it has run; do it after a replay"
             )
 
-    def cutter(self) -> Any:
-        """Return the backend's cutter of graphs. None with checks, which need each launch."""
-        return None if self.checker is not None else self.backend.cutter()
+    def cutter(self, has_all: bool = False) -> Any:
+        """Return the backend's cutter of graphs. None with checks, which need each launch.
+        `has_all`: as for the backend."""
+        return None if self.checker is not None else self.backend.cutter(has_all)
 
     def retime(self, on: bool, kept: Any = None) -> Any:
         """Use queues that keep times, or those from before. Return what puts these back. Called

@@ -696,8 +696,14 @@ class Device(Backend):
 
     # ---- the rest ------------------------------------------------------------------------------
 
-    def cutter(self) -> Cutter:
-        """Return this backend's cutter, which cuts recorded launches into segments, for graphs."""
+    @property
+    def tries_segments(self) -> bool:
+        """Tell whether the policy may be wrong about recorded launches: on a CPU."""
+        return self.choice is not None and self.choice.on_cpu
+
+    def cutter(self, has_all: bool = False) -> Cutter:
+        """Return this backend's cutter, which cuts recorded launches into segments, for graphs.
+        `has_all`: as for any backend."""
         from .cutting import Cutter
 
         settings, choice = self.settings, self.choice
@@ -707,7 +713,7 @@ class Device(Backend):
         )  # fmt: skip
 
         def refusal(command: Command, task: Task, groups: int) -> str | None:
-            if choice is None:
+            if choice is None or has_all:
                 return None
             if task.cuts.bands and choice.on_cpu:
                 return None  # on a CPU bands gain more than lanes do

@@ -1,0 +1,130 @@
+"""Trials: whether replays are quicker with more launches in segments.
+
+Input: the pieces of a graph as the policy of the backend has them, what makes the other ones, and
+when replays begin. Output: the pieces of the next replay. On a CPU the policy sends kernels that
+take long to lanes, since a scheduler may run them more slowly. Whether it does depends on the
+kernel, and what a launch costs besides depends on the graph. So both are timed, in turn.
+
+A time is that of the program: from the begin of a replay with nothing in flight until the program
+has waited and all has ended. Replays of a program that never waits are not timed, and stay as they
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from ..scheduler.cutting import Single
+from .pieces import Pieces
+
+if TYPE_CHECKING:
+    from ..launch.engine import Engine
+
+EACH = 6
+"""Times of each way."""
+
+FIRST_S = 0.25
+"""What replays took altogether before the other way is tried. To lay out segments takes some
+milliseconds, which short-lived graphs would not make up for."""
+
+MOST = 256
+"""Replays in a row that could not be timed, after which the first way stays."""
+
+GAIN = 0.97
+"""What the other way has to take of the first one's time."""
+
+
+class Trial:
+    """Times the replays of a graph, and chooses its pieces."""
+
+    def __init__(self, engine: Engine, first: Pieces, make: Callable[[], Pieces]) -> None:
+        self._engine = engine
+        self._make = make
+        self.pieces = [first]
+        """Of each way; of one, until the other is tried and when it is over."""
+        self.is_over = False
+        self._took: tuple[list[float], list[float]] = ([], [])
+        self._skips = False
+        """Whether the next time of the other way is left out: that replay is its first."""
+        self._untimed = 0
+        """Replays since one was timed."""
+        self._way = 0
+        self._began: float | None = None
+        """When the last replay began. None: something else was in flight."""
+        self._behind: int | None = None
+        """Launches from the end of a replay to the begin of the next one. Others are not timed."""
+        self._number = 0
+
+    def begin(self) -> Pieces:
+        """Return the pieces for a replay that begins now."""
+        engine = self._engine
+        with engine.lock:
+            if len(engine.table):
+                engine.pump()
+            is_idle = not len(engine.table)
+        self._untimed = 0 if self._note(is_idle) else self._untimed + 1
+        if self._untimed > MOST:
+            self._end(0)
+        elif not self.is_over:
+            self._choose()
+        self._began = perf_counter() if is_idle else None
+        return self.pieces[self._way if len(self.pieces) > 1 else 0]
+
+    def launched(self) -> None:
+        """Note that all launches of the replay have been made."""
+        self._number = self._engine.number
+
+    def _note(self, is_idle: bool) -> bool:
+        """Take the time of the last replay. Return False if it is not known."""
+        began, waited = self._began, self._engine.waited_at
+        if began is None or not is_idle or waited <= began:
+            return False
+        behind = self._engine.number - self._number
+        if self._behind is None:
+            self._behind = behind
+        if behind != self._behind:
+            return False
+        if self._skips and self._way:
+            self._skips = False
+        else:
+            self._took[self._way].append(waited - began)
+        return True
+
+    def _choose(self) -> None:
+        """Choose the way of the next replay, or end the trial."""
+        first, other = self._took
+        if len(self.pieces) == 1:
+            if len(first) >= EACH and sum(first) >= FIRST_S:
+                self._try_other()
+        elif len(first) >= EACH and len(other) >= EACH:
+            self._end(int(median(other) < GAIN * median(first)))
+        else:
+            self._way = 1 - self._way
+
+    def _try_other(self) -> None:
+        """Make the pieces of the other way. From now on the two take turns."""
+        made = self._make()
+        if _singles(made) >= _singles(self.pieces[0]):
+            self._end(0)
+            return
+        self.pieces.append(made)
+        self._took[0].clear()
+        self._way, self._skips = 1, True
+
+    def _end(self, way: int) -> None:
+        self.is_over = True
+        if len(self.pieces) > 1:
+            self.pieces = [self.pieces[way]]
+            first, other = (median(took) * 1e3 if took else 0.0 for took in self._took)
+            if way:
+                self.pieces[0].why = (
+                    "all that the scheduler can run is in segments: its replays took "
+                    f"{other:.2f} ms so, and {first:.2f} ms with long kernels on lanes"
+                )
+
+
+def _singles(pieces: Pieces) -> int:
+    return sum(isinstance(piece, Single) for piece in pieces.all)

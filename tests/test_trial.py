@@ -1,0 +1,211 @@
+"""Trials of graphs on a CPU: replays go two ways in turn, and the quicker one stays."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl.graph import trial
+from acs_cl.graph.trial import EACH, MOST, Trial
+from acs_cl.scheduler.cutting import Single
+from acs_cl.testing.changing import changed
+
+SOURCE = """
+kernel void add(global const uint *x, global uint *y, uint a)
+{ size_t i = get_global_id(0); y[i] += a * x[i]; }
+kernel void down(global uint *left) { *left -= 1; }
+"""
+N = 4096
+
+# ---- which way stays -----------------------------------------------------------------------------
+
+
+class Program:
+    """A program that replays and waits, on a clock of its own. `took_s`: what a replay takes each
+    way."""
+
+    def __init__(self, took_s: tuple[float, float], singles: tuple[int, int] = (5, 0)) -> None:
+        self.now_s, self.took_s = 1000.0, took_s
+        self.engine: Any = SimpleNamespace(
+            lock=nullcontext(), table=[], number=0, waited_at=0.0, pump=lambda: None
+        )
+        self.pieces: list[Any] = [
+            SimpleNamespace(all=[Single(at, "long") for at in range(many)], why="")
+            for many in singles
+        ]
+        self.made = 0
+        self.trial = Trial(self.engine, self.pieces[0], self.make)
+
+    def make(self) -> Any:
+        self.made += 1
+        return self.pieces[1]
+
+    def replay(self, waits: bool = True, others: int = 0, pause_s: float = 1.0) -> int:
+        """Replay once. Return which way."""
+        with changed(trial, "perf_counter", lambda: self.now_s):
+            way = self.pieces.index(self.trial.begin())
+            self.engine.number += 1 + len(self.pieces[way].all)
+            self.trial.launched()
+        self.engine.number += others
+        self.now_s += self.took_s[way]
+        self.engine.table = [] if waits else ["something"]
+        if waits:
+            self.engine.waited_at = self.now_s
+        self.now_s += pause_s
+        return way
+
+    def until_over(self, most: int = 200) -> list[int]:
+        ways = []
+        while not self.trial.is_over and len(ways) < most:
+            ways.append(self.replay())
+        return ways
+
+
+@pytest.mark.parametrize(
+    ("took_s", "stays"), [((0.1, 0.05), 1), ((0.1, 0.096), 1), ((0.1, 0.099), 0), ((0.1, 0.3), 0)]
+)
+def test_the_quicker_way_stays(took_s: tuple[float, float], stays: int) -> None:
+    program = Program(took_s)
+    ways = program.until_over()
+    assert program.trial.is_over
+    assert ways[:EACH] == [0] * EACH  # pauses of the program do not count
+    assert ways.count(1) >= EACH + 1
+    assert all(one != other for one, other in pairwise(ways[EACH:-1]))
+    assert program.trial.pieces == [program.pieces[stays]]
+    assert bool(program.pieces[stays].why) == bool(stays)
+    assert program.replay() == stays
+
+
+def test_short_graphs_are_not_tried() -> None:
+    """Until their replays have taken long enough altogether."""
+    program = Program((0.001, 0.0005))
+    for _ in range(100):
+        assert program.replay() == 0
+    assert not program.made
+    assert 1 in program.until_over(400)
+
+
+def test_what_has_no_other_way_is_not_tried() -> None:
+    program = Program((0.1, 0.1), singles=(3, 3))
+    assert set(program.until_over()) == {0}
+    assert program.made == 1
+    assert program.trial.is_over
+
+
+def test_a_program_that_never_waits_keeps_its_way() -> None:
+    program = Program((0.1, 0.01))
+    ways = {program.replay(waits=False) for _ in range(MOST + 3)}
+    assert ways == {0}
+    assert program.trial.is_over
+    assert not program.made
+
+
+def test_replays_with_other_launches_behind_them_do_not_count() -> None:
+    program = Program((0.1, 0.01))
+    for _ in range(EACH - 1):
+        program.replay(others=2)
+        program.replay(others=3)
+    assert not program.made
+    program.replay(others=2)
+    program.replay(others=2)
+    program.replay(others=2)
+    assert program.made == 1
+
+
+# ---- graphs --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rt(device: cl.Device) -> Iterator[acs.Runtime]:
+    """Its graphs are tried as soon as one replay was timed."""
+    if not device.type & cl.device_type.CPU:
+        pytest.skip("only graphs on CPUs are tried")
+    with ExitStack() as stack:
+        for name, value in (("EACH", 1), ("FIRST_S", 0.0)):
+            stack.enter_context(changed(trial, name, value))
+        yield stack.enter_context(acs.Runtime(device))
+
+
+def segments_of(graph: acs.Graph) -> bool:
+    return "segments: 0," not in str(graph.explain())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_way_gives_the_same_values(rt: acs.Runtime, seed: int) -> None:
+    """Whatever is changed meanwhile, and where a way was not used for a while."""
+    choose, prog = random.Random(seed), rt.build(SOURCE)
+    rows = [rt.array(np.arange(N) % (7 + row), "u4") for row in range(4)]
+    other = rt.array(np.arange(N) % 5, "u4")
+    want = [row.get() for row in (*rows, other)]
+    factors, handles = [choose.randrange(1, 9) for _ in range(12)], list[acs.Handle]()
+    flag, order = rt.array([1], "u4"), [choose.sample(range(4), 2) for _ in range(12)]
+    with rt.record() as graph:
+        for (x, y), a in zip(order, factors, strict=True):
+            when = flag if choose.random() < 0.3 else None
+            handles.append(prog.add((N,), (64,), rows[x], rows[y], a, when=when))
+    names, ways = list(range(4)), set[bool]()
+    for turn in range(24):
+        what = choose.randrange(4)
+        if what == 0:
+            at = choose.randrange(12)
+            factors[at] = choose.randrange(1, 9)
+            graph.update(handles[at], a=factors[at])
+        elif what == 1 and turn % 5 == 0:
+            inside, outside = names[0], next(one for one in range(5) if one not in names)
+            graph.swap((*rows, other)[inside], (*rows, other)[outside])
+            names[0] = outside
+        elif what == 2:
+            graph.verify()
+        graph.replay()
+        for (x, y), a in zip(order, factors, strict=True):
+            want[names[y]] += np.uint32(a) * want[names[x]]
+        if choose.random() < 0.9:
+            rt.finish()
+        ways.add(segments_of(graph))
+        if turn % 3 == 0:
+            for array, values in zip((*rows, other), want, strict=True):
+                assert np.array_equal(array.get(), values), turn
+    assert ways == {False, True}
+
+
+def test_a_graph_of_loops_is_not_tried(rt: acs.Runtime) -> None:
+    prog, x, y = rt.build(SOURCE), rt.array(np.ones(N, "u4")), rt.zeros(N, "u4")
+    left = rt.zeros(1, "u4")
+    with rt.record() as graph, acs.loop(left, at_most=9):
+        prog.add((N,), (64,), x, y, 1)
+        prog.down((1,), None, left)
+    for _ in range(8):
+        left.set([2])
+        graph.replay().wait()
+        rt.finish()
+    assert (y.get() == 16).all()
+    with rt.record() as step:
+        prog.add((N,), (64,), x, y, 1)
+        prog.down((1,), None, left)
+    for _ in range(8):
+        left.set([2])
+        step.replay(while_=left, at_most=5).wait()
+        rt.finish()
+    assert (y.get() == 32).all()
+
+
+def test_a_graph_may_be_closed_and_made_again_meanwhile(rt: acs.Runtime) -> None:
+    prog, x, y = rt.build(SOURCE), rt.array(np.ones(N, "u4")), rt.zeros(N, "u4")
+    for turn in range(1, 6):
+        with rt.record() as graph:
+            for _ in range(10):
+                prog.add((N,), (64,), x, y, 1)
+        for _ in range(turn):
+            graph.replay().wait()
+            rt.finish()
+        graph.close()
+    assert (y.get() == 10 * 15).all()
