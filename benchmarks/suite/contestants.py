@@ -29,9 +29,10 @@ LONG_S = 0.2
 BARE, SERIAL, EXPERT, REPLAY, HOST_GATES = "bare", "serial", "expert", "replay", "host gates"
 
 LATER, LATER_S = "auto, later", 0.5
-TRIED = 24
-"""Replays in which a graph on a CPU has timed both ways (`graph/trial.py`)."""
 """`auto` after so many seconds of steps, by when it knows which of them repeat."""
+
+REPLAYED = 24
+"""Replays in which a graph on a CPU has timed both ways (`graph/trial.py`)."""
 
 BASELINES = (BARE, SERIAL)
 
@@ -110,7 +111,7 @@ def contestants(
                 if name == LATER:
                     _warm(contestant)
                 if name == REPLAY:  # until its graph knows which way is quicker
-                    _warm(contestant, TRIED)
+                    _warm(contestant, REPLAYED)
                 ready[name] = contestant._replace(ready_s=round(perf_counter() - start, 2))
         yield ready
     finally:
