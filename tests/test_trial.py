@@ -14,6 +14,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
+from acs_cl.errors import OutOfMemory
 from acs_cl.graph import trial
 from acs_cl.graph.trial import EACH, MOST, Trial
 from acs_cl.scheduler.cutting import Single
@@ -98,6 +99,17 @@ def test_what_has_no_other_way_is_not_tried() -> None:
     program = Program((0.1, 0.1), singles=(3, 3))
     assert set(program.until_over()) == {0}
     assert program.made == 1
+    assert program.trial.is_over
+
+
+def test_who_has_no_memory_for_another_way_keeps_the_first() -> None:
+    program = Program((0.1, 0.01))
+
+    def make() -> Any:
+        raise OutOfMemory("no memory left")
+
+    program.trial = Trial(program.engine, program.pieces[0], make)
+    assert set(program.until_over()) == {0}
     assert program.trial.is_over
 
 

@@ -17,6 +17,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from ..errors import AcsError
 from ..scheduler.cutting import Single
 from .pieces import Pieces
 
@@ -106,7 +107,11 @@ class Trial:
 
     def _try_other(self) -> None:
         """Make the pieces of the other way. From now on the two take turns."""
-        made = self._make()
+        try:
+            made = self._make()
+        except AcsError:  # such as no memory for a second one: the program did not ask for it
+            self._end(0)
+            return
         if _singles(made) >= _singles(self.pieces[0]):
             self._end(0)
             return
