@@ -78,9 +78,9 @@ def test_the_quicker_way_stays(took_s: tuple[float, float], stays: int) -> None:
     program = Program(took_s)
     ways = program.until_over()
     assert program.trial.is_over
-    assert ways[:EACH] == [0] * EACH  # pauses of the program do not count
+    assert ways[: EACH + 1] == [0] * (EACH + 1)  # pauses of the program do not count
     assert ways.count(1) >= EACH + 1
-    assert all(one != other for one, other in pairwise(ways[EACH:-1]))
+    assert all(one != other for one, other in pairwise(ways[EACH + 1 : -1]))
     assert program.trial.pieces == [program.pieces[stays]]
     assert bool(program.pieces[stays].why) == bool(stays)
     assert program.replay() == stays
@@ -123,13 +123,12 @@ def test_a_program_that_never_waits_keeps_its_way() -> None:
 
 def test_replays_with_other_launches_behind_them_do_not_count() -> None:
     program = Program((0.1, 0.01))
-    for _ in range(EACH - 1):
+    for _ in range(EACH):
         program.replay(others=2)
         program.replay(others=3)
     assert not program.made
-    program.replay(others=2)
-    program.replay(others=2)
-    program.replay(others=2)
+    for _ in range(EACH + 2):
+        program.replay(others=3)
     assert program.made == 1
 
 

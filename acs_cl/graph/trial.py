@@ -55,8 +55,8 @@ class Trial:
         self._way = 0
         self._began: float | None = None
         """When the last replay began. None: something else was in flight."""
-        self._behind: int | None = None
-        """Launches from the end of a replay to the begin of the next one. Others are not timed."""
+        self._behind = -1
+        """Launches from the last replay to this one. It is timed if there were as many before."""
         self._number = 0
 
     def begin(self) -> Pieces:
@@ -83,10 +83,8 @@ class Trial:
         began, waited = self._began, self._engine.waited_at
         if began is None or not is_idle or waited <= began:
             return False
-        behind = self._engine.number - self._number
-        if self._behind is None:
-            self._behind = behind
-        if behind != self._behind:
+        behind, self._behind = self._behind, self._engine.number - self._number
+        if self._behind != behind:
             return False
         if self._skips and self._way:
             self._skips = False
