@@ -11,6 +11,7 @@ Invariant: nothing here waits for a command, since the device may be busy for lo
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -78,7 +79,7 @@ def _map_hidden(queue: cl.CommandQueue) -> None:
 def _map_hidden_image(queue: cl.CommandQueue) -> None:
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.HOST_NO_ACCESS
     form = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.UNSIGNED_INT8)
-    make = getattr(cl, "create_image", cl.Image)  # older PyOpenCL has only the class
+    make: Any = getattr(cl, "create_image", cl.Image)  # older PyOpenCL has only the class
     hidden = make(queue.context, flags, form, shape=(8, 8))
     _map_image(
         queue, hidden, cl.map_flags.READ, (0, 0), (8, 8), (8, 8, 4), _BYTE, is_blocking=False
