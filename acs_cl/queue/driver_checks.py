@@ -11,7 +11,6 @@ Invariant: nothing here waits for a command, since the device may be busy for lo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -79,7 +78,8 @@ def _map_hidden(queue: cl.CommandQueue) -> None:
 def _map_hidden_image(queue: cl.CommandQueue) -> None:
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.HOST_NO_ACCESS
     form = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.UNSIGNED_INT8)
-    make: Any = getattr(cl, "create_image", cl.Image)  # older PyOpenCL has only the class
+    # older PyOpenCL has only the class
+    make = getattr(cl, "create_image" if hasattr(cl, "create_image") else "Image")
     hidden = make(queue.context, flags, form, shape=(8, 8))
     _map_image(
         queue, hidden, cl.map_flags.READ, (0, 0), (8, 8), (8, 8, 4), _BYTE, is_blocking=False
