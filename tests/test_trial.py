@@ -37,7 +37,12 @@ class Program:
     def __init__(self, took_s: tuple[float, float], singles: tuple[int, int] = (5, 0)) -> None:
         self.now_s, self.took_s = 1000.0, took_s
         self.engine: Any = SimpleNamespace(
-            lock=nullcontext(), table=[], number=0, waited_at=0.0, pump=lambda: None
+            lock=nullcontext(),
+            table=[],
+            number=0,
+            waited_us=0.0,
+            pump=lambda: None,
+            now_us=lambda: self.now_s * 1e6,
         )
         self.pieces: list[Any] = [
             SimpleNamespace(all=[Single(at, "long") for at in range(many)], why="")
@@ -52,15 +57,14 @@ class Program:
 
     def replay(self, waits: bool = True, others: int = 0, pause_s: float = 1.0) -> int:
         """Replay once. Return which way."""
-        with changed(trial, "perf_counter", lambda: self.now_s):
-            way = self.pieces.index(self.trial.begin())
-            self.engine.number += 1 + len(self.pieces[way].all)
-            self.trial.launched()
+        way = self.pieces.index(self.trial.begin())
+        self.engine.number += 1 + len(self.pieces[way].all)
+        self.trial.launched()
         self.engine.number += others
         self.now_s += self.took_s[way]
         self.engine.table = [] if waits else ["something"]
         if waits:
-            self.engine.waited_at = self.now_s
+            self.engine.waited_us = self.now_s * 1e6
         self.now_s += pause_s
         return way
 
@@ -141,7 +145,7 @@ def rt(device: cl.Device) -> Iterator[acs.Runtime]:
     if not device.type & cl.device_type.CPU:
         pytest.skip("only graphs on CPUs are tried")
     with ExitStack() as stack:
-        for name, value in (("EACH", 1), ("FIRST_S", 0.0)):
+        for name, value in (("EACH", 1), ("FIRST_US", 0.0)):
             stack.enter_context(changed(trial, name, value))
         yield stack.enter_context(acs.Runtime(device))
 

@@ -382,7 +382,7 @@ class Graph:
             return
         before, self._pieces = self._pieces, trial.begin()
         if trial.is_over:
-            self._has_all = bool(self._pieces.why)
+            self._has_all = self._pieces.has_all
             self._trial = None
         if self._pieces.is_broken:  # pieces that were not used for a while
             self._pieces, self._has_all, self._trial = before, False, None

@@ -59,7 +59,7 @@ class Pieces:
         has_all: bool = False,
     ) -> None:
         self._engine = engine
-        self._has_all = has_all
+        self.has_all = has_all
         """Whether segments have all launches that they can, whatever the policy says."""
         self.why = ""
         """Why that is so, for explanations."""
@@ -94,7 +94,7 @@ class Pieces:
         for turn, place in enumerate(self.turns):
             self._turn_of[place] = turn
         launches = [recorded[place] for place in self.turns]
-        cutter = self._engine.cutter(self._has_all)
+        cutter = self._engine.cutter(self.has_all)
         if cutter is not None:
             self.all = cutter.pieces(launches, borders, self._in_bands)
         else:

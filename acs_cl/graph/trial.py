@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import median
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ..errors import AcsError
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 EACH = 6
 """Times of each way."""
 
-FIRST_S = 0.25
+FIRST_US = 250_000.0
 """What replays took altogether before the other way is tried. To lay out segments takes some
 milliseconds, which short-lived graphs would not make up for."""
 
@@ -53,7 +52,7 @@ class Trial:
         self._untimed = 0
         """Replays since one was timed."""
         self._way = 0
-        self._began: float | None = None
+        self._began_us: float | None = None
         """When the last replay began. None: something else was in flight."""
         self._behind = -1
         """Launches from the last replay to this one. It is timed if there were as many before."""
@@ -71,8 +70,8 @@ class Trial:
             self._end(0)
         elif not self.is_over:
             self._choose()
-        self._began = perf_counter() if is_idle else None
-        return self.pieces[self._way if len(self.pieces) > 1 else 0]
+        self._began_us = engine.now_us() if is_idle else None
+        return self.pieces[self._way]
 
     def launched(self) -> None:
         """Note that all launches of the replay have been made."""
@@ -80,8 +79,8 @@ class Trial:
 
     def _note(self, is_idle: bool) -> bool:
         """Take the time of the last replay. Return False if it is not known."""
-        began, waited = self._began, self._engine.waited_at
-        if began is None or not is_idle or waited <= began:
+        began_us, waited_us = self._began_us, self._engine.waited_us
+        if began_us is None or not is_idle or waited_us <= began_us:
             return False
         behind, self._behind = self._behind, self._engine.number - self._number
         if self._behind != behind:
@@ -89,14 +88,14 @@ class Trial:
         if self._skips and self._way:
             self._skips = False
         else:
-            self._took[self._way].append(waited - began)
+            self._took[self._way].append(waited_us - began_us)
         return True
 
     def _choose(self) -> None:
         """Choose the way of the next replay, or end the trial."""
         first, other = self._took
         if len(self.pieces) == 1:
-            if len(first) >= EACH and sum(first) >= FIRST_S:
+            if len(first) >= EACH and sum(first) >= FIRST_US:
                 self._try_other()
         elif len(first) >= EACH and len(other) >= EACH:
             self._end(int(median(other) < GAIN * median(first)))
@@ -119,14 +118,13 @@ class Trial:
 
     def _end(self, way: int) -> None:
         self.is_over = True
-        if len(self.pieces) > 1:
-            self.pieces = [self.pieces[way]]
-            first, other = (median(took) * 1e3 if took else 0.0 for took in self._took)
-            if way:
-                self.pieces[0].why = (
-                    "all that the scheduler can run is in segments: its replays took "
-                    f"{other:.2f} ms so, and {first:.2f} ms with long kernels on lanes"
-                )
+        self.pieces, self._way = [self.pieces[way]], 0
+        if way:
+            first, other = (median(took) / 1e3 for took in self._took)
+            self.pieces[0].why = (
+                "all that the scheduler can run is in segments: its replays took "
+                f"{other:.2f} ms so, and {first:.2f} ms with long kernels on lanes"
+            )
 
 
 def _singles(pieces: Pieces) -> int:

@@ -88,7 +88,9 @@ class Engine(Books):
         self.owner: Callable[[Engine], object] = _nobody
         """Returns the runtime that the program holds."""
         self.bypasses: list[OpenBypass] = []
-        self.waited_at = 0.0
+        self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
+        """Tells the time of replays, and of steps on several devices."""
+        self.waited_us = 0.0
         """When the last wait of the program ended."""
         self._waited_behind = 0
         """The newest launch at that time. 0: not all had ended."""
@@ -346,9 +348,10 @@ class Engine(Books):
             self.checker.sync()
 
     def waited(self) -> None:
-        """Note when the program goes on. Another wait before it launches again does not count."""
+        """Note when the program goes on, since steps and replays are timed without its pauses.
+        Another wait in a pause does not end it."""
         if self._waited_behind != self.number:
-            self.waited_at = perf_counter()
+            self.waited_us = self.now_us()
             self._waited_behind = 0 if len(self.table) else self.number
 
     def wait(self, number: int, name: str) -> None:

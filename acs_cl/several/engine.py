@@ -78,10 +78,6 @@ class SeveralEngine(ArrayEngine):
             self.times, self.placer.tried, self._leave_all, self.placer.ask_links,
             self._allocating_us, self.copies.forget_wanted,
         )  # fmt: skip
-        self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
-        """Tells the time of the steps that are planned."""
-        self._waited_us, self._waited_after = 0.0, 0
-        """When the program first went on after a wait for all, and the newest launch then."""
         self.parts = 0
         """The number of launches that were parts of a spread launch."""
         self.repeated = 0
@@ -180,15 +176,8 @@ class SeveralEngine(ArrayEngine):
             return SPREAD
         if not self._plans or self.checker is not None:
             return None
-        waited_us = None if len(self.table) else self._waited_us
+        waited_us = None if len(self.table) else self.waited_us
         return self.step_plans.device_of(known, self.now_us(), waited_us)
-
-    def waited(self) -> None:
-        """Note when the program goes on, since steps are timed without its pauses. Another wait in
-        a pause does not end it."""
-        if self._waited_after != self.number:
-            self._waited_us = self.now_us()
-            self._waited_after = 0 if len(self.table) else self.number
 
     def _leave_all(self) -> None:
         """Stop the core from making launches by itself, so that all of them are seen here."""
