@@ -240,6 +240,25 @@ def test_a_host_task_may_be_in_the_body(rt: acs.Runtime, prog: acs.Program) -> N
     assert seen == [1, 2, 3]
 
 
+def test_the_host_asks_for_the_word_before_it_waits_for_the_round(
+    make: Callable[..., acs.Runtime],
+) -> None:
+    """One way to the device and back for each round, not one for the round and one for the word."""
+    rt = make(trace=True)
+    prog = rt.build(SOURCE)
+    x, go = rt.zeros(1, "u4"), rt.array([1], "u4")
+    with rt.record() as graph:
+        prog.count((1,), None, x)
+        prog.below((1,), None, x, go, 3)
+        rt.call(lambda _: None, reads=x)  # so that the host reads the word on every backend
+    rt.finish()
+    rt.trace.clear()
+    assert graph.replay(while_=go, at_most=20).rounds == 3
+    rt.finish()
+    reads = [launch for launch in rt.trace.slices if launch.name == "read"]
+    assert [tuple(read.waits) for read in reads] == [()] * 4
+
+
 def test_a_replay_says_who_reads_the_word(rt: acs.Runtime, prog: acs.Program) -> None:
     graph, x, go = counted(rt, prog, 3)
     with rt.record() as filled:

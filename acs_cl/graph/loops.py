@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 import numpy as np
 
 from ..errors import PoisonedError, UsageError, describe, whole
+from ..handle import Handle
 from ..launch.decision import LARGEST, WIDTH
 from ..memory.array import Array
 from ..ranges import meet
@@ -105,7 +106,7 @@ class Driven(Protocol):
 def drive(graph: Driven, loop: Loop, numbers: Launched) -> Rounds:
     """Run a loop, and add its launches to `numbers`. Waits for all but the last rounds, if the
     device counts these itself."""
-    engine, done = graph.engine, 0
+    engine, done, flag = graph.engine, 0, None
     while done < loop.at_most:
         found = graph.on_device(loop, loop.at_most - done)
         if found is not None:
@@ -114,35 +115,47 @@ def drive(graph: Driven, loop: Loop, numbers: Launched) -> Rounds:
             if done + most == loop.at_most:
                 return Rounds(done, run)
             engine.wait_quietly(number)
-            done += run.rounds
+            done, flag = done + run.rounds, None
             if run.rounds < most or _any_failed(engine, [number]):
                 break
-        elif not _is_set(graph, loop, numbers):
+        elif not _is_set(graph, loop, flag or _read(graph, loop), numbers):
             break
         else:
             ones = graph.body(loop)
             numbers += ones
             numbers.error = ones.error
             done += 1
-            for number in reversed(ones):
+            # the read goes right behind the round: one way to the device and back, not two
+            flag = _read(graph, loop) if done < loop.at_most and ones.error is None else None
+            for number in [*([flag.number] if isinstance(flag, Handle) else []), *reversed(ones)]:
                 engine.wait_quietly(number)
             if ones.error is not None or _any_failed(engine, ones):
+                if isinstance(flag, Handle):
+                    numbers.append(flag.number)  # if it failed, too, the replay says so
                 break
     return Rounds(done)
 
 
-def _is_set(graph: Driven, loop: Loop, numbers: Launched) -> bool:
-    """Read the flag. If its value is lost, so is all that the body writes."""
-    engine = graph.engine
+def _read(graph: Driven, loop: Loop) -> Handle | PoisonedError:
+    """Have the flag read. Return the read, or the error if the value is lost already."""
     try:
-        handle = engine.calls.read(engine, loop.flag, None)
-    except PoisonedError as error:  # it is lost already, and no launch says so
-        numbers.error = error
+        return graph.engine.calls.read(graph.engine, loop.flag, None)
+    except PoisonedError as error:
+        return error
+
+
+def _is_set(
+    graph: Driven, loop: Loop, flag: Handle | PoisonedError, numbers: Launched
+) -> bool:
+    """Tell whether the flag is set. If its value is lost, so is all that the body writes."""
+    engine = graph.engine
+    if isinstance(flag, PoisonedError):  # no launch says so
+        numbers.error = flag
     else:
-        engine.wait_quietly(handle.number)
-        if not _any_failed(engine, [handle.number]):
-            return bool(handle.wait().item())
-        numbers.append(handle.number)
+        engine.wait_quietly(flag.number)
+        if not _any_failed(engine, [flag.number]):
+            return bool(flag.wait().item())
+        numbers.append(flag.number)
     engine.lose(Access(loop.flag.spans, graph.access_of(loop).writes))
     return False
 
