@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 import pytest
+from counting import calls
 
 import acs_cl as acs
-from acs_cl.errors import OutOfMemory
+from acs_cl.errors import OutOfMemory, whole
 from acs_cl.memory import blocks as memory
 
 
@@ -20,6 +22,12 @@ def store(context: cl.Context, device: cl.Device) -> memory.SvmStore:
     found = memory.store_for(context, device, "svm")
     assert isinstance(found, memory.SvmStore)
     return found
+
+
+@pytest.mark.parametrize("value", [5, np.int32(5), (3, 4), 2.5, "text", None, int])
+def test_whether_a_length_is_a_number_takes_one_call(value: object) -> None:
+    """Python 3.11 takes 5 us to tell whether a value is a `typing.SupportsIndex`."""
+    assert calls(lambda: whole(value)) <= 2  # and the lambda
 
 
 def never(launch: int) -> bool:
