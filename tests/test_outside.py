@@ -103,6 +103,21 @@ def test_a_kernel_that_does_not_know_of_gaps_is_told_of(rt: acs.Runtime, which: 
     assert len(told) == 1
 
 
+def test_it_is_told_of_in_sizes_that_nobody_has_seen(rt: acs.Runtime) -> None:
+    """The core makes such launches without Python, and leaves this one to it."""
+    prog, x = rt.build(SOURCE), rt.zeros(20 * N, "i4")
+    rt.prebuild(prog.put)
+    for size in range(200, 300):
+        prog.put((size,), None, x, 0)
+    with pytest.warns(CheckWarning, match="writes .* the view of 1,240 bytes") as told:
+        prog.put((310,), None, x[::2][:310], 0)
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CheckWarning)
+        for size in range(320, 340):
+            prog.spread((size,), None, x[::2][:size], 2)
+
+
 def test_who_steps_over_gaps_is_not_told_of(rt: acs.Runtime) -> None:
     prog, square = rt.build(SOURCE), rt.zeros((10, 10), "i4")
     with warnings.catch_warnings():

@@ -79,14 +79,15 @@ struct Launched {
 struct Sure {
     Wide last = -NOWHERE, first = NOWHERE, first_end = NOWHERE;
 
-    // Returns where an access begins that has no byte in an argument of so many bytes, or begins in a gap between rows
-    // of `width` that are `pitch` apart. `pitch`: 0 for one row.
-    std::optional<Wide> outside(Wide nbytes, Wide pitch = 0, Wide width = 0) const {
-        if (last >= nbytes) return last;
-        if (first_end <= 0) return first;
-        if (pitch)
+    // Returns where an access begins that has no byte of `whole`, or begins in a gap between its rows. `offset`: where the
+    // argument, from whose first byte that is counted, begins in `whole`.
+    std::optional<Wide> outside(const Span &whole, Wide offset = 0) const {
+        const Wide nbytes = whole.end() - whole.start;
+        if (last + offset >= nbytes) return last;
+        if (first_end + offset <= 0) return first;
+        if (whole.rows > 1)
             for (const Wide at : {last, first})
-                if (at >= 0 && at < nbytes && at % pitch >= width) return at;
+                if (at + offset >= 0 && at + offset < nbytes && (at + offset) % whole.pitch >= whole.width) return at;
         return std::nullopt;
     }
 };

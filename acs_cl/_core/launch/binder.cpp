@@ -312,8 +312,7 @@ nb::object Binder::outside_of(const access::Outcome &outcome, const Views &given
             const access::Sure &sure = is_write ? one.surely_written : one.surely_read;
             const Span &span = given.at(index);
             if (!span.base) continue;
-            const auto at = sure.outside(span.end() - span.start, span.rows > 1 ? span.pitch : 0, span.width);
-            if (at && access::is_short(*at)) return made(index, *at, is_write, true);
+            if (const auto at = sure.outside(span); at && access::is_short(*at)) return made(index, *at, is_write, true);
         }
     for (const auto &[index, one] : outcome)
         if (const Span &span = given.at(index); span.base && !span.width && (one.is_whole || !one.reads.empty() || !one.writes.empty()))

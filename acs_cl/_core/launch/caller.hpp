@@ -135,14 +135,12 @@ public:
     bool finish(PyObject *when) {
         const Reach *reach = nullptr;
         const bool is_told = plan.is_told();
-        bool leaves_array = false;
+        bool leaves = false;
         if (is_narrow_ && (is_told || !counts()))  // with a count the size is not known, so that views count as a whole
-            reach = plan.narrow(*size_, sizes_, bytes_, args, touched, leaves_array);
+            reach = plan.narrow(*size_, sizes_, bytes_, args, touched, leaves);
         if (is_told && !reach) return false;
-        if (leaves_array && !decides_ && !declared_.is_there()) return false;  // Python says how
+        if (leaves && !decides_ && !declared_.is_there()) return false;  // Python says how
         if (!size_->is_tried && !counts()) {
-            const bool leaves = is_narrow_ && plan.leaves(sizes_, bytes_, args);
-            if (leaves && !declared_.is_there()) return false;  // Python says how
             size_->is_tried = !leaves;
             size_->on_lanes = plan.lanes.lease.takes_new(sizes_);
         }

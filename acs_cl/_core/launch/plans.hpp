@@ -309,24 +309,6 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         found->second = known.heads;
     }
 
-    // Whether a launch surely leaves one of its arrays.
-    bool leaves(const Sizes &sizes_, const char *bytes, PyObject *const *args) const {
-        if (!binder) return false;
-        access::Launched launch = launched_of(sizes_);
-        put_numbers(launch, bytes, args);
-        const Binder::Known *known = binder->reach(launch);
-        if (!known) return false;
-        for (std::size_t index = 0; index < parameters.size(); index++) {
-            if (parameters[index].code != 'P') continue;
-            const Span &span = reinterpret_cast<View *>(args[index])->span;
-            if (span.base <= 0) continue;  // memory that the program allocated
-            const access::Reached &reached = binder->reached_of(known->reached, index);
-            const Wide nbytes = span.end() - span.start;
-            if (reached.surely_written.outside(nbytes) || reached.surely_read.outside(nbytes)) return true;
-        }
-        return false;
-    }
-
     // Ends the lease if a launch that no lane took went to a scheduler. The next one then goes through Python, too,
     // from which the plan knows the scheduler.
     void is_back(std::int64_t launch) {
@@ -342,8 +324,8 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     bool is_told() const { return binder && binder->is_told; }
 
     // Narrows whole arrays to the bytes that a launch touches, and returns what it reaches. Null: that is not known, as
-    // for new ranges that the program declares, and for those of several rows. `leaves`: set if the launch surely
-    // writes outside of an array.
+    // for new ranges that the program declares, and for those of several rows. `leaves`: set if Python has to
+    // say that the launch leaves one of its arrays.
     Reach *narrow(Sized &size, const Sizes &sizes, const char *bytes, PyObject *const *args, Touched &touched,
                   bool &leaves) const {
         if (!binder) return nullptr;
@@ -355,7 +337,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         Reach *reach = size.reaches.find(key);
         if (!reach) reach = new_reach(size, key, sizes, bytes, args, touched);
         if (!reach || reach->is_for_python) return nullptr;
-        leaves = !reach->fits(touched) && writes_outside(*reach, args);
+        leaves = leaves_array(*reach, args, size.is_tried);
         reach->narrow(touched, *table->hazards);
         return reach;
     }
@@ -427,25 +409,29 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                 made.is_for_python |= !are_all && !reached.overwritten.empty();
             }
             const bool is_one = outcomes.size() == 1 && !is_told();
-            made.add(std::move(reads), std::move(writes),
-                     is_one ? binder->reached_of(outcomes[0], index).surely_written : access::Sure{});
+            const access::Reached &sure = is_one ? binder->reached_of(outcomes[0], index) : access::WHOLE;
+            made.add(std::move(reads), std::move(writes), sure.surely_read, sure.surely_written);
         }
         made.is_for_python |= is_told() && spans >= MOST_SPANS;  // leaves room for the word that decides
         return made;
     }
 
-    // Whether a launch surely writes bytes that are not of the memory that an array is a view of.
-    bool writes_outside(const Reach &reach, PyObject *const *args) const {
+    // Whether a launch surely leaves one of its arrays. `is_tried`: Python has seen launches of these sizes. Then only a
+    // write counts that leaves the memory, too, of which the array is a view.
+    bool leaves_array(const Reach &reach, PyObject *const *args, bool is_tried) const {
         std::size_t at = 0;
         for (std::size_t index = 0; index < parameters.size(); index++) {
             if (!parameters[index].is_memory()) continue;
+            const auto &[read, written] = reach.surely(at++);
             const View *view = view_of(args[index]);
-            const std::size_t place = at++;
-            if (!view || !view->base || view->span.base <= 0) continue;
+            if (!view || !view->base || view->span.base <= 0) continue;  // memory that the program allocated
+            if (!is_tried && read.outside(view->span)) return true;
+            if (!written.outside(view->span)) continue;
+            if (!is_tried) return true;
             const nb::object nbytes = nb::steal(PyObject_GetAttrString(view->base, "nbytes"));
             const long long whole = nbytes.is_valid() ? PyLong_AsLongLong(nbytes.ptr()) : -1;
             if (whole < 0) PyErr_Clear();
-            else if (reach.leaves(place, view->offset, whole)) return true;
+            else if (written.outside({view->span.base, 0, whole, 1, whole}, view->offset)) return true;
         }
         return false;
     }

@@ -148,9 +148,8 @@ public:
     bool is_for_python = false;  // these ranges are too many, or some of what is written is overwritten
 
     // Adds what is read and written of the next argument in memory, and what surely is.
-    void add(Part reads, Part writes, const access::Sure &written) {
-        needs_.push_back(written.first_end <= 0 ? FARTHEST : std::int64_t(std::min(written.last + 1, Wide(FARTHEST))));
-        written_.push_back(written);
+    void add(Part reads, Part writes, const access::Sure &read, const access::Sure &written) {
+        surely_.emplace_back(read, written);
         std::int64_t least = FARTHEST;
         for (const Part *some : {&reads, &writes})
             if (*some) least = std::min(least, from_the_start(**some));
@@ -158,19 +157,8 @@ public:
         arguments_.push_back({std::move(reads), std::move(writes)});
     }
 
-    // Whether these arrays have all bytes that are surely written. Those of larger arrays that others are views of may.
-    bool fits(const Touched &whole) const {
-        for (std::uint32_t at = 0; at < whole.many; at++) {
-            const Span &span = whole.nodes[at]->span();
-            if (span.end() - span.start < needs_[at] && span.base > 0) return false;
-        }
-        return true;
-    }
-    // Whether some bytes of argument `at` in memory are surely written that are not among `nbytes`, of which it begins
-    // at `offset`.
-    bool leaves(std::size_t at, std::int64_t offset, std::int64_t nbytes) const {
-        return written_[at].last + offset >= nbytes || written_[at].first_end + offset <= 0;
-    }
+    // Returns what is surely read and written of argument `at` in memory.
+    const std::pair<access::Sure, access::Sure> &surely(std::size_t at) const { return surely_[at]; }
 
     // Narrows whole arrays to the bytes that a launch touches.
     void narrow(Touched &touched, Hazards &hazards) {
@@ -261,8 +249,7 @@ private:
 
     std::vector<Argument> arguments_;
     std::vector<std::int64_t> covers_;  // arrays of at most so many bytes are touched as a whole
-    std::vector<std::int64_t> needs_;   // arrays of fewer bytes are written outside of
-    std::vector<access::Sure> written_;
+    std::vector<std::pair<access::Sure, access::Sure>> surely_;  // read, written
     ByBytes<Found, MOST_FOUND> found_;  // by the nodes of the arrays
 };
 
