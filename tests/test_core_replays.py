@@ -237,6 +237,36 @@ def test_replays_behind_a_refused_one_are_not_lost(device: cl.Device) -> None:
         assert (x.get() == 1).all()
 
 
+def test_nor_are_those_behind_one_that_an_error_kept_from_the_driver(device: cl.Device) -> None:
+    """Its run has not cleaned the other block either."""
+    with acs.Runtime(device, backend="device") as rt:
+        prog, x = rt.build(SOURCE), rt.zeros((MANY, 8), "u4")
+        graph = counting(rt, prog, x)
+        others = counting(rt, prog, x)
+        row = x[0]
+        for _ in range(2):
+            graph.replay()
+            others.replay()
+        row.fill(5)
+        x.fill(0)
+        rt.finish()
+
+        def fail() -> Any:
+            raise RecursionError("no stack is left")
+
+        Scheduler(rt).sender.land_in(fail)
+        graph.replay()
+        others.replay()
+        row.fill(7)
+        graph.replay()
+        with pytest.raises(acs.PoisonedError, match="no stack is left"):
+            rt.finish()
+        assert row.get().tolist() == [8] * 8
+        x.fill(0)
+        graph.replay()
+        assert (x.get() == 1).all()
+
+
 def test_a_replay_outlives_its_graph_and_lets_go_of_it(rt: acs.Runtime, prog: acs.Program) -> None:
     x = rt.zeros((MANY, 8), "u4")
     for _ in range(3):

@@ -676,6 +676,26 @@ def test_an_epoch_whose_words_cannot_be_written_fails_with_the_reason(
     assert testing.is_at_rest(rt)
 
 
+def test_so_does_one_whose_tasks_have_no_order(program: acs.Program) -> None:
+    """Errors of the core itself were raised there, and launches failed with status -1."""
+    rt = testing.runtime_of(program)
+    warm(program)
+    x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+    rt.finish()
+    with inside.Scheduler(rt).ordering_wrongly([0.5] * 7):
+        handle = program.add((8,), None, x, y, 1)
+        rt.flush()
+    with pytest.raises(acs.PoisonedError, match="each task has a priority, or none has"):
+        handle.wait()
+    with contextlib.suppress(acs.PoisonedError):
+        rt.finish()
+    y.fill(0)
+    program.add((8,), None, x, y, 1)
+    assert y.get().tolist() == [1] * 8
+    rt.finish()
+    assert testing.is_at_rest(rt)
+
+
 def test_numbers_of_epochs_begin_anew(program: acs.Program) -> None:
     """They have 32 bits. None may be 0, which says that a launch is in no epoch."""
     rt = testing.runtime_of(program)

@@ -21,6 +21,7 @@ from acs_cl.records import Access
 from acs_cl.runtime import Runtime
 from acs_cl.scheduler import layout
 from acs_cl.scheduler import policy as choice
+from acs_cl.scheduler import sender as sender_module
 from acs_cl.scheduler import task as task_module
 from acs_cl.scheduler.bands import Band, bands_of
 from acs_cl.scheduler.builds import Schedulers
@@ -218,6 +219,18 @@ class Scheduler(testing.Scheduler):
         """Run each built scheduler by this many groups, or by this many times its own number."""
         for one in self.built:
             one.limits = one.limits._replace(groups=groups or times * one.limits.groups)
+
+    @contextmanager
+    def ordering_wrongly(self, priority: list[float]) -> Iterator[None]:
+        """Give each epoch that is sent in the block these priorities, however many tasks it has."""
+        order = dict.fromkeys(["other"])
+        ours: Any = lambda *_, **__: priority  # noqa: E731
+        with changed(sender_module, "ORDERS", order), changed(layout.Recorder, "priorities", ours):
+            self.set(order="other")
+            try:
+                yield
+            finally:
+                self.set(order="first_in")
 
     @contextmanager
     def kept(self) -> Iterator[None]:

@@ -72,7 +72,7 @@ inline void open_driver(const std::vector<std::uintptr_t> &functions) {
 constexpr std::uint32_t KERNEL_FUNCTION_NAME = 0x1190, KERNEL_PROGRAM = 0x1194, KERNEL_SVM_POINTERS = 0x11B6,
                         EVENT_QUEUE = 0x11D0, EVENT_STATUS = 0x11D3, QUEUE_CONTEXT = 0x1090, QUEUE_DEVICE = 0x1091,
                         DEVICE_TYPE = 0x1000, DEVICE_C_VERSION = 0x103D;
-constexpr std::int32_t EVENT_COMPLETE = 0;
+constexpr std::int32_t EVENT_COMPLETE = 0, OUT_OF_RESOURCES = -5;
 constexpr std::uint32_t PROGRAM_SOURCE = 0x1164, PROGRAM_BUILD_OPTIONS = 0x1182;
 constexpr std::uint64_t DEVICE_IS_CPU = 1 << 1;
 

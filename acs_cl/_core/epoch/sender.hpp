@@ -70,7 +70,7 @@ struct Resident {
     Placed placed;
     std::uint32_t next;
     bool broken = false;       // a run of it failed, so the state of its blocks is unknown
-    std::int32_t refused = 0;  // by the driver for a run, which has not cleaned the block of the next one
+    std::int32_t refused = 0;  // why a run never came to the device, which has not cleaned the block of the next one
 };
 
 // Launches that go to the scheduler by one command. The table has their numbers. Python's class adds the unusual
@@ -322,12 +322,10 @@ public:
             epoch.changes = foreseen->take_changes();
         }
         tasks_sent += foreseen ? epoch.foreseen : epoch.recorder->tasks();
-        try {
+        attempt(epoch, [&] {
             if (foreseen) send_resident(epoch, epoch.resident);
             else send_collected(epoch);
-        } catch (nb::python_error &error) {
-            fail(epoch, error);
-        }
+        });
         if (foreseen && (epoch.refused || epoch.error.is_valid())) table_->forecast.drop(epoch.resident);
         if (opens && !open_) {
             open_for(epoch.scheduler, true);
@@ -396,13 +394,11 @@ public:
         epoch.is_judged = false;
         const std::vector<std::int64_t> upstream = table_->enter_replay(epoch.number, command, access, footprint);
         sent_.push_back(made);
-        try {
+        attempt(epoch, [&] {
             for (std::int64_t other : upstream) follow(epoch, other);
             tasks_sent += nb::len(PyTuple_GET_ITEM(command.ptr(), 2));  // the accesses of its launches
             send_resident(epoch, resident, std::move(writes));
-        } catch (nb::python_error &error) {
-            fail(epoch, error);
-        }
+        });
         return table_->number;
     }
 
@@ -416,8 +412,8 @@ public:
         // behind a run that was refused, another one would find nothing to do, and end well
         if ((epoch.refused = resident.refused)) return;
         enqueue(epoch, {resident.memory, epoch.launcher->groups, resident.turn(), CLEANS, status_words, rounds, epoch.keeps});
-        resident.refused = epoch.refused;
-        resident.broken |= epoch.refused != 0;
+        resident.refused = epoch.error.is_valid() ? OUT_OF_RESOURCES : epoch.refused;
+        resident.broken |= resident.refused != 0;
     }
 
     // ---- ends ----------------------------------------------------------------------------------
@@ -466,21 +462,26 @@ private:
         for (void *event : epoch.wait_for)
             if (event_status(event) > 0) waiting_.push_back(event);
         if (!waiting_.empty()) lanes_->flush();
-        land(epoch, what.status_words);
         std::size_t taken = 0;
-        epoch.refused = declare(epoch);
-        if (!epoch.refused) epoch.refused = commands(epoch, what, taken);
+        attempt(epoch, [&] {
+            land(epoch, what.status_words);
+            epoch.refused = declare(epoch);
+            if (!epoch.refused) epoch.refused = commands(epoch, what, taken);
+        });
         epoch.wait_no_more();
         epoch.sent = now_s();
         if (taken) driver.flush(queue_);
-        if (!epoch.refused || !taken) return;
+        if (!taken || !(epoch.refused || epoch.error.is_valid())) return;
         const WithoutGil others;
         driver.finish(queue_);  // otherwise it would write memory that the program has back
     }
 
-    // Notes an error that kept an epoch from the driver.
-    static void fail(Epoch &epoch, nb::python_error &error) {
-        if (!error.matches(PyExc_Exception)) throw;
+    // Does some work for an epoch, and notes an error that keeps it from the driver.
+    template <typename Work>
+    static void attempt(Epoch &epoch, Work &&work) {
+        if (guarded([&] { return work(), true; })) return;
+        const nb::python_error error;  // takes it
+        if (!error.matches(PyExc_Exception)) throw error;
         epoch.error = nb::borrow(error.value());
     }
 
@@ -569,7 +570,7 @@ private:
         else take_region(epoch, nbytes);
         if (stays_) epoch.resident = nb::cast(new Resident(epoch.region, epoch.counts, 1), nb::rv_policy::take_ownership);
         enqueue(epoch, {address(epoch.region.attr("int_ptr")), groups_of(epoch), 0, stays_ ? CLEANS : 0});
-        if (stays_ && !epoch.refused) table_->keep_on_device(epoch.resident, epoch.words.data(), at.blocks, recorder.graph);
+        if (stays_ && !epoch.refused && !epoch.error.is_valid()) table_->keep_on_device(epoch.resident, epoch.words.data(), at.blocks, recorder.graph);
     }
 
     // Tells the driver which memory arguments in records may point to. Returns its status.
