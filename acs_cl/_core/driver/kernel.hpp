@@ -346,6 +346,17 @@ private:
     mutable std::size_t code_ = 0;  // 0: not asked yet
 };
 
+// A kernel of the driver for some launches of a kernel: its own, or a variant.
+struct KernelVariant {
+    nb::object object;
+    QueueKernel *kernel = nullptr;  // of `object`; null: there is none yet
+
+    void become(nb::object other) {
+        kernel = QueueKernel::of(other);
+        object = std::move(other);
+    }
+};
+
 // Enqueues from C, which benchmarks compare with. Each launch has one work-item, its memory and a value, and takes the
 // next queue. `events`: each has an event, which is polled and released like in a runtime.
 class FromC {

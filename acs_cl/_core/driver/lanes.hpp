@@ -282,7 +282,7 @@ protected:
     std::vector<Flying> upstream_;  // those in flight, of the launch being submitted
     std::vector<void *> wait_for_;
     std::vector<std::pair<std::uint32_t, std::int64_t>> followed_places_;  // of these events: the lane, the place on it
-    Table *table_ = nullptr;
+    Owned<Table> table_;
     bool out_of_order_, profiling_, behind_ = false;
 };
 

@@ -258,21 +258,19 @@ public:
 
     // Sets the table of the runtime.
     void join(nb::object table) {
-        table_ = nb::cast<Table *>(table);
+        table_ = std::move(table);
         const std::size_t room = std::min(table_->window, table_->backlog) / (2 * lanes_.size());
         most_bare_ = int(std::min<std::size_t>(room, SPARSE));
-        table_object_ = std::move(table);
     }
 
     // For the collector of cycles. The table holds the Python objects of the launches.
     template <typename Visit>
     void each_object(Visit &&visit) {
-        if (table_object_.is_valid()) visit(table_object_.ptr());
+        if (table_) visit(table_.owner().ptr());
     }
     void clear_objects() {
         forget();
-        table_ = nullptr;
-        table_object_.reset();
+        table_ = {};
     }
 
     const Classes &classes() const { return classes_; }
@@ -602,7 +600,7 @@ private:
     std::vector<Edge> followed_;         // edges of the newest launch, if epochs were sent for it
     std::vector<std::uint32_t> epochs_;  // epochs that it follows
     Classes classes_;
-    nb::object event_, table_object_, untold_;
+    nb::object event_, untold_;
     void *device_ = nullptr;  // null: not asked yet
     std::shared_ptr<Apart> apart_;  // null: any machine code may be in flight at one time
 };

@@ -42,7 +42,7 @@ void add_epochs(nb::module_ &module) {
     nb::class_<Epoch>(module, "Epoch")
         .def(nb::init<nb::object, std::uint32_t, nb::object>(), "scheduler"_a, "number"_a, "recorder"_a)
         .def_ro("scheduler", &Epoch::scheduler)
-        .def_ro("recorder", &Epoch::recorder_object)
+        .def_prop_ro("recorder", [](const Epoch &self) { return self.recorder.owner(); })
         .def_ro("number", &Epoch::number)
         .def_rw("is_sent_anyway", &Epoch::is_sent_anyway)
         .def_rw("is_clocked", &Epoch::is_clocked)
@@ -111,7 +111,7 @@ void add_sender(nb::module_ &module) {
         .def_prop_ro("newest", &Sender::newest)
         .def_prop_ro("sent", [](const Sender &self) {
             nb::list all;
-            for (const nb::object &one : self.sent()) all.append(one);
+            for (const Owned<Epoch> &one : self.sent()) all.append(one.owner());
             return all;
         })
         .def_prop_ro("has_any", &Sender::has_any)
@@ -120,7 +120,9 @@ void add_sender(nb::module_ &module) {
         .def_prop_ro("in_hand", &Sender::in_hand)
         .def("find", &Sender::find, "number"_a)
         .def("take_ended", &Sender::take_ended)
-        .def("new_epoch", &Sender::new_epoch, "scheduler"_a, "is_sent_anyway"_a)
+        .def("new_epoch", [](Sender &self, nb::handle scheduler, bool is_sent_anyway) {
+            return self.new_epoch(scheduler, is_sent_anyway).owner();
+        }, "scheduler"_a, "is_sent_anyway"_a)
         .def("open_for", &Sender::open_for, "scheduler"_a, "is_sent_anyway"_a)
         .def("shut", &Sender::shut)
         .def("attend", &Sender::attend)

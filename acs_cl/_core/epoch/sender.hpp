@@ -33,18 +33,15 @@ constexpr std::uint32_t TIMED_TASKS = 64;  // tasks of an epoch from which on th
 // The part of a scheduler that is launched: its kernel, and the groups that run at one time.
 struct Launcher {
     Launcher(nb::object of, std::size_t group_, bool has_pool_)
-        : kernel_object(std::move(of)), kernel(nb::cast<QueueKernel *>(kernel_object)), group(group_),
-          has_pool(has_pool_) {}
+        : kernel(std::move(of)), group(group_), has_pool(has_pool_) {}
 
     // Uses another form of it, which has not been told about the memory.
     void use(nb::object other) {
-        kernel = nb::cast<QueueKernel *>(other);
-        kernel_object = std::move(other);
+        kernel = std::move(other);
         declared = -1;
     }
 
-    nb::object kernel_object;
-    QueueKernel *kernel;
+    Owned<QueueKernel> kernel;
     std::size_t group;
     bool has_pool;
     bool takes_notes = false;  // whether groups note when they began and ended; Python reads that after each epoch
@@ -76,9 +73,9 @@ struct Resident {
 // Launches that go to the scheduler by one command. The table has their numbers. Python's class adds the unusual
 // parts. Its destructor waits, because the driver reads its words and writes its outcome until the end.
 struct Epoch : Single {
-    Epoch(nb::object of, std::uint32_t as, nb::object recorder_object_)
-        : scheduler(std::move(of)), recorder_object(std::move(recorder_object_)),
-          launcher(nb::cast<Launcher *>(scheduler.attr("launcher"))), recorder(nb::cast<Recorder *>(recorder_object)), number(as) {}
+    Epoch(nb::object of, std::uint32_t as, nb::object by)
+        : scheduler(std::move(of)), launcher(nb::cast<Launcher *>(scheduler.attr("launcher"))), recorder(std::move(by)),
+          number(as) {}
     ~Epoch() {
         if (event && event_status(event) > 0) {
             const WithoutGil others;
@@ -94,9 +91,9 @@ struct Epoch : Single {
         for (void *one : std::exchange(wait_for, {})) driver.release_event(one);
     }
 
-    nb::object scheduler, recorder_object;
-    Launcher *launcher;
-    Recorder *recorder;
+    nb::object scheduler;
+    Launcher *launcher;  // the scheduler has it
+    Owned<Recorder> recorder;
     std::uint32_t number;
     bool is_sent_anyway = true;  // however small it is
     bool is_clocked = true;  // its queue keeps times
@@ -130,8 +127,8 @@ class Sender : Single {
 public:
     // `classes`: of epochs, of recorders, and of memory. `constants`: module with the limits of an open epoch.
     Sender(nb::object table, nb::object memory, nb::object constants, nb::tuple classes, bool on_cpu, std::uint32_t units)
-        : table_(nb::cast<Table *>(table)), memory_(nb::cast<const Reserved *>(memory)),
-          table_object_(std::move(table)), memory_object_(std::move(memory)), constants_(std::move(constants)), classes_(std::move(classes)), on_cpu_(on_cpu), units_(units) {}
+        : table_(std::move(table)), memory_(std::move(memory)), constants_(std::move(constants)),
+          classes_(std::move(classes)), on_cpu_(on_cpu), units_(units) {}
     ~Sender() { leave_table(); }
 
     std::uint64_t launches = 0, epochs_sent = 0, tasks_sent = 0, waits = 0;
@@ -150,22 +147,23 @@ public:
     // For the collector of cycles.
     template <typename Visit>
     bool each_object(Visit &&visit) {
-        for (nb::handle one : {nb::handle(table_object_), nb::handle(memory_object_), nb::handle(constants_), nb::handle(classes_),
-                               nb::handle(queue_object_), nb::handle(lanes_object_), nb::handle(open_object_), nb::handle(order), nb::handle(on_words),
+        for (nb::handle one : {nb::handle(table_.owner()), nb::handle(memory_.owner()), nb::handle(constants_),
+                               nb::handle(classes_), nb::handle(queue_object_), nb::handle(lanes_.owner()),
+                               nb::handle(open_.owner()), nb::handle(order), nb::handle(on_words),
                                nb::handle(landings.maker())})
             if (one.ptr() && !visit(one.ptr())) return false;
-        for (const nb::object &one : sent_)
-            if (!visit(one.ptr())) return false;
+        for (const Owned<Epoch> &one : sent_)
+            if (!visit(one.owner().ptr())) return false;
         return true;
     }
     void clear_objects() {
         by_itself = false;
         leave_table();
-        open_ = nullptr;
         landings.use(nb::none());
-        lanes_ = nullptr;
-        for (nb::object *one : {&table_object_, &memory_object_, &lanes_object_, &open_object_}) one->reset();
-        const std::deque<nb::object> sent = std::exchange(sent_, {});
+        memory_ = {};
+        lanes_ = {};
+        open_ = {};
+        const std::deque<Owned<Epoch>> sent = std::exchange(sent_, {});
     }
 
     // Lets the table ask it to send due epochs.
@@ -174,36 +172,33 @@ public:
     void requeue(nb::object queue, nb::object lanes, bool timed) {
         queue_ = address(queue.attr("int_ptr"));
         queue_object_ = std::move(queue);
-        lanes_ = nb::cast<Queues *>(lanes);
-        lanes_object_ = std::move(lanes);
+        lanes_ = std::move(lanes);
         is_timed = timed;
     }
 
     // ---- the open epoch, and those that were sent ----------------------------------------------
 
-    nb::object open() const { return open_ ? open_object_ : nb::none(); }
-    nb::object newest() const { return sent_.empty() ? nb::none() : sent_.back(); }
-    const std::deque<nb::object> &sent() const { return sent_; }
+    nb::object open() const { return open_.owner_or_none(); }
+    nb::object newest() const { return sent_.empty() ? nb::none() : sent_.back().owner(); }
+    const std::deque<Owned<Epoch>> &sent() const { return sent_; }
     bool has_any() const { return open_ || !sent_.empty(); }
     bool has_sent() const { return !sent_.empty(); }
 
     // Returns none for an unknown epoch, or one that was seen to end.
     nb::object find(std::uint32_t number) const {
-        if (open_ && open_->number == number) return open_object_;
-        const nb::object *one = find_sent(number);
-        return one ? *one : nb::none();
+        return open_ && open_->number == number ? open_.owner() : find_sent(number).owner_or_none();
     }
 
     // Returns the event behind an epoch that was sent. Null: it has none, or was seen to end.
     void *event_of(std::uint32_t number) const {
-        const nb::object *one = find_sent(number);
-        return one ? of(*one).event : nullptr;
+        const Owned<Epoch> one = find_sent(number);
+        return one ? one->event : nullptr;
     }
 
     // Whether an epoch that was sent has failed.
     bool has_bad() const {
-        return std::any_of(sent_.begin(), sent_.end(), [](const nb::object &one) {
-            return of(one).has_ended() && !is_well(of(one));
+        return std::any_of(sent_.begin(), sent_.end(), [](const Owned<Epoch> &one) {
+            return one->has_ended() && !is_well(*one);
         });
     }
 
@@ -212,26 +207,26 @@ public:
     // Returns how many epochs the device has not finished. Numbers above two do not matter.
     std::size_t in_hand() const {
         std::size_t found = 0;
-        for (auto one = sent_.rbegin(); one != sent_.rend() && found < 2 && !of(*one).has_ended(); ++one)
-            found += of(*one).event != nullptr;
+        for (auto one = sent_.rbegin(); one != sent_.rend() && found < 2 && !(*one)->has_ended(); ++one)
+            found += (*one)->event != nullptr;
         return found;
     }
 
     // Takes the oldest epoch, if it has ended. If only its outcome has to be handled, and that is good, it is over,
     // and the next one is the oldest.
     nb::object take_ended() {
-        while (!sent_.empty() && of(sent_.front()).has_ended()) {
-            const nb::object ended = std::move(sent_.front());
+        while (!sent_.empty() && sent_.front()->has_ended()) {
+            const Owned<Epoch> ended = std::move(sent_.front());
             sent_.pop_front();
-            if (!is_over(of(ended))) return ended;
+            if (!is_over(*ended)) return ended.owner();
         }
         return nb::none();
     }
 
-    nb::object new_epoch(nb::handle scheduler, bool is_sent_anyway) {
+    Owned<Epoch> new_epoch(nb::handle scheduler, bool is_sent_anyway) {
         if (!++newest_number) ++newest_number;  // 0 stands for no epoch
-        nb::object made = classes_[0](scheduler, newest_number, classes_[1]());
-        of(made).is_sent_anyway = is_sent_anyway;
+        Owned<Epoch> made = classes_[0](scheduler, newest_number, classes_[1]());
+        made->is_sent_anyway = is_sent_anyway;
         return made;
     }
 
@@ -239,16 +234,14 @@ public:
     nb::object open_for(nb::handle scheduler, bool is_sent_anyway) {
         const nb::object kept = nb::borrow(scheduler);
         if (open_) shut();
-        open_object_ = new_epoch(kept, is_sent_anyway);
-        open_ = &of(open_object_);
+        open_ = new_epoch(kept, is_sent_anyway);
         tell();
-        return open_object_;
+        return open_.owner();
     }
 
     // Closes the open epoch. Returns its external upstream.
     std::vector<std::int64_t> shut() {
-        open_ = nullptr;
-        open_object_.reset();
+        open_ = {};
         table_->shut();
         return std::exchange(table_->external, {});
     }
@@ -273,7 +266,7 @@ public:
         if (!open_) return;
         table_->forecast.least_kept = std::min(first_look(), LARGE_EPOCH);
         table_->forecast.least_alone = std::min(next_look_ ? next_look_ : first_look(), LARGE_EPOCH);
-        table_->open_epoch(open_->number, open_->recorder_object, open_->scheduler, open_->is_sent_anyway ? 0 : few, most_tasks,
+        table_->open_epoch(open_->number, open_->recorder.owner(), open_->scheduler, open_->is_sent_anyway ? 0 : few, most_tasks,
                            most_entries, open_->attended ? next_look_ : 1);
     }
     void grow_to(std::size_t tasks) {
@@ -307,8 +300,8 @@ public:
     // Sends the open epoch. With `opens` the next one is open at once. If the driver refuses, all its launches
     // fail. If this epoch was polled, the next one is polled too.
     void send_open(bool opens) {
-        const nb::object kept = std::move(open_object_);
-        Epoch &epoch = *std::exchange(open_, nullptr);
+        const Owned<Epoch> kept = std::exchange(open_, {});
+        Epoch &epoch = *kept;
         if (table_->forecast.times()) epoch.timed = table_->forecast.begin_timing(!in_hand());
         RememberedPointer foreseen = table_->take_foreseen();
         stays_ = !foreseen && table_->remember();
@@ -387,8 +380,8 @@ public:
                         Footprint &footprint, nb::object resident, nb::object writes) {
         if (!table_->may_replay() || (unsent() && !by_itself)) return 0;
         cut();
-        const nb::object made = new_epoch(scheduler, true);
-        Epoch &epoch = of(made);
+        const Owned<Epoch> made = new_epoch(scheduler, true);
+        Epoch &epoch = *made;
         epoch.segment = nb::borrow(PyTuple_GET_ITEM(command.ptr(), 0));
         epoch.is_replay = true;
         epoch.is_judged = false;
@@ -450,11 +443,9 @@ public:
         words_.clear();
         landings.use(nb::none());
         spare_bytes_ = 0;
-        const std::deque<nb::object> sent = std::exchange(sent_, {});
+        const std::deque<Owned<Epoch>> sent = std::exchange(sent_, {});
         if (open_) shut();
     }
-
-    static Epoch &of(const nb::object &one) { return *nb::inst_ptr<Epoch>(one); }
 
 private:
     void enqueue(Epoch &epoch, const Commands &what) {
@@ -503,7 +494,7 @@ private:
 
     void leave_table() {
         if (table_ && table_->sender == this) table_->sender = nullptr;
-        table_ = nullptr;
+        table_ = {};
     }
     // Whether an ended epoch is over: all its launches are the core's, their turn has come, and all went well.
     bool is_over(Epoch &epoch) {
@@ -519,10 +510,10 @@ private:
         return true;
     }
 
-    const nb::object *find_sent(std::uint32_t number) const {
-        for (const nb::object &one : sent_)
-            if (of(one).number == number) return &one;
-        return nullptr;
+    Owned<Epoch> find_sent(std::uint32_t number) const {
+        for (const Owned<Epoch> &one : sent_)
+            if (one->number == number) return one;
+        return {};
     }
 
     static const std::uint32_t *status_of(const Epoch &epoch) {
@@ -550,7 +541,7 @@ private:
     void send_collected(Epoch &epoch) {
         const Recorder &recorder = *epoch.recorder;
         std::vector<double> priority;
-        if (!order.is_none()) priority = nb::cast<std::vector<double>>(order(epoch.recorder_object));
+        if (!order.is_none()) priority = nb::cast<std::vector<double>>(order(epoch.recorder.owner()));
         Graph made;
         const Graph &graph = recorder.arranged(made, priority, window, stale);
         const Recorder::Layout at = recorder.layout(graph, spare(epoch, stays_), stays_ ? 2 : 1);
@@ -660,19 +651,19 @@ private:
         }
     }
 
-    Table *table_;
-    const Reserved *memory_;
-    Queues *lanes_ = nullptr;
-    nb::object table_object_, memory_object_, constants_;
+    Owned<Table> table_;
+    Owned<const Reserved> memory_;
+    Owned<Queues> lanes_;
+    nb::object constants_;
     nb::tuple classes_;
-    nb::object queue_object_, lanes_object_, open_object_;
+    nb::object queue_object_;
     void *queue_ = nullptr;
     bool on_cpu_;
     std::uint32_t units_;  // groups that run at one time, if fewer than are launched
     double task_s_ = 50e-6;
-    Epoch *open_ = nullptr;
+    Owned<Epoch> open_;
     bool stays_ = false;  // the epoch that is sent came often
-    std::deque<nb::object> sent_;
+    std::deque<Owned<Epoch>> sent_;
     std::size_t next_look_ = 0, ahead_ = 0;  // tasks sent since the device was idle and had no epoch
     std::deque<std::pair<nb::object, std::size_t>> regions_;  // the newest is taken first
     std::size_t spare_bytes_ = 0;

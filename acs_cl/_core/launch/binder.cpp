@@ -20,14 +20,10 @@ constexpr std::size_t MOST_KEPT = 4096;      // launches whose outcome is kept
 constexpr std::size_t MOST_ACCESSES = 8192;  // views for which their accesses are kept
 const Span NO_BYTES{-1, 0, 1, 1, 0};         // of an array without memory
 
-nb::object long_of(Wide value) {
-    return value < 0 ? nb::int_(std::int64_t(value)) : nb::int_(std::uint64_t(value));
-}
-
 nb::tuple tuple_of(const access::Rectangles &rectangles) {
     nb::list made;
     for (const auto &[start, pitch, rows, width] : rectangles)
-        made.append(nb::make_tuple(long_of(start), long_of(pitch), long_of(rows), long_of(width)));
+        made.append(nb::make_tuple(python_number(start), python_number(pitch), python_number(rows), python_number(width)));
     return nb::tuple(made);
 }
 
@@ -52,7 +48,7 @@ access::Launched::Three three(nb::handle given) {
 
 nb::object sizes_of(const access::Launched::Three &sizes, std::size_t axes) {
     nb::list made;
-    for (std::size_t axis = 0; axis < axes; axis++) made.append(long_of(sizes[axis]));
+    for (std::size_t axis = 0; axis < axes; axis++) made.append(python_number(sizes[axis]));
     return nb::tuple(made);
 }
 
@@ -134,22 +130,19 @@ access::Rectangles rectangles_of(nb::handle given, Wide nbytes) {
 // inferred. `arguments`: the spans of each argument; None: it is no memory. `exact`: those among the named writes that
 // are sure to be overwritten.
 nb::object replaced(nb::handle access, nb::handle arguments, nb::handle reads, nb::handle writes, nb::handle exact) {
-    const auto spans_in = [](nb::handle given) {
-        std::vector<Span> made;
+    std::list<std::vector<Span>> all;
+    const auto spans_in = [&](nb::handle given) -> const std::vector<Span> & {
+        std::vector<Span> &made = all.emplace_back();
         for (PyObject *one : Items(given.ptr())) made.push_back(span_of(one));
         return made;
     };
-    std::vector<Span> named = spans_in(reads);
-    for (const Span &one : spans_in(writes)) named.push_back(one);
-    std::list<std::vector<Span>> all;
     Rest rest;
+    for (nb::handle named : {reads, writes})
+        for (const Span &one : spans_in(named)) rest.name(one);
     for (PyObject *argument : Items(arguments.ptr())) {
         if (argument == Py_None) continue;
-        const std::vector<Span> &own = all.emplace_back(spans_in(argument));
-        const bool is_named = std::any_of(own.begin(), own.end(), [&](const Span &span) {
-            return std::any_of(named.begin(), named.end(), [&](const Span &one) { return Rest::share(one, span); });
-        });
-        for (const Span &span : own) rest.add(span, is_named);
+        const std::vector<Span> &own = spans_in(argument);
+        rest.add(own.data(), own.size());
     }
     const auto with = [&](nb::handle inferred, nb::handle said) {
         nb::list made;
@@ -218,7 +211,7 @@ Binder::Known &Binder::keep(const access::Launched &launch, access::Outcome outc
 access::Outcome Binder::evaluated(const access::Launched &launch, nb::handle ranges) {
     if (const Known *found = reach(launch)) return found->reached;
     nb::dict told;
-    for (const auto &[index, number] : launch.numbers) told[nb::int_(index)] = long_of(number);
+    for (const auto &[index, number] : launch.numbers) told[nb::int_(index)] = python_number(number);
     const nb::object found = ranges(sizes_of(launch.sizes, launch.axes), sizes_of(launch.offset, launch.axes), told);
     access::Outcome made;
     for (std::size_t index = 0; index < parameters.size(); index++) {
@@ -305,7 +298,7 @@ Binder::Memories Binder::memories_of(const Views &views) const {
 nb::object Binder::outside_of(const access::Outcome &outcome, const Views &given) const {
     static const nb::handle type = named_tuple("acs_cl.access.binder", "Outside");
     const auto made = [&](std::size_t index, Wide byte, bool is_write, bool is_sure) {
-        return named(type, nb::make_tuple(index, long_of(byte), is_write, is_sure));
+        return named(type, nb::make_tuple(index, python_number(byte), is_write, is_sure));
     };
     for (const bool is_write : {true, false})
         for (const auto &[index, one] : outcome) {
@@ -387,7 +380,7 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
     if (!access.is_valid()) access = access_of(nullptr, memories);
     if (is_known && is_counted && !is_told) {
         nb::list all;
-        for (std::uint16_t index : numbers) all.append(long_of(launch.numbers.at(index)));
+        for (std::uint16_t index : numbers) all.append(python_number(launch.numbers.at(index)));
         counted = nb::tuple(all);
     }
     return named(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, nb::tuple(spans), counted, outside));
@@ -444,7 +437,7 @@ nb::list Binder::outcomes(nb::handle access) {
         const bool starts = launch.offset != access::Launched::Three{};
         const nb::object local = launch.local ? sizes_of(*launch.local, launch.axes) : nb::none();
         nb::list needed;
-        for (std::uint16_t index : numbers) needed.append(long_of(launch.numbers.at(index)));
+        for (std::uint16_t index : numbers) needed.append(python_number(launch.numbers.at(index)));
         nb::dict views;
         std::size_t view = 0;
         for (std::size_t index = 0; index < parameters.size(); index++)

@@ -53,9 +53,9 @@ public:
                size_->rounded;
     }
     bool counts() const { return count_object_.is_valid(); }
-    // Does the same for a PyOpenCL kernel, which has its arguments already. `object`: the kernel for queues.
-    bool begin(PyObject *global, PyObject *local, PyObject *offset, QueueKernel *kernel, PyObject *object) {
-        variant_ = {nb::borrow(object), kernel};
+    // Does the same for a PyOpenCL kernel, which has its arguments already. `kernel`: the one for queues.
+    bool begin(PyObject *global, PyObject *local, PyObject *offset, const KernelVariant &kernel) {
+        variant_ = kernel;
         are_views_ = false;
         return begin(global, local, offset);
     }
@@ -272,12 +272,11 @@ public:
 
     // Does the same for a band. The bands before it are under way, so it gets into the table whatever happens.
     bool enqueue(const CutPlan &cut, const BandPlan &band, const Touched &own) {
-        QueueKernel *kernel = band.has_offset() ? cut.kernel : variant_.kernel;
-        const nb::handle object = band.has_offset() ? cut.kernel_object : variant_.object;
-        const bool may_go = table.may_go_on() && plan.set(kernel, bytes_, args, true, {});
+        const KernelVariant &by = band.has_offset() ? cut.with_offset : variant_;
+        const bool may_go = table.may_go_on() && plan.set(by.kernel, bytes_, args, true, {});
         return plan.lanes.queues->launch(
-            own, may_go ? kernel : nullptr, band.sizes, &band.offset[1], plan.name.ptr(), cut.reason, [&] {
-                return plan.command(object, band.sizes, bytes_, args, true, {}, band.python_offset, cut.reason);
+            own, may_go ? by.kernel : nullptr, band.sizes, &band.offset[1], plan.name.ptr(), cut.reason, [&] {
+                return plan.command(by.object, band.sizes, bytes_, args, true, {}, band.python_offset, cut.reason);
             });
     }
 

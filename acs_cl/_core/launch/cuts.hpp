@@ -40,8 +40,7 @@ struct CutPlan {
     nb::object asked;  // the value of `bands=`
     std::vector<BandPlan> bands;
 
-    nb::object kernel_object;  // for bands with an offset
-    QueueKernel *kernel = nullptr;
+    KernelVariant with_offset;  // for bands that have one
     nb::object reason;  // why they go to lanes
 
     nb::object scheduler;

@@ -35,18 +35,22 @@ inline bool overwrite(Touched &touched, const std::vector<Parameter> &parameters
 // part. What may as well belong to another argument stays, too.
 class Rest {
 public:
-    // Adds bytes of an argument. `is_named`: the program names a part of it.
-    void add(const Span &argument, bool is_named) { (is_named ? named_ : others_).push_back(&argument); }
-    bool has(const Span &span) const { return !shares(named_, span) || shares(others_, span); }
-
-    static bool share(const Span &one, const Span &other) { return one.base == other.base && overlap(one, other); }
+    // Adds bytes that the program names. These come first.
+    void name(const Span &span) { named_.push_back(&span); }
+    // Adds the spans of an argument, which live as long as this.
+    void add(const Span *first, std::size_t many = 1) {
+        const bool is_named = std::any_of(first, first + many, [this](const Span &own) { return share(named_, own); });
+        for (std::size_t at = 0; at < many; at++) (is_named ? replaced_ : others_).push_back(first + at);
+    }
+    bool has(const Span &span) const { return !share(replaced_, span) || share(others_, span); }
 
 private:
-    static bool shares(const std::vector<const Span *> &some, const Span &span) {
-        return std::any_of(some.begin(), some.end(), [&](const Span *one) { return share(*one, span); });
+    static bool share(const std::vector<const Span *> &some, const Span &span) {
+        return std::any_of(some.begin(), some.end(),
+                           [&](const Span *one) { return one->base == span.base && overlap(*one, span); });
     }
 
-    std::vector<const Span *> named_, others_;
+    std::vector<const Span *> named_, replaced_, others_;
 };
 
 // `reads=` and `writes=` of a launch.
@@ -66,12 +70,9 @@ public:
         for (std::uint32_t at = 0; at < some.many; at++)
             if (some.writes >> at & 1 && !is_written(some.views[at]->span.base, parameters, args)) return false;
         Rest rest;
-        for (std::size_t at = 0; at < parameters.size(); at++) {
-            if (parameters[at].code != 'P') continue;
-            const Span &own = reinterpret_cast<View *>(args[at])->span;
-            rest.add(own, std::any_of(some.views, some.views + some.many,
-                                      [&](const View *one) { return Rest::share(one->span, own); }));
-        }
+        for (std::uint32_t at = 0; at < some.many; at++) rest.name(some.views[at]->span);
+        for (std::size_t at = 0; at < parameters.size(); at++)
+            if (parameters[at].code == 'P') rest.add(&reinterpret_cast<View *>(args[at])->span);
         Touched made;
         for (std::uint32_t at = 0; at < touched.many; at++)
             if (rest.has(touched.nodes[at]->span()))

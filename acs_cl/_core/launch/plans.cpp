@@ -74,8 +74,7 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
             if (index >= made->parameters.size() || made->parameters[index].code != known->parameters[index].code)
                 throw std::invalid_argument("ranges depend on numbers only");
         made->overwrites |= known->is_told;
-        made->binder_object = nb::borrow(binder);
-        made->binder = known;
+        made->binder = nb::borrow(binder);
     }
     if (!lanes.is_none()) {
         made->lanes.variants[false][false][false].become(nb::object(lanes[1]));
@@ -160,10 +159,9 @@ void plan_bands(nb::handle kernel, nb::handle global, nb::handle local, nb::obje
     auto made = std::make_shared<CutPlan>();
     made->asked = std::move(asked);
     if (record.is_none()) {
-        made->kernel_object = nb::object(lanes[0]);
-        made->kernel = QueueKernel::of(made->kernel_object);
+        made->with_offset.become(nb::object(lanes[0]));
         made->reason = nb::object(lanes[1]);
-        if (!made->kernel || !plan->lanes.variants[false][false][false].kernel) return;
+        if (!made->with_offset.kernel || !plan->lanes.variants[false][false][false].kernel) return;
     } else {
         made->scheduler = nb::object(record[0]);
         made->arena_bytes = nb::cast<std::uint64_t>(record[1]);

@@ -161,17 +161,6 @@ struct ToEpoch {
     Addresses addresses;
 };
 
-// A kernel of the driver for some launches of a kernel: its own, or a variant.
-struct KernelVariant {
-    nb::object object;
-    QueueKernel *kernel = nullptr;  // of `object`; null: there is none yet
-
-    void become(nb::object other) {
-        kernel = QueueKernel::of(other);
-        object = std::move(other);
-    }
-};
-
 // What a kernel needs on lanes: their queues, and its variants. After its own parameters, one for arrays that start
 // inside their buffers takes the first byte of each, then one for `when=` takes the word that decides, and then one for
 // `acs_cl.size` takes the word with the count, what that may be, and where it is stored if it is wrong.
@@ -241,8 +230,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     std::uint64_t generation;
     std::vector<Parameter> parameters;
     std::size_t end = HEAD_BYTES;  // of the arguments' bytes
-    nb::object binder_object;
-    Binder *binder = nullptr;  // the kernel's binder, if it or the program knows which bytes launches reach
+    Owned<Binder> binder;  // the kernel's binder, if it or the program knows which bytes launches reach
     std::optional<ToEpoch> epoch;
     bool knows_records = false;  // a scheduler has the kernel
     bool overwrites = false;     // launches may overwrite some of their parameters

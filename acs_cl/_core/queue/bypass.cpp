@@ -117,10 +117,8 @@ void add_bypass(nb::module_ &module) {
     nb::class_<Bypass>(module, "Bypass")
         .def(nb::init<nb::handle, std::uintptr_t, int>(), "queue"_a, "pointer"_a, "behind"_a)
         .def_prop_rw("takes_more", [](const Bypass &self) { return is_open(&self); }, &Bypass::open)
-        .def_prop_rw("sample", [](const Bypass &self) { return self.sample_object; }, [](Bypass &self, Sample &sample) {
-            self.sample = &sample;
-            self.sample_object = nb::find(sample);
-        })
+        .def_prop_rw("sample", [](const Bypass &self) { return self.sample.owner_or_none(); },
+                     [](Bypass &self, nb::object sample) { self.sample = std::move(sample); })
         .def("wait_until_idle", [](Bypass &self) {
             const bool is_idle = wait_until_idle(&self);
             if (PyErr_Occurred()) throw PythonError();

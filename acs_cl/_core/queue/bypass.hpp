@@ -14,7 +14,7 @@
 #include "driver/kernel.hpp"
 #include "python/clock.hpp"
 #include "python/lock.hpp"
-#include "python/nb.hpp"
+#include "python/owned.hpp"
 #include "python/types.hpp"
 #include "queue/sample.hpp"
 
@@ -91,10 +91,9 @@ struct Bypass : Single {
     PyObject *own = nullptr;  // borrowed: this, once it was open
     void *native;
     nb::object lock;
-    nb::object sample_object = nb::none();  // samples launches outside of the bypass
     nb::object last;                        // the event of the last command, or null
     RecentEvents recent;
-    Sample *sample = nullptr;
+    Owned<Sample> sample;  // of launches outside of the bypass
     void *in_flight = nullptr;  // the driver's event of some commands ago, or null; PyOpenCL's may hold memory of the program
     long long passed = 0;
     int left, behind;

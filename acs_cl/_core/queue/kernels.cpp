@@ -162,7 +162,6 @@ bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan
             const Upstream &upstream, Launched &launched) {
     const SetArguments::Use use(set);
     Table &table = *self->table;
-    const nb::object kernel_object = set.kernel_object;
     Bound bound(plan, self->engine);
     bool is_seen = false;
     const bool counts_groups = args[6] == Py_True && args[3] != Py_None;
@@ -171,7 +170,7 @@ bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan
     };
     const nb::object global = size(args[2]), offset = size(args[4]);
     if (!global.is_valid() || !offset.is_valid() ||
-        !bound.begin(global.ptr(), args[3], offset.ptr(), set.kernel, kernel_object.ptr()) || !bound.is_on_lanes() ||
+        !bound.begin(global.ptr(), args[3], offset.ptr(), set.kernel) || !bound.is_on_lanes() ||
         !Setting(self, set, plan).read(given) || !bound.start(false) || !bind(self, set, bound, is_seen))
         return false;
     take_held(set);
@@ -197,13 +196,13 @@ void set_arguments(nb::handle tracker, nb::handle kernel, nb::handle own, nb::ob
     auto *self = reinterpret_cast<Tracker *>(tracker.ptr());
     KernelArguments *given = arguments_of(kernel.ptr());
     LaunchPlan *plan = caller(own)->plan;
-    QueueKernel *queued = QueueKernel::of(object);
-    if (!given || !plan || !queued || (given->set && given->set->is_used())) return;
+    KernelVariant queued;
+    queued.become(std::move(object));
+    if (!given || !plan || !queued.kernel || (given->set && given->set->is_used())) return;
     const LaunchPlan::Use use(*plan);
     auto set = std::make_unique<SetArguments>();
     set->plan = plan->place;
-    set->kernel_object = std::move(object);
-    set->kernel = queued;
+    set->kernel = std::move(queued);
     set->objects.resize(plan->parameters.size());
     set->bytes.resize(plan->end - HEAD_BYTES);
     Setting setting(self, *set, *plan);

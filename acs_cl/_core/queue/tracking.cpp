@@ -94,9 +94,8 @@ void sample(Tracker *self, std::int64_t number, const std::vector<std::int64_t> 
         return;
     }
     Table &table = *self->table;
-    const nb::object kept = bypass->sample_object;  // another thread may begin a new one
-    Sample &sample = *bypass->sample;
-    if (!sample.many) bypass->began = now_s();
+    const Owned<Sample> sample = bypass->sample;  // another thread may begin a new one
+    if (!sample->many) bypass->began = now_s();
     bool is_well = true;
     if (table.in_epochs() || table.has_watched()) {
         is_well = engine_polls(self->engine);
@@ -105,8 +104,8 @@ void sample(Tracker *self, std::int64_t number, const std::vector<std::int64_t> 
         if (nb::len(ended) || table.has_ready()) is_well = engine_hears(self->engine, ended.ptr());
     }
     if (!is_well) throw PythonError();
-    sample.note(number, upstream, [&](std::int64_t one) { return table.has(one); });
-    launched.sampled = sample.many >= bypass->wanted;
+    sample->note(number, upstream, [&](std::int64_t one) { return table.has(one); });
+    launched.sampled = sample->many >= bypass->wanted;
 }
 
 // Takes a launch on from the table if no lane took it. Returns false with an error.

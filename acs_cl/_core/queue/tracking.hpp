@@ -32,8 +32,7 @@ struct SetArguments : Forgettable<SetArguments> {
     };
 
     std::shared_ptr<LaunchPlan *> plan;  // its place: the plan may go before the kernel does
-    nb::object kernel_object;  // the kernel object for queues with such arguments
-    QueueKernel *kernel = nullptr;
+    KernelVariant kernel;  // the one for queues with such arguments
     std::vector<Object> objects;  // by index, empty for bytes
     nb::object held;  // the program's own shared memory among them, which lives until a launch has ended; null: not made yet
     std::string bytes;  // of all others, at the places of the plan

@@ -21,12 +21,11 @@ namespace {
 void join(Table &self, nb::object hazards, nb::object lock, std::size_t backlog,
           std::optional<std::size_t> window, bool ready_first, bool in_order) {
     if (window && !*window) throw nb::value_error("a window needs at least one slot, got 0");
-    self.hazards = nb::cast<PythonHazards *>(hazards);
     if (Py_TYPE(lock.ptr()) != lock_type()) throw nb::type_error("expected a lock");
     self.lock = reinterpret_cast<Lock *>(lock.ptr());
     self.lock->first = [](void *table) { static_cast<Table *>(table)->settle(); };
     self.lock->first_of = &self;
-    self.hazards_object = std::move(hazards);
+    self.hazards = std::move(hazards);
     self.lock_object = std::move(lock);
     self.backlog = backlog;
     self.window = window.value_or(SIZE_MAX);
@@ -234,10 +233,7 @@ void add_table(nb::module_ &module) {
         .def("leave", &Table::leave, "epoch"_a, "one_by_one"_a = false)
         .def("end_epoch", &Table::end_epoch, "epoch"_a)
         .def_prop_ro("in_epochs", &Table::in_epochs)
-        .def("tell", [](Table &self, nb::object reasons) {
-            self.reasons = nb::cast<Reasons *>(reasons);
-            self.reasons_object = std::move(reasons);
-        }, "reasons"_a)
+        .def("tell", [](Table &self, nb::object reasons) { self.reasons = std::move(reasons); }, "reasons"_a)
         .def("open", &Table::open_epoch, "epoch"_a, "recorder"_a, "scheduler"_a, "least_tasks"_a, "most_tasks"_a,
              "most_entries"_a, "next_poll"_a)
         .def("shut", [](Table &self) {

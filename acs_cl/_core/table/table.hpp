@@ -26,6 +26,7 @@
 #include "epoch/recorder.hpp"
 #include "hazards/python_hazards.hpp"
 #include "python/lock.hpp"
+#include "python/owned.hpp"
 #include "table/reasons.hpp"
 #include "table/rows.hpp"
 
@@ -75,8 +76,9 @@ public:
     template <typename Visit>
     void each_object(Visit &&visit) {
         rows_.each(-1, [&](std::int64_t, Row &row) { return !row.object || visit(row.object); });
-        for (nb::object *one : {&recorder_object, &scheduler, &hazards_object, &lock_object, &reasons_object})
-            if (one->ptr() && !visit(one->ptr())) return;
+        for (nb::handle one : {nb::handle(recorder.owner()), nb::handle(scheduler), nb::handle(hazards.owner()),
+                               nb::handle(lock_object), nb::handle(reasons.owner())})
+            if (one.ptr() && !visit(one.ptr())) return;
         for (const RememberedPointer &one : forecast.remembered())
             for (nb::object *object : {&one->scheduler, &one->resident})
                 if (object->ptr() && !visit(object->ptr())) return;
@@ -91,8 +93,9 @@ public:
             Py_XSETREF(row.object, Py_NewRef(Py_None));
             return true;
         });
-        for (nb::object *one : {&recorder_object, &scheduler, &reasons_object}) one->reset();
-        reasons = nullptr;
+        scheduler.reset();
+        recorder = {};
+        reasons = {};
         open = 0;
         usable = false;
     }
@@ -347,8 +350,8 @@ public:
     // ---- the open epoch -------------------------------------------------------------------------
 
     std::uint32_t open = 0;  // 0: none
-    nb::object recorder_object, scheduler;
-    Recorder *recorder = nullptr;
+    nb::object scheduler;
+    Owned<Recorder> recorder;
     std::size_t least_tasks = 0, most_tasks = 0, most_entries = 0, next_poll = 0;
     std::vector<std::int64_t> external;  // its external upstream: launches in no epoch
     Sender *sender = nullptr;            // of epochs; null: there is no scheduler
@@ -395,8 +398,7 @@ public:
     // Opens an epoch for launches.
     void open_epoch(std::uint32_t epoch, nb::object to, nb::object for_scheduler, std::size_t least,
                     std::size_t most, std::size_t entries, std::size_t poll) {
-        recorder = nb::cast<Recorder *>(to);
-        recorder_object = std::move(to);
+        recorder = std::move(to);
         scheduler = std::move(for_scheduler);
         open = epoch;
         least_tasks = least;
@@ -525,7 +527,7 @@ public:
     // Closes the open epoch.
     void shut() {
         open = 0;
-        recorder_object.reset();
+        recorder = {};
         scheduler.reset();
         besides_.clear();
         forecast.start();
@@ -561,10 +563,9 @@ public:
     std::int64_t recording = 0;  // recordings under way
     std::int64_t bypassing = 0;  // queues in bypass
     bool poisoned = false;
-    nb::object hazards_object, lock_object;
-    nb::object reasons_object;
-    Reasons *reasons = nullptr;  // why launches went to lanes beside a scheduler; null: there is no scheduler
-    PythonHazards *hazards = nullptr;
+    nb::object lock_object;
+    Owned<Reasons> reasons;  // why launches went to lanes beside a scheduler; null: there is no scheduler
+    Owned<PythonHazards> hazards;
     Lock *lock = nullptr;
 
 private:
