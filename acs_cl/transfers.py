@@ -21,11 +21,12 @@ from .devices import driver
 from .devices.driver import Events, Place
 from .errors import OutOfMemory, UsageError, describe
 from .launch.commands import HostCommand, KernelCommand, TransferCommand, check_takes
+from .launch.several_handles import SeveralHandle
 from .launch.strided import element_kernel
 from .launch.uploads import beside, is_next
 from .memory.array import Array
 from .memory.values import check, converted, element_of, values_for
-from .records import Access, DType
+from .records import Access, DType, Span
 from .records import HostArray as HostArray
 
 if TYPE_CHECKING:
@@ -182,40 +183,29 @@ def host_task(
     wait_for: Events,
     site: str,
 ) -> Handle:
-    """Run a Python function in program order. Views with gaps are packed before and unpacked
-    after."""
+    """Run a Python function in program order. Views with gaps are packed before, behind
+    `wait_for`, too, and unpacked after. The handle is that of the task and the unpacking."""
     read_arrays = _arrays(engine, reads, "reads")
     write_arrays = _arrays(engine, writes, "writes")
     hosts: dict[tuple[object, ...], HostArray] = {}
     packed: dict[tuple[object, ...], Array] = {}
 
-    def packed_version(array: Array, load: bool) -> Array:
+    def place(array: Array, is_read: bool) -> tuple[Place, HostArray]:
+        """Return where its bytes are in one piece, and the host memory for them."""
         key = _identity(array)
         if key not in packed:
-            packed[key] = array
+            hosts[key], packed[key] = np.empty(array.shape, array.dtype), array
             if not array.contiguous:
                 packed[key] = engine.new_array(array.shape, array.dtype)
-                if load:
-                    copy(engine, packed[key], array)
-        return packed[key]
+                if is_read:
+                    _elements(engine, "copy", packed[key], array, array.strides, wait_for)
+        return packed[key].where() if array.nbytes else NOWHERE, hosts[key]
 
-    def place(array: Array) -> tuple[Place, HostArray]:
-        host = hosts.setdefault(_identity(array), np.empty(array.shape, array.dtype))
-        if not array.nbytes:
-            return NOWHERE, host
-        return packed[_identity(array)].where(), host
-
-    sources = [packed_version(array, True) for array in read_arrays]
-    targets = [packed_version(array, False) for array in write_arrays]
-    after = [
-        (array, target)
-        for array, target in zip(write_arrays, targets, strict=True)
-        if array is not target and not array.contiguous
-    ]
-    read_places = [place(array) for array in read_arrays]
-    write_places = [place(array) for array in write_arrays]
-    read_spans = tuple(span for array in sources for span in array.spans)
-    write_spans = tuple(span for array in targets for span in array.spans)
+    read_places = [place(array, True) for array in read_arrays]
+    write_places = [place(array, False) for array in write_arrays]
+    sources = [packed[_identity(array)] for array in read_arrays]
+    targets = [packed[_identity(array)] for array in write_arrays]
+    read_spans, write_spans = map(_spans, (sources, targets))
     name = getattr(function, "__name__", type(function).__name__)
     check_takes(function, name, len(hosts))
     command = HostCommand(name, function, read_places, write_places, site)
@@ -224,9 +214,13 @@ def host_task(
     access = Access(read_spans, write_spans, overwrites)
     handle = engine.launch(command, access, wait_for, lambda: command.result)
     engine.backend.passes_by(handle.number)
-    for array, target in after:
-        copy(engine, array, target)
-    return handle
+    pairs = zip(write_arrays, targets, strict=True)
+    unpacked = [copy(engine, to, it).number for to, it in pairs if not to.contiguous]
+    is_packed = any(not array.contiguous for array in (*read_arrays, *write_arrays))
+    if not is_packed or engine.recorder() is not None:
+        return handle
+    runs, own = ((handle.number, *unpacked),), Access(*map(_spans, (read_arrays, write_arrays)))
+    return SeveralHandle(engine, runs, name, own, lambda: command.result)
 
 
 def pinned(engine: Engine, shape: tuple[int, ...], dtype: DType) -> HostArray:
@@ -240,8 +234,9 @@ def pinned(engine: Engine, shape: tuple[int, ...], dtype: DType) -> HostArray:
 
 
 def _elements(
-    engine: Engine, name: str, target: Array, source: Array, source_strides: tuple[int, ...]
-) -> Handle:
+    engine: Engine, name: str, target: Array, source: Array, source_strides: tuple[int, ...],
+    wait_for: Events = None,
+) -> Handle:  # fmt: skip
     """Copy element by element between strided views. A stride of 0 repeats."""
     unit = gcd(
         target.dtype.itemsize, target.offset, source.offset, *target.strides, *source_strides, 16
@@ -258,7 +253,8 @@ def _elements(
         start = (place.offset + array.lead) // unit
         values += (2 + len(values) // 2, np.int64(start).tobytes())
     command = KernelCommand(name, kernel, sizes, None, tuple(pointers), tuple(values), None)
-    return engine.launch(command, Access(source.spans, target.spans, target.overwrites()))
+    access = Access(source.spans, target.spans, target.overwrites())
+    return engine.launch(command, access, wait_for)
 
 
 def target_for(array: Array, out: object) -> HostArray:
@@ -280,6 +276,10 @@ def _arrays(engine: Engine, given: object, keyword: str) -> list[Array]:
     if others:
         raise UsageError(f"host task: {keyword}= takes arrays and views, got {describe(others[0])}")
     return [value for value in objects if isinstance(value, Array)]
+
+
+def _spans(arrays: list[Array]) -> tuple[Span, ...]:
+    return tuple(span for array in arrays for span in array.spans)
 
 
 def _identity(array: Array) -> tuple[object, ...]:

@@ -287,6 +287,36 @@ def test_host_task_gets_what_it_reads_and_stores_what_it_writes(rt: acs.Runtime)
     assert (y.get() == expected[:, 3]).all()
 
 
+@pytest.mark.parametrize("of", [slice(None), slice(None, None, 2)])
+def test_what_a_host_task_reads_comes_behind_events_too(rt: acs.Runtime, of: slice) -> None:
+    x, gate, seen = rt.zeros(8, "i4"), cl.UserEvent(rt.context), []
+    rt.finish()
+    task = rt.call(lambda values: seen.append(values.copy()), reads=x[of], wait_for=[gate])
+    queue = cl.CommandQueue(rt.context)
+    cl.enqueue_copy(queue, x.data, np.full(8, 5, "i4"))
+    queue.finish()
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    task.wait()
+    assert (seen[0] == 5).all()
+
+
+def test_a_host_task_has_ended_when_its_views_have_what_it_stored(rt: acs.Runtime) -> None:
+    x = rt.zeros(8, "i4")
+
+    def store(values: Any) -> int:
+        values[...] = 3
+        return 4
+
+    task = rt.call(store, writes=x[::2])
+    assert task.number == testing.launched(rt), "the launch that puts the values into the view"
+    assert rt.explain(task, x.fill(0)).ordered
+    assert task.wait() == 4
+    assert task.done
+    task = rt.call(failing, writes=x[::2])
+    with pytest.raises(acs.PoisonedError, match=r"failing.* failed: RuntimeError"):
+        task.wait()
+
+
 def test_host_task_may_not_wait_for_launches(rt: acs.Runtime) -> None:
     x = rt.zeros(4)
     with pytest.raises(acs.PoisonedError, match="host task"):
