@@ -475,6 +475,14 @@ def test_packed_files_and_objects_are_refused(tmp_path: Path) -> None:
             archive.writestr("data", data)
         with pytest.raises(acs.UsageError, match="object"):
             rt.load(tmp_path / "object")
+        with zipfile.ZipFile(tmp_path / "deep", "w") as archive:
+            deep = json.loads(text)
+            call = next(one for one in deep["calls"] if "kernel" in one)
+            call["args"][-1] = json.loads("[" * 900 + "]" * 900)
+            archive.writestr("graph.json", json.dumps(deep))
+            archive.writestr("data", data)
+        with pytest.raises(acs.UsageError, match="more than 8 values in one another"):
+            rt.load(tmp_path / "deep")
         with zipfile.ZipFile(tmp_path / "later", "w") as archive:
             archive.writestr("graph.json", text.replace('"acs_cl_graph": 1', '"acs_cl_graph": 2'))
             archive.writestr("data", data)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -185,6 +186,26 @@ def test_command_proves_a_file(
         graph.save(tmp_path / "step.acs", x=x)
     assert cli.main(["verify", str(tmp_path / "step.acs")]) == 0
     assert "graph of 2 launches: segment 1: 2 launches, 1 edges" in capfd.readouterr().err
+
+
+def test_command_names_a_file_that_is_not_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program that is a zip runs, and so does one that is none."""
+    with acs.Runtime(backend="serial") as rt:
+        prog, x = rt.build(SOURCE), rt.zeros(64)
+        with rt.record() as graph:
+            prog.push((64,), None, x, x, 1)
+        graph.save(tmp_path / "step.acs")
+    whole = (tmp_path / "step.acs").read_bytes()
+    for wrong in (whole[:300], whole[:300] + whole[-30:], whole[:4]):
+        (tmp_path / "step.acs").write_bytes(wrong)
+        assert cli.main(["verify", str(tmp_path / "step.acs")]) == 1
+        assert "is no graph of acs_cl" in capsys.readouterr().err
+    with zipfile.ZipFile(tmp_path / "program.pyz", "w") as archive:
+        archive.writestr("__main__.py", "print('it runs')")
+    assert cli.main(["verify", str(tmp_path / "program.pyz")]) == 0
+    assert "it runs" in capsys.readouterr().out
 
 
 def test_command_tells_a_program_without_graphs(

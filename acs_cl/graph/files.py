@@ -20,6 +20,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
@@ -33,6 +34,9 @@ from ..launch import spawning
 from ..records import DType
 
 VERSION = 1
+
+DEEPEST = 8
+"""Lists and sizes of an argument may be in one another so many times. A kernel takes far fewer."""
 
 Json = object
 """Values of JSON: numbers, texts, lists, dictionaries, None."""
@@ -218,26 +222,29 @@ class _Reader:
         infers = None if ranges is None else _of(bool, ranges)
         return KernelSaid(_index(program), _of(str, name), modes, infers)
 
-    def _value(self, said: Json) -> object:
+    def _value(self, said: Json, depth: int = 0) -> object:
+        if depth > DEEPEST:
+            raise ValueError(f"an argument of more than {DEEPEST} values in one another")
+        inner = partial(self._value, depth=depth + 1)
         if said is None or isinstance(said, (bool, int, float)):
             return said
         if isinstance(said, list):
-            return tuple(map(self._value, said))
+            return tuple(map(inner, said))
         fields = _dict(said)
         if set(fields) == {"size", "upto"}:
-            return Size(self._value(fields["size"]), _whole(fields["upto"]))
-        ((kind, inner),) = fields.items()
+            return Size(inner(fields["size"]), _whole(fields["upto"]))
+        ((kind, one),) = fields.items()
         if kind == "view":
-            return self._view(inner)
+            return self._view(one)
         if kind == "bytes":
-            return self._data(inner)
+            return self._data(one)
         if kind == "local":
-            if not 0 <= (nbytes := _whole(inner)) < 1 << 62:
+            if not 0 <= (nbytes := _whole(one)) < 1 << 62:
                 raise ValueError(f"local memory of {nbytes} bytes")
             return cl.LocalMemory(nbytes)
         if kind != "values":
             raise ValueError(f"an argument that is {kind!r}")
-        descr, shape, place = _list(inner, 3)
+        descr, shape, place = _list(one, 3)
         values = np.frombuffer(self._data(place), _dtype(descr)).reshape(_wholes(shape))
         return values if values.ndim else values[()]
 

@@ -21,6 +21,9 @@ from ..host.environment import changed
 from ..runtime import Runtime
 from .run_script import as_python_does, ready
 
+ZIP = b"PK\3\4"
+"""The first bytes of a zip."""
+
 FOUND = 'acs-cl tune: for graphs with order="auto", launches with bands="auto"'
 UNTUNED = "acs-cl tune: the program replayed no graph that can be tuned\n"
 UNRECORDED = "acs-cl verify: the program recorded no graph (`with rt.record() as graph:`)\n"
@@ -71,11 +74,16 @@ def told(args: argparse.Namespace, variable: str) -> tuple[int, str]:
 
 
 def is_graph(path: str) -> bool:
-    """Tell whether a file comes from `graph.save`."""
-    if not zipfile.is_zipfile(path):
+    """Tell whether a file comes from `graph.save`. A zip that is not whole counts, because only
+    loading it says what is wrong."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "graph.json" in archive.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        with Path(path).open("rb") as file:
+            return file.read(len(ZIP)) == ZIP
+    except OSError:
         return False
-    with zipfile.ZipFile(path) as archive:
-        return "graph.json" in archive.namelist()
 
 
 def said(lines: list[str]) -> str:
