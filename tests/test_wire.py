@@ -89,6 +89,8 @@ def message(about: Any, words: Any = None) -> bytes:
         message([["x", "f4", 3]]), message([["x", "V0", [3]]]), message([["x", "nothing", [3]]]),
         message([["x", "f4"]]), message({"x": 1}), message([], 3), message([["x", None, None]]),
         b"acs1" + struct.pack("!I", 50_000) + b"[" * 50_000,
+        message([["x", "(2,)f4", [1]]]) + bytes(9), message([["x", "(2,", [1]]]),
+        message([["x", "f4", [1] * 99]]) + bytes(4),
         message([["x", "f4", [2**40]]]) + bytes(100), message([["x", "f4", [2**70]]]),
     ],
 )  # fmt: skip

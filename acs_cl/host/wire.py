@@ -88,9 +88,11 @@ def receive(wire: socket.socket) -> Message | None:
     words, about = _understood(bytes(said))
     arrays = {}
     for name, dtype, shape in about:
-        data = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
-        _fill(wire, data.data)
-        arrays[name] = data.view(dtype).reshape(shape)
+        try:
+            arrays[name] = np.empty(shape, dtype)
+        except ValueError as error:  # too many axes
+            raise Garbled("such arrays cannot be sent") from error
+        _fill(wire, arrays[name].reshape(-1).view(np.uint8).data)
     return words, arrays
 
 
@@ -98,16 +100,17 @@ def _understood(said: bytes) -> tuple[Words, list[tuple[str, DType, tuple[int, .
     try:
         words, about = json.loads(said)
         found = [(str(name), np.dtype(str(dtype)), tuple(shape)) for name, dtype, shape in about]
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, SyntaxError, RecursionError) as error:
         raise Garbled("this is no message") from error
     sizes = [size for _, _, shape in found for size in shape]
     is_sound = isinstance(words, dict) and all(
         type(size) is int and 0 <= size < MOST_BYTES for size in sizes
     )
     if not is_sound or any(
-        dtype.hasobject or not dtype.itemsize or math.prod(shape) * dtype.itemsize > MOST_BYTES
+        dtype.hasobject or dtype.subdtype or not dtype.itemsize
+        or math.prod(shape) * dtype.itemsize > MOST_BYTES
         for _, dtype, shape in found
-    ):
+    ):  # fmt: skip
         raise Garbled("such arrays cannot be sent")
     return words, found
 
