@@ -30,6 +30,7 @@ from acs_cl.emu.spec import Machine, WindowSpec
 from acs_cl.emu.trace import MOST_GROUPS, Trace, load, save
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import AcsError, InternalError, UsageError
+from acs_cl.host.output import refuse_same
 from acs_cl.host.pipes import quietly
 from acs_cl.host.progress import Progress
 from acs_cl.scheduler.orders import ORDERS
@@ -223,6 +224,7 @@ def _convert(args: argparse.Namespace) -> None:
     if args.items < 1:
         raise UsageError(f"--items is at least 1, got {args.items}")
     trace, missing = from_timeline(args.timeline, args.items)
+    refuse_same(args.timeline, args.out)
     save(trace, args.out)
     print(f"{args.out}: {len(trace.entries)} launches. What it does not tell:")
     for sentence in missing:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from acs_cl.emu import fields
-from acs_cl.emu.trace import ALL_BEFORE, CLOCKS, HOST, KERNEL, KINDS, Entry, Trace
+from acs_cl.emu.trace import ALL_BEFORE, CLOCKS, HOST, KERNEL, KINDS, Entry, Trace, refuse_wrong
 from acs_cl.errors import UsageError
 
 BEFORE_PROGRAM, BEFORE_EPOCHS, BEFORE_CALLS, VERSION = 2, 3, 4, 5
@@ -50,6 +50,7 @@ def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
     not tell."""
     head, slices = read_timeline(path)
     trace = of_slices(slices, Path(path).stem, items)
+    refuse_wrong(trace, Path(path).name)
     return trace, _missing(slices, items, int(head[TIMELINE]))
 
 

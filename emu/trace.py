@@ -111,13 +111,21 @@ def resolved(trace: Trace) -> Trace:
 
 def save(trace: Trace, path: str | Path) -> None:
     """Write JSON Lines, which `load` reads back equal. A wrong trace is not written."""
-    for entry in trace.entries:
-        check(entry, trace.edges)
+    refuse_wrong(trace, str(path))
     try:
         with Path(path).open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(line + "\n" for line in lines_of(trace))
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error}") from error
+
+
+def refuse_wrong(trace: Trace, where: str) -> None:
+    """Raise `UsageError` if an entry is wrong. `where`: the name of the trace in errors."""
+    for entry in trace.entries:
+        try:
+            check(entry, trace.edges)
+        except ValueError as error:
+            raise UsageError(f"{where}, launch {entry.number} {entry.name!r}: {error}") from None
 
 
 def lines_of(trace: Trace) -> Iterable[str]:
@@ -220,6 +228,9 @@ def check(entry: Entry, edges: str) -> None:
             raise ValueError(f"'{key}' names a launch twice: {list(launches)}")
     if edges == "upstream" and (entry.reads or entry.writes):
         raise ValueError("this trace is ordered by upstream, got spans")
+    for key in NUMBERS:
+        if getattr(entry, key) > fields.MOST:
+            raise ValueError(f"'{key}' has to be below 2^63, got {getattr(entry, key):,}")
     said = [key for key in ("group_ns", "total_ns") if getattr(entry, key)]
     if not {entry.whole_groups, entry.on_lane} <= {0, 1}:
         raise ValueError(f"{' and '.join(map(repr, OURS))} are 0 or 1")

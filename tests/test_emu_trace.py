@@ -271,3 +271,14 @@ def test_a_key_that_is_there_twice_is_refused() -> None:
     lines[2] = lines[2].replace("{", '{"groups": 4, ', 1)
     with pytest.raises(UsageError, match=r"line 3: not JSON \('groups' is there twice"):
         parse(lines, "here")
+
+
+def test_what_could_not_be_read_back_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    wrong = SMALL._replace(entries=[SMALL.entries[0]._replace(group_ns=1 << 63)])
+    with pytest.raises(UsageError, match=r"trace.jsonl, launch 1 .*'group_ns' has to be below 2"):
+        save(wrong, path)
+    assert not path.exists()
+    many = timeline(tmp_path / "timeline.jsonl", SLICE | {"groups": 1 << 31})
+    with pytest.raises(UsageError, match=r"timeline.jsonl, launch 1 .*'groups' from 1 to"):
+        from_timeline(many, items=64)

@@ -552,6 +552,7 @@ SLICE = {
         ({"slices": [SLICE | {"upstream": [2]}]}, "launch 1 follows launch 2"),
         ({"slices": [SLICE | {"phase": [1]}]}, "'phase' has to be str"),
         ({"slices": [SLICE | {"lane": 1 << 70}]}, "'lane' has to be int"),
+        ({"noted": {"parts": [[["f", 1, 0, [[1, 0, 4, 1, {}]], [], []]]]}}, "'width' has to"),
         ({"slices": [SLICE | {"parts": -1}]}, "'parts' has to be one of 0 lists"),
         ({"acs_cl_trace": 99}, "expected a head"),
     ],
@@ -565,6 +566,18 @@ def test_a_wrong_timeline_is_refused(
     assert main(["report", str(path)]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "wrong.html").exists()
+
+
+def test_a_page_is_not_written_over_its_timeline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "block.html"
+    path.write_text('{"acs_cl_trace": 5}\n')
+    trace = ["emu", "convert", str(path), "--out", str(path)]
+    for words in (["report", str(path)], ["report", str(path), "--out", str(path)], trace):
+        assert main(words) == 1
+        assert "block.html: this is the file that is read" in capsys.readouterr().err
+    assert path.read_text() == '{"acs_cl_trace": 5}\n'
 
 
 def test_a_report_or_timeline_that_cannot_be_written_says_so(tmp_path: Path) -> None:

@@ -18,6 +18,12 @@ def path_of(given: object, what: str) -> Path:
     return Path(given)
 
 
+def refuse_same(read: str | Path, written: str | Path) -> None:
+    """Raise `UsageError` if a file would be written over the one that it is made of."""
+    if Path(written).exists() and Path(written).samefile(read):
+        raise UsageError(f"{written}: this is the file that is read; name another one")
+
+
 def write(path: str | Path, text: str, what: str) -> None:
     """Write a text to a file, in place of what was there."""
     try:

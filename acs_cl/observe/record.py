@@ -171,7 +171,7 @@ def _plain(known: _Known) -> _Known:
 
 def _part(found: Sequence[Any]) -> ReplayTask:
     name, launch, band, reads, writes, upstream = found
-    read, written = (tuple(Span(*one) for one in some) for some in (reads, writes))
+    read, written = (tuple(_plain(Span(*one)) for one in some) for some in (reads, writes))
     return ReplayTask(str(name), int(launch), int(band), read, written, tuple(map(int, upstream)))
 
 

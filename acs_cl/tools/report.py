@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ..host.output import refuse_same
 from ..observe.record import load
 from ..observe.report.page import write
 
@@ -20,6 +21,7 @@ def main(args: argparse.Namespace) -> int:
     if args.title:
         record = record._replace(title=args.title)
     out = Path(args.out) if args.out else timeline.with_suffix(".html")
+    refuse_same(timeline, out)
     write(record, out, not args.no_what_if)
     count = len(record.slices)
     launches = "1 launch" if count == 1 else f"{count} launches"
