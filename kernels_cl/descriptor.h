@@ -136,6 +136,7 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_B_KEPT 100         /* items of children that their group ran itself; four words, by reason */
 #define ACS_B_BUSY 104         /* groups of this launch that have work, where tasks spawn */
 #define ACS_B_NOTED 105        /* launches that the notes tell of, this one with them; of a timed scheduler */
+#define ACS_B_NOTES 106        /* entries of the notes that are taken, at its end */
 #define ACS_B_FAULT 128        /* code, task, value of the first fault */
 #define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, oldest unfinished, in */
 #define ACS_B_STATE 192        /* count[32 * rows], left[32 * rows], queue[capacity] */

@@ -1050,6 +1050,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             acs_store(e.block + ACS_B_GONE, 0u); /* for the next launch */
 #if ACS_TIMED
             acs_store(e.block + ACS_B_NOTED, ++notes[ACS_N_LAUNCHES]);
+            acs_store(e.block + ACS_B_NOTES, acs_load(notes + ACS_N_USED));
 #endif
             acs_fence();
             acs_store(region + ACS_H_USED + which,

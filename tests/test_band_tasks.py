@@ -327,7 +327,8 @@ def test_what_fills_a_gpu_is_cut_only_where_somebody_asked(
         n = groups * 4096
         x, y = rt.zeros(n, "f4"), rt.zeros(n, "f4")
         if bands == "rows":  # at most some 200
-            bands = acs.Row(min(max(1024, n // 200), 65535))
+            group = rt.stats()["scheduler"]["schedulers"][0]["group"]
+            bands = acs.Row(max(1024, n // 200) // group)
         for on_cpu in (True, False) if scheduler.policy.on_cpu else (False,):
             scheduler.policy.on_cpu = on_cpu
             with rt.record() as graph:

@@ -214,6 +214,9 @@ def test_a_long_trace_is_read_now_and_then(device: cl.Device) -> None:
         for _ in range(40):
             step.go()
             rt.finish()
+        for _ in range(40):  # few tasks, of many tiles each
+            step.prog.turn((N,), (16,), step.rows[0], cl.LocalMemory(64))
+            rt.finish()
         assert all(one.runs for one in rt.trace.slices)
         assert rt.trace.found.dropped == 0
 

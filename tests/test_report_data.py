@@ -350,7 +350,7 @@ def test_local_memory_and_registers_of_kernels_are_known(device: cl.Device) -> N
             prog.turned((64,), (64,), x)
     about = m.record().about
     needs = {one.name: one for one in about.kernels}
-    assert needs["one"].local_bytes == 0
+    assert needs["one"].local_bytes <= 1  # NVIDIA's driver says 1 of a kernel that has none
     assert needs["turned"].local_bytes >= 256
     assert about.most_items >= needs["one"].most_items > 0
     assert about.local_bytes >= 256

@@ -58,7 +58,7 @@ kernel void pick(global uint *x, sampler_t s, read_only image2d_t i)
 uint again(uint n) { return n ? again(n - 1) : 0; }
 kernel void recurse(global uint *x) { x[0] = again(3); }
 kernel void huge(global uint *x)
-{ local uint t[1 << 20]; t[get_local_id(0)] = 1; barrier(CLK_LOCAL_MEM_FENCE); x[0] = t[0]; }
+{ local uint t[HUGE]; t[get_local_id(0)] = 1; barrier(CLK_LOCAL_MEM_FENCE); x[0] = t[0]; }
 typedef struct { uint v[300]; } more;
 kernel void fat(global uint *x, more f) { x[0] = f.v[7]; }
 """
@@ -185,7 +185,7 @@ REFUSED: dict[str, tuple[Callable[[acs.Program, Any], Any], str]] = {
     "recurses": (lambda p, x: p.recurse((1,), None, x), r"calls itself \(in again\)"),
     "has too much local memory": (
         lambda p, x: p.huge((4,), (4,), x),
-        "its __local variables take 4,194,304 bytes, which would halve the groups",
+        "its __local variables take [0-9,]+ bytes, which would halve the groups",
     ),
     "has too many arguments": (
         lambda p, x: p.fat((1,), None, x, np.zeros((), [("v", "u4", 300)])),
@@ -211,7 +211,7 @@ def sampler(x: acs.Array) -> cl.Sampler:
 
 
 def test_explain_gives_the_reason_of_each_refusal(rt: acs.Runtime) -> None:
-    program = rt.build(SOURCE + ODD)
+    program = rt.build(SOURCE + ODD, macros={"HUGE": int(rt.device.local_mem_size) // 4})
     alone = (program.say, program.draw, program.pick, program.recurse, program.fat, program.inc)
     rt.prebuild(*alone, (program.huge, (4,)), (program.turn, (4,)))
     for name, (launch, why) in REFUSED.items():
@@ -493,7 +493,7 @@ def test_more_local_memory_than_there_is_room_for_builds_a_larger_scheduler(
     scheduler.builds.wait()
     program.swap((8,), (4,), x, cl.LocalMemory(kernel_sets.ARENA_BYTES + 1))
     assert tasks(rt) == 2
-    program.swap((8,), (4,), x, cl.LocalMemory(int(rt.device.local_mem_size)))
+    program.swap((8,), (4,), x, cl.LocalMemory(int(rt.device.local_mem_size) - 16))
     assert tasks(rt) == 2
     assert x.get().tolist() == [i + 4 for i in range(8)]
     assert sum("halve" in reason for reason in scheduler.reasons) == 1
@@ -582,7 +582,8 @@ def test_a_kernel_that_halves_the_groups_that_run_at_once_stays_on_lanes(
         rt.prebuild(program.inc)
         rt.prebuild(program.k0, program.k1, program.k2)
     alone = set() if is_enough else {"k1"}
-    assert kernels_by_group(rt) == {1: {"inc", "k0", "k1", "k2"} - alone}
+    (together,) = kernels_by_group(rt).values()
+    assert together == {"inc", "k0", "k1", "k2"} - alone
     for _ in range(2):
         for name in ("inc", "k0", "k1", "k2"):
             arguments = (x, 5) if name == "inc" else (x,)
@@ -593,7 +594,8 @@ def test_a_kernel_that_halves_the_groups_that_run_at_once_stays_on_lanes(
     assert tasks(rt) == 8 - 2 * len(alone)
     with inside.build_step("limits", made):
         rt.prebuild(program.k1, program.k3)
-    assert kernels_by_group(rt) == {1: {"inc", "k0", "k1", "k2", "k3"} - alone}
+    (together,) = kernels_by_group(rt).values()
+    assert together == {"inc", "k0", "k1", "k2", "k3"} - alone
 
 
 def test_a_guest_that_does_not_build_stays_where_it_is_at_home(

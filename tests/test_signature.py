@@ -23,8 +23,11 @@ from ctrl_c import interrupted
 from fuzz.threads import in_threads
 
 import acs_cl as acs
+from acs_cl import devices
 from acs_cl.access import inference as signatures
 from acs_cl.access.inference import from_arg_info, from_source, signature_of
+from acs_cl.devices import build as building
+from acs_cl.errors import BuildError
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.macros import UNKNOWN
@@ -138,6 +141,29 @@ def test_a_program_without_argument_info_is_read_from_its_source(context: cl.Con
         ("out", "w", "unsigned char")
     ]
     assert "parsed" in found.origin
+
+
+def test_a_driver_that_tells_nothing_of_a_kernel_without_parameters_builds_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As NVIDIA's driver: with the option its assembler fails."""
+    source = "kernel void one(global int *x) { x[get_global_id(0)] = 7; } kernel void none(void) {}"
+    built, asked = building._built, []
+
+    def strict(context: cl.Context, device: cl.Device, text: str, words: bytes) -> Any:
+        asked.append(b"-cl-kernel-arg-info" in words)
+        return built(context, device, "#error assembler" if asked[-1] else text, words)
+
+    monkeypatch.setattr(building, "_built", strict)
+    with acs.Runtime(context=cl.Context([devices.choose()])) as rt:
+        program, x = rt.build(source), rt.zeros(4, "i4")
+        program.none((1,), None)
+        handle = program.one((4,), None, x)
+        assert x.get().tolist() == [7] * 4
+        assert [(span.start, span.end) for span in handle.access.writes] == [(0, 16)]
+        with pytest.raises(BuildError, match="line 2: kernel void two"):
+            rt.build("kernel void none() { }\nkernel void two(global int *x) { x = y; }")
+    assert asked == [True, False] * 2
 
 
 def test_source_and_argument_info_together_say_so(context: cl.Context) -> None:

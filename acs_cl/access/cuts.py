@@ -21,6 +21,9 @@ from ..errors import UsageError, whole
 from ..records import Access
 from .bands import MOST_BANDS, Groups, box_of, run_length, tiles
 
+MOST_ROWS = (1 << 31) - 1
+"""Rows of groups in a band. There are as many in a launch at most."""
+
 
 class BandGroups(NamedTuple):
     """The groups of a band, by number: `many` runs of `run` in a row. Each run begins `stride`
@@ -60,7 +63,7 @@ class Row:
     rows: int = 1
 
     def __post_init__(self) -> None:
-        _check(self, "rows")
+        _check(self, "rows", most=MOST_ROWS)
 
     def shares(self, counts: Sequence[int]) -> Shares | str:
         """Return the bands of a launch with `counts` groups by axis, or why it has none."""
@@ -236,9 +239,9 @@ def _runs(counts: Sequence[int], length: int) -> Shares:
     return Shares(length, tuple(parts))
 
 
-def _check(of: object, *names: str) -> None:
+def _check(of: object, *names: str, most: int = MOST_BANDS) -> None:
     for name in names:
         number = whole(getattr(of, name))
-        if number is None or not 1 <= number <= MOST_BANDS:
-            raise UsageError(f"{of}: expected whole numbers from 1 to {MOST_BANDS:,}")
+        if number is None or not 1 <= number <= most:
+            raise UsageError(f"{of}: expected whole numbers from 1 to {most:,}")
         object.__setattr__(of, name, number)  # of NumPy's integers it keeps Python's

@@ -27,6 +27,9 @@ CUDA = {
 """What OpenCL C calls the words of CUDA."""
 
 
+ARGUMENT_INFO = "-cl-kernel-arg-info"
+_WITHOUT_PARAMETERS = re.compile(r"\w\s*\(\s*(?:void\s*)?\)\s*\{")
+
 TAKE_THE_NEXT = {"-I", "-D", "-U", "-include", "-x"}
 """Options whose value may be the next word."""
 
@@ -71,26 +74,17 @@ def build(
     some compilers write texts without a reason. Warnings cannot be caught in several threads at
     once.
     """
-    words = " ".join([*options, "-cl-kernel-arg-info"]).encode()
+    words = " ".join([*options, ARGUMENT_INFO]).encode()
     # the files that a source includes may have changed
     kept = None if may_include(source, options) else contexts.shared(context)
     known = None if kept is None else kept.find((source, words))
     if known is not None:
         return cl.Program(known)
-    program, signals = _cl._Program(context, source), core.native.signals()
-    try:
-        try:
-            program._build(words, [device])
-        except cl.Error:
-            if core.native.signals() == signals:
-                raise
-            # on a signal, compilers of LLVM remove the files that they are writing
-            program = _cl._Program(context, source)
-            program._build(words, [device])
-        if kept is not None:
-            kept.keep((source, words), program)
-        return cl.Program(program)
-    except cl.Error as error:
+    program, error = _built(context, device, source, words)
+    if error is not None and _WITHOUT_PARAMETERS.search(source):
+        # NVIDIA's driver builds no kernel without parameters if it is to tell about parameters
+        program, error = _built(context, device, source, " ".join(options).encode())
+    if error is not None:
         log = _build_log(program, device) or str(error)
         line = _first_error_line(log)
         shown = ""
@@ -98,7 +92,28 @@ def build(
         if line is not None and 0 < line <= len(lines):
             shown = f"\nline {line}: {lines[line - 1].strip()}"
         shown += devices.advice(log) + _of_cuda(source) + _of_blanks(options)
-        raise BuildError(f"the program does not build:\n{log.strip()}{shown}", log, line) from None
+        raise BuildError(f"the program does not build:\n{log.strip()}{shown}", log, line)
+    if kept is not None:
+        kept.keep((source, words), program)
+    return cl.Program(program)
+
+
+def _built(
+    context: cl.Context, device: cl.Device, source: str, words: bytes
+) -> tuple[_cl._Program, cl.Error | None]:
+    """Build with these options; return the program, and the error if it did not build."""
+    signals = core.native.signals()
+    for last in (False, True):
+        program = _cl._Program(context, source)
+        try:
+            program._build(words, [device])
+        except cl.Error as error:
+            # on a signal, compilers of LLVM remove the files that they are writing
+            if last or core.native.signals() == signals:
+                return program, error
+        else:
+            break
+    return program, None
 
 
 def _of_blanks(options: Sequence[str]) -> str:

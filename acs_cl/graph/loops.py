@@ -144,9 +144,7 @@ def _read(graph: Driven, loop: Loop) -> Handle | PoisonedError:
         return error
 
 
-def _is_set(
-    graph: Driven, loop: Loop, flag: Handle | PoisonedError, numbers: Launched
-) -> bool:
+def _is_set(graph: Driven, loop: Loop, flag: Handle | PoisonedError, numbers: Launched) -> bool:
     """Tell whether the flag is set. If its value is lost, so is all that the body writes."""
     engine = graph.engine
     if isinstance(flag, PoisonedError):  # no launch says so

@@ -54,7 +54,7 @@ from ..records import Access, Command, Found, Launch, Report
 from .builds import Schedulers
 from .built import Scheduler
 from .homes import Head, Homes, keep_on_lanes, key_of, offer_of
-from .notes import NOTED, Book, Noted
+from .notes import NOTED, NOTES, Book, Noted
 from .policy import FILLS, HOT, Choice, Key
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
@@ -639,7 +639,7 @@ class Device(Backend):
         upto, numbers = int(epoch.status[NOTED]), self._table.of_epoch(epoch.number)
         parts = None if segment is None else segment.parts
         noted = Noted(epoch.scheduler.notes, upto - epoch.launches, upto, *times, numbers, parts)
-        self._book.ended(noted, epoch.counts.tasks)
+        self._book.ended(noted, int(epoch.status[NOTES]))
         if self._book.is_large and not self.sender.has_sent:
             self._book.keep()
 

@@ -41,8 +41,9 @@ CLOCKS = {NANOSECONDS: "ns", TICKS: "ticks", ORDER: "order"}
 READS = 32
 """How often the kernel reads the clock between its first and its last value."""
 
-NOTED = 105
-"""Index in the status buffer: how many launches of the scheduler the notes tell of so far."""
+NOTED, NOTES = 105, 106
+"""Indices in the status buffer: how many launches of the scheduler the notes tell of so far, and
+how many entries these took."""
 
 ZERO = np.zeros(1, np.uint32)
 
@@ -141,23 +142,19 @@ class Book:
 
     def __init__(self) -> None:
         self._epochs: list[Noted] = []
-        self._tasks = 0
         self._kept = Found()
+        self.is_large = False
+        """There may soon be no room for notes."""
 
-    def ended(self, epoch: Noted, tasks: int) -> None:
-        """Add an epoch of `tasks` tasks that has ended."""
+    def ended(self, epoch: Noted, entries: int) -> None:
+        """Add an epoch that has ended. Behind it, notes of its scheduler have so many entries."""
         if epoch.upto:
             self._epochs.append(epoch)
-            self._tasks += tasks
-
-    @property
-    def is_large(self) -> bool:
-        """Tell whether there may soon be no room for notes."""
-        return any(self._tasks > one.notes.room // 8 for one in self._epochs[-1:])
+            self.is_large |= entries > epoch.notes.room // 4
 
     def begin(self, all_notes: Iterable[Notes]) -> None:
         """Forget everything before now. Here and below, no epoch may be in flight."""
-        self._epochs, self._tasks, self._kept = [], 0, Found()
+        self._epochs, self.is_large, self._kept = [], False, Found()
         for notes in all_notes:
             notes.begin()
 
@@ -166,7 +163,7 @@ class Book:
         by_notes: dict[int, list[Noted]] = {}
         for one in self._epochs:
             by_notes.setdefault(id(one.notes), []).append(one)
-        self._epochs, self._tasks = [], 0
+        self._epochs, self.is_large = [], False
         for epochs in by_notes.values():
             self._kept = self._kept.and_those(found_in(epochs, *epochs[0].notes.take()))
 

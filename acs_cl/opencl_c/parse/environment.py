@@ -32,8 +32,8 @@ class Environment:
         self.macros: dict[str, macros.Answer] = {}
         self._device = device
         self._words = split_options(options)
-        self._constants: set[str] = set()
-        """Constants of OpenCL that are macros here and not there."""
+        self._constants: dict[str, str] = {}
+        """Constants of OpenCL that are macros here and not there, with their values there."""
         self.stringizes = False
 
     def ask(self, asked: Asked) -> bool:
@@ -48,9 +48,10 @@ class Environment:
         if ELIFDEF in asked.questions and self.macros[ELIFDEF] is None:
             raise CannotParse("the compiler may not know #elifdef and #elifndef")
         # A test shows that they are no macros, so they cannot be macros here.
-        tested = asked.tested & self._constants
-        self._constants -= tested
-        self.macros.update(dict.fromkeys(tested))
+        tested = asked.tested & self._constants.keys()
+        for name in tested:
+            self.macros[name] = None
+            del self._constants[name]
         return bool(new or tested)
 
     def _answer(self, new: frozenset[str], tested: frozenset[str]) -> None:
@@ -64,17 +65,29 @@ class Environment:
                     if name in tested:
                         raise depends_on(name)
                     told[name] = macros.UNKNOWN + name
-                # A constant that is no macro there keeps its value from the header here.
-                self._constants |= {
-                    n for n, text in told.items() if text is None and n[:4] == "CLK_"
-                }
-                self.macros.update({**told, **{name: name for name in self._constants}})
+                self._constants |= self._values(
+                    name for name, text in told.items() if text is None and name[:4] == "CLK_"
+                )
+                self.macros.update({**told, **self._constants})
                 return
         for name in sorted(new):
             known, text = prelude.promised(self.facts, self._words, name)
             if not known and name in tested:
                 raise depends_on(name)
-            self.macros[name] = text
+            # Each driver has constants of its own.
+            is_constant = not known and name[:4] == "CLK_"
+            self.macros[name] = macros.UNKNOWN + name if is_constant else text
+
+    def _values(self, constants: Iterable[str]) -> dict[str, str]:
+        """Return the values of constants that are no macros. Those of NVIDIA are not those of the
+        header here."""
+        questions = {name: macros.VALUE + name for name in constants}
+        assert self._device is not None
+        told = macros.answers(self._device, self._words, questions.values()) or {}
+        return {
+            name: told.get(question) or macros.UNKNOWN + name
+            for name, question in questions.items()
+        }
 
     def meet(self, names: Iterable[str]) -> bool:
         """Ask about names without a declaration that the parser met; return whether anything is

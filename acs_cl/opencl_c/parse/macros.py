@@ -26,7 +26,10 @@ from acs_cl.opencl_c.parse.names import ELIFDEF, TRIGRAPHS
 
 Answer = str | None
 """The text of a macro, which is its own name if only the driver uses it. None: no macro. A question
-is answered "0" or "1"."""
+is answered "0" or "1", or by a value."""
+
+VALUE = "="
+"""Begins the question for the value of a constant that is no macro."""
 
 UNKNOWN = "acs_unknown_"
 """Begins the answer for a macro whose text cannot be found out."""
@@ -186,7 +189,7 @@ def _build(
         program = build.build(context, device, source, [*words, "-w"])
         kernels = {kernel.function_name: kernel for kernel in program.all_kernels()}
         told = {
-            name: _macro(kernels[f"acs_{at}"]) if f"acs_{at}" in kernels else None
+            name: _read(name, kernels[f"acs_{at}"]) if f"acs_{at}" in kernels else None
             for at, name in enumerate(chunks)
         }
     except (BuildError, cl.Error):
@@ -200,6 +203,9 @@ def _build(
 
 def _question(at: int, name: str, chunks: int) -> list[str]:
     """Return the lines of the program that ask about one name; the last but one is a kernel."""
+    if name.startswith(VALUE):
+        value = f"__global char (*value)[1 + ({name.removeprefix(VALUE)})]"
+        return ["#if 1", "#if 1", f"__kernel void acs_{at}({value}) {{ }}", "#endif", "#endif"]
     if "(" in name:
         lines, chunks = [f"#if defined({name.partition('(')[0]})", f"#if {name}"], 0
     else:
@@ -215,13 +221,17 @@ def _question(at: int, name: str, chunks: int) -> list[str]:
     return [*lines, f"enum {{ {values} }}; {kernel}" if chunks else kernel, "#endif", "#endif"]
 
 
-def _macro(kernel: cl.Kernel) -> _Macro:
-    """Read a macro from the parameters of a kernel."""
-    if kernel.num_args == 1:
+def _read(name: str, kernel: cl.Kernel) -> _Macro:
+    """Read an answer from the parameters of a kernel."""
+    if kernel.num_args == 1 and not name.startswith(VALUE):
         return _Macro("", -1)
-    *values, size = (
+    bounds = [
         int(_BOUND.findall(str(kernel.get_arg_info(at, cl.kernel_arg_info.TYPE_NAME)))[0])
         for at in range(kernel.num_args)
-    )
+    ]
+    if name.startswith(VALUE):
+        value = str(bounds[0] - 1)
+        return _Macro(value, len(value))
+    *values, size = bounds
     data = b"".join((value - 1).to_bytes(_CHUNK, "little") for value in values)
     return _Macro(data[: size - 1].decode("latin-1"), size - 1)
