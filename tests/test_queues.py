@@ -601,3 +601,28 @@ def test_a_crowded_queue_takes_more(make: Callable[..., acs.Runtime]) -> None:
         for turn in range(CROWD):
             add((4,), None, x, y, 1, cl.LocalMemory(8), turn % 100)
     assert y.get().tolist() == [(CROWD - 1) % 100] * 4
+
+
+@pytest.mark.parametrize("backend", ["lanes", "out_of_order"])
+def test_an_end_is_told_once_though_another_one_cannot_be(backend: str, device: cl.Device) -> None:
+    """All were told again with the next poll, and their events released a second time, which ended
+    the process."""
+    with (
+        inside.scarce_events() as are_scarce,
+        acs.Runtime(device, backend=backend, trace=True) as rt,
+    ):
+        inc = rt.build("kernel void inc(global int *x) { x[get_global_id(0)] += 1; }").inc
+        arrays = [rt.zeros(8, "i4") for _ in range(4)]
+        handles = [inc((8,), None, x) for x in arrays * 4]
+        for queue in inside.driver_queues(rt):
+            queue.finish()
+        are_scarce.append(True)
+        for _ in range(4):
+            with pytest.raises(MemoryError, match="no room for an event"):
+                rt.finish()
+        are_scarce.clear()
+        rt.finish()
+        for handle in handles:
+            handle.wait()
+        assert [x.get().tolist() for x in arrays] == [[4] * 8] * 4
+        assert testing.is_at_rest(rt)

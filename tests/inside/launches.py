@@ -79,6 +79,22 @@ def seen_complete(queue: Queue) -> int:
 
 
 @contextmanager
+def scarce_events() -> Iterator[list[bool]]:
+    """Have runtimes that are made in the block fail to make each third event of the driver for
+    Python, while the list holds something."""
+    real, calls, are_scarce = cl.Event.from_int_ptr, list[int](), list[bool]()
+
+    def made(pointer: int, retain: bool = True) -> cl.Event:
+        calls.append(pointer)
+        if are_scarce and len(calls) % 3 == 0:
+            raise MemoryError("there is no room for an event")
+        return real(pointer, retain)
+
+    with changed(cl.Event, "from_int_ptr", made):
+        yield are_scarce
+
+
+@contextmanager
 def scarce_memory(runtime: Runtime) -> Iterator[None]:
     """Make the device refuse the first two allocations of the runtime."""
     reserve = runtime.engine.store.reserve

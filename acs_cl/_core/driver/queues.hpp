@@ -372,6 +372,14 @@ private:
         std::vector<Queues *> all;
     };
 
+    // The first of these launches are told, and go whatever comes.
+    struct Told {
+        std::vector<std::pair<Flying, std::int32_t>> &ended;
+        std::size_t many = 0;
+
+        ~Told() { ended.erase(ended.begin(), ended.begin() + std::ptrdiff_t(many)); }
+    };
+
     static constexpr std::int32_t ELSEWHERE = -1;  // refused: the lane does not suit it
 
     // Does what all kinds of launches have in common. If it raises, either a lane has the launch, or nothing has.
@@ -544,6 +552,7 @@ private:
     // upstream of one that has ended is found, too. The others move up, and the next poll asks about them.
     void collect(Lane &lane, std::size_t most) {
         std::size_t left = most;
+        const auto before = std::ptrdiff_t(ended_.size());
         for (std::size_t at = most; at-- > 0;) {
             std::int64_t number = lane.queued[at];
             std::int32_t status = event_status(find(number)->event);
@@ -551,7 +560,7 @@ private:
             else take(number, status);
         }
         lane.queued.erase(lane.queued.begin(), lane.queued.begin() + std::ptrdiff_t(left));
-        std::reverse(ended_.begin(), ended_.end());
+        std::reverse(ended_.begin() + before, ended_.end());
     }
 
     // Does the same for all lanes. Returns whether any launch has ended.
@@ -567,22 +576,20 @@ private:
     nb::list ended() {
         if (!untold_.is_valid()) untold_ = nb::list();
         nb::list list = nb::borrow<nb::list>(untold_);
-        bool all_is_well = table_ && !(ended_.size() && (table_->has_bad_epoch() || counts.has_refused()));
-        for (const auto &[one, driver_status] : ended_) {
+        bool all_is_well = table_ && !list.size() && !(ended_.size() && (table_->has_bad_epoch() || counts.has_refused()));
+        for (Told told{ended_}; told.many < ended_.size(); told.many++) {
+            const auto &[one, driver_status] = ended_[told.many];
+            nb::object event = one.owner ? nb::borrow(one.owner) : nb::none();
+            // first, since it may raise: nothing is told twice
+            if ((profiling_ || is_timed(lanes_[one.lane])) && !one.owner) event = made(one.event);
             const bool is_refused = counts.end(one.number);
             const std::int32_t status = is_refused && driver_status >= 0 ? Counts::REFUSED : driver_status;
             // Python hears of all that may follow a wrong count
             if (is_refused || (table_ && table_->is_counted_by_python(one.number))) all_is_well = false;
-            if (status >= 0 && all_is_well && table_->end_on_lane(one.number)) {
-                release(one);
-                continue;
-            }
-            nb::object event = one.owner ? nb::borrow(one.owner) : nb::none();
-            if ((profiling_ || is_timed(lanes_[one.lane])) && !one.owner) event = made(one.event);
-            list.append(End(one.number, status, event, std::int32_t(one.lane), 0));
+            if (!(status >= 0 && all_is_well && table_->end_on_lane(one.number)))
+                list.append(End(one.number, status, std::move(event), std::int32_t(one.lane), 0));
             release(one);
         }
-        ended_.clear();
         return list;
     }
 
