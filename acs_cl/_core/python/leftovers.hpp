@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "hazards/single.hpp"
+#include "python/nb.hpp"
 
 namespace acs_cl::leftovers {
 
@@ -25,14 +26,12 @@ inline thread_local std::vector<PyObject *> *kept;
 
 // Drops them. The GIL is held, and an error may be set.
 inline void let_go() {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
+    const nb::error_scope set;
     while (kept && !inside) {
         std::vector<PyObject *> *some = std::exchange(kept, nullptr);
         for (PyObject *one : *some) Py_DECREF(one);
         delete some;
     }
-    PyErr_Restore(type, value, trace);
 }
 
 inline void enter() { inside++; }

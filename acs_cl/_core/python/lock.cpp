@@ -5,6 +5,7 @@
 
 #include "python/collector.hpp"
 #include "python/gil.hpp"
+#include "python/nb.hpp"
 #include "python/turns.hpp"
 #include "python/types.hpp"
 #include "python/waiting.hpp"
@@ -109,10 +110,8 @@ PyObject *wait(Lock *self, PyObject *args) {
     if (is_main_thread()) signals::enter_again(before);
     if (found != Wait::RAISED)
         return PyErr_CheckSignals() ? nullptr : PyBool_FromLong(found == Wait::ENDED);
-    PyObject *type, *value, *trace;  // another signal may have come
-    PyErr_Fetch(&type, &value, &trace);
-    if (PyErr_CheckSignals()) PyErr_Clear();
-    PyErr_Restore(type, value, trace);
+    const nb::error_scope raised;
+    if (PyErr_CheckSignals()) PyErr_Clear();  // another signal may have come
     return nullptr;
 }
 

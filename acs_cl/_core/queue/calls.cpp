@@ -118,22 +118,22 @@ struct Map {
 
     nb::object memory() const { return sides.known[sides.touched.writes != 0]; }
 
+    // Null with an error.
     nb::object end() {
         if (!is_on_lane) return awaited();
-        try {
+        bool has_to_wait = false;
+        const bool is_well = guarded([&] {
             if (sides.blocks) wait_here(self, launched, under_way, Py_None);
-            const bool has_to_wait = std::exchange(launched.settles, false);
+            has_to_wait = std::exchange(launched.settles, false);
             launched.waited = false;  // a bypass that begins now would end with the unmap
-            if (!after(self, launched)) throw PythonError();
-            if (has_to_wait) return awaited();
-            if (sides.blocks && !pretend(self, launched.number_object)) throw PythonError();
-        } catch (const PythonError &) {
-            PyObject *type, *value, *trace;
-            PyErr_Fetch(&type, &value, &trace);
+            return after(self, launched) && (has_to_wait || !sides.blocks || pretend(self, launched.number_object));
+        });
+        if (!is_well) {
+            const nb::error_scope raised;
             if (!ask(self, give_up_map, record(), memory()).is_valid()) PyErr_Clear();
-            PyErr_Restore(type, value, trace);
-            throw;
+            return {};
         }
+        if (has_to_wait) return awaited();
         return ask(self, make_mapped, returned, nb::steal(told(event, launched)), memory());
     }
 

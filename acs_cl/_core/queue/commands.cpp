@@ -148,13 +148,11 @@ bool wait_here(PyObject *event, PyObject *memory = Py_None) {
         if (event_status(handle) >= 0) return true;
         return nb::steal(PyObject_CallMethodNoArgs(event, wait_name)).is_valid();  // says what failed
     }
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
+    const nb::error_scope raised;
     for (Py_ssize_t at = PyList_GET_SIZE(kept); at-- > 0;)
         if (event_status(handle_of(PyTuple_GET_ITEM(PyList_GET_ITEM(kept, at), 0))) <= 0)
             PySequence_DelItem(kept, at);
     PyList_Append(kept, nb::steal(PyTuple_Pack(2, event, memory)).ptr());
-    PyErr_Restore(type, value, trace);
     return false;
 }
 

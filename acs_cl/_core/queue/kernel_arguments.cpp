@@ -181,11 +181,9 @@ PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags
         return PyObject_Vectorcall(self->otherwise, args, std::size_t(many), keywords);
     nb::object done = nb::steal(PyObject_Vectorcall(self->original, args, std::size_t(many), nullptr));
     if (!done.is_valid()) {  // some may have been set
-        PyObject *type, *value, *trace;
-        PyErr_Fetch(&type, &value, &trace);
+        const nb::error_scope raised;
         recent_of(args[0]) = nullptr;
         if (PyObject_SetAttr(args[0], arguments_name, Py_None)) PyErr_Clear();
-        PyErr_Restore(type, value, trace);
         return nullptr;
     }
     KernelArguments *given = new_notes_of(args[0]);
