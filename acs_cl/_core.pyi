@@ -112,7 +112,7 @@ class Binder:
 
     def __init__(
         self,
-        parameters: Iterable[tuple[str, str, int]],
+        parameters: Iterable[tuple[str, str, int, int]],
         functions: Sequence[Any] | None,
         numbers: Sequence[int],
         group: Sequence[int] | None,

@@ -294,7 +294,7 @@ def _parameters(
 
 def _parameter(parameter: Parameter, index: int, given: ArgumentValues | None) -> _Parameter:
     """Return the code, mode and bytes of a parameter. Without a code it is left to Python."""
-    code, mode, nbytes = parameter_of(parameter)
+    code, mode, nbytes, _ = parameter_of(parameter)  # the core asks the binder for the last
     if given is None or code in "PL":
         return (code, mode, nbytes) if code != "?" else ("", "", 0)
     value = given.values.get(index)

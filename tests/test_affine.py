@@ -532,7 +532,7 @@ def test_numbers_that_do_not_matter_change_no_range() -> None:
         assert signature.outline is not None
         made = binder(signature)
         whole = core.native.Binder(
-            [*[("P", one.mode, 8) for one in signature.parameters[:3]], *[("i", "", 4)] * 3],
+            [*[("P", one.mode, 8, 1) for one in signature.parameters[:3]], *[("i", "", 4, 1)] * 3],
             signature.outline["functions"], [3, 4, 5], signature.group_size, (),
         )  # fmt: skip
         fewer += len(made.numbers) < 3

@@ -533,7 +533,7 @@ def test_what_is_taught_has_to_fit() -> None:
     ):
         with pytest.raises(ValueError, match="does not fit"):
             core.native.plan(kernel, table, "fake", [wrong], PLAIN, None, (64, 0), 0)
-    body = core.native.Binder([("i", "", 4)], [([], [], [], [])], [0], None, ())
+    body = core.native.Binder([("i", "", 4, 1)], [([], [], [], [])], [0], None, ())
     with pytest.raises(ValueError, match="numbers only"):
         core.native.plan(kernel, table, "fake", [("P", "r", 8, 0)], body, None, None, 0)
     with pytest.raises(TypeError):

@@ -1091,3 +1091,27 @@ def test_what_a_newcomer_tries_works_or_says_how(device: cl.Device) -> None:
         assert x.get().tolist() == [[2, 4, 6, 8]] * 2
         with pytest.raises(acs.UsageError, match="values are on the device"):
             rt.array(x)
+
+
+def test_a_view_begins_where_the_elements_of_its_kernel_may(
+    make: Callable[..., acs.Runtime],
+) -> None:
+    """Vectors between their places end the process on a CPU. Plans of the core refuse them, too."""
+    source = """
+    kernel void vectors(global float4 *p) { p[get_global_id(0)] += 1; }
+    kernel void doubles(global ulong *p) { p[get_global_id(0)] += 1; }
+    kernel void bytes(global char *p) { p[get_global_id(0)] += 1; }
+    """
+    rt = make()
+    prog, x = rt.build(source), rt.zeros(32)
+    for _ in range(3):
+        prog.vectors((2,), None, x[4:12])
+        for kernel, view, size in (
+            (prog.vectors, x[1:9], 16), (prog.vectors, x[6:14], 16), (prog.doubles, x[1:5], 8)
+        ):  # fmt: skip
+            with pytest.raises(acs.UsageError, match=f"a multiple of {size}; begin it there"):
+                kernel((2,), None, view)
+        prog.bytes((4,), None, x.view("i1")[1:5])
+    with pytest.raises(acs.UsageError, match="a multiple of 16"):
+        prog.vectors.launch_many((2,), None, [x[4:12], x[1:9]])
+    assert x.get()[4:12].tolist() == [4] * 8

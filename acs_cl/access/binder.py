@@ -130,14 +130,15 @@ def _has_ranges(signature: Signature) -> bool:
     )
 
 
-def parameter_of(one: Parameter) -> tuple[str, str, int]:
-    """Return the core's code, the use and the bytes of a parameter. '?': the argument tells."""
+def parameter_of(one: Parameter) -> tuple[str, str, int, int]:
+    """Return the core's code, the use, the bytes and the alignment of a parameter. '?': the
+    argument tells. The last is what the address of an argument is a multiple of."""
     if one.is_pointer:
         code = {"global": "P", "constant": "P", "local": "L"}.get(one.space, "?")
-        return code, one.mode, 4 if code == "L" else 8
+        return code, one.mode, 4 if code == "L" else 8, scalars.alignment_of(one.element)
     number = scalars.code(one) or ""
     if number in _NUMBERS:
-        return number, "", struct.calcsize(f"={number}")
+        return number, "", struct.calcsize(f"={number}"), 1
     if one.space == "private" and not number and one.size_bytes:
-        return "v", "", one.size_bytes
-    return "?", one.mode or "rw", 0
+        return "v", "", one.size_bytes, 1
+    return "?", one.mode or "rw", 0, 1

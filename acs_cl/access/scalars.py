@@ -29,7 +29,7 @@ _CODES = {
 _LARGEST = {"e": "65504", "f": "3.4e+38", "d": "1.8e+308"}
 """The largest numbers of types with fractions."""
 
-_VECTOR = re.compile(rf"({'|'.join(_CODES)})(?:2|3|4|8|16)")
+_VECTOR = re.compile(rf"({'|'.join(_CODES)})(2|3|4|8|16)")
 
 
 def is_value(parameter: Parameter, value: object) -> bool:
@@ -51,6 +51,14 @@ def code(parameter: Parameter) -> str | None:
 def code_of(type_name: str) -> str | None:
     """Return the `struct` code of a type of numbers."""
     return _CODES.get(_plain(type_name))
+
+
+def alignment_of(type_name: str) -> int:
+    """Return what the addresses of numbers or vectors of a type are multiples of. 1: unknown."""
+    vector = _VECTOR.fullmatch(_plain(type_name))
+    number = _CODES[vector[1]] if vector else code_of(type_name)
+    many = int(vector[2]) if vector else 1
+    return struct.calcsize(f"={number}") * (4 if many == 3 else many) if number else 1
 
 
 def to_bytes(parameter: Parameter, value: Any) -> bytes:

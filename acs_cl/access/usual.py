@@ -111,6 +111,13 @@ def _memory(
     image = isinstance(value, cl.Image)
     if parameter.space not in (("image", "") if image else ("global", "constant", "pipe", "")):
         raise _wrong(kernel, index, parameter, value)
+    least = scalars.alignment_of(parameter.element)
+    if isinstance(value, Array) and value.offset % least:
+        raise UsageError(
+            f"{where(kernel, index, parameter)}: {value!r} begins at byte {value.offset:,} of its "
+            f"array, and a {parameter.element} is at a multiple of {least}; begin it there, or "
+            "copy it to an array of its own"
+        )
     return found
 
 

@@ -7,6 +7,7 @@ array and one that is set take the same values. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,14 @@ PLAIN = frozenset({bool, int, float})
 def values_of(source: Any, dtype: DType | None = None) -> HostArray:
     """Return what a program gave as an array of NumPy."""
     try:
-        return np.asarray(source, dtype=dtype, order="C")
+        found = np.asarray(source, dtype=dtype, order="C")
     except UsageError:  # an array on the device
         raise
     except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"no values for an array: {describe(source)}: {error}") from None
+    if found.dtype == object and not found.ndim and isinstance(source, Iterable):
+        raise UsageError(f"no values for an array: got {describe(source)}; make a list of it first")
+    return found
 
 
 def new_values(source: object, dtype: DType | None) -> HostArray:

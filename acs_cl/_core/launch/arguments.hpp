@@ -28,7 +28,10 @@ struct Parameter {
     bool read, written;
     std::size_t nbytes = 8;
     bool overwritten = false;  // the program declared that each launch writes all of it, and reads nothing of it
+    std::size_t alignment = 1;  // what the address of its memory is a multiple of: a power of two
 
+    // Whether memory may begin at an address. Vectors elsewhere end the process on some devices: Python refuses that.
+    bool may_begin_at(std::uint64_t address) const { return !(address & (alignment - 1)); }
     bool is_memory() const { return code == 'P' || code == 'M'; }
     bool is_object() const { return is_memory() || code == 'L' || code == 'O'; }
 };
@@ -175,7 +178,7 @@ inline bool take(const Parameter &parameter, PyObject *value, const Home &home, 
                  Touched &touched, bool may_start_inside = false) {
     if (parameter.code != 'P') return put_value(parameter, value, record + parameter.at);
     View *view = view_of(value);
-    if (!view) return false;
+    if (!view || !parameter.may_begin_at(view->address)) return false;
     if (view->home != home.engine && !(may_start_inside && view->is_inside && view->engine == home.engine)) return false;
     Node *node = view->node_in(home.hazards);
     if (!node) return false;

@@ -57,7 +57,8 @@ std::vector<Parameter> parameters_of(nb::handle given) {
     for (nb::handle item : given) {
         const auto code = nb::cast<std::string>(item[0]), mode = nb::cast<std::string>(item[1]);
         const auto has = [&](char one) { return mode.find(one) != std::string::npos; };
-        made.push_back({code.at(0), 0, has('r'), has('w'), nb::cast<std::size_t>(item[2]), has('o')});
+        made.push_back({code.at(0), 0, has('r'), has('w'), nb::cast<std::size_t>(item[2]), has('o'),
+                        nb::cast<std::size_t>(item[3])});
     }
     return made;
 }
@@ -73,7 +74,7 @@ struct Argument {
 // Takes an argument. False: it is not plain.
 bool take(const Parameter &one, PyObject *value, nb::handle home, bool is_usual, Argument &taken) {
     View *view = view_of(value);
-    if (view && one.code == 'P' && view->home == home.ptr()) {
+    if (view && one.code == 'P' && view->home == home.ptr() && one.may_begin_at(view->address)) {
         taken = {nb::borrow(view->driven()), nb::borrow(view->all_spans()), true, false, view->nbytes};
         if (!taken.driven.is_valid() || !taken.spans.is_valid()) throw nb::python_error();
     } else if (is_usual && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 5) {  // a `Resolved`

@@ -53,7 +53,7 @@ public:
         std::map<Views, Narrowed> accesses;  // of some of them
     };
 
-    // `given`: code, mode and size of each parameter; a mode with 'o' says that all of it is overwritten. `functions`:
+    // `given`: code, mode, size and alignment of each parameter; a mode with 'o' says that all of it is overwritten. `functions`:
     // those of the outline; None: launches touch all of their views. `needed`: parameters whose numbers matter to the
     // outline, or to ranges that the program declares; those that have such are among them, and their lengths matter.
     // `group`: the group size that the kernel asks for. `more`: spans that it reads and writes besides its arguments.

@@ -69,6 +69,8 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
     if (made->end > HEAD_BYTES + MOST_BLOB) made->end = HEAD_BYTES + MOST_BLOB;
     Binder *known = nb::cast<Binder *>(binder);
     if (known) made->required = known->group;
+    for (std::size_t index = 0; known && index < std::min(known->parameters.size(), made->parameters.size()); index++)
+        made->parameters[index].alignment = known->parameters[index].alignment;
     if (known && known->has_ranges) {
         for (std::uint16_t index : known->numbers)
             if (index >= made->parameters.size() || made->parameters[index].code != known->parameters[index].code)
