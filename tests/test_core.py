@@ -551,6 +551,13 @@ def test_what_is_taught_has_to_fit() -> None:
     kernel.engine = None
 
 
+def test_declared_ranges_that_nobody_has_evaluated_are_not_known() -> None:
+    """To ask for them ended the process."""
+    told = core.native.Binder([("P", "w", 8), ("i", "", 4)], None, [0, 1], None, ())
+    with pytest.raises(ValueError, match="only a bind evaluates ranges"):
+        told.reached((10,), None, None, [400, 3], None)
+
+
 @pytest.mark.parametrize("step", [sys.maxsize, -sys.maxsize, 1 << 62, 3])
 def test_a_step_beyond_the_array_has_the_stride_that_numpy_gives_it(step: int) -> None:
     numbers = np.arange(8, dtype=np.int64)

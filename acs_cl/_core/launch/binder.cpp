@@ -403,8 +403,9 @@ nb::dict Binder::reached(nb::handle global, nb::handle local, nb::handle offset,
                          nb::handle groups) {
     const access::Launched launch = launched(global, local, offset, values, groups);
     if (launch.groups) return dict_of(run(launch));
-    const access::Outcome found = reach(launch, true)->reached;
-    return dict_of(found);
+    const Known *found = reach(launch, true);
+    if (!found) throw std::invalid_argument("only a bind evaluates ranges that the program declares");
+    return dict_of(access::Outcome(found->reached));
 }
 
 // Returns the spans of an access that has one for each parameter in memory. None: it has not.
