@@ -327,8 +327,7 @@ def test_what_fills_a_gpu_is_cut_only_where_somebody_asked(
         n = groups * 4096
         x, y = rt.zeros(n, "f4"), rt.zeros(n, "f4")
         if bands == "rows":  # at most some 200
-            group = rt.stats()["scheduler"]["schedulers"][0]["group"]
-            bands = acs.Row(max(1024, n // 200) // group)
+            bands = acs.Row(max(1024, n // 200))
         for on_cpu in (True, False) if scheduler.policy.on_cpu else (False,):
             scheduler.policy.on_cpu = on_cpu
             with rt.record() as graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +124,23 @@ def test_few_are_kept(device: cl.Device, compiled: Compiled) -> None:
         for n in (1, 2, 1, 3, 1, 2):  # 2 is the one that was not asked for the longest, then 3
             rt.build(SOURCE, macros={"N": n})
     assert compiled.times == 4
+
+
+def test_the_compiler_is_asked_in_the_programs_context(device: cl.Device) -> None:
+    """Making another one takes NVIDIA's driver 0.4 s, and it has room for a hundred."""
+    with inside.new_process():
+        context = cl.Context([device])
+        with acs.Runtime(context=context, backend="serial"):
+            assert contexts.context_to_ask(device) == context
+        contexts.forget_context(context)
+        assert contexts.context_to_ask(device) != context
+        with acs.Runtime(context=context, backend="serial"):
+            pass
+        del context
+        gc.collect()
+        assert contexts.context_to_ask(device).devices == [device]
+        with acs.Runtime(device, backend="serial") as runtime:
+            assert contexts.context_to_ask(device) == runtime.context
 
 
 def test_a_context_that_has_failed_takes_its_programs_with_it(

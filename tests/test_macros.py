@@ -367,13 +367,15 @@ def test_a_driver_that_says_nothing_leaves_what_opencl_promises(
             clang.parse(chosen(condition), None, device)
 
 
-def test_a_driver_that_says_nothing_may_have_other_constants(
+def test_a_driver_that_says_nothing_may_have_other_constants_and_macros(
     device: cl.Device, builds: Callable[[Build], None]
 ) -> None:
-    """NVIDIA's are not those of the header here."""
+    """The constants of NVIDIA's are not those of the header here."""
     builds(lambda _: False)
     with pytest.raises(CannotParse, match=r"macro CLK_ADDRESS_REPEAT$"):
         clang.parse(BODIES["constants of samplers"], None, device)
+    with pytest.raises(CannotParse, match=r"macro __clang_major__$"):
+        clang.parse(BODIES["a string in the length of an array"], None, device)
     fences = WRITE.format("get_global_id(0)").replace("{ y", "{ barrier(CLK_LOCAL_MEM_FENCE); y")
     clang.parse(fences, None, device)
 

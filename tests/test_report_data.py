@@ -317,7 +317,8 @@ def test_nothing_is_said_of_a_block_without_launches(tmp_path: Path) -> None:
 
 
 def test_what_checks_found_is_in_the_page(tmp_path: Path) -> None:
-    source = "kernel void add(global const int *x, global int *y) { y[0] = x[get_global_id(0)]; }"
+    source = """kernel void add(global const int *x, global int *y)
+    { y[get_global_id(0)] = x[get_global_id(0)]; }"""
     with acs.Runtime(check="access") as rt:
         prog = rt.build(source)
         x, y = rt.array(range(64), "i4"), rt.zeros(64, "i4")

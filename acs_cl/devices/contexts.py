@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
 
@@ -55,6 +56,9 @@ class Shared:
 _shared: dict[tuple[int, int], Shared] = {}
 """{device, and the number of its context: the shared context}."""
 
+_given: dict[int, weakref.ref[cl.Context]] = {}
+"""{device: the context that the program last made a runtime with}."""
+
 _lock = threading.Lock()
 
 _used = False
@@ -82,6 +86,8 @@ def context_for(device: devices.Spec, context: cl.Context | None) -> tuple[cl.Co
         if chosen not in there:
             raise UsageError(f"{chosen.name.strip()} is not a device of the context given")
     devices.repair(chosen)
+    with _lock:
+        _given[chosen.int_ptr] = weakref.ref(context)
     return context, chosen
 
 
@@ -94,12 +100,13 @@ def begin_use() -> None:
 
 
 def context_to_ask(device: cl.Device) -> cl.Context:
-    """Return a context in which to ask a device's compiler. It is the shared one, if there is one.
-    Else it is temporary, since a context takes memory of a GPU."""
+    """Return a context in which to ask a device's compiler. It is the shared one or the program's,
+    if there is one. Else it is temporary, since a context takes memory of a GPU, and long to make."""
     devices.repair(device)
     with _lock:
-        one = _shared.get((device.int_ptr, 0))
-    return cl.Context([device]) if one is None else one.context
+        one, given = _shared.get((device.int_ptr, 0)), _given.get(device.int_ptr)
+    context = one.context if one is not None else given() if given is not None else None
+    return cl.Context([device]) if context is None else context
 
 
 def shared(context: cl.Context) -> Shared | None:
@@ -113,6 +120,8 @@ def forget_context(context: cl.Context) -> None:
     with _lock:
         for key in [key for key, one in _shared.items() if one.context == context]:
             del _shared[key]
+        for key in [key for key, of in _given.items() if of() in (context, None)]:
+            del _given[key]
 
 
 def shared_context(device: cl.Device, copy: int = 0) -> cl.Context:
@@ -127,10 +136,10 @@ def shared_context(device: cl.Device, copy: int = 0) -> cl.Context:
 
 def _after_fork() -> None:
     """Mark the driver's objects as the parent's: this process never uses or releases them."""
-    global _shared, _lock
+    global _shared, _given, _lock
     if _used:
         _inherited.append(_shared)
-    _shared, _lock = {}, threading.Lock()
+    _shared, _given, _lock = {}, {}, threading.Lock()
 
 
 def inherit(objects: object) -> None:

@@ -165,6 +165,7 @@ def new_process() -> Iterator[None]:
         changed(macros, "_untold", {}),
         changed(files, "_told", set()),
         changed(contexts, "_shared", {}),
+        changed(contexts, "_given", {}),
         changed(pocl, "_repaired", {}),
     ):
         yield

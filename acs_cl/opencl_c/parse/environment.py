@@ -74,9 +74,9 @@ class Environment:
             known, text = prelude.promised(self.facts, self._words, name)
             if not known and name in tested:
                 raise depends_on(name)
-            # Each driver has constants of its own.
-            is_constant = not known and name[:4] == "CLK_"
-            self.macros[name] = macros.UNKNOWN + name if is_constant else text
+            # Each driver has constants of its own, and a string shows whether a name is a macro.
+            is_unknown = not known and (name[:4] == "CLK_" or self.stringizes)
+            self.macros[name] = macros.UNKNOWN + name if is_unknown else text
 
     def _values(self, constants: Iterable[str]) -> dict[str, str]:
         """Return the values of constants that are no macros. Those of NVIDIA are not those of the
