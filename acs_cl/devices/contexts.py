@@ -101,7 +101,8 @@ def begin_use() -> None:
 
 def context_to_ask(device: cl.Device) -> cl.Context:
     """Return a context in which to ask a device's compiler. It is the shared one or the program's,
-    if there is one. Else it is temporary, since a context takes memory of a GPU, and long to make."""
+    if there is one, since a new one takes long to make. Else it is temporary, since it takes memory
+    of a GPU."""
     devices.repair(device)
     with _lock:
         one, given = _shared.get((device.int_ptr, 0)), _given.get(device.int_ptr)
@@ -120,8 +121,8 @@ def forget_context(context: cl.Context) -> None:
     with _lock:
         for key in [key for key, one in _shared.items() if one.context == context]:
             del _shared[key]
-        for key in [key for key, of in _given.items() if of() in (context, None)]:
-            del _given[key]
+        for device in [device for device, of in _given.items() if of() in (context, None)]:
+            del _given[device]
 
 
 def shared_context(device: cl.Device, copy: int = 0) -> cl.Context:
