@@ -553,7 +553,7 @@ def test_what_is_taught_has_to_fit() -> None:
 
 def test_declared_ranges_that_nobody_has_evaluated_are_not_known() -> None:
     """To ask for them ended the process."""
-    told = core.native.Binder([("P", "w", 8), ("i", "", 4)], None, [0, 1], None, ())
+    told = core.native.Binder([("P", "w", 8, 1), ("i", "", 4, 1)], None, [0, 1], None, ())
     with pytest.raises(ValueError, match="only a bind evaluates ranges"):
         told.reached((10,), None, None, [400, 3], None)
 
