@@ -148,13 +148,13 @@ def test_a_driver_that_tells_nothing_of_a_kernel_without_parameters_builds_it(
 ) -> None:
     """As NVIDIA's driver: with the option its assembler fails."""
     source = "kernel void one(global int *x) { x[get_global_id(0)] = 7; } kernel void none(void) {}"
-    built, asked = building._built, []
+    built, asked = building.try_to_build, []
 
     def strict(context: cl.Context, device: cl.Device, text: str, words: bytes) -> Any:
         asked.append(b"-cl-kernel-arg-info" in words)
         return built(context, device, "#error assembler" if asked[-1] else text, words)
 
-    monkeypatch.setattr(building, "_built", strict)
+    monkeypatch.setattr(building, "try_to_build", strict)
     with acs.Runtime(context=cl.Context([devices.choose()])) as rt:
         program, x = rt.build(source), rt.zeros(4, "i4")
         program.none((1,), None)

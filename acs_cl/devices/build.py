@@ -80,10 +80,10 @@ def build(
     known = None if kept is None else kept.find((source, words))
     if known is not None:
         return cl.Program(known)
-    program, error = _built(context, device, source, words)
+    program, error = try_to_build(context, device, source, words)
     if error is not None and _WITHOUT_PARAMETERS.search(source):
         # NVIDIA's driver builds no kernel without parameters if it is to tell about parameters
-        program, error = _built(context, device, source, " ".join(options).encode())
+        program, error = try_to_build(context, device, source, " ".join(options).encode())
     if error is not None:
         log = _build_log(program, device) or str(error)
         line = _first_error_line(log)
@@ -98,7 +98,7 @@ def build(
     return cl.Program(program)
 
 
-def _built(
+def try_to_build(
     context: cl.Context, device: cl.Device, source: str, words: bytes
 ) -> tuple[_cl._Program, cl.Error | None]:
     """Build with these options; return the program, and the error if it did not build."""
