@@ -124,6 +124,16 @@ def test_prebuild_without_kernels_and_twice_is_nothing_more(rt: acs.Runtime) -> 
     assert scheduler.builds.builds == 1
 
 
+def test_a_kernel_that_is_built_is_not_asked_for_again(rt: acs.Runtime) -> None:
+    """A recording asks for all of its kernels and waits. It took 3 ms, as did `graph.update`."""
+    builds, program = Scheduler(rt).builds, rt.build(SOURCE)
+    kernels = program.inc, program.turn  # no group size for the second one: nothing to build yet
+    rt.prebuild(*kernels)
+    for kernel in kernels:
+        builds.ask(*origin_of(rt.engine, kernel))
+        assert not builds.has_work
+
+
 def test_a_kernel_that_works_in_groups_needs_their_size(rt: acs.Runtime) -> None:
     program = rt.build(SOURCE)
     rt.prebuild(program.turn)

@@ -200,10 +200,24 @@ class Schedulers:
                 self._start()
 
     def ask(self, origin: Origin, group: int) -> None:
-        """Have a kernel built into a scheduler, at some time."""
+        """Have a kernel built into a scheduler, at some time, unless one has it."""
         with self._lock:
-            if self._closed or (origin, group) in self._asked or self.reason(origin, group):
-                return
+            if not (self.reason(origin, group) or self._has(origin, group)):
+                self._ask(origin, group)
+
+    def _has(self, origin: Origin, group: int) -> bool:
+        """Tell whether a scheduler has a kernel, or there is nothing to build before a launch tells
+        its group size."""
+        if origin not in self._translated:
+            return False
+        function, _, options = self._translated[origin]
+        if not function.tiled and group < 1:
+            return True
+        size = self.tiled_group if function.tiled else group
+        return bool(self._sets.bodies(origin, options, size))
+
+    def _ask(self, origin: Origin, group: int) -> None:
+        if not self._closed and (origin, group) not in self._asked:
             self._asked[origin, group] = None
             self._pending.add((origin, group))
             self._start()
@@ -231,18 +245,14 @@ class Schedulers:
                 if there.built is scheduler and there.arena_bytes < nbytes:
                     there.arena_bytes = min(most, max(nbytes, 2 * there.arena_bytes))
                     there.stale = True
-            origin = next(iter(scheduler.bodies))
-            self._asked.pop((origin, scheduler.limits.group), None)
-        self.ask(origin, scheduler.limits.group)
+            self._ask(next(iter(scheduler.bodies)), scheduler.limits.group)
 
     def wait(self) -> None:
         """Block until everything asked for is built or refused, or one build takes too long."""
         with self._lock:
             self._waiting += 1
             try:
-                while not (self._closed or self.is_late) and (
-                    self._asked or self._gathered or self.is_busy
-                ):
+                while self.has_work and not (self._closed or self.is_late):
                     self._lock.wait(0, TICK_S)
             finally:
                 self._waiting -= 1
@@ -250,6 +260,11 @@ class Schedulers:
     def reason(self, origin: Origin, group: int) -> str | None:
         """Return why a kernel cannot be in a scheduler in groups of `group`. None: it can."""
         return self._reasons.get(origin) or self._reasons.get((origin, group))
+
+    @property
+    def has_work(self) -> bool:
+        """Tell whether something is asked for, or being built."""
+        return bool(self._asked or self._gathered) or self.is_busy
 
     @property
     def is_busy(self) -> bool:
