@@ -29,6 +29,8 @@ NO_CHECKS = ("off", "no", "none", "false", "0")
 BACKLOG = 8192
 MOST = (1 << 62) - 1
 """What the core's numbers of launches can hold."""
+MOST_DIGITS = 18
+"""Digits of a number in the name of a check."""
 MOST_LANES = 1024
 """More queues than any device runs at a time. Each takes the driver memory, and time to make."""
 
@@ -91,8 +93,9 @@ def modes(given: object, where: str = "check=") -> Modes:
         name, equals, seed = str(word).strip().partition("=")
         if not name and not equals:
             continue
-        if name == "every" and seed.isdecimal() and int(seed):
-            found["every"] = int(seed)
+        number = _number(seed)
+        if name == "every" and number:
+            found["every"] = number
             continue
         if name not in CHECKS or (equals and name != "order"):
             hint = "; for none, leave it out" if name.lower() in NO_CHECKS else ""
@@ -102,9 +105,9 @@ def modes(given: object, where: str = "check=") -> Modes:
             )
         found[name] = True
         if equals:
-            if not seed.isdecimal():
+            if number is None:
                 raise UsageError(f"{where}{given!r}: order={seed} is no seed, a number is")
-            found["seed"] = int(seed)
+            found["seed"] = number
     return Modes(**found)
 
 
@@ -134,6 +137,11 @@ def _file(name: str, told: str) -> str | None:
 def is_whole(value: object) -> bool:
     """Tell whether a value can be a number of something."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(text: str) -> int | None:
+    """Return a whole number from 0 that a text says. None: it says none, or one of no use."""
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 def _seconds(text: str) -> float:

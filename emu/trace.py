@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from acs_cl.core import native
 from acs_cl.emu import fields
 from acs_cl.errors import UsageError
+from acs_cl.host import output
 from acs_cl.records import Span
 
 VERSION, BEFORE_WHOLE = 3, 2
@@ -112,11 +113,7 @@ def resolved(trace: Trace) -> Trace:
 def save(trace: Trace, path: str | Path) -> None:
     """Write JSON Lines, which `load` reads back equal. A wrong trace is not written."""
     refuse_wrong(trace, str(path))
-    try:
-        with Path(path).open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(line + "\n" for line in lines_of(trace))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error}") from error
+    output.write(path, "".join(line + "\n" for line in lines_of(trace)), "trace")
 
 
 def refuse_wrong(trace: Trace, where: str) -> None:

@@ -43,7 +43,18 @@ def test_words_become_modes(given: object, expected: Modes) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["acess", "access=2", "order=x", ["order=-1"], "every=0", "every", True, 3]
+    "given",
+    [
+        "acess",
+        "access=2",
+        "order=x",
+        ["order=-1"],
+        "every=0",
+        "every",
+        True,
+        3,
+        "order=" + "1" * 9999,
+    ],
 )
 def test_a_wrong_word_is_an_error_that_lists_the_right_ones(given: object) -> None:
     with pytest.raises(acs.UsageError, match=r"check=.*(access, order|seed)"):

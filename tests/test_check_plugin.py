@@ -79,6 +79,26 @@ def test_what_the_run_chooses_is_refused_in_the_test(
     done.stdout.fnmatch_lines(["*acs_runtime: leave out backend, which this run *"])
 
 
+@pytest.mark.parametrize(
+    ("text", "option", "said"),
+    [
+        ("def test_add(acs_runtime):\n    acs_runtime(lanes='x')\n", "access", "*lanes='x': *"),
+        ("def test_add(acs_runtime):\n    acs_runtime()\n", "nonsense", "*no check 'nonsense'*"),
+        (
+            "def test_add(request):\n    request.getfixturevalue('acs_runtime')\n",
+            "access",
+            "*acs_runtime: name it among the arguments *",
+        ),
+    ],
+)
+def test_what_is_wrong_fails_on_each_backend(
+    text: str, option: str, said: str, pytester: pytest.Pytester, device: cl.Device
+) -> None:
+    done = run_here(pytester, text, "--acs-cl-backends=device", f"--acs-cl-check={option}")
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines([said])
+
+
 SUITE = """
 import numpy as np
 import pyopencl as cl

@@ -593,6 +593,20 @@ def test_a_report_or_timeline_that_cannot_be_written_says_so(tmp_path: Path) -> 
                 save(nowhere)
 
 
+def test_a_name_that_is_no_text_is_no_traceback(tmp_path: Path) -> None:
+    """A name of a file may have bytes that are no UTF-8."""
+    with acs.Runtime(trace=True) as rt:
+        with rt.measure() as m:
+            x = rt.zeros(4)
+        with rt.record() as graph:
+            x.fill(1)
+        for save in (m.save, m.report, rt.trace.save, graph.save):
+            with pytest.raises(acs.UsageError, match="goes to a path, got"):
+                save("a\0b")
+        m.report(tmp_path / "page.html", title="step \udcff")
+    assert "<title>step ?</title>" in (tmp_path / "page.html").read_text("utf-8")
+
+
 PROGRAM = """
 import numpy as np, pyopencl as cl
 context = cl.create_some_context(interactive=False)

@@ -22,6 +22,7 @@ from ..access.cuts import asked
 from ..conditions import size
 from ..devices.build import asked_options
 from ..errors import UsageError, describe
+from ..host.output import path_of
 from ..kernel import Kernel
 from ..launch import spawning
 from ..memory.array import Array
@@ -66,7 +67,7 @@ def save(
             raise UsageError(f"save takes a path or an open file, got {describe(path)}")
         write(path)
         return
-    path = Path(path)
+    path = path_of(path, "graph")
     scratch = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         write(scratch)

@@ -13,9 +13,9 @@ from ..errors import UsageError, describe
 
 def path_of(given: object, what: str) -> Path:
     """Return the path that a program gave for a file."""
-    if not isinstance(given, (str, os.PathLike)):
+    if not isinstance(given, (str, os.PathLike)) or "\0" in (path := os.fspath(given)):
         raise UsageError(f"the {what} goes to a path, got {describe(given)}")
-    return Path(given)
+    return Path(path)
 
 
 def refuse_same(read: str | Path, written: str | Path) -> None:
@@ -25,8 +25,9 @@ def refuse_same(read: str | Path, written: str | Path) -> None:
 
 
 def write(path: str | Path, text: str, what: str) -> None:
-    """Write a text to a file, in place of what was there."""
+    """Write a text to a file, in place of what was there. What UTF-8 does not have, as a name of a
+    file may, becomes '?'."""
     try:
-        path_of(path, what).write_text(text, encoding="utf-8")
+        path_of(path, what).write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
         raise UsageError(f"the {what} cannot be written: {error}") from None

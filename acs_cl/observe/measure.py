@@ -269,7 +269,7 @@ class Measure:
         from .report.page import write
 
         to = output.path_of(path, "report")
-        write(self.record(title or to.stem), to, what_if)
+        write(self.record(str(title or to.stem)), to, what_if)
 
     def dag(self, path: str | Path) -> None:
         """Write the graph of the block's launches, as `Runtime.dag` does."""

@@ -40,6 +40,8 @@ POLICIES = ("eager", "ready_first")
 CHECKS = "access,order"
 QUEUE_CHECKS = "access"
 """The default checks of `--acs`."""
+CANNOT = "backend='device'"
+"""The beginning of an error that says why a device has no such backend."""
 SEEDS = 2
 """Seeds of orders for each backend and policy."""
 
@@ -157,6 +159,11 @@ def acs_runtime(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     and an error found by a check then fails it."""
     import acs_cl as acs  # not before: it loads the OpenCL driver
 
+    if not hasattr(request, "param"):
+        raise acs.UsageError(
+            "acs_runtime: name it among the arguments of the test or of a fixture, since the test "
+            "runs once for each backend; request.getfixturevalue comes too late for that"
+        )
     backend, issue, check = request.param
     made: list[acs.Runtime] = []
 
@@ -171,7 +178,7 @@ def acs_runtime(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         except acs.DeviceError as error:
             pytest.skip(f"no runtime here: {error}")
         except acs.UsageError as error:
-            if backend != "device":
+            if not str(error).startswith(CANNOT):  # an option is wrong
                 raise
             pytest.skip(f"backend 'device': {error}")
         made.append(runtime)
