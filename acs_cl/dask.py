@@ -39,7 +39,7 @@ import re
 import socket
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -103,6 +103,8 @@ class Step:
     @classmethod
     def of(cls, data: bytes) -> Step:
         """Make a step from the bytes of a file that `Graph.save` wrote."""
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise UsageError(f"Step.of takes the bytes of a file, got {describe(data)}")
         step = cls.__new__(cls)
         step._hold(bytes(data))
         return step
@@ -143,8 +145,8 @@ class Worker(distributed.WorkerPlugin):
     site: _Site
 
     def __init__(self, devices: Sequence[int | str | None] = (None,), **options: Any) -> None:
-        if not devices:
-            raise UsageError("Worker takes at least one device")
+        if isinstance(devices, str) or not isinstance(devices, Sequence) or not devices:
+            raise UsageError(f"Worker takes a list of at least one device, got {describe(devices)}")
         self._devices = tuple(devices)
         self._options = options
 
@@ -196,6 +198,7 @@ def replay(
         name: value.array if isinstance(value, Kept) else value
         for name, value in _named(inputs).items()
     }
+    _check_step("replay", step)
     loaded = _site(_worker()).loaded(step.digest, step.data)
     assert loaded is not None
     results = loaded.replay(there, _names(outputs), keep)
@@ -217,7 +220,16 @@ def _names(outputs: str | Sequence[str] | None) -> list[str] | None:
     """Return the names of the results that were asked for. A text is one name."""
     if outputs is None:
         return None
+    if not isinstance(outputs, Iterable):
+        raise UsageError(f"replay takes outputs by name, such as ['x'], got {describe(outputs)}")
     return [outputs] if isinstance(outputs, str) else list(outputs)
+
+
+def _check_step(what: str, step: object) -> None:
+    if not isinstance(step, Step):
+        raise UsageError(
+            f"{what} takes a Step, got {describe(step)}; Step(graph, x=x, …) makes one"
+        )
 
 
 class Direct:
@@ -236,10 +248,9 @@ class Direct:
     """
 
     def __init__(self, client: distributed.Client, step: Step, worker: str = "") -> None:
-        if not isinstance(step, Step):
-            raise UsageError(
-                f"Direct takes a Step, got {describe(step)}; Step(graph, x=x, …) makes one"
-            )
+        _check_step("Direct", step)
+        if not isinstance(client, distributed.Client):
+            raise UsageError(f"Direct takes a client of Dask, got {describe(client)}")
         self._client, self._step = client, step
         self.worker = worker
         """The address of the worker that replays."""

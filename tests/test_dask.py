@@ -489,8 +489,9 @@ def test_workers_take_devices_in_turns_with_options(device: Any) -> None:
         )
         windows = client.run(_window)
         assert set(windows.values()) == {7}
-    with pytest.raises(acs.UsageError, match="at least one"):
-        acs.dask.Worker(devices=[])
+    for wrong in ([], 0, device.name):  # a name is no list of its letters
+        with pytest.raises(acs.UsageError, match="a list of at least one device, got"):
+            acs.dask.Worker(devices=wrong)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -552,6 +553,14 @@ def test_wrong_calls_are_refused_where_they_are_made(client: Client) -> None:
         acs.dask.Step(3)  # type: ignore[arg-type]
     with pytest.raises(acs.UsageError, match=r"Direct takes a Step, got int 3; Step\(graph"):
         acs.dask.Direct(client, 3)  # type: ignore[arg-type]
+    with pytest.raises(acs.UsageError, match="Direct takes a client of Dask, got int 3"):
+        acs.dask.Direct(3, step)  # type: ignore[arg-type]
+    with pytest.raises(acs.UsageError, match="replay takes a Step, got int 3"):
+        client.submit(acs.dask.replay, 3).result(timeout=60)
+    with pytest.raises(acs.UsageError, match="takes the bytes of a file, got int 3"):
+        acs.dask.Step.of(3)  # type: ignore[arg-type]
+    with pytest.raises(acs.UsageError, match=r"takes outputs by name, such as .*, got int 3"):
+        acs.dask.Direct(client, step).replay(outputs=3)  # type: ignore[arg-type]
     there, values = acs.dask.Direct(client, step), np.zeros(3, "f4")
     for _ in range(2):  # by Dask's messages, and by a connection of its own
         with pytest.raises(acs.UsageError, match=r"takes inputs by name, such as .*, got numpy"):

@@ -5,6 +5,8 @@ What takes how long is said by the test: here nothing is measured but that it ca
 
 from __future__ import annotations
 
+import ast
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -176,6 +178,22 @@ def test_the_fastest_order_stays_and_auto_takes_it_up(
         again = branches(rt, rt.build(SOURCE))
         again.arrange("auto")
         assert order_of(again) == [*range(13)]
+
+
+@pytest.mark.parametrize("said", ["'fastest'", "[1]", "{}", "None"])
+def test_a_kept_order_that_is_none_counts_as_unknown(
+    said: str, device: cl.Device, environment: Environment, tmp_path: Path
+) -> None:
+    environment(ACS_CL_CACHE=str(tmp_path))
+    with acs.Runtime(device, backend="device", order="auto") as rt:
+        graph = branches(rt, rt.build(SOURCE))
+        with compared_by(by_order(1.4)):
+            found = graph.tune().order
+        (kept,) = (tmp_path / "orders").iterdir()
+        document = json.loads(kept.read_text("utf-8"))
+        assert document["order"] == found
+        kept.write_text(json.dumps({**document, "order": ast.literal_eval(said)}), "utf-8")
+        assert order_of(branches(rt, rt.build(SOURCE))) == [*range(13)]
 
 
 def test_an_order_that_is_not_clearly_faster_or_does_not_differ_is_left(

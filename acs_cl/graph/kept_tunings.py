@@ -48,8 +48,8 @@ def keep_order(device: cl.Device, launches: Sequence[Pair], order: str) -> None:
 def tuned_order(device: cl.Device, launches: Sequence[Pair]) -> str:
     """Return the order that is kept for a graph. Program order, if there is none."""
     document = files.record(_ORDERS, _file_of_graph(device, launches), FORMAT) or {}
-    order = document.get("order")
-    return str(order) if order in ORDERS else "first_in"
+    order = str(document.get("order"))
+    return order if order in ORDERS else "first_in"
 
 
 def _file_of_graph(device: cl.Device, launches: Sequence[Pair]) -> str:
