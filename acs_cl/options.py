@@ -131,6 +131,8 @@ def _file(name: str, told: str) -> str | None:
     path = Path(told).absolute()
     if not path.parent.is_dir():
         raise UsageError(f"{name}={told!r}: there is no folder {str(path.parent)!r}")
+    if path.is_dir():
+        raise UsageError(f"{name}={told!r}: it is a folder; name a file")
     return str(path)
 
 

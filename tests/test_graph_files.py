@@ -324,6 +324,9 @@ def test_a_path_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()
         with pytest.raises(acs.UsageError, match=r"save: cannot write '.*folder': Is a directory"):
             graph.save(tmp_path / "folder", **named)
+        for here in ("", ".", "/"):
+            with pytest.raises(acs.UsageError, match="it is a folder"):
+                graph.save(here, **named)
         graph.save(tmp_path / "step.acs", **named)
 
 

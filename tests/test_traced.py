@@ -106,6 +106,20 @@ def test_a_file_in_no_folder_is_refused_where_a_runtime_opens(
     environment(**{name: "no/where/file"})
     with pytest.raises(acs.UsageError, match=f"{name}='no/where/file': there is no folder '/.*/no"):
         acs.Runtime(device)
+    environment(**{name: "."})
+    with pytest.raises(acs.UsageError, match=f"{name}='.': it is a folder; name a file"):
+        acs.Runtime(device)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is full")
+def test_proofs_that_cannot_be_written_are_an_error_of_the_recording(
+    device: cl.Device, environment: Environment
+) -> None:
+    environment(ACS_CL_VERIFY="/dev/full")
+    with acs.Runtime(device, backend="serial") as rt:
+        x, said = rt.zeros(4), "the file of ACS_CL_VERIFY cannot be written"
+        with pytest.raises(acs.UsageError, match=said), rt.record():
+            x.fill(1)
 
 
 @pytest.mark.parametrize("window", [1, 7, 48])

@@ -35,6 +35,7 @@ from .. import core
 from ..access.cuts import AUTO, EARLY
 from ..errors import UsageError, describe, is_number, no_attribute, refuse_unknown, truth
 from ..handle import Handle
+from ..host import output
 from ..host.progress import Progress
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
@@ -182,7 +183,8 @@ class Graph:
             raise
         self._state = ""
         if self.engine.options.proofs_file:
-            _append(self.verify(), self.engine.options.proofs_file)
+            path = self.engine.options.proofs_file
+            output.write(path, f"{self.verify()}\n", "file of ACS_CL_VERIFY", "a")
 
     __exit__ = core.native.Leaving(_end_recording, _end_block)
 
@@ -655,7 +657,8 @@ class Graph:
         if path and not self._why_not_tuned():
             say = Progress()
             try:
-                _append(self._tune(TUNING_S, say), path)
+                found = self._tune(TUNING_S, say)
+                output.write(path, f"{found}\n", "file of ACS_CL_TUNE", "a")
             finally:
                 say.end()
 
@@ -873,12 +876,6 @@ class Graph:
         place = places[handle.nth]
         command = self._recording.launches[place].command
         return self._pieces.told_bands(place, getattr(command, "cut", None) is not None)
-
-
-def _append(found: object, path: str) -> None:
-    """Append a result to a file, as text."""
-    with Path(path).open("a", encoding="utf-8") as file:
-        file.write(f"{found}\n")
 
 
 def _same(array: Array) -> Array:

@@ -68,6 +68,8 @@ def save(
         write(path)
         return
     path = path_of(path, "graph")
+    if not path.name:
+        raise UsageError(f"save: cannot write {str(path)!r}: it is a folder")
     scratch = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         write(scratch)

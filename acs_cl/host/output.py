@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from ..errors import UsageError, describe
 
@@ -24,10 +25,11 @@ def refuse_same(read: str | Path, written: str | Path) -> None:
         raise UsageError(f"{written}: this is the file that is read; name another one")
 
 
-def write(path: str | Path, text: str, what: str) -> None:
-    """Write a text to a file, in place of what was there. What UTF-8 does not have, as a name of a
-    file may, becomes '?'."""
+def write(path: str | Path, text: str, what: str, mode: Literal["w", "a"] = "w") -> None:
+    """Write a text to a file, in place of what was there or, with mode 'a', behind it. What UTF-8
+    does not have, as a name of a file may, becomes '?'."""
     try:
-        path_of(path, what).write_text(text, encoding="utf-8", errors="replace")
+        with path_of(path, what).open(mode, encoding="utf-8", errors="replace") as file:
+            file.write(text)
     except OSError as error:
         raise UsageError(f"the {what} cannot be written: {error}") from None
