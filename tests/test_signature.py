@@ -31,6 +31,7 @@ from acs_cl.errors import BuildError
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.macros import UNKNOWN
+from acs_cl.testing.changing import changed
 
 SOURCE = """
 struct state { float position[3]; int id; };
@@ -143,9 +144,7 @@ def test_a_program_without_argument_info_is_read_from_its_source(context: cl.Con
     assert "parsed" in found.origin
 
 
-def test_a_driver_that_tells_nothing_of_a_kernel_without_parameters_builds_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_driver_that_tells_nothing_of_a_kernel_without_parameters_builds_it() -> None:
     """As NVIDIA's driver: with the option its assembler fails."""
     source = "kernel void one(global int *x) { x[get_global_id(0)] = 7; } kernel void none(void) {}"
     built, asked = building.try_to_build, []
@@ -154,8 +153,10 @@ def test_a_driver_that_tells_nothing_of_a_kernel_without_parameters_builds_it(
         asked.append(b"-cl-kernel-arg-info" in words)
         return built(context, device, "#error assembler" if asked[-1] else text, words)
 
-    monkeypatch.setattr(building, "try_to_build", strict)
-    with acs.Runtime(context=cl.Context([devices.choose()])) as rt:
+    with (
+        changed(building, "try_to_build", strict),
+        acs.Runtime(context=cl.Context([devices.choose()])) as rt,
+    ):
         program, x = rt.build(source), rt.zeros(4, "i4")
         program.none((1,), None)
         handle = program.one((4,), None, x)
