@@ -342,10 +342,20 @@ class Prepared:
     is_plain: bool
     """Whether the core can make it."""
 
-    def __init__(self, hazards: Hazards, command: KernelCommand, access: Access) -> None: ...
+    def __init__(
+        self,
+        hazards: Hazards,
+        command: KernelCommand,
+        access: Access,
+        counted: tuple[int, int, int, bool] | None = None,
+    ) -> None:
+        """`counted`: the device decides the size. So each launch takes a word for a wrong count,
+        which the command does not have: index of its argument, what the count may be at most, the
+        number of which it is a multiple, and whether it is signed."""
+
     def launch(self, queues: Queues) -> int:
         """Launch, and return the number. A negative one: no lane took it, but it is in the
-        table."""
+        table. 0: there is no word for a wrong count."""
 
 class Series:
     """Keeps launches that are made one after another on the lanes of one device."""

@@ -20,7 +20,6 @@ from .access.binder import parameter_of
 from .access.cuts import asked
 from .conditions import Deciding, size
 from .launch.backend import NO_ITEMS, Lease
-from .launch.decision import words_for
 from .memory.array import Array
 from .scheduler.layout import INLINE_BYTES, MOST_ARGS_BYTES, RECORD_BYTES
 from .versions import RuntimeKernel
@@ -136,13 +135,10 @@ def plan_counted(
     `command`: the launch with the upper bound. `deciding`: the decision."""
     assert isinstance(kernel, core.native.Caller)
     native, engine, variant = core.native, kernel.engine, deciding.variant
-    queues = engine.backend.core_queues
     if kernel.is_for_python or not engine.table.usable or asked(engine.options.bands):
         return
     lease = _lease(kernel, command, args, number)
-    if lease is None or variant is None or queues is None:
-        return
-    if not words_for(queues, engine.context, engine.device):
+    if lease is None or variant is None or not engine.has_word():
         return
     if not _has_plan(kernel, None, found):
         return

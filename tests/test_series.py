@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl.graph.graph import Graph
+from acs_cl.launch.decision import WORDS, has_words
 
 SOURCE = """
 kernel void add(global const uint *x, global uint *y, uint a)
@@ -132,6 +135,101 @@ def test_a_launch_whose_flag_is_lost_does_not_run(rt: acs.Runtime, prog: acs.Pro
     y.fill(0)
     graph.replay().wait()
     assert y.get().tolist() == [2]
+
+
+def test_launches_with_a_count_are_in_a_series(rt: acs.Runtime, prog: acs.Program) -> None:
+    """Each reads its count when it runs. A wrong one names its place in the graph."""
+    if not has_words(rt.device):
+        pytest.skip("Python makes such launches where the host does not see the device's memory")
+    x, y, z = rt.array(np.arange(8), "u4"), rt.zeros(8, "u4"), rt.zeros(8, "u4")
+    counts, flag = rt.array([3, 8], "i4"), rt.array([1], "u4")
+    with rt.record() as graph:
+        prog.add((acs.size(counts[0], 8),), None, x, y, 1)
+        prog.count((8,), None, z)
+        prog.add((acs.size(counts[1], 8),), (4,), x, y, 10, when=flag)
+        prog.add((8,), None, x, z, 1)
+    want_y, want_z, host = np.zeros(8, "u4"), np.zeros(8, "u4"), np.arange(8, dtype="u4")
+    for first, second, runs in ((3, 8, 1), (0, 4, 1), (8, 0, 1), (5, 4, 0), (1, 5, 0), (2, 8, 1)):
+        counts.set(np.array([first, second], "i4"))
+        flag.fill(runs)
+        assert made_in_one_call(graph) == [4]
+        want_y[:first] += host[:first]
+        want_y[: second * runs] += 10 * host[: second * runs]
+        want_z += 1 + host
+        assert y.get().tolist() == want_y.tolist()
+        assert z.get().tolist() == want_z.tolist()
+    for wrong, expected in ((-1, "is -1, expected 0 to 8"), (6, "a multiple of local size 4")):
+        counts.set(np.array([1, wrong], "i4"))
+        with pytest.raises(acs.PoisonedError, match=rf"'add \(3 in its graph\)'.*{expected}"):
+            graph.replay().wait()
+        with pytest.raises(acs.PoisonedError, match=expected):
+            y.get()
+        want_z += 1 + host
+        assert z.get().tolist() == want_z.tolist()  # it has nothing to do with that
+        y.fill(0)
+    counts.set(np.array([2, 4], "i4"))
+    assert made_in_one_call(graph) == [4]
+    assert y.get().tolist() == [0, 11, 20, 30, 0, 0, 0, 0]
+
+
+def test_more_launches_with_counts_than_there_are_words(rt: acs.Runtime, prog: acs.Program) -> None:
+    if not has_words(rt.device):
+        pytest.skip("there are no words")
+    many = 3 * WORDS
+    count, y = rt.array([2], "u4"), rt.zeros((many, 4), "u4")
+    rows = [y[at] for at in range(many)]
+    with rt.record() as graph:
+        for row in rows:
+            prog.count((acs.size(count, 4),), None, row)
+    assert sum(made_in_one_call(graph)) == many
+    gate = cl.UserEvent(rt.context)
+    prog.count((1,), None, count, wait_for=[gate])  # from here on all are held
+    for _ in range(3):
+        graph.replay()
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    assert (y.get() == [4, 4, 3, 0]).all()
+    assert sum(made_in_one_call(graph)) == many
+    assert (y.get() == [5, 5, 4, 0]).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_replays_poison_what_follows_wrong_counts(
+    rt: acs.Runtime, prog: acs.Program, seed: int
+) -> None:
+    """The host computes the same, and notes which arrays are lost."""
+    choose, many, width = random.Random(seed), 5, 8
+    arrays = [rt.array(np.full(width, at), "u4") for at in range(many)]
+    counts = rt.zeros(3, "u4")
+    plan = [
+        (*choose.sample(range(many), 2), choose.randrange(4), choose.randrange(1, 9))
+        for _ in range(12)
+    ]
+    with rt.record() as graph:
+        for source, target, which, a in plan:
+            size = width if which == 3 else acs.size(counts[which], width)
+            prog.add((size,), None, arrays[source], arrays[target], a)
+    host = [np.full(width, at, np.uint32) for at in range(many)]
+    for turn in range(40):
+        numbers = [choose.choice([0, 3, 8, 8] if turn % 4 else [3, 9]) for _ in range(3)]
+        counts.set(np.array(numbers, "u4"))
+        graph.replay()
+        lost = set[int]()
+        for source, target, which, a in plan:
+            upto = width if which == 3 else numbers[which]
+            if upto > width or source in lost or target in lost:
+                lost.add(target)
+            else:
+                host[target][:upto] += np.uint32(a) * host[source][:upto]
+        for at, array in enumerate(arrays):
+            if at in lost:
+                with pytest.raises(acs.PoisonedError, match="is 9, expected 0 to 8"):
+                    array.get()
+                host[at][:] = turn
+                array.fill(turn)
+            else:
+                assert array.get().tolist() == host[at].tolist(), (seed, turn, at)
+        with suppress(acs.PoisonedError):  # of launches about whose own values nobody asked
+            rt.finish()
 
 
 def test_a_flag_is_looked_at_beside_a_scheduler(device: cl.Device) -> None:

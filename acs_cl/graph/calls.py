@@ -121,8 +121,13 @@ def _decided_again(first: DecidedCommand, place: int, context: cl.Context) -> De
             )
         ), fault
 
-    name = f"{first.name} ({place + 1} in its graph)"
-    return DecidedCommand(first.plain._replace(name=name), first.decision, make, first.pool)
+    plain = first.plain._replace(name=name_in_graph(first, place))
+    return DecidedCommand(plain, first.decision, make, first.pool)
+
+
+def name_in_graph(command: DecidedCommand, place: int) -> str:
+    """Name the launch for an error, which may come many replays later."""
+    return f"{command.name} ({place + 1} in its graph)"
 
 
 class Recorded(NamedTuple):

@@ -20,7 +20,7 @@ from .. import core
 from ..launch.commands import KernelCommand
 from ..launch.observers import Together
 from ..ranges import merged
-from ..records import Access, Pair
+from ..records import Access, Command, Pair
 from ..scheduler.cutting import InBands, Single
 from ..scheduler.orders import Work
 from ..scheduler.segment import Segment
@@ -178,11 +178,12 @@ class Pieces:
             return {}
         with engine.lock:
             borders = self._recording.borders()
-            return series_of(engine.hazards, self.all, self._launch_of, borders)
+            return series_of(engine.hazards, self.all, self._launch_of, borders, engine.has_word)
 
-    def _launch_of(self, piece: Single) -> Pair:
-        found = self._recording.launches[self.turns[piece.turn]]
-        return found.command, found.access
+    def _launch_of(self, piece: Single) -> tuple[int, Command, Access]:
+        place = self.turns[piece.turn]
+        found = self._recording.launches[place]
+        return place, found.command, found.access
 
     def between(self, launches: range) -> range:
         """Return the pieces of consecutive launches that no border of a loop divides."""

@@ -37,6 +37,7 @@ from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, ForeignEvents, Parts
 from .commands import KernelCommand
+from .decision import words_for
 from .dispatch import dispatch, send_what_there_is
 from .ends import pump, retire
 from .foreign_events import Patience, open_events
@@ -304,10 +305,17 @@ class Engine(Books):
                 first, most = self.number + 1, min(POLL_EVERY, many - len(numbers))
                 made = series.launch(at + len(numbers), most, queues)
                 if not made:
+                    if queues.words and not queues.free_words and self.has_word():
+                        continue  # all words were in use
                     break
                 numbers += range(first, abs(made) + 1)
                 self.follow_up(made, many=abs(made) + 1 - first)
         return numbers
+
+    def has_word(self) -> bool:
+        """Tell whether the core has a word for a wrong count. If all are in use, make more."""
+        queues = self.backend.core_queues
+        return queues is not None and words_for(queues, self.context, self.device)
 
     def replay_segment(
         self, command: Command, access: Access, footprint: core.native.Footprint

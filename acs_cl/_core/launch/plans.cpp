@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -238,8 +239,8 @@ void add_plans(nb::module_ &module) {
 
 void add_prepared(nb::module_ &module) {
     nb::class_<Prepared>(module, "Prepared")
-        .def(nb::init<PythonHazards &, nb::object, nb::handle>(), "hazards"_a, "command"_a, "access"_a,
-             nb::keep_alive<1, 2>())
+        .def(nb::init<PythonHazards &, nb::object, nb::handle, const std::optional<CountedAt> &>(), "hazards"_a,
+             "command"_a, "access"_a, "counted"_a = nb::none(), nb::keep_alive<1, 2>())
         .def_prop_ro("is_plain", &Prepared::is_plain)
         .def("launch", &Prepared::launch, "queues"_a);
     nb::class_<Series>(module, "Series")

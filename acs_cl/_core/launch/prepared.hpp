@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -46,11 +48,20 @@ inline std::int64_t made(Queues &queues, bool is_on_lane) {
     return is_on_lane ? number : -number;
 }
 
+// Of a launch whose size the device decides: the index of the argument that takes a word for a wrong count, and what
+// the count may be.
+using CountedAt = std::tuple<std::size_t, std::uint32_t, std::uint32_t, bool>;
+
 // A launch of a kernel on its device.
 class Prepared {
 public:
-    Prepared(PythonHazards &hazards, nb::object command, nb::handle access)
+    // `counted`: each launch takes a word of its own, which `command` does not have.
+    Prepared(PythonHazards &hazards, nb::object command, nb::handle access, const std::optional<CountedAt> &counted)
         : held_(hazards), command_(std::move(command)), fields_(command_) {
+        if (counted) {
+            counted_at_ = std::get<0>(*counted);
+            allowed_ = {std::get<1>(*counted), std::get<2>(*counted), std::get<3>(*counted)};
+        }
         const nb::handle reads = PyTuple_GET_ITEM(access.ptr(), 0), writes = PyTuple_GET_ITEM(access.ptr(), 1),
                          overwrites = PyTuple_GET_ITEM(access.ptr(), 2);
         held_.touched.overwrites = nb::len(overwrites);
@@ -61,18 +72,46 @@ public:
     // Whether it may be made here.
     bool is_plain() const { return is_plain_; }
 
+    // Makes it. 0: Python has to, because there is no word for a wrong count.
     std::int64_t launch(Queues &queues) const {
-        QueueKernel *kernel = queues.table()->may_make() ? QueueKernel::of(fields_.kernel) : nullptr;
-        if (kernel && !kernel->set(fields_.pointers, fields_.values, queues.classes())) kernel = nullptr;
-        return made(queues, queues.launch(held_.touched, kernel, fields_.sizes, fields_.offset,
-                                          PyTuple_GET_ITEM(command_.ptr(), 0), nb::none(),
-                                          [this] { return command_; }));
+        if (!counted_at_) return launch_by(queues, nb::none(), [](QueueKernel &) { return true; }, [this] { return command_; });
+        static PyObject *const by_count = PyUnicode_InternFromString("a lane has the word for its count");
+        const std::optional<std::size_t> word = queues.take_word();
+        if (!word) return 0;
+        const nb::object memory = queues.counts.word(*word).memory;
+        const std::int64_t number = queues.table()->number + 1;
+        queues.counts.note(number, *word, allowed_);
+        const std::int64_t found = launch_by(
+            queues, nb::borrow(by_count),
+            [&](QueueKernel &kernel) { return kernel.set_memory(*counted_at_, memory, queues.classes()); },
+            [&] { return with(memory); });
+        queues.table()->count(number);
+        return found;
     }
 
 private:
+    template <typename SetMore, typename Command>
+    std::int64_t launch_by(Queues &queues, const nb::object &reason, SetMore &&set_more, Command &&command) const {
+        const bool may_go = queues.table()->may_make() || queues.table()->may_go_to_lane();
+        QueueKernel *kernel = may_go ? QueueKernel::of(fields_.kernel) : nullptr;
+        if (kernel && !(kernel->set(fields_.pointers, fields_.values, queues.classes()) && set_more(*kernel)))
+            kernel = nullptr;
+        return made(queues, queues.launch(held_.touched, kernel, fields_.sizes, fields_.offset,
+                                          PyTuple_GET_ITEM(command_.ptr(), 0), reason, command));
+    }
+
+    // Returns the command with the memory for a wrong count.
+    nb::object with(const nb::object &memory) const {
+        nb::list fields(command_);
+        fields[4] = nb::borrow(fields_.pointers) + nb::make_tuple(*counted_at_, memory);
+        return command_.type()(*nb::tuple(fields));
+    }
+
     Held held_;
     nb::object command_;
     KernelFields fields_;
+    std::optional<std::size_t> counted_at_;
+    Allowed allowed_;
     bool is_plain_ = false;
 };
 
@@ -84,12 +123,14 @@ public:
     // Makes up to `most` of them, from the one at `first` on, up to one that no lane took. Returns the number of the
     // last one; 0: Python has to make the first one, because something is unusual.
     std::int64_t launch(std::size_t first, std::size_t most, Queues &queues) const {
-        std::int64_t number = 0;
-        for (std::size_t at = first; at < launches_.size() && at - first < most && number >= 0; at++) {
-            if (!queues.table()->may_go_on()) break;
-            number = launches_[at]->launch(queues);
+        std::int64_t last = 0;
+        for (std::size_t at = first; at < launches_.size() && at - first < most && last >= 0; at++) {
+            if (!queues.table()->may_go_to_lane()) break;
+            const std::int64_t number = launches_[at]->launch(queues);
+            if (!number) break;
+            last = number;
         }
-        return number;
+        return last;
     }
 
 private:
