@@ -110,6 +110,24 @@ def test_contents_change_between_replays(rt: acs.Runtime, prog: acs.Program) -> 
         assert (y.get() == 1 + 2 * value).all()
 
 
+def test_a_graph_that_is_dropped_gives_back_its_memory_at_once(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    """No cycle keeps it until the garbage collector comes."""
+    x, y = rt.zeros(8), rt.zeros(8)
+    with rt.record() as graph:
+        prog.add((8,), None, x, y, 2)
+        x[::2].copy_from(y[::2])
+    graph.replay().wait()
+    left = weakref.ref(graph), weakref.ref(x)
+    gc.disable()
+    try:
+        del graph, x
+        assert [one() for one in left] == [None, None]
+    finally:
+        gc.enable()
+
+
 def test_transfers_and_host_tasks_are_recorded(rt: acs.Runtime, prog: acs.Program) -> None:
     seen: list[int] = []
 

@@ -49,7 +49,7 @@ class Program:
             for many in singles
         ]
         self.made = 0
-        self.trial = Trial(self.engine, self.pieces[0], self.make)
+        self.trial = Trial(self.engine, self.pieces[0])
 
     def make(self) -> Any:
         self.made += 1
@@ -57,7 +57,7 @@ class Program:
 
     def replay(self, waits: bool = True, others: int = 0, pause_s: float = 1.0) -> int:
         """Replay once. Return which way."""
-        way = self.pieces.index(self.trial.begin())
+        way = self.pieces.index(self.trial.begin(self.make))
         self.engine.number += 1 + len(self.pieces[way].all)
         self.trial.launched()
         self.engine.number += others
@@ -107,12 +107,11 @@ def test_what_has_no_other_way_is_not_tried() -> None:
 
 
 def test_who_has_no_memory_for_another_way_keeps_the_first() -> None:
-    program = Program((0.1, 0.01))
+    class Full(Program):
+        def make(self) -> Any:
+            raise OutOfMemory("no memory left")
 
-    def make() -> Any:
-        raise OutOfMemory("no memory left")
-
-    program.trial = Trial(program.engine, program.pieces[0], make)
+    program = Full((0.1, 0.01))
     assert set(program.until_over()) == {0}
     assert program.trial.is_over
 

@@ -32,7 +32,7 @@ from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from .. import core
-from ..access.cuts import AUTO, EARLY
+from ..access.cuts import AUTO
 from ..errors import UsageError, describe, is_number, no_attribute, refuse_unknown, truth
 from ..handle import Handle
 from ..host import output
@@ -295,32 +295,18 @@ class Graph:
 
             self._profile = known(self.engine, recorded)
         before, engine = self._pieces, self.engine
-
-        def made(footprints: Footprints, has_all: bool) -> Pieces:
-            pieces = Pieces(engine, self._recording, footprints, self._in_bands, has_all)
-            pieces.compile(order, self._work())
-            return pieces
-
         self._trial = None
-        self._pieces = made(before.footprints, bool(self._has_all))
+        self._pieces = self._made(order, before.footprints, bool(self._has_all))
         self._pieces.why = before.why
         if self._has_all is None and engine.backend.tries_segments and engine.checker is None:
-            self._trial = Trial(engine, self._pieces, lambda: made({}, True))
+            self._trial = Trial(engine, self._pieces)
 
-    def _in_bands(self, place: int, many: int) -> KernelCommand | None:
-        """Return a launch as one that is to be cut into its tiles, if the library may choose.
-        `many`: `TILES` or `EACH_TILE`."""
-        command, _, number, _ = self._recording.launches[place]
-        kernel, args, keywords, _, _ = self._recording.calls[number]
-        if type(command) is not KernelCommand or not isinstance(kernel, Kernel):
-            return None
-        said = keywords.get("bands", self.engine.options.bands)
-        if said not in (EARLY, "auto") or not keywords.keys() <= {"bands", "offset"}:
-            return None
-        if len(self._recording.places[number]) != 1:
-            return None  # some of many launches by one call
-        offset = keywords.get("offset")
-        return command._replace(cut=kernel.cut_into_tiles(many, *args, offset=offset))
+    def _made(self, order: str, footprints: Footprints, has_all: bool) -> Pieces:
+        """Return pieces of the recorded launches. They do not hold the graph: that would be a cycle
+        that keeps its memory."""
+        pieces = Pieces(self.engine, self._recording, footprints, has_all)
+        pieces.compile(order, self._work())
+        return pieces
 
     def _present_order(self) -> str:
         """Return the name of the order that launches go in. For "auto" it is the tuned one."""
@@ -382,7 +368,8 @@ class Graph:
         if not is_once or self._recording.loops:  # how many rounds it has may change
             self._trial = None
             return
-        before, self._pieces = self._pieces, trial.begin()
+        before = self._pieces
+        self._pieces = trial.begin(lambda: self._made(before.order, {}, True))
         if trial.is_over:
             self._has_all = self._pieces.has_all
             self._trial = None

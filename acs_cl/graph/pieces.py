@@ -17,11 +17,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .. import core
+from ..access.cuts import EARLY
+from ..kernel import Kernel
 from ..launch.commands import KernelCommand
 from ..launch.observers import Together
 from ..ranges import merged
 from ..records import Access, Command, Pair
-from ..scheduler.cutting import InBands, Single
+from ..scheduler.cutting import Single
 from ..scheduler.orders import Work
 from ..scheduler.segment import Segment
 from .arranging import arranged, keeps_order
@@ -55,7 +57,6 @@ class Pieces:
         engine: Engine,
         recording: Recording,
         footprints: Footprints,
-        in_bands: InBands | None = None,
         has_all: bool = False,
     ) -> None:
         self._engine = engine
@@ -63,7 +64,8 @@ class Pieces:
         """Whether segments have all launches that they can, whatever the policy says."""
         self.why = ""
         """Why that is so, for explanations."""
-        self._in_bands_at = in_bands
+        self.order = "first_in"
+        """The name of the order that launches go in."""
         self._recording = recording
         self.all: list[Piece] = []
         self.access = Access((), ())
@@ -88,6 +90,7 @@ class Pieces:
 
     def compile(self, order: str, work: Sequence[Work]) -> None:
         """Make pieces of the recorded launches. `work`: of each launch, if that is known."""
+        self.order = order
         recorded, borders = self._recording.pairs(), self._recording.borders()
         self.turns = arranged(recorded, order, work, borders)
         self._turn_of = [0] * len(recorded)
@@ -121,12 +124,24 @@ class Pieces:
         return piece
 
     def _in_bands(self, turn: int, many: int) -> KernelCommand | None:
-        """Return a launch as one that is to be cut, if a part of it may begin early."""
+        """Return a launch as one that is to be cut into its tiles, if the library may choose.
+        `many`: `TILES` or `EACH_TILE`."""
         return self._in_bands_by_place(self.turns[turn], many)
 
     def _in_bands_by_place(self, place: int, many: int) -> KernelCommand | None:
         """Return the same by its place in the recording, as for bodies of loops."""
-        return None if self._in_bands_at is None else self._in_bands_at(place, many)
+        recording = self._recording
+        command, _, number, _ = recording.launches[place]
+        kernel, args, keywords, _, _ = recording.calls[number]
+        if type(command) is not KernelCommand or not isinstance(kernel, Kernel):
+            return None
+        said = keywords.get("bands", self._engine.options.bands)
+        if said not in (EARLY, "auto") or not keywords.keys() <= {"bands", "offset"}:
+            return None
+        if len(recording.places[number]) != 1:
+            return None  # some of many launches by one call
+        offset = keywords.get("offset")
+        return command._replace(cut=kernel.cut_into_tiles(many, *args, offset=offset))
 
     def _lay_out(self) -> None:
         """Note where the pieces begin, and which launches they have."""

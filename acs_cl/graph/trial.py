@@ -40,9 +40,8 @@ GAIN = 0.97
 class Trial:
     """Times the replays of a graph, and chooses its pieces."""
 
-    def __init__(self, engine: Engine, first: Pieces, make: Callable[[], Pieces]) -> None:
+    def __init__(self, engine: Engine, first: Pieces) -> None:
         self._engine = engine
-        self._make = make
         self.pieces = [first]
         """Of each way; of one, until the other is tried and when it is over."""
         self.is_over = False
@@ -58,8 +57,8 @@ class Trial:
         """Launches from the last replay to this one. It is timed if there were as many before."""
         self._number = 0
 
-    def begin(self) -> Pieces:
-        """Return the pieces for a replay that begins now."""
+    def begin(self, make: Callable[[], Pieces]) -> Pieces:
+        """Return the pieces for a replay that begins now. `make`: makes those of the other way."""
         engine = self._engine
         with engine.lock:
             if len(engine.table):
@@ -69,7 +68,7 @@ class Trial:
         if self._untimed > MOST:
             self._end(0)
         elif not self.is_over:
-            self._choose()
+            self._choose(make)
         self._began_us = engine.now_us() if is_idle else None
         return self.pieces[self._way]
 
@@ -91,21 +90,21 @@ class Trial:
             self._took[self._way].append(waited_us - began_us)
         return True
 
-    def _choose(self) -> None:
+    def _choose(self, make: Callable[[], Pieces]) -> None:
         """Choose the way of the next replay, or end the trial."""
         first, other = self._took
         if len(self.pieces) == 1:
             if len(first) >= EACH and sum(first) >= FIRST_US:
-                self._try_other()
+                self._try_other(make)
         elif len(first) >= EACH and len(other) >= EACH:
             self._end(int(median(other) < GAIN * median(first)))
         else:
             self._way = 1 - self._way
 
-    def _try_other(self) -> None:
+    def _try_other(self, make: Callable[[], Pieces]) -> None:
         """Make the pieces of the other way. From now on the two take turns."""
         try:
-            made = self._make()
+            made = make()
         except AcsError:  # such as no memory for a second one: the program did not ask for it
             self._end(0)
             return
