@@ -1406,6 +1406,9 @@ class Queues:
     @property
     def places(self) -> tuple[int, int]:
         """Count the pieces of this memory that reads use, and the free ones."""
+    def see(self, memory: Reserved) -> None:
+        """Let the host make short transfers of this memory by itself, which it sees without a
+        command. It does where nothing in flight uses the bytes."""
     def add_word(self, memory: Any, address: int) -> None:
         """Add a word for a wrong count. The host sees it at that address without a transfer."""
     @property

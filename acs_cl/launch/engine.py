@@ -113,6 +113,8 @@ class Engine(Books):
             self.backend.in_order,
         )  # fmt: skip
         self.backend.join(table)
+        if self.store.is_seen and not self.is_several and self.backend.core_queues is not None:
+            self.backend.core_queues.see(self.store.reserved)
         if self.tracer is not None:
             table.log()
         table.usable = (

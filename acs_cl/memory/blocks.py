@@ -23,6 +23,7 @@ import pyopencl as cl
 
 from .. import core
 from ..devices.driver import Place
+from ..devices.probe.facts import svm
 from ..errors import OutOfMemory
 
 Memory: TypeAlias = Any
@@ -109,6 +110,8 @@ class Store:
     memory."""
 
     is_svm: bool
+    is_seen = False
+    """Whether the host may read and write this memory without a command."""
     has_addresses = False
     """Whether places are slices of one memory with lasting addresses."""
 
@@ -190,9 +193,10 @@ class Store:
 
 
 class SvmStore(Store):
-    """Slabs of coarse-grained shared virtual memory. Blocks above half a slab get their own. A slab
-    is about as large as all memory before it, since NVIDIA's driver reserves as much memory of the
-    host, and takes half a millisecond for each MiB."""
+    """Slabs of shared virtual memory. Blocks above half a slab get their own. A slab is about as
+    large as all memory before it, since NVIDIA's driver reserves as much memory of the host, and
+    takes half a millisecond for each MiB. Slabs are coarse-grained, but fine-grained where the
+    device is the host's processor: there the host sees them at no cost."""
 
     is_svm = True
     has_addresses = True
@@ -203,6 +207,7 @@ class SvmStore(Store):
         self._address = 0
         self._used = 0
         self._has_caches = bool(device.type & cl.device_type.CPU)
+        self.is_seen = self._has_caches and svm(device) in ("fine", "system")
         self._colour = 0
 
     def _cut(self, size: int) -> Block | None:
@@ -242,7 +247,8 @@ class SvmStore(Store):
 
     def _allocate_svm(self, size: int) -> tuple[Memory, int]:
         began = perf_counter()
-        memory = cl.SVMAllocation(self._context, size, 0, cl.svm_mem_flags.READ_WRITE)
+        fine = cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER if self.is_seen else 0
+        memory = cl.SVMAllocation(self._context, size, 0, cl.svm_mem_flags.READ_WRITE | fine)
         self.us_per_byte = (perf_counter() - began) * 1e6 / size
         self.reserved_bytes += size
         address = int(memory.svm_ptr)

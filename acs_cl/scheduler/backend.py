@@ -79,7 +79,7 @@ RETURNED = "its epoch had too few tasks to be worth sending"
 REMEMBERED = 8192
 """How many launches on lanes have their reason kept for `explain`."""
 
-ON_HOST = "it is a host task"
+ON_HOST = "on the host"
 
 
 class Device(Backend):
@@ -194,7 +194,7 @@ class Device(Backend):
         """Say where a launch ran, or runs, and why. The text ends in '; '."""
         reason = self._reasons.of(number)
         if reason == ON_HOST:
-            return "on the host; "
+            return f"{ON_HOST}; "
         if reason is not None:
             return f"on a lane: {reason}; "
         if number in self._children:

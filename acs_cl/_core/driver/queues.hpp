@@ -24,6 +24,7 @@
 #include "driver/landing.hpp"
 #include "driver/lanes.hpp"
 #include "driver/machine_code.hpp"
+#include "driver/memory.hpp"
 #include "driver/staging.hpp"
 #include "driver/transfer.hpp"
 #include "python/gil.hpp"
@@ -193,9 +194,14 @@ public:
             if (!failed && waited) driver.retain_event(waited->event = event);
             return failed;
         };
+        const bool may_copy = transfer.is_seen && may_go_on && !behind;
         if (!launch_by(touched, name, nb::borrow(reason ? reason : a_transfer), command, enqueue_on,
-                       transfer.is_upload && transfer.nbytes >= UPLOAD_BYTES))
+                       transfer.is_upload && transfer.nbytes >= UPLOAD_BYTES, may_copy ? &transfer : nullptr))
             return false;
+        if (!on) {  // the host has made it
+            if (waited) waited->has_ended = true;
+            return true;
+        }
         if (waited && waited->has_ended) end_newest(*on);
         else if (keeps) find(table_->number)->bytes = Py_NewRef(keeps);
         return true;
@@ -241,6 +247,10 @@ public:
         driver.queue_info(lanes_[0].queue, QUEUE_CONTEXT, sizeof(found), &found, nullptr);
         return found;
     }
+
+    // Says what memory the host sees without a command: that of a store, which lives as long.
+    void see(const Reserved &memory) { seen_ = &memory; }
+    bool sees(const void *start) const { return seen_ && seen_->owns(std::uintptr_t(start)); }
 
     // Whether the device is not the host's processor.
     bool on_own_processor() const { return is_of_own_processor(lanes_[0].queue); }
@@ -383,13 +393,21 @@ private:
     static constexpr std::int32_t ELSEWHERE = -1;  // refused: the lane does not suit it
 
     // Does what all kinds of launches have in common. If it raises, either a lane has the launch, or nothing has.
+    // `by_host`: a transfer that the host may make. It does where nothing in flight uses the bytes.
     template <typename Command, typename Enqueue>
-    bool launch_by(const Touched &touched, PyObject *name, const nb::object &reason,
-                   Command &&command, Enqueue &&enqueue_on, bool is_upload = false) {
+    bool launch_by(const Touched &touched, PyObject *name, const nb::object &reason, Command &&command,
+                   Enqueue &&enqueue_on, bool is_upload = false, const Transfer *by_host = nullptr) {
+        static PyObject *const on_host = PyUnicode_InternFromString("on the host");
         edges_ = table_->enter(touched);
         const std::int64_t number = table_->number;
         try {
             if (!also_.empty()) follow_also();
+            if (by_host && !edges_.many) {
+                by_host->copy();
+                table_->hazards->retire(number);
+                if (table_->reasons) table_->reasons->keep(number, nb::borrow(on_host));
+                return true;
+            }
             if (go_on(touched, name, reason, enqueue_on, is_upload)) return true;
             if constexpr (!std::is_null_pointer_v<std::decay_t<Command>>) table_->keep(command(), touched, edges_);
         } catch (...) {
@@ -609,6 +627,7 @@ private:
     Classes classes_;
     nb::object event_, untold_;
     void *device_ = nullptr;  // null: not asked yet
+    const Reserved *seen_ = nullptr;  // null: the host sees nothing by itself
     std::shared_ptr<Apart> apart_;  // null: any machine code may be in flight at one time
 };
 

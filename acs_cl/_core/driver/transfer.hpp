@@ -2,8 +2,10 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +22,7 @@ struct Transfer {
     std::string_view pattern;
     bool is_upload = false;  // the source is the program's memory
     bool is_staged = false;  // which the program may change when the call returns
+    bool is_seen = false;    // the host sees the device's memory, so that it may copy by itself
 
     // Returns the driver's status. `blocks`: a transfer with the program's memory has ended when it returns.
     std::int32_t enqueue(void *queue, const std::vector<void *> &behind, bool blocks,
@@ -42,6 +45,18 @@ struct Transfer {
             return driver.fill_svm(queue, target, pattern.data(), pattern.size(), nbytes, many, events,
                                    event);
         }
+    }
+
+    // Does the same on the host.
+    void copy() const {
+        if (kind == SVM_COPY) {
+            std::memmove(target, source, nbytes);
+            return;
+        }
+        char *const first = static_cast<char *>(target);
+        std::memcpy(first, pattern.data(), pattern.size());
+        for (std::size_t done = pattern.size(); done < nbytes; done *= 2)
+            std::memcpy(first + done, first, std::min(done, nbytes - done));
     }
 };
 

@@ -147,7 +147,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 116;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 117;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -325,6 +325,7 @@ NB_MODULE(_core, module) {
         .def("add_word", [](Queues &self, nb::object memory, std::uint64_t address) {
             self.counts.add(std::move(memory), address);
         }, "memory"_a, "address"_a)
+        .def("see", &Queues::see, "memory"_a, nb::keep_alive<1, 2>())
         .def_prop_ro("words", [](const Queues &self) { return self.counts.many(); })
         .def_prop_ro("free_words", [](const Queues &self) { return self.counts.free(); })
         .def("refused", [](Queues &self, std::int64_t number) { return self.counts.refused(number); }, "number"_a)

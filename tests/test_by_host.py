@@ -1,0 +1,134 @@
+"""Short transfers that the host makes by itself, where it sees the device's memory.
+
+The oracle is NumPy in program order. What is in flight is held by a user event, so that the host
+has to wait for it, or to leave the transfer to a lane.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+
+SOURCE = """
+kernel void put(global uint *x, uint a) { x[get_global_id(0)] = a; }
+kernel void add(global const uint *x, global uint *y) { size_t i = get_global_id(0); y[i] += x[i]; }
+"""
+N = 64
+COMPLETE = cl.command_execution_status.COMPLETE
+
+
+@pytest.fixture(params=["serial", "out_of_order", "lanes", "device"])
+def rt(request: pytest.FixtureRequest, device: cl.Device) -> Iterator[acs.Runtime]:
+    with acs.Runtime(device, backend=request.param) as made:
+        if not made.engine.store.is_seen:
+            pytest.skip("the host does not see this device's memory")
+        yield made
+
+
+def commands(rt: acs.Runtime) -> int:
+    """Count the commands that lanes got."""
+    return sum(rt.engine.backend.core_queues.used())  # type: ignore[union-attr]
+
+
+def test_nothing_in_flight_uses_the_bytes_so_the_host_copies_them(rt: acs.Runtime) -> None:
+    prog, x, y = rt.build(SOURCE), rt.zeros(N, "u4"), rt.zeros((4, N), "u4")
+    rt.finish()
+    before = commands(rt)
+    assert x.set(np.arange(N)).wait() is None
+    assert x.get().tolist() == list(range(N))
+    y[1].fill(7)
+    y[2, 8:16].set(9)
+    y[3].copy_from(x)
+    want = np.zeros((4, N), "u4")
+    want[1], want[2, 8:16], want[3] = 7, 9, np.arange(N)
+    assert (y.get() == want).all()
+    z = rt.array(np.arange(N), "u4")
+    assert commands(rt) == before
+    prog.add((N,), None, x, z)
+    assert z.get().tolist() == list(range(0, 2 * N, 2))
+
+
+def test_what_is_in_flight_comes_first(rt: acs.Runtime) -> None:
+    prog, x, y = rt.build(SOURCE), rt.zeros(N, "u4"), rt.zeros(N, "u4")
+    for value in range(1, 20):
+        gate = cl.UserEvent(rt.context)
+        prog.put((N,), None, x, value, wait_for=[gate])
+        prog.add((N,), None, x, y)
+        x.set(np.full(N, 100 * value))  # behind both
+        y[: N // 2].fill(3)
+        threading.Timer(0.001, lambda gate=gate: gate.set_status(COMPLETE)).start()
+        assert y.get().tolist() == [3] * (N // 2) + [value * (value + 1) // 2] * (N // 2)
+        assert x.get().tolist() == [100 * value] * N
+
+
+def test_memory_that_something_in_flight_still_uses_is_not_written(rt: acs.Runtime) -> None:
+    prog = rt.build(SOURCE)
+    for value in range(20):
+        x, gate = rt.zeros(N, "u4"), cl.UserEvent(rt.context)
+        prog.put((N,), None, x, 1, wait_for=[gate])
+        del x  # the next array may get its bytes
+        y = rt.array(np.full(N, value), "u4")
+        gate.set_status(COMPLETE)
+        rt.finish()
+        assert y.get().tolist() == [value] * N
+
+
+def test_foreign_memory_is_left_to_the_driver(rt: acs.Runtime) -> None:
+    """The host may not look at coarse-grained memory of the program without a map."""
+    memory = cl.SVMAllocation(rt.context, 4 * N, 0, cl.svm_mem_flags.READ_WRITE)
+    prog, x = rt.build(SOURCE), rt.zeros(N, "u4")
+    for value in (1, 2, 3):
+        prog.put((N,), None, memory, value)
+        prog.add((N,), None, memory, x)
+    assert x.get().tolist() == [6] * N
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs_of_two_threads(rt: acs.Runtime, seed: int) -> None:
+    """Each thread has arrays of its own in one slab, and knows their values."""
+    prog, failures = rt.build(SOURCE), list[BaseException]()
+
+    def run(who: int) -> None:
+        choose = random.Random(10 * seed + who)
+        arrays, host = [rt.zeros(N, "u4") for _ in range(4)], np.zeros((4, N), "u4")
+        for step in range(300):
+            at, other = choose.sample(range(4), 2)
+            begin = choose.randrange(N)
+            match choose.randrange(6):
+                case 0:
+                    arrays[at][begin:].set(np.full(N - begin, step))
+                    host[at, begin:] = step
+                case 1:
+                    arrays[at].fill(step)
+                    host[at] = step
+                case 2:
+                    arrays[at].copy_from(arrays[other])
+                    host[at] = host[other]
+                case 3 | 4:
+                    prog.add((N,), None, arrays[other], arrays[at])
+                    host[at] += host[other]
+                case _:
+                    assert (arrays[at].get() == host[at]).all(), (seed, who, step)
+        for array, values in zip(arrays, host, strict=True):
+            assert (array.get() == values).all()
+
+    def guarded(who: int) -> None:
+        try:
+            run(who)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(who,)) for who in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    if failures:
+        raise failures[0]
