@@ -106,14 +106,11 @@ class Base:
 
 
 class Store:
-    """The common part of both stores: bins of returned blocks by size, and what to do without
-    memory."""
+    """What both stores have: bins of returned blocks by size, and what to do without memory."""
 
     is_svm: bool
-    is_seen = False
-    """Whether the host may read and write this memory without a command."""
-    has_addresses = False
-    """Whether places are slices of one memory with lasting addresses."""
+    is_seen = False  # the host may read and write it without a command
+    has_addresses = False  # places are slices of one memory with lasting addresses
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         self._context = context
@@ -123,12 +120,11 @@ class Store:
         """Starts of the driver's allocations (addresses, or buffer handles), and their sizes."""
         self.reserved_bytes = 0
         self.in_use_bytes = 0
-        self.us_per_byte = 0.0
-        """How long the driver takes for shared virtual memory."""
+        self.us_per_byte = 0.0  # how long the driver takes for shared virtual memory
 
     def allocate(self, nbytes: int, is_live: Callable[[int], bool]) -> Block | None:
-        """Return a block of at least `nbytes`. None: the driver has no memory left. The new owner
-        has to wait for the `users` of the block."""
+        """Return a block of at least `nbytes`, whose new owner has to wait for its `users`. None:
+        the driver has no memory left."""
         size = _rounded(nbytes)
         if size > self.largest:
             raise OutOfMemory(
@@ -193,10 +189,9 @@ class Store:
 
 
 class SvmStore(Store):
-    """Slabs of shared virtual memory. Blocks above half a slab get their own. A slab is about as
-    large as all memory before it, since NVIDIA's driver reserves as much memory of the host, and
-    takes half a millisecond for each MiB. Slabs are coarse-grained, but fine-grained where the
-    device is the host's processor: there the host sees them at no cost."""
+    """Slabs of shared virtual memory: fine-grained on the host's processor, which sees that at no
+    cost. Blocks above half a slab get their own. A slab is about as large as all memory before it,
+    since NVIDIA's driver reserves as much of the host, and takes half a millisecond for a MiB."""
 
     is_svm = True
     has_addresses = True
