@@ -20,7 +20,7 @@ from .access.arguments import declared
 from .devices import driver
 from .devices.driver import Events, Place
 from .errors import OutOfMemory, UsageError, describe
-from .launch.commands import HostCommand, KernelCommand, TransferCommand, check_takes
+from .launch.commands import HostCommand, KernelCommand, TransferCommand, bytes_of, check_takes
 from .launch.several_handles import SeveralHandle
 from .launch.strided import element_kernel
 from .launch.uploads import beside, is_next
@@ -293,7 +293,3 @@ def _nothing(engine: Engine, name: str, host: HostArray | None = None) -> Handle
     from .handle import Handle
 
     return Handle(engine, 0, name, Access((), ()), None if host is None else lambda: host)
-
-
-def bytes_of(host: HostArray) -> HostArray:
-    return host.reshape(-1).view(np.uint8)

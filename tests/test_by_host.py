@@ -132,3 +132,18 @@ def test_random_programs_of_two_threads(rt: acs.Runtime, seed: int) -> None:
         one.join()
     if failures:
         raise failures[0]
+
+
+def test_a_host_task_copies_what_is_there_when_it_runs(rt: acs.Runtime) -> None:
+    prog, x, y = rt.build(SOURCE), rt.zeros(N, "u4"), rt.zeros((2, N), "u4")
+
+    def twice(values: np.ndarray, row: np.ndarray) -> None:
+        row[:] = 2 * values
+
+    for value in range(1, 10):
+        prog.put((N,), None, x, value)
+        task = rt.call(twice, reads=x, writes=y[1])
+        prog.put((N,), None, x, 0)  # behind what the task reads
+        prog.add((N,), None, y[1], y[0])
+        task.wait()
+    assert y.get().tolist() == [[90] * N, [18] * N]

@@ -11,8 +11,9 @@ from time import perf_counter_ns
 
 import pyopencl as cl
 
-from ..devices.driver import CommandQueue
+from ..devices.driver import CommandQueue, Place, is_svm
 from ..errors import AcsError, DeviceError, OutOfMemory, UsageError
+from ..memory.blocks import Store
 from ..records import Launch
 from .books import Books
 from .commands import HostCommand, KernelCommand
@@ -97,7 +98,7 @@ def _host_task(books: Books, launch: Launch, queue: CommandQueue) -> None:
     assert isinstance(command, HostCommand)
     started_ns = perf_counter_ns()
     try:
-        command.run(queue)
+        command.run(queue, partial(_sees, books.store))
     except BaseException as caught:  # any error is the task's own
         error = caught
     with books.lock:
@@ -108,6 +109,12 @@ def _host_task(books: Books, launch: Launch, queue: CommandQueue) -> None:
         books.table.end(launch.number, error is not None)
         after_end(books, launch.number)
         books.lock.notify()
+
+
+def _sees(store: Store, place: Place) -> bool:
+    """Tell whether the host may read and write these bytes without a command. Those of foreign
+    memory it may not: it may be coarse-grained."""
+    return store.is_seen and is_svm(place.memory) and store.owns(int(place.memory.svm_ptr))
 
 
 def driver_error(books: Books, launch: Launch, error: BaseException) -> AcsError:
