@@ -1465,6 +1465,9 @@ class Bypass:
     sample: Sample
     @property
     def lock(self) -> Lock: ...
+    @property
+    def has_ended(self) -> bool:
+        """Whether all its commands have ended well, as far as the last one tells."""
     rests_until: float
     """The time, by `perf_counter`, until which it stays open, even with many launches in flight."""
     is_mixed: bool
@@ -1532,6 +1535,7 @@ class Tracker:
         behind: list[int],
         in_order: bool,
         chains: bool,
+        profiles: bool,
     ) -> None: ...
 
 def begin_noting(arguments: type, types: tuple[type, ...], values: tuple[type, ...]) -> None:
@@ -1558,12 +1562,14 @@ def use_kinds(
     native_error: Callable[[AcsError], BaseException],
     call: Callable[[str, Callable[..., Any], tuple[Any, ...]], Any],
     marker: Callable[[], Any],
+    watched: Callable[[Any], Any],
     maps: tuple[Callable[..., Any], ...],
     /,
 ) -> None:
     """Give the core the kinds of events of tracked commands, the conversion of errors, and the
-    makers of records of calls and of markers. `maps`: what makes the array of a map, what waits
-    for one, and what unmaps what the program does not get."""
+    makers of records of calls and of markers. `watched`: makes of a record one that keeps its
+    event. `maps`: what makes the array of a map, what waits for one, and what unmaps what the
+    program does not get."""
 
 def bind_transfer(
     tracked: int,

@@ -19,7 +19,7 @@ from . import core
 from .access.binder import parameter_of
 from .access.cuts import asked
 from .conditions import Deciding, size
-from .launch.backend import NO_ITEMS, Lease
+from .launch.backend import ALL, NO_ITEMS, Lease
 from .memory.array import Array
 from .scheduler.layout import INLINE_BYTES, MOST_ARGS_BYTES, RECORD_BYTES
 from .versions import RuntimeKernel
@@ -53,6 +53,9 @@ _VALUES = (np.void, np.record, np.ndarray)
 
 _EVENTS = (cl.Event, cl.UserEvent, cl.NannyEvent)
 """Types of events whose status the driver has. It may not know that of an `acs.Queue`'s."""
+
+_TIMED = Lease(ALL, reason="the program may ask for its times", items=0)
+"""Of launches on a queue that keeps times: no scheduler takes them."""
 
 
 class Asked(NamedTuple):
@@ -186,14 +189,17 @@ def plan_commands(
     command: KernelCommand,
     given: ArgumentValues,
     number: int,
+    is_timed: bool,
 ) -> None:
     """Let the core make commands like launch `number`, a command of an `acs.Queue`. `of_program`:
     the program's kernel, with the arguments that it was `given`. `kernel`: the runtime's own kernel
-    for it, which has the plan."""
+    for it, which has the plan. `is_timed`: the program may ask for times, which only lanes tell."""
     assert isinstance(kernel, core.native.Caller)
     native, engine = core.native, kernel.engine
     name, queued, global_size, local_size = command[:4]
-    lease = engine.backend.lease(number, queued, (name, global_size, local_size))
+    lease = _TIMED
+    if not is_timed:
+        lease = engine.backend.lease(number, queued, (name, global_size, local_size))
     if not lease.launches or not engine.table.usable:
         return
     found = Asked(kernel.forgets, kernel.signature, kernel.binder)

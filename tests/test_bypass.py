@@ -318,6 +318,56 @@ def test_user_events_and_recordings_end_a_bypass(context: cl.Context, stays: Non
     assert edges(queue) >= before
 
 
+def begin_bypass(queue: acs.Queue, add: Any, a: Any) -> int:
+    """Add 1 until these commands bypass the runtime. Return how often."""
+    for step in range(1000):
+        if testing.is_bypassing(queue):
+            return step
+        add(queue, (N,), None, a, np.int32(1))
+    raise AssertionError("no bypass begins")
+
+
+def test_a_bypass_ends_without_a_launch_if_all_has_ended(
+    context: cl.Context, stays: None
+) -> None:
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    a, engine = buffer(queue, np.zeros(N)), queue.runtime.engine
+    added = 0
+    for turn in range(1, 6):
+        added += begin_bypass(queue, kernels["add"], a)
+        event = kernels["add"](queue, (N,), None, a, np.int32(1))
+        [queue.finish, event.wait][turn % 2]()
+        before, passed = engine.table.number, queue.runtime.stats()["bypassed"]
+        with engine.lock:
+            engine.end_bypasses()
+        assert engine.table.number == before
+        assert queue.runtime.stats()["bypassed"] == passed
+        added += 1
+        assert values_of(queue, a)[0] == added
+
+
+def test_a_bypass_goes_on_when_all_behind_a_user_event_has_ended(
+    context: cl.Context, stays: None
+) -> None:
+    """That takes no other sample, and no marker."""
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+    assert queue.bypass is not None
+    added = begin_bypass(queue, kernels["add"], a)
+    queue.bypass.rest(60.0)
+    for _ in range(3):
+        for _ in range(bypass.GAINS):
+            kernels["add"](queue, (N,), None, a, np.int32(1))
+        gate = cl.UserEvent(context)
+        kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[gate])
+        assert not testing.is_bypassing(queue)
+        gate.set_status(COMPLETE)
+        queue.finish()
+        assert testing.is_bypassing(queue)
+        added += bypass.GAINS + 1
+        assert values_of(queue, a)[0] == added
+
+
 def test_an_exception_while_looking_leaves_no_read_under_way(
     context: cl.Context, whole_samples: None
 ) -> None:

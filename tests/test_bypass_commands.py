@@ -221,6 +221,39 @@ def test_transfers_pass_and_block(context: cl.Context, stays: None) -> None:
     assert testing.is_bypassing(queue)
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_maps_pass_and_are_unmapped_by_the_queue(
+    context: cl.Context, stays: None, ends: bool
+) -> None:
+    """Also if the bypass has ended meanwhile, or the array was dropped."""
+    queue, a, kernels = opened(context)
+    flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
+    passed = 0
+    for step in range(1, 13):
+        for _ in range(4):
+            kernels["add"](queue, (N,), None, a, np.int32(0))
+        kernels["add"](queue, (N,), None, a, np.int32(1))
+        bypasses = testing.is_bypassing(queue)
+        mapped, event = cl.enqueue_map_buffer(
+            queue, a, flags, 0, (N,), np.int32, is_blocking=step % 2 == 0
+        )
+        event.wait()
+        assert testing.is_bypassing(queue) >= bypasses
+        passed += bypasses
+        assert mapped[0] == 2 * step - 1
+        if ends:
+            queue.runtime.finish()
+            assert not testing.is_bypassing(queue)
+        mapped += 1
+        if step % 3:
+            mapped.base.release()
+        del mapped
+        assert values_of(queue, a)[0] == 2 * step
+    assert passed >= 3
+    queue.runtime.finish()
+    assert testing.is_at_rest(queue.runtime)
+
+
 def test_short_reads_land_in_pinned_memory_where_kernels_are_in_flight(
     context: cl.Context, stays: None
 ) -> None:

@@ -28,6 +28,7 @@ from tests.test_tracked_kernels import by_python
 pytestmark = pytest.mark.usefixtures("without_bypass")
 
 OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+PROFILING = cl.command_queue_properties.PROFILING_ENABLE
 FORM = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.UNSIGNED_INT32)
 BOTH: Any = cl.map_flags.READ | cl.map_flags.WRITE
 WIDTH, HEIGHT = 16, 4
@@ -141,6 +142,8 @@ class RandomProgram:
             self.note(queue, event, x)
         elif what == 7:
             self.mark(queue, y)
+        elif what == 8 and self.has_svm and self.choose.random() < 0.5:
+            self.map_shared(queue, step)
         elif what == 8:
             self.map(queue, step)
         elif what == 9 and self.has_images:
@@ -185,6 +188,18 @@ class RandomProgram:
             mapped += step
         event = mapped.base.release(queue) if step % 2 else mapped.base.release()
         self.note(queue, event, y)
+
+    def map_shared(self, queue: Any, step: int) -> None:
+        y, blocks = self.some(self.memory[-3:]), self.choose.random() < 0.5
+        flags = self.some([BOTH, cl.map_flags.READ])
+        waits = self.waits(queue, y)
+        mapped = y.map(queue, flags=flags, is_blocking=blocks, wait_for=waits)
+        if not blocks:
+            mapped.event.wait()
+        self.found.append(mapped.array.copy())
+        if flags is BOTH:
+            mapped.array[step % N] += step
+        self.note(queue, mapped.release(queue), y)
 
     def image(self, queue: Any, step: int) -> None:
         one, other = self.images if self.choose.random() < 0.5 else self.images[::-1]
@@ -285,6 +300,16 @@ def test_random_programs_on_a_queue_without_order(
     compare(context, [acs.Queue(context, properties=OUT_OF_ORDER, runtime=rt)], seed, orders=True)
 
 
+@pytest.mark.parametrize("backend", ["auto", "out_of_order", "lanes", "serial", "device"])
+@pytest.mark.parametrize("seed", range(3))
+def test_random_programs_on_a_queue_that_keeps_times(
+    context: cl.Context, backend: str, seed: int
+) -> None:
+    queue = acs.Queue(context, properties=PROFILING, backend=backend)
+    compare(context, [queue], seed)
+    assert by_core(queue) > 20
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_random_programs_that_pass_in_and_out(context: cl.Context, seed: int) -> None:
     with testing.bypass(always=True, again=True):
@@ -346,6 +371,10 @@ def test_the_core_makes_each_of_them(context: cl.Context) -> None:
             lambda: own(queue, (N,), None, memory, np.int32(1)),
             lambda: own(queue, (N,), None, allocation, np.int32(1)),
             lambda: cl.enqueue_copy(queue, memory, allocation),
+            lambda: kept.append(memory.map_rw(queue)),
+            lambda: kept.pop().release(),
+            lambda: kept.append(memory.map(queue, flags=BOTH, is_blocking=False)),
+            lambda: kept.pop().release(queue, wait_for=[event]),
         ]
     if context.devices[0].image_support:
         one, two = (cl.create_image(context, READ_WRITE, FORM, (WIDTH, HEIGHT)) for _ in "ab")
@@ -365,6 +394,48 @@ def test_the_core_makes_each_of_them(context: cl.Context) -> None:
         assert by_core(queue) == before + 1, turn
     queue.finish()
     assert testing.is_at_rest(queue.runtime)
+
+
+@pytest.mark.parametrize("backend", ["auto", "out_of_order", "lanes", "serial", "device"])
+def test_the_core_keeps_times(context: cl.Context, backend: str) -> None:
+    """Of each kind of command, also if the driver's own call has waited for it, and whoever asks
+    after others came."""
+    queue, kernels = acs.Queue(context, properties=PROFILING, backend=backend), kernels_of(context)
+    a, b, host = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N)), np.zeros(N, np.int32)
+    mapped = []
+
+    def map_it() -> Any:
+        array, event = cl.enqueue_map_buffer(queue, a, BOTH, 0, (N,), np.int32)
+        mapped.append(array)
+        return event
+
+    made: list[Callable[[], Any]] = [
+        lambda: kernels["add"](queue, (N,), None, a, np.int32(1)),
+        lambda: cl.enqueue_copy(queue, b, a),
+        lambda: cl.enqueue_copy(queue, host, a, is_blocking=False),
+        lambda: cl.enqueue_copy(queue, host, b),
+        lambda: cl.enqueue_copy(queue, a, np.ones(1 << 21, np.int32)[:N]),
+        lambda: cl.enqueue_fill_buffer(queue, a, np.int32(1), 0, 4 * N),
+        lambda: cl.enqueue_marker(queue),
+        lambda: cl.enqueue_barrier(queue),
+        map_it,
+        lambda: mapped.pop().base.release(),
+    ]
+    for make in made:  # the first ones are planned
+        make()
+    queue.finish()
+    events = []
+    for turn, make in enumerate(made):
+        queue.finish()
+        before = by_core(queue)
+        events.append(make())
+        assert by_core(queue) == before + 1, turn
+    queue.finish()
+    for one in events:
+        times = one.profile
+        assert 0 < times.queued <= times.submit <= times.start <= times.end
+    ends = [one.profile.end for one in events]
+    assert ends == sorted(ends)
 
 
 def test_kinds_and_wards_of_events_are_those_of_python(context: cl.Context) -> None:

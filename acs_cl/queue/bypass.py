@@ -108,6 +108,9 @@ class Bypass(core.native.Bypass):
         self.satisfied = 0 if by_overlap else FOR_GOOD
         self._resumes = False
         """Whether the next bypass continues one whose sample, not long ago, found no overlap."""
+        self.goes_on = False
+        """Whether it should go on once nothing is in flight. Then that costs nothing, while behind
+        launches it takes a marker and a barrier."""
         self._in_vain = 0
         """How often in a row a bypass gained less than it cost."""
         self._rest = REST
@@ -180,6 +183,8 @@ class Bypass(core.native.Bypass):
             engine.tracer.forget_times()  # nobody can tell the program's times in bypass
         self._began_ns = perf_counter_ns()
         self.passed = 0
+        self.goes_on = False
+        self.sample = core.native.Sample()  # the next one is of launches behind this bypass
         self.open = self.takes_more = True
 
     def refuse(self) -> None:
@@ -196,12 +201,17 @@ class Bypass(core.native.Bypass):
         engine.bypasses.remove(self)
         engine.table.bypassing(-1)
         with self.lock:
+            has_ended = self.has_ended
             self.open = self.takes_more = False
             gains = self.passed >= (GAINS if by_own else SATISFIED)
             self._in_vain = 0 if gains else self._in_vain + 1
             self._resumes = perf_counter() <= self.rests_until
+            self.goes_on = by_own and gains and self._resumes
             self.wanted = self._patience(AGAIN if self._resumes else SAMPLED)
             if not self.passed:
+                return
+            if has_ended and engine.tracer is None:  # nothing has to follow it
+                engine.counts.bypassed += self.passed
                 return
             last = _MARK(self.native, None)
             self.native.flush()

@@ -71,6 +71,12 @@ COMMANDS: dict[str, Parameters] = {
 UNMAP: Parameters = ("mapped", "queue", "wait_for")
 """Those of our function that unmaps an array, which PyOpenCL does by a method."""
 
+FREE: Parameters = ("svm", "queue", "wait_for")
+"""Those of our function that frees shared memory, which is a method, too."""
+
+RECORDED = {"unmap_native": UNMAP, "enqueue_svm_free": FREE}
+"""Our own functions, by name."""
+
 
 TRACKED = {
     name: number
@@ -83,7 +89,8 @@ TRACKED = {
             "_enqueue_copy_image", "_enqueue_copy_image_to_buffer",
             "_enqueue_copy_buffer_to_image", "enqueue_fill_image", "_enqueue_read_buffer_rect",
             "_enqueue_write_buffer_rect", "_enqueue_copy_buffer_rect", "enqueue_map_buffer",
-            "enqueue_map_image", "unmap_native",
+            "enqueue_map_image", "unmap_native", "_enqueue_svm_map", "_enqueue_svm_unmap",
+            "enqueue_svm_free",
         ), 1
     )
 }  # fmt: skip
@@ -172,7 +179,7 @@ def marker_call() -> Call:
 def call_of(name: str, original: Original, args: tuple[object, ...]) -> Call:
     """Make a command that the core has bound, from all its arguments. None: the argument was left
     out."""
-    parameters = COMMANDS.get(original.__name__, UNMAP)
+    parameters = RECORDED.get(original.__name__) or COMMANDS[original.__name__]
     given = {
         parameter: value
         for parameter, value in zip(parameters, args, strict=True)

@@ -56,6 +56,8 @@ class TrackedQueue(Ordered, Protocol):
 
     tracker: core.native.Tracker | None
     """Lets the core make launches of the queue's kernels. None: Python makes all."""
+    keeps_times: bool
+    """Whether the program may ask for the times of its commands."""
     unmaps: deque[tuple[HostArray, Span]]
     """Mapped memory that was dropped."""
     deferred: deque[tuple[Call, Access]]
@@ -131,8 +133,10 @@ def kernel(
     if own and given and given.many == len(own.signature.parameters) and are_sizes:
         command, access, seen = described(queue, own, given, *sizes)
         event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
-        if queue.tracker is not None:
-            plan_commands(queue.tracker, kernel, own, command, given, event.acs_number)
+        # one that is held says nothing of those that are not, and plans of those stay
+        if queue.tracker is not None and not queue.may_be_held(wait_for):
+            number, is_timed = event.acs_number, queue.keeps_times
+            plan_commands(queue.tracker, kernel, own, command, given, number, is_timed)
         return event
     call = {
         "kernel": kernel, "global_work_size": global_work_size,

@@ -34,7 +34,7 @@ from pyopencl import _cl
 from .. import core
 from ..devices import foreign_programs
 from ..devices.driver import Events
-from .calls import COMMANDS, TRACKED, Original, Parameters, call_of, marker_call
+from .calls import COMMANDS, FREE, TRACKED, Original, Parameters, Watched, call_of, marker_call
 from .commands import MAPS
 from .events import QueueEvent, native_error, native_events
 from .kernel_arguments import SETTERS, begin_noting, setter
@@ -121,9 +121,9 @@ def _replace_all() -> None:
             kinds.READ_IMAGE, kinds.WRITE_IMAGE, kinds.COPY_IMAGE, kinds.COPY_IMAGE_TO_BUFFER,
             kinds.COPY_BUFFER_TO_IMAGE, kinds.FILL_IMAGE, kinds.READ_BUFFER_RECT,
             kinds.WRITE_BUFFER_RECT, kinds.COPY_BUFFER_RECT, kinds.MAP_BUFFER, kinds.MAP_IMAGE,
-            kinds.UNMAP_MEM_OBJECT,
+            kinds.UNMAP_MEM_OBJECT, kinds.SVM_MAP, kinds.SVM_UNMAP, kinds.SVM_FREE,
         ),
-        native_error, call_of, marker_call, MAPS,
+        native_error, call_of, marker_call, Watched, MAPS,
     )  # fmt: skip
     core.native.use_queues(cl.CommandQueue, seen_elsewhere)
     names = {name for name in dir(_cl) if "enqueue" in name} | {"wait_for_events"}
@@ -242,7 +242,7 @@ def _releases(allocation: type[cl.SVMAllocation]) -> dict[str, Original]:
     ) -> cl.Event:
         return behind(svm, queue, wait_for)
 
-    enqueue = _command("enqueue_svm_free", enqueue_svm_free, ("svm", "queue", "wait_for"))
+    enqueue = _command("enqueue_svm_free", enqueue_svm_free, FREE)
 
     def enqueue_release(
         self: cl.SVMAllocation, queue: object = None, wait_for: Events = None

@@ -144,16 +144,16 @@ class Queue(cl.CommandQueue):
         modes = cl.command_queue_properties
         given: Any = self.get_info(cl.command_queue_info.PROPERTIES)
         self._in_order = not given & int(modes.OUT_OF_ORDER_EXEC_MODE_ENABLE)
-        self._profiles = bool(given & int(modes.PROFILING_ENABLE))
+        self.keeps_times = bool(given & int(modes.PROFILING_ENABLE))
         self._pointer: int = _POINTER.__get__(self)
         where: Any = self.get_info(cl.command_queue_info.DEVICE)
         if runtime is not None:
             _refuse_runtime_of_others(runtime, context, where)
             self._runtime = runtime
         elif options:
-            self._runtime = Runtime(where, context=context, profiling=self._profiles, **options)
+            self._runtime = Runtime(where, context=context, profiling=self.keeps_times, **options)
         else:
-            self._runtime = _runtime_for(context, where, self._profiles)
+            self._runtime = _runtime_for(context, where, self.keeps_times)
         self._engine = self._runtime.engine
         self._number = self._engine.table.new_queue()
         """Its own number in the launch table."""
@@ -195,7 +195,8 @@ class Queue(cl.CommandQueue):
             with self._engine.lock:
                 self._engine.end_bypasses()
         if may_bypass and self._in_order and not self._holds and is_free(self._engine):
-            by_overlap = self._engine.options.backend != "device"
+            # the scheduler on the device takes no launch that is to be timed
+            by_overlap = self._engine.options.backend != "device" or self.keeps_times
             self.bypass = Bypass(self, self._pointer, self._number, by_overlap)
         self.tracker = self._new_tracker()
         patch.enter(self)
@@ -206,12 +207,12 @@ class Queue(cl.CommandQueue):
         """Make the object that launches the queue's kernels in the core. None: Python makes all."""
         engine = self._engine
         queues = engine.backend.core_queues
-        if not engine.options.plans or queues is None or self._holds or self._profiles:
+        if not engine.options.plans or queues is None or self._holds:
             return None
         empty = self._foreign, self.unmaps, self.deferred, self._odd
         return core.native.Tracker(
             self, engine, engine.table, queues, engine.store.reserved, self._number, self.bypass,
-            empty, self._behind, self._in_order, engine.backend.in_order,
+            empty, self._behind, self._in_order, engine.backend.in_order, self.keeps_times,
         )  # fmt: skip
 
     # ---- what PyOpenCL's queues have -------------------------------------------------------------
@@ -363,7 +364,7 @@ class Queue(cl.CommandQueue):
         watched: Watched | None = None
         if held:
             command = _kept(command)
-        if self._profiles:  # it may end and lose its event before the program asks
+        if self.keeps_times:  # it may end and lose its event before the program asks
             command = watched = Watched(command)
         try:
             handle = engine.launch(command, access, foreign or None, after=after)
@@ -465,7 +466,7 @@ class Queue(cl.CommandQueue):
         foreign: list[cl.Event] = []
         # launches before this one on the same queue are left out: it follows them anyway, and
         # arrays of PyOpenCL name all of them
-        mine = self if self._in_order and not self._profiles else None
+        mine = self if self._in_order and not self.keeps_times else None
         for event in wait_for:
             if type(event) is not QueueEvent:
                 if not isinstance(event, cl.Event):
@@ -544,6 +545,10 @@ class Queue(cl.CommandQueue):
         self.pretend(number)
         if engine.failures.any:
             self._raise_failed(0 if everything else number)
+        bypass = self.bypass
+        if bypass is not None and bypass.goes_on and not len(engine.table):
+            bypass.goes_on = False
+            self._begin_bypass(bypass)
 
     def _live_up_to(self, number: int) -> list[int]:
         return self._engine.table.of_queue(self._number, number, False)

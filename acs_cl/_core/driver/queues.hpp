@@ -133,8 +133,16 @@ public:
         });
     }
 
-    // Has the next launch follow these, too, whatever bytes it touches.
-    void follow(const std::vector<std::int64_t> &launches) { also_.assign(launches.begin(), launches.end()); }
+    // Has the next launch follow these, too, whatever bytes it touches. `watch`: makes, of the record of a launch that no
+    // lane takes, one that keeps its event. Null: nobody will ask for that.
+    void follow(const std::vector<std::int64_t> &launches, nb::handle watch = {}) {
+        also_.assign(launches.begin(), launches.end());
+        watch_ = watch;
+        watched_.reset();
+    }
+
+    // Returns the record that keeps the event of the newest launch here. Null: a lane took that, or nobody asked.
+    nb::object watched() { return std::exchange(watched_, {}); }
 
     // Does the same for a marker, which touches nothing. In a lane in order it needs no command of the driver's if nobody
     // asks for events: it ends with what is before it.
@@ -173,7 +181,8 @@ public:
             if (behind) wait_for_.push_back(behind);
             if (waited && may_block(*waited, lane)) {
                 const WithoutGil others;
-                const std::int32_t failed = transfer.enqueue(lane.queue, wait_for_, true, nullptr);
+                void **kept = profiling_ ? &waited->event : nullptr;  // somebody may ask for its times
+                const std::int32_t failed = transfer.enqueue(lane.queue, wait_for_, true, kept);
                 waited->has_ended = !failed;
                 return failed;
             }
@@ -223,6 +232,7 @@ public:
             const bool blocks = waited && may_block(*waited, lane);
             owner = enqueue(lane.python, wait_list, blocks);
             if (!owner.is_valid()) return ELSEWHERE;
+            if (blocks && profiling_) driver.retain_event(waited->event = handle_of(owner.ptr()));
             if (blocks) return waited->has_ended = true, 0;
             event = handle_of(owner.ptr());
             if (waited) driver.retain_event(waited->event = event);
@@ -295,6 +305,9 @@ public:
         for (const Lane &lane : lanes_) used.append(lane.used);
         return used;
     }
+
+    // Makes a Python event from a driver's event.
+    nb::object made(void *event) const { return event_(std::uintptr_t(event), true); }
 
     // Returns the event of a launch. None: it is not in flight.
     nb::object event(std::int64_t number) {
@@ -409,7 +422,11 @@ private:
                 return true;
             }
             if (go_on(touched, name, reason, enqueue_on, is_upload)) return true;
-            if constexpr (!std::is_null_pointer_v<std::decay_t<Command>>) table_->keep(command(), touched, edges_);
+            if constexpr (!std::is_null_pointer_v<std::decay_t<Command>>) {
+                nb::object record = command();
+                if (watch_.is_valid()) record = watched_ = watch_(record);
+                table_->keep(record, touched, edges_);
+            }
         } catch (...) {
             if (!table_->has(number)) table_->hazards->retire(number);
             throw;
@@ -617,10 +634,10 @@ private:
         leftovers::drop(one.bytes);
     }
 
-    nb::object made(void *event) const { return event_(std::uintptr_t(event), true); }
-
     Edges edges_;
     std::vector<std::int64_t> also_;     // as in `follow`
+    nb::handle watch_;                   // as in `follow`
+    nb::object watched_;                 // as in `watched`
     std::vector<Edge> all_;              // edges of the newest launch, with those
     std::vector<Edge> followed_;         // edges of the newest launch, if epochs were sent for it
     std::vector<std::uint32_t> epochs_;  // epochs that it follows

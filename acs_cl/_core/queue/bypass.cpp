@@ -52,10 +52,12 @@ void Bypass::count(PyObject *event, void *handle) {
     const bool is_plain = reinterpret_cast<PyObject *>(Py_TYPE(event)) == acs_cl::events.plain;
     if (is_plain) recent.add(event);
     last = is_plain && waits_first ? nb::borrow(event) : nb::object();
+    if (!handle) handle = handle_of(event);
+    keep(newest, handle);
     if (--left > 0) return;
     left = behind;
     const bool waits = in_flight && event_status(in_flight) > 0;
-    keep_in_flight(handle ? handle : handle_of(event));
+    keep(in_flight, handle);
     if (waits && now_s() > rests_until) close(this);
 }
 
@@ -125,6 +127,7 @@ void add_bypass(nb::module_ &module) {
             return is_idle;
         })
         .def("take_stretch", take_stretch)
+        .def_prop_ro("has_ended", &Bypass::has_ended)
         .def_ro("lock", &Bypass::lock)
         .def_rw("passed", &Bypass::passed)
         .def_rw("commands", &Bypass::commands)

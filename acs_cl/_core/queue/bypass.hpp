@@ -94,7 +94,8 @@ struct Bypass : Single {
     nb::object last;                        // the event of the last command, or null
     RecentEvents recent;
     Owned<Sample> sample;  // of launches outside of the bypass
-    void *in_flight = nullptr;  // the driver's event of some commands ago, or null; PyOpenCL's may hold memory of the program
+    // The driver's events of some commands ago and of the last one, or null. PyOpenCL's may hold memory of the program.
+    void *in_flight = nullptr, *newest = nullptr;
     long long passed = 0;
     int left, behind;
     int wanted = 0, satisfied = 0;  // launches of a sample; launches until the next one begins
@@ -117,20 +118,24 @@ struct Bypass : Single {
     // Counts a command in bypass. If the one some commands ago has not ended, work is waiting.
     void count(PyObject *event, void *handle);
 
-    void keep_in_flight(void *event) {
+    static void keep(void *&place, void *event) {
         if (event) driver.retain_event(event);
-        if (void *const before = std::exchange(in_flight, event)) driver.release_event(before);
+        if (void *const before = std::exchange(place, event)) driver.release_event(before);
     }
 
     void forget_events() {
         recent.clear();
-        keep_in_flight(nullptr);
+        keep(in_flight, nullptr);
+        keep(newest, nullptr);
         last.reset();
         all++;
         idle_at = -1;
     }
 
     bool is_idle() const { return idle_at == all; }
+
+    // Whether all has ended well, as far as the last command tells.
+    bool has_ended() const { return newest && !event_status(newest); }
 
     // Notes that nothing is in flight, unless a command came since `turn`.
     void idle_since(long long turn) {

@@ -1,5 +1,5 @@
-// Commands of an `acs.Queue` that PyOpenCL's own functions make on a lane: images, rectangles and maps. Each counts with
-// all bytes of its memory objects. tracking.hpp says what and when.
+// Commands of an `acs.Queue` that PyOpenCL's own functions make on a lane: images, rectangles, maps, and maps and frees of
+// shared memory. Each counts with all bytes of its memory objects. tracking.hpp says what and when.
 
 #include <utility>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char *NAMES[] = {"read_image", "write_image", "copy_image", "copy_image_to_buffer",
                                  "copy_buffer_to_image", "fill_image", "read_buffer_rect", "write_buffer_rect",
-                                 "copy_buffer_rect", "map", "map", "unmap"};
+                                 "copy_buffer_rect", "map", "map", "unmap", "map", "unmap", "free"};
 static_assert(std::size(NAMES) == ALL_TRACKED - READ_IMAGE);
 
 PyObject *native_name, *release_name;
@@ -25,8 +25,6 @@ PyObject *name_of(int tracked) {
     }();
     return all[std::size_t(tracked - READ_IMAGE)];
 }
-
-bool is_map(int tracked) { return tracked == MAP_BUFFER || tracked == MAP_IMAGE; }
 
 // What a call touches.
 struct Sides {
@@ -134,7 +132,7 @@ struct Map {
             return {};
         }
         if (has_to_wait) return awaited();
-        return ask(self, make_mapped, returned, nb::steal(told(event, launched)), memory());
+        return mapped_by(self->queue, returned, nb::steal(told(event, launched)), memory());
     }
 
 private:
@@ -145,15 +143,20 @@ private:
 
 }  // namespace
 
+nb::object mapped_by(PyObject *queue, const nb::object &returned, const nb::object &event, const nb::object &memory) {
+    return nb::steal(PyObject_CallFunctionObjArgs(make_mapped, queue, returned.ptr(), event.ptr(), memory.ptr(), nullptr));
+}
+
 PyObject *track_call(Tracker *self, int tracked, PyObject *original, PyObject *const *args, PyObject *parameters) {
     const Form &form = FORMS[tracked];
     Table &table = *self->table;
     Upstream upstream;
+    if (table.lock->is_owned()) return nullptr;  // a finalizer may free memory anywhere in this thread
     if (!is_plain(self) || !take_upstream(self, args[form.waits], upstream)) return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     Sides sides;
     if (!sides.bind(self, form, args) || (sides.blocks && runs_host_task)) return nullptr;
-    PyObject *const kept = form.host < 0 ? Py_None : args[form.host];
+    PyObject *const kept = form.host >= 0 ? args[form.host] : form.kept >= 0 ? args[form.kept] : Py_None;
     nb::object event = new_event(self, tracked, kept), returned, record;
     if (sides.blocks && self->waits_first) wait_ahead(self, sides.touched);
     Launched launched;
@@ -169,7 +172,7 @@ PyObject *track_call(Tracker *self, int tracked, PyObject *original, PyObject *c
         if (!is_plain(self) || !table.lock->try_take()) return nullptr;
         Taken taken(table.lock);
         const Holding holding(sides.touched);
-        self->queues->follow(upstream);
+        self->queues->follow(upstream, watch(self));
         is_on_lane = self->queues->launch_call(
             sides.touched, name_of(tracked), sides.blocks ? &under_way : nullptr,
             [&](const nb::object &queue, const nb::object &wait_list, bool blocks) -> nb::object {
@@ -178,7 +181,8 @@ PyObject *track_call(Tracker *self, int tracked, PyObject *original, PyObject *c
                 return PyTuple_Check(returned.ptr()) ? nb::borrow(PyTuple_GET_ITEM(returned.ptr(), 1)) : returned;
             },
             made_record);
-        if (!note(self, is_on_lane, true, launched)) return nullptr;
+        if (is_on_lane && form.kept >= 0) self->queues->keep(table.number, kept);
+        if (!note(self, is_on_lane, true, launched, under_way.event)) return nullptr;
     }
     if (is_map(tracked)) {
         Map<decltype(made_record)> map{self, sides, launched, under_way, event, returned, made_record, is_on_lane};

@@ -138,6 +138,9 @@ PyObject *pass_kernel(Bypass *bypass, PyObject *const *args) {
     return event;
 }
 
+// Returns the event in what a function of PyOpenCL returned. A map returns an array, too.
+PyObject *event_in(PyObject *returned) { return PyTuple_Check(returned) ? PyTuple_GET_ITEM(returned, 1) : returned; }
+
 // Waits for a blocking transfer. Returns false with an error if a signal's handler has raised. The event, which
 // keeps the memory, is then kept until the driver needs that no more.
 bool wait_here(PyObject *event, PyObject *memory = Py_None) {
@@ -181,10 +184,10 @@ bool take_open(Bypass *bypass) {
 PyObject *enqueue(const Command *self, Bypass *bypass, const Arguments &args, long long &turn) {
     if (!take_open(bypass)) return nullptr;
     const Taken taken(reinterpret_cast<Lock *>(bypass->lock.ptr()));
-    PyObject *event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional), args.keywords);
-    if (event) bypass->count(event, nullptr);
+    PyObject *returned = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional), args.keywords);
+    if (returned) bypass->count(event_in(returned), nullptr);
     turn = bypass->all;
-    return event;
+    return returned;
 }
 
 // Memory of the program, in PyOpenCL's form, whose bytes are elsewhere.
@@ -261,7 +264,7 @@ PyObject *pass_blocking(Command *self, Bypass *bypass, Arguments &args, Py_ssize
     PyObject *event = enqueue(self, bypass, args, turn);  // other commands came meanwhile if it is not open
     if (event && !stays) {
         driver.flush(bypass->native);
-        if (!(lands ? read.wait(event) : wait_here(event))) Py_CLEAR(event);
+        if (!(lands ? read.wait(event) : wait_here(event_in(event)))) Py_CLEAR(event);
     }
     if (event) bypass->idle_since(turn);
     if (event && self->tracked == READ && !waited(bypass)) Py_CLEAR(event);
@@ -292,6 +295,24 @@ bool pass(Command *self, Bypass *bypass, Arguments &args, PyObject *&event) {
     long long turn;
     event = enqueue(self, bypass, args, turn);
     return event || PyErr_Occurred();
+}
+
+// Lets PyOpenCL map memory in bypass. The program unmaps it by a command of the queue, since the bypass may have ended by
+// then. Returns false if that is not possible here.
+bool pass_map(Command *self, Bypass *bypass, Arguments &args, PyObject *&result) {
+    const int place = FORMS[self->tracked].written;
+    const Py_ssize_t at = args.find(place, PyTuple_GET_ITEM(self->parameters, place));
+    Tracker *tracker = at < 0 ? nullptr : tracker_of(bypass->queue);
+    const nb::object memory = tracker ? known_memory(tracker, args.args[at]) : nb::object();
+    if (!memory.is_valid()) return false;
+    const nb::object queue = nb::borrow(bypass->queue);
+    PyObject *returned = nullptr;
+    if (!pass(self, bypass, args, returned)) return false;
+    result = nullptr;
+    if (!returned) return true;
+    const nb::object all = nb::steal(returned);
+    result = mapped_by(queue.ptr(), all, nb::borrow(event_in(returned)), memory).release().ptr();
+    return true;
 }
 
 // All arguments of a command that can be a launch, by position. Null: it was left out. Defaults are filled in where
@@ -373,8 +394,6 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
                                    std::size_t(many), keywords);
     }
     Bypass *bypass = many > self->queue_at ? bypass_of(args[self->queue_at]) : nullptr;
-    // in bypass the end of a map would not be seen
-    if (bypass && self->tracked >= MAP_BUFFER) return PyObject_Vectorcall(self->otherwise, args, std::size_t(many), keywords);
     Tracker *tracker =
         !bypass && self->tracked && many > self->queue_at ? tracker_of(args[self->queue_at]) : nullptr;
     Placed placed;
@@ -389,7 +408,8 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
         PyObject *event = nullptr;
         Arguments given(args, many, keywords);
         const bool is_left = self->tracked == KERNEL && is_empty(self, given);
-        if (!is_left && pass(self, bypass, given, event)) return event;
+        if (is_map(self->tracked) ? pass_map(self, bypass, given, event) : !is_left && pass(self, bypass, given, event))
+            return event;
     } else if (is_elsewhere(self, args, many, keywords)) {
         return PyObject_Vectorcall(self->original, args, std::size_t(many), keywords);
     }

@@ -181,7 +181,7 @@ bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan
     if (!bound.set()) return false;
     const Holding holding(bound.touched);
     Queues &queues = *plan.lanes.queues;
-    queues.follow(upstream);
+    queues.follow(upstream, watch(self));
     const bool is_on_lane = bound.enqueue();
     if (is_on_lane && !held.is_none()) queues.keep(table.number, held);
     return note(self, is_on_lane, is_seen, launched);

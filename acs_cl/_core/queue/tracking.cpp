@@ -12,6 +12,7 @@ namespace {
 PyObject *event_kinds;  // kinds of events, in the order of `Tracked`
 PyObject *make_call;  // makes the record of a call
 PyObject *make_marker;  // makes the record of a marker
+PyObject *make_watched;  // makes a record that keeps its event
 PyObject *error_of;  // makes PyOpenCL's error, which a program expects, from one of ours
 std::unordered_map<PyObject *, Tracker *> trackers;
 
@@ -41,7 +42,7 @@ namespace {
 // of another runtime.
 bool take_event(const Tracker *self, PyObject *event, Upstream &to) {
     PyObject *queue = *events.slot(event, QUEUE);
-    if (self->in_order && queue == self->queue) return true;
+    if (self->in_order && queue == self->queue && !self->profiles) return true;
     const Tracker *other = tracker_of(queue);
     if (!other || other->table != self->table) return false;
     const std::int64_t number = whole_number(*events.slot(event, NUMBER));
@@ -122,8 +123,14 @@ bool go_on(Tracker *self, std::int64_t number) {
 
 }  // namespace
 
-bool note(Tracker *self, bool is_on_lane, bool is_seen, Launched &launched) {
+nb::handle watch(const Tracker *self) { return self->profiles ? make_watched : nullptr; }
+
+bool note(Tracker *self, bool is_on_lane, bool is_seen, Launched &launched, void *event) {
     const std::int64_t number = launched.number = self->table->number;
+    if (self->profiles) {
+        if (event) launched.timed = self->queues->made(event);
+        else launched.timed = is_on_lane ? self->queues->event(number) : self->queues->watched().attr("known");
+    }
     launched.number_object = nb::steal(PyLong_FromLongLong(number));
     std::vector<std::int64_t> upstream;
     if (self->bypass && self->bypass->satisfied <= 0)
@@ -180,6 +187,7 @@ bool pretend(Tracker *self, const nb::object &number) {
 
 PyObject *told(nb::object event, Launched &launched) {
     *events.slot(event.ptr(), NUMBER) = launched.number_object.release().ptr();
+    if (launched.timed.is_valid()) Py_SETREF(*events.slot(event.ptr(), TIMED), launched.timed.release().ptr());
     return event.release().ptr();
 }
 
@@ -187,13 +195,14 @@ namespace {
 
 int tracker_init(Tracker *self, PyObject *args, PyObject *keywords) {
     static const char *names[] = {"queue", "engine", "table", "queues", "store", "number",
-                                  "bypass", "empty", "behind", "in_order", "chains", nullptr};
+                                  "bypass", "empty", "behind", "in_order", "chains", "profiles", nullptr};
     PyObject *queue;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOIOO!O!pp", const_cast<char **>(names),
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOIOO!O!ppp", const_cast<char **>(names),
                                      &queue, &self->engine, &self->table_object,
                                      &self->queues_object, &self->store, &self->number,
                                      &self->bypass_object, &PyTuple_Type, &self->empty,
-                                     &PyList_Type, &self->behind, &self->in_order, &self->chains)) {
+                                     &PyList_Type, &self->behind, &self->in_order, &self->chains,
+                                     &self->profiles)) {
         for (PyObject **one : self->objects()) *one = nullptr;
         return -1;
     }
@@ -240,7 +249,7 @@ PyObject *track_marker(Tracker *self, int tracked, PyObject *const *args) {
             const std::int64_t first = self->marked && table.has(self->marked) ? self->marked - 1 : -1;
             table.add_of_queue(self->number, first, table.newest_of(self->number), false, upstream);
         }
-        self->queues->follow(upstream);
+        self->queues->follow(upstream, watch(self));
         const bool is_on_lane = self->queues->launch_marker(name, [] {
             return nb::steal(PyObject_CallNoArgs(make_marker));
         });
@@ -266,11 +275,13 @@ void add_tracker(nb::module_ &module) {
         new_type<Tracker>("acs_cl._core.Tracker", COLLECTED,
                           {{Py_tp_init, slot(tracker_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));
     module.def("use_kinds",
-               [](nb::tuple kinds, nb::object native_error, nb::object call, nb::object marker, nb::tuple maps) {
+               [](nb::tuple kinds, nb::object native_error, nb::object call, nb::object marker, nb::object watched,
+                  nb::tuple maps) {
                    Py_XSETREF(event_kinds, kinds.release().ptr());
                    Py_XSETREF(error_of, native_error.release().ptr());
                    Py_XSETREF(make_marker, marker.release().ptr());
                    Py_XSETREF(make_call, call.release().ptr());
+                   Py_XSETREF(make_watched, watched.release().ptr());
                    use_maps(maps[0], maps[1], maps[2]);
                });
     add_transfers(module);

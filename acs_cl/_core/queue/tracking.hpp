@@ -50,6 +50,7 @@ struct Tracker {
     std::int64_t marked;  // the newest launch that followed all before it on this queue, or 0
     int in_order;  // as the program made it
     int chains;  // commands form a chain whatever they touch, because the runtime has one queue
+    int profiles;  // the program may ask for the times of commands
     bool waits_first;  // a blocking transfer is quickest if nothing is ahead of it
     Table *table;
     Queues *queues;
@@ -69,7 +70,7 @@ enum Tracked {
     NEVER, KERNEL, READ, WRITE, COPY, FILL, SVM_COPY, SVM_FILL, MARKER, BARRIER,
     // PyOpenCL's functions make these, with all bytes of each memory object: calls.cpp
     READ_IMAGE, WRITE_IMAGE, COPY_IMAGE, IMAGE_TO_BUFFER, BUFFER_TO_IMAGE, FILL_IMAGE,
-    READ_RECTANGLE, WRITE_RECTANGLE, COPY_RECTANGLE, MAP_BUFFER, MAP_IMAGE, UNMAP, ALL_TRACKED
+    READ_RECTANGLE, WRITE_RECTANGLE, COPY_RECTANGLE, MAP_BUFFER, MAP_IMAGE, UNMAP, MAP_SVM, UNMAP_SVM, FREE_SVM, ALL_TRACKED
 };
 
 // How many parameters one of these functions has, how many it needs, and where `wait_for` and `is_blocking` are.
@@ -78,6 +79,7 @@ struct Form {
     int read = -1, written = -1, host = -1;  // of PyOpenCL's own: memory objects, and the program's memory
     int flags = -1;                          // which say whether `written` is only read
     int queue = 0;
+    int kept = -1;  // memory that lives until the command has ended, since no driver keeps it
 };
 constexpr int MOST_PLACED = 11;
 constexpr Form FORMS[] = {{},
@@ -101,7 +103,10 @@ constexpr Form FORMS[] = {{},
                           {9, 6, 8, -1, 1, 2},
                           {10, 6, 8, 9, -1, 1, -1, 2},
                           {11, 7, 9, 10, -1, 1, -1, 2},
-                          {3, 2, 2, -1, -1, 0, -1, -1, 1}};
+                          {3, 2, 2, -1, -1, 0, -1, -1, 1},
+                          {6, 4, 4, 1, -1, 3, -1, 2, 0, 3},
+                          {3, 2, 2, -1, -1, 1, -1, -1, 0, 1},
+                          {3, 2, 2, -1, -1, 0, -1, -1, 1, 0}};
 static_assert(std::size(FORMS) == ALL_TRACKED);
 
 // Calls one of these, PyOpenCL's own `original`, with all arguments. Null: an argument was left out. `parameters`: their
@@ -135,6 +140,7 @@ struct Launched {
     bool sampled = false;
     bool settles = false;  // the program waits in Python for it, and for launches that the host can look behind
     bool waited = false;   // a stretch of commands has ended with a wait
+    nb::object timed;      // the driver's event, or what returns it later, of a command whose times the program may ask for
 };
 
 // Returns a `Memory` with a node. Null: the bytes are unknown, or all memory.
@@ -148,9 +154,11 @@ using Upstream = std::vector<std::int64_t>;
 bool take_upstream(Tracker *self, PyObject *wait_for, Upstream &to);
 nb::handle kind_of_event(int tracked);
 nb::object new_event(Tracker *self, int tracked, PyObject *keeps = Py_None);
-// Notes a launch for its queue. One that no lane took goes on from the table. The lock is taken. Returns false with
-// an error.
-bool note(Tracker *self, bool is_on_lane, bool is_seen, Launched &launched);
+// What keeps the event of a launch that no lane takes, if the program may ask for its times: as in `Queues::follow`.
+nb::handle watch(const Tracker *self);
+// Notes a launch for its queue. One that no lane took goes on from the table. The lock is taken. `event`: the driver's,
+// if the launch has ended. Returns false with an error.
+bool note(Tracker *self, bool is_on_lane, bool is_seen, Launched &launched, void *event = nullptr);
 // Does what is due after a launch. Returns false with an error.
 bool after(Tracker *self, const Launched &launched);
 // Returns the event of a launch, for the program.
@@ -168,6 +176,9 @@ void wait_ahead(Tracker *self, const Touched &touched);
 void wait_here(Tracker *self, Launched &launched, UnderWay &under_way, PyObject *kept);
 // Lets the program believe that everything up to this launch is complete: `Queue.pretend`. Returns false with an error.
 bool pretend(Tracker *self, const nb::object &number);
+// Returns what a map gives the program, of what PyOpenCL's function `returned`. Null with an error.
+inline bool is_map(int tracked) { return tracked == MAP_BUFFER || tracked == MAP_IMAGE; }
+nb::object mapped_by(PyObject *queue, const nb::object &returned, const nb::object &event, const nb::object &memory);
 // Takes Python's parts of a map: what makes the array for the program, what waits for a map before that, and what unmaps
 // memory that the program does not get.
 void use_maps(nb::object made, nb::object awaited, nb::object given_up);

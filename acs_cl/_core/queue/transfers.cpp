@@ -267,11 +267,11 @@ PyObject *track_transfer(Tracker *self, int tracked, PyObject *original, PyObjec
         if (!is_plain(self) || !table.lock->try_take()) return nullptr;
         Taken taken(table.lock);
         if (ranges.is_copy && table.shows(self->number)) return nullptr;  // these are waited for first
-        self->queues->follow(upstream);
+        self->queues->follow(upstream, watch(self));
         const bool is_on_lane = bound.launch(ranges.waits ? &under_way : nullptr, [&] {
             return record_of(tracked, original, args, ranges, bound.copied);
         });
-        if (!note(self, is_on_lane, ranges.is_seen, launched)) return nullptr;
+        if (!note(self, is_on_lane, ranges.is_seen, launched, under_way.event)) return nullptr;
     }
     if (ranges.waits) wait_here(self, launched, under_way, kept.ptr());
     if (!after(self, launched) || (is_told && !pretend(self, launched.number_object))) return nullptr;
