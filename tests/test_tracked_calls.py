@@ -741,6 +741,26 @@ def test_shared_memory_lives_while_a_launch_needs_it(context: cl.Context) -> Non
     assert lives() is None
 
 
+def test_shared_memory_lives_while_a_map_of_it_is_in_flight(context: cl.Context) -> None:
+    """And while it is unmapped, though the program has neither it nor an event any more."""
+    if not has_coarse_grain_buffer_svm(context.devices[0]):
+        pytest.skip("no shared memory")
+    queue = acs.Queue(context, backend="lanes")
+    array = cl.svm_empty(context, cl.svm_mem_flags.READ_WRITE, N, np.int32)
+    memory, lives = cl.SVM(array), weakref.ref(array)
+    with inside.held_by_driver(queue.runtime):
+        before = by_core(queue)
+        mapped = memory.map(queue, flags=BOTH, is_blocking=False)
+        mapped.release(queue)
+        assert by_core(queue) == before + 2
+        del array, memory, mapped
+        gc.collect()
+        assert lives() is not None
+    queue.finish()
+    gc.collect()
+    assert lives() is None
+
+
 def test_maps_that_are_dropped_are_unmapped(context: cl.Context) -> None:
     queue, kernels = acs.Queue(context), kernels_of(context)
     a = buffer(queue, np.zeros(N))
