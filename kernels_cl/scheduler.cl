@@ -35,7 +35,9 @@
    round      a loop counts as one more unfinished task. The group that brings `unfinished` down to that
               one closes the round and reads the flag. Either it brings `unfinished` to zero. Or it puts
               counts and tiles back to their first values, counts all tasks as unfinished again, and
-              publishes what is ready at first. The first group that comes opens the first round.
+              publishes what is ready at first. The first group that comes opens the first round. A
+              count that was refused in a round ends the loop, too. Then counts stay as they are, since
+              they say whose count it was.
 
    LIVENESS
 
@@ -533,7 +535,7 @@ ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint 
                               __local acs_shared *shared) {
     const __local uint *loop = shared->loop;
     const uint n_resets = loop[ACS_L_N_RESETS];
-    if (n_resets) {
+    if (n_resets && acs_load(block + ACS_B_FAULT) == 0u) { /* marks of refused counts stay */
         const __global uint *resets = region + region[ACS_H_LOOP] + ACS_L_RESETS;
         for (uint i = ACS_LANE; i < n_resets; i += ACS_LANES)
             block[ACS_B_STATE + resets[2u * i]] = resets[2u * i + 1u];

@@ -10,12 +10,13 @@ queue, once, at a ticket that a taker will get; "abandoned" lies where a publish
 the last launch has ended, so have all tasks. No group waits for ever, and no execution is longer
 than a bound. Of a loop, all this holds for each round; there are as many rounds as the word says; a
 round begins when no other group does more than look for work, and its tiles see all that the rounds
-before have written.
+before have written. A count that is refused ends the loop behind its round, and the host finds the
+mark of each task whose count was refused.
 
 The model is `scheduler.cl` at the granularity of one access to shared memory by lane 0 of a group,
 on the words that `acs_cl/scheduler/layout.py` makes: heirs, successors, counts, entries and flags
 are read from there. What a group does between two accesses goes with the first of them; only the
-end of a tile waits for the next one, since that is what tells of it. Four simplifications lose
+end of a tile waits for the next one, since that is what tells of it. Five simplifications lose
 nothing:
 
 - A look that finds nothing changes nothing, and a group may give up after any of them. So there is
@@ -27,6 +28,8 @@ nothing:
   takers who wonder whether to give up. In a loop it is an access of its own.
 - Nobody but who closes a round reads the word and the number of rounds, or writes counts, tiles
   left and `unfinished` until entries are published. This is one access.
+- The first tile of a task whose count is refused tells so and marks the task as it starts. Nobody
+  looks there before the round is closed, which is after the end of the tile.
 - Groups of a launch are alike: a state keeps them sorted. Whether a group is over its slice or its
   turns, or narrows, is any choice, in all launches but the last. Whether one of bands gives away
   what it keeps is any choice in all of them.
@@ -41,7 +44,7 @@ here.
 Not covered: the order of the protocol's own words (the model interleaves; that the kernel's
 accesses may be seen so rests on their being atomic); what fused tasks do, which is private to a
 group (here they are run as heirs that are kept); the lanes of a group, which count down and publish
-side by side; faults, and decisions on the device.
+side by side; faults other than refused counts of loops, and other decisions on the device.
 """
 
 # Long because: the protocol, what must hold and how to search for a way around are one argument.
@@ -59,7 +62,7 @@ from acs_cl.scheduler import layout
 NONE, ABANDONED, ENDED = 0, -1, -1
 LAUNCH, HEAD, TAIL, UNFINISHED, STARTED, BEHIND, SLOTS, LEFT, COUNTS, WINDOW = range(10)
 LEFT_SEEN, COUNTS_SEEN, LOOP, SPAWNED, GROUPS = range(10, 15)
-OPENED, ROUND, UNFINISHED_SEEN = range(3)  # the words of a loop, and what `unfinished` tells
+OPENED, ROUND, UNFINISHED_SEEN, FAULT = range(4)  # words of a loop, and what `unfinished` tells
 ASKED, TAKEN = range(2)  # slots of the ring asked for by children, and which children are tasks
 SEEN = GROUPS  # while a group moves: what it sees
 UNSEEN = 1 << 40  # of an entry in a slot: who takes it sees nothing of what its publisher saw
@@ -151,7 +154,8 @@ class Model:
     each launch; in all but the last, groups may leave whenever they choose what to run next.
     `children`: for each the tile that spawns it, counted through all tasks and then all children,
     and its own tiles; `room`: slots of the ring that children may take. `gives`: tasks are bands,
-    of which groups may give away what they keep."""
+    of which groups may give away what they keep. `refused`: tasks whose counts are refused, and in
+    which rounds."""
 
     def __init__(
         self,
@@ -169,7 +173,9 @@ class Model:
         children: Sequence[tuple[int, int]] = (),
         room: int | None = None,
         gives: bool = False,
+        refused: Sequence[tuple[int, int]] = (),
     ) -> None:
+        self.refused = refused  # (round, task)
         self.moving, self.others = -1, ()
         self.rounds, self.loops = rounds, rounds >= 0
         self.launches, self.broken, self.polls = launches, broken, polls
@@ -234,7 +240,7 @@ class Model:
         unfinished = 1 if self.loops else self.n
         return (
             0, 0, len(initial), unfinished, 0, 0, slots, tuple(self.tiles), tuple(self.counts),
-            (0, 0, 0, 0, inserted), (0,) * self.n, (0,) * self.n, (0, 0, 0), (0, 0), groups,
+            (0, 0, 0, 0, inserted), (0,) * self.n, (0,) * self.n, (0, 0, 0, 0), (0, 0), groups,
         )  # fmt: skip
 
     # ---- steps ---------------------------------------------------------------------------------
@@ -307,6 +313,9 @@ class Model:
         if self.above_of(entry) & ~memory[SEEN]:
             raise ProtocolError(f"{name_of(entry)} need not see what was written for it")
         memory[STARTED] |= bit
+        if not tile and (memory[LOOP][ROUND], record) in self.refused:
+            self.set_loop(memory, FAULT, 1)
+            memory[COUNTS] = put(memory[COUNTS], record, layout.FAULTY)
         kept = -1 if self.loops else self.above_of(entry)  # who counts a task tells of all it saw
         memory[SEEN] = memory[SEEN] & kept | bit
         if record >= self.n and self.broken == "a child counts nothing down":
@@ -560,7 +569,10 @@ class Model:
             raise ProtocolError(f"round {done + 1} need not see what round {done} wrote")
         if done and any(group[0] not in LOOKING for group in self.others):
             raise ProtocolError(f"round {done} is closed in the middle of another group's work")
-        if done == self.rounds:
+        fault = memory[LOOP][FAULT] and self.broken != "a refused count ends no loop"
+        if done == self.rounds or fault:
+            if not fault or self.broken == "counts are put back in any case":
+                self.put_back(memory)
             memory[UNFINISHED] = 0
             return [(memory, LEAVES)]
         self.set_loop(memory, ROUND, done + 1)
@@ -700,8 +712,13 @@ class Model:
         if started != behind:
             raise ProtocolError("a group left in the middle of a tile")
         still = [task for task in range(self.n) if self.bits[task] & ~behind]
-        is_open, done, _ = state[LOOP]
+        is_open, done, _, fault = state[LOOP]
         is_over = not self.loops or not unfinished
+        for number, task in self.refused:
+            if done > number:
+                raise ProtocolError(f"round {done} follows a refused count")
+            if done == number and is_over and state[COUNTS][task] != layout.FAULTY:
+                raise ProtocolError(f"nobody finds that the count of {name_of(task + 1)} is wrong")
         if self.loops and not done:
             still, started, behind = [], self.all, self.all
         if unfinished - (not is_over) != len(still):
@@ -725,7 +742,7 @@ class Model:
             if entry == ABANDONED and not tail <= ticket < head:
                 raise ProtocolError(f"nobody comes to the mark in slot {ticket}")
         if state[LAUNCH] + 1 == len(self.launches) and (
-            not is_over or (is_open and done < self.rounds)
+            not is_over or (is_open and done < self.rounds and not fault)
         ):
             raise ProtocolError(f"the loop is in round {done} when the last launch ends")
         if state[LAUNCH] + 1 == len(self.launches) and still:

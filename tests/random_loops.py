@@ -1,10 +1,13 @@
 """Random loop programs, and what NumPy makes of them.
 
 In: a seed. Out: a `LoopProgram`: small integer arrays, a body of random launches on views of them,
-in random nested loops, and a decision of each loop that depends on the data. `expected` runs it on
-the host, `actual` on a runtime.
+in random nested loops, and a decision of each loop that depends on the data. So do the sizes of
+some launches, and a few of these sizes are wrong. `expected` runs it on the host, `actual` on a
+runtime.
 
-Invariant: the numbers are unsigned and wrap, so that host and device compute the same bits.
+Invariant: the numbers are unsigned and wrap, so that host and device compute the same bits. A
+program with a wrong size is compared with the same on a queue of one launch at a time, where the
+host drives all loops: what is lost and what is not, and the rounds.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,12 +37,16 @@ kernel void sums(global const uint *x, global uint *y, local uint *part)
 }
 kernel void decide(global const uint *x, global uint *state, global uint *go, uint most, uint bits)
 { state[0] += 1u; go[0] = state[0] < most && (x[0] & 15u) >= bits; }
+kernel void tally(global uint *rounds) { rounds[0] += 1u; }
+kernel void tell(global const uint *x, global uint *count, uint most, uint unit)
+{ count[0] = (x[0] >> 3) % (most + 1u) * unit; }
 """
 GROUP = 4
 
 
 class Step(NamedTuple):
-    """A launch: a kernel, the places of its views in the pool, their length, and a number."""
+    """A launch: a kernel, the places of its views in the pool, their length, and a number. `most`:
+    its size is what a launch before it finds, up to that many items or groups. -1: it is `n`."""
 
     kernel: str
     x: int
@@ -46,6 +54,16 @@ class Step(NamedTuple):
     n: int
     a: int
     is_decided: bool
+    most: int
+
+    @property
+    def unit(self) -> int:
+        """What its size is a multiple of."""
+        return GROUP if self.kernel == "sums" else 1
+
+
+class WrongSizeError(Exception):
+    """A size is above its bound."""
 
 
 class Inner(NamedTuple):
@@ -65,6 +83,9 @@ class LoopProgram:
     def __init__(self, seed: int) -> None:
         self._random = pick = random.Random(seed)
         self.size = pick.choice([16, 64, 640])
+        self.counted = pick.choice([0.0, 0.2, 0.5])
+        self.is_wrong = False
+        self.wrong = pick.choice([0.0, 0.0, 0.2, 0.5])
         self.pool = 4
         self.loops = 0
         self.outer = self._loop(depth=0, most_depth=pick.choice([0, 0, 1, 2]))
@@ -91,12 +112,16 @@ class LoopProgram:
         kernel = pick.choice(["blend", "blend", "turn", "turn", "sums"])
         n = pick.choice([GROUP, self.size // 2, self.size])
         x, y = pick.sample(range(self.pool), 2)
-        return Step(kernel, x, y, n, pick.randrange(1000), pick.random() < 0.1)
+        is_decided, most = pick.random() < 0.1, -1
+        if pick.random() < self.counted:
+            unit = GROUP if kernel == "sums" else 1
+            most = n // unit + pick.choice([1, 1, 8]) * (pick.random() < self.wrong)
+        return Step(kernel, x, y, n, pick.randrange(1000), is_decided, most)
 
     # ---- on the host ---------------------------------------------------------------------------
 
     def expected(self) -> tuple[Any, list[int]]:
-        """The arrays at the end, and the rounds of each replay."""
+        """The arrays at the end, and the rounds of each replay. Raises `WrongSizeError`."""
         self._pool, self._flags, self._states = (
             self.start.copy(), np.ones(self.loops, np.uint32), np.zeros(self.loops, np.uint32)
         )  # fmt: skip
@@ -122,28 +147,66 @@ class LoopProgram:
     def _step_here(self, step: Step) -> None:
         if step.is_decided and not self._flags[0]:
             return
-        x, y = self._pool[step.x, : step.n], self._pool[step.y]
+        n = step.n
+        if step.most >= 0:
+            n = int(self._pool[step.x, 1] >> 3) % (step.most + 1) * step.unit
+        if n > step.n:
+            raise WrongSizeError
+        x, y = self._pool[step.x, :n], self._pool[step.y]
         if step.kernel == "blend":
-            y[: step.n] = y[: step.n] * np.uint32(5) + x + np.uint32(step.a)
+            y[:n] = y[:n] * np.uint32(5) + x + np.uint32(step.a)
         elif step.kernel == "turn":
             x[:] = (x << np.uint32(3) | x >> np.uint32(29)) ^ np.uint32(step.a)
         else:
-            y[: step.n // GROUP] += x.reshape(-1, GROUP).sum(1, dtype=np.uint32)
+            y[: n // GROUP] += x.reshape(-1, GROUP).sum(1, dtype=np.uint32)
 
     # ---- on a runtime --------------------------------------------------------------------------
 
     def actual(self, rt: acs.Runtime, prog: acs.Program) -> tuple[Any, list[int]]:
         """The same, of a runtime."""
-        pool = rt.array(self.start)
-        flags, states = rt.array(np.ones(self.loops, "u4")), rt.zeros(self.loops, "u4")
-        with rt.record() as graph:
-            self._record(rt, prog, self.outer, pool, flags, states)
+        pool, flags, graph = self._recorded(rt, prog)
         go = flags[0:1]
         rounds = [graph.replay(while_=go, at_most=self.outer.at_most) for _ in range(self.replays)]
         return pool.get(), [handle.rounds for handle in rounds]
 
+    def left(self, rt: acs.Runtime, prog: acs.Program) -> list[Any]:
+        """What two replays leave, each with all arrays as at the start: how it failed, the
+        rounds by a launch that nothing makes fail, and pieces of the rows, None where lost."""
+        pool, flags, graph = self._recorded(rt, prog)
+        found: list[Any] = []
+        cuts = sorted({0, 1, GROUP, self.size // 2 // GROUP, self.size // 2, self.size})
+        for _ in range(2):
+            pool.set(self.start)
+            flags.set(np.ones(self.loops, "u4"))
+            self._states.fill(0)
+            self._rounds.fill(0)
+            self._counts.fill(0)
+            handle = graph.replay(while_=flags[0:1], at_most=self.outer.at_most)
+            try:
+                handle.wait()
+                found.append("")
+            except acs.PoisonedError as error:
+                found.append(str(error).partition("its count on the device is")[1])
+            found.append(int(self._rounds.get()[0]))
+            for row in pool:
+                for start, end in pairwise(cuts):
+                    try:
+                        found.append(row[start:end].get().tolist())
+                    except acs.PoisonedError:
+                        found.append(None)
+        return found
+
+    def _recorded(self, rt: acs.Runtime, prog: acs.Program) -> tuple[Any, Any, acs.Graph]:
+        pool, flags = rt.array(self.start), rt.array(np.ones(self.loops, "u4"))
+        self._states, self._rounds = rt.zeros(self.loops, "u4"), rt.zeros(1, "u4")
+        self._counts = rt.zeros(64, "u4")
+        with rt.record() as graph:
+            prog.tally((1,), None, self._rounds)
+            self._record(rt, prog, self.outer, pool, flags, self._states)
+        return pool, flags, graph
+
     def _record(self, rt: Any, prog: Any, loop: Inner, pool: Any, flags: Any, states: Any) -> None:
-        for one in loop.body:
+        for place, one in enumerate(loop.body):
             if isinstance(one, Inner):
                 go = flags[one.number : one.number + 1]
                 go.fill(1)
@@ -153,14 +216,19 @@ class LoopProgram:
             else:
                 x, y = pool[one.x, : one.n], pool[one.y, : one.n]
                 when = {"when": flags[0:1]} if one.is_decided else {}
+                size = one.n
+                if one.most >= 0:
+                    count = self._counts[place : place + 1]
+                    prog.tell((1,), None, pool[one.x, 1:2], count, one.most, one.unit)
+                    size = acs.size(count, upto=one.n)
                 if one.kernel == "blend":
-                    prog.blend((one.n,), None, x, y, one.a, **when)
+                    prog.blend((size,), None, x, y, one.a, **when)
                 elif one.kernel == "turn":
-                    prog.turn((one.n,), None, x, one.a, **when)
+                    prog.turn((size,), None, x, one.a, **when)
                 else:
                     import pyopencl as cl
 
-                    prog.sums((one.n,), (GROUP,), x, y, cl.LocalMemory(4 * GROUP), **when)
+                    prog.sums((size,), (GROUP,), x, y, cl.LocalMemory(4 * GROUP), **when)
         prog.decide(
             (1,), None, pool[loop.looks_at, 0:1], states[loop.number : loop.number + 1],
             flags[loop.number : loop.number + 1], loop.most, loop.bits,
@@ -173,13 +241,36 @@ def programs(first: int, count: int) -> Iterator[tuple[int, LoopProgram]]:
         yield seed, LoopProgram(seed)
 
 
-def differs(rt: acs.Runtime, prog: acs.Program, program: LoopProgram) -> str:
-    """How a runtime's results differ from those of the host; empty: they do not."""
-    (values, rounds), (found, counted) = program.expected(), program.actual(rt, prog)
+Place = tuple[acs.Runtime, acs.Program]
+
+
+def differs(way: Place, serial: Place, program: LoopProgram) -> str:
+    """How a runtime's results differ from those of the host; empty: they do not. `serial` is the
+    oracle for programs with wrong sizes."""
+    try:
+        values, rounds = program.expected()
+    except WrongSizeError:
+        return differs_behind_wrong(way, serial, program)
+    found, counted = program.actual(*way)
     if rounds != counted:
         return f"rounds {counted}, expected {rounds}"
     if not (values == found).all():
         return f"values differ at {np.argwhere(values != found)[:4].tolist()}"
+    return ""
+
+
+def differs_behind_wrong(way: Place, serial: Place, program: LoopProgram) -> str:
+    """The same for a program with a wrong size. If it has inner loops, more may be lost, and what
+    that decides may be another: the device loses all that a loop writes if it reads what was lost
+    while it was in flight."""
+    program.is_wrong = True
+    expected, found = program.left(*serial), program.left(*way)
+    pairs = [*zip(expected, found, strict=True)]
+    if program.loops > 1 and any(one is not None and two is None for one, two in pairs):
+        pairs = pairs[:1]
+    for place, (one, two) in enumerate(pairs):
+        if one != two:
+            return f"item {place} is {two}, expected {one}"
     return ""
 
 
@@ -196,12 +287,13 @@ class Ways:
     def one(self, seed: int) -> Counter[str]:
         """Run what a seed stands for; an `AssertionError` says what is wrong."""
         name, program = configuration_of(seed), LoopProgram(seed)
-        if name not in self._made:
-            rt = acs.Runtime(self._device, backend=name)
-            self._made[name] = rt, rt.build(SOURCE)
-        found = differs(*self._made[name], program)
+        for backend in (name, "serial"):
+            if backend not in self._made:
+                rt = acs.Runtime(self._device, backend=backend)
+                self._made[backend] = rt, rt.build(SOURCE)
+        found = differs(self._made[name], self._made["serial"], program)
         assert not found, found
-        return Counter({"loops": program.loops, f"{name}: programs": 1})
+        return Counter({"loops": program.loops, f"{name}: programs": 1, "wrong": program.is_wrong})
 
 
 def configuration_of(seed: int) -> str:

@@ -301,6 +301,38 @@ def test_mutant_of_rounds_is_found_out(
     print(f"{broken}: {found.value}")
 
 
+REFUSED = [((1, 0),), ((2, 0),), ((2, 1),), ((1, 0), (1, 1)), ((1, 1), (2, 0)), ((2, 0), (2, 1))]
+
+
+@pytest.mark.parametrize("launches", [(1,), (2,), (3,), (1, 1), (2, 1), (1, 1, 1)], ids=str)
+def test_a_refused_count_ends_a_loop_behind_its_round(launches: tuple[int, ...]) -> None:
+    for refused in REFUSED:
+        explore_all(2, (1, 2), launches, rounds=2, refused=refused)
+    for refused in REFUSED[:4]:
+        explore_all(2, (1, 2), launches, rounds=3, refused=refused)
+
+
+@pytest.mark.parametrize("launches", [(1,), (2,), (1, 2)], ids=str)
+def test_a_refused_count_of_three_tasks(launches: tuple[int, ...]) -> None:
+    for refused in (((1, 2),), ((2, 1),), ((2, 1), (2, 2))):
+        explore_all(3, (1, 2), launches, rounds=2, refused=refused)
+
+
+@pytest.mark.parametrize(
+    ("broken", "finds"),
+    [
+        ("counts are put back in any case", "nobody finds that the count of B0 is wrong"),
+        ("a refused count ends no loop", "round 2 follows a refused count"),
+    ],
+)
+def test_mutant_of_refused_counts_is_found_out(broken: str, finds: str) -> None:
+    options: dict[str, Any] = {"rounds": 2, "refused": ((1, 1),)}
+    explore(Model((1, 1), PAIR, (2,), **options))
+    with pytest.raises(ProtocolError, match=finds) as found:
+        explore(Model((1, 1), PAIR, (2,), broken=broken, **options))
+    print(f"{broken}: {found.value}")
+
+
 # ---- children ------------------------------------------------------------------------------------
 
 Children = tuple[tuple[int, int], ...]

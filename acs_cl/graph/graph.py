@@ -451,7 +451,7 @@ class Graph:
         if engine.may_be_poisoned(access):
             return None
         most = min(most, found.rounds)
-        command = found.loop(loop.flag.address, most, access)
+        command = found.loop(loop.flag.address, most)
         assert command.run is not None
         engine.counts.segments += 1
         handle = engine.launch(command, access, None, None, footprint)

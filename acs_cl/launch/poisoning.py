@@ -118,9 +118,9 @@ def _with_what_is_lost(launch: Launch, error: BaseException) -> Launch:
 
 def _apart(books: Books, launches: Iterable[Launch]) -> Iterator[Launch]:
     """Yield the launches, with the parts of a replay in place of it. A replay that is held stays a
-    whole: it will not run at all if it reads lost bytes."""
+    whole: it will not run at all if it reads lost bytes. So does a loop."""
     for launch in launches:
-        parts = _parts(launch)
+        parts = _parts(launch) if getattr(launch.command, "is_apart", True) else None
         if parts is not None and books.is_dispatched(launch.number):
             for access in parts:
                 yield launch._replace(access=access)

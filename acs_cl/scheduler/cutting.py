@@ -111,9 +111,6 @@ class Cutter:
         its first launch in the graph. Without a segment the host has to read the flag."""
         if self._settings.window:
             return "a window has no loops"
-        for command, _ in launches:
-            if getattr(command, "is_counted", False):
-                return "a launch of it may have a wrong count"
         self._prepare(launches, 1)
         run: list[dict[Scheduler, Task]] = []
         try:

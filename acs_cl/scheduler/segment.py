@@ -25,7 +25,8 @@ import pyopencl as cl
 from .. import core
 from ..devices import driver
 from ..errors import DeviceError
-from ..records import Access, Command, Pair, ReplayTask
+from ..launch.decision import DecidedCommand
+from ..records import Access, Pair, ReplayTask
 from . import layout, proof, rounds
 from .bands import alike
 from .built import Scheduler
@@ -66,6 +67,7 @@ class SegmentCommand(NamedTuple):
     version: int
     """How many changes of the segment came before."""
     accesses: Sequence[Access]
+    """The accesses of its launches; of a loop, those of one round."""
     run: LoopRun | None = None
     """For a loop: tells how many rounds there were."""
 
@@ -80,6 +82,12 @@ class SegmentCommand(NamedTuple):
     def on_host(self) -> bool:
         """Return False: it runs on the device."""
         return False
+
+    @property
+    def is_apart(self) -> bool:
+        """Tell whether only the launches that read lost bytes are lost with these. Of a loop all is
+        lost, since nobody knows how many rounds there would have been."""
+        return self.run is None
 
     @property
     def is_counted(self) -> bool:
@@ -111,7 +119,9 @@ class Segment:
         self.accesses = [access for _, access in launches]
         self._names = [command.name for command, _ in launches]
         self.counted = {
-            index: command for index, (command, _) in enumerate(launches) if _is_counted(command)
+            index: command
+            for index, (command, _) in enumerate(launches)
+            if isinstance(command, DecidedCommand) and command.is_counted
         }
         self.cuts = [task.cuts for task in tasks]
         """How each launch is cut into bands."""
@@ -200,7 +210,7 @@ class Segment:
             if self._shared:
                 self.accesses, self._shared = [*self.accesses], False
             self.accesses[index] = access
-        if index in self.counted:
+        if index in self.counted and isinstance(command, DecidedCommand):
             self.counted[index] = command
         return True
 
@@ -246,11 +256,11 @@ class Segment:
         self._shared = True
         return SegmentCommand(self, self._version, self.accesses)
 
-    def loop(self, flag: int, at_most: int, access: Access) -> SegmentCommand:
+    def loop(self, flag: int, at_most: int) -> SegmentCommand:
         """Return a run of a loop, of at most `at_most` rounds. `flag`: the address of the word that
-        decides. `access`: all bytes that the run touches."""
+        decides."""
         self._change(self._loop, rounds.asked(flag, at_most))
-        return self.command()._replace(accesses=(access,), run=LoopRun(self.expected))
+        return self.command()._replace(run=LoopRun(self.expected))
 
     def changes(self, version: int) -> list[tuple[int, layout.Words]] | None:
         """Return the words to write before a replay of that version, each with its place in bytes.
@@ -294,8 +304,9 @@ class Segment:
         tasks = np.flatnonzero(values >= layout.FAULTY).tolist()
         launches = [self.laid.launches[task] for task in tasks]
         first = launches[0]
-        command: Any = self.counted[first]
-        wrong = command.wrong(self.places[first] + 1, layout.told_counts(status).get(tasks[0]))
+        wrong = self.counted[first].wrong(
+            self.places[first] + 1, layout.told_counts(status).get(tasks[0])
+        )
         return SegmentError(f"of the graph, {wrong}", launches)
 
     def told(self, task: int) -> str:
@@ -313,7 +324,3 @@ class Segment:
         own = self.laid.tasks[launch]
         band = f", band {task - own.start}" if len(own) > 1 else ""
         return f"{self._names[launch]}{band}"
-
-
-def _is_counted(command: Command) -> bool:
-    return getattr(command, "is_counted", False)
