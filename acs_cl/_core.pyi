@@ -1389,8 +1389,11 @@ class Queues:
         """Return launches that ended, always in one list. What is left in it is told again."""
     def poll_up_to(self, number: int) -> Ended:
         """Return launches up to a number that ended."""
-    def read_now(self, engine: Any, array: View, host: npt.NDArray[Any]) -> bool | int | None:
-        """Read an array into host memory and wait.
+    def read_now(
+        self, engine: Any, array: View, host: npt.NDArray[Any], beside_counts: bool = False
+    ) -> bool | int | None:
+        """Read an array into host memory and wait. `beside_counts`: the caller sees to counts that
+        may turn out to be wrong.
 
         True: `host` has the values. False: the driver failed. None: Python has to make the launch.
         A number: that launch exists, and Python has to wait for it."""

@@ -7,7 +7,7 @@ launch like any other (`transfers.read`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,20 +42,29 @@ class Calls:
         engine.refuse_in_recording("get")
         refuse_on_host_task("get")
         host = transfers.target_for(array, out)
-        queues = engine.backend.core_queues
-        if engine.table.is_counted:  # only their ends tell whether their counts were right
-            queues = None
-        if engine.watchdog is not None:  # it ends a wait in Python
-            queues = None
-        if queues is not None and array.nbytes and array.contiguous:
-            done = queues.read_now(engine, array, host)
-            if done is True:
-                return host
-            if done is not None and done is not False:
-                engine.wait(done, "read")
-                return host
-        transfers.read(engine, array, host).wait()  # the wait says what failed
+        if not self.core_reads(engine, array, host):
+            transfers.read(engine, array, host).wait()  # the wait says what failed
         return host
+
+    def core_reads(
+        self, engine: Engine, array: Array, host: HostArray, behind: Sequence[int] | None = None
+    ) -> bool:
+        """Have the core read an array into `host`, and wait for that. False: it did not. `behind`:
+        wait for these launches, too. Only the end of one tells whether its count was right."""
+        queues = engine.backend.core_queues
+        if queues is None or engine.watchdog is not None:  # which ends a wait in Python
+            return False
+        was_counted = engine.table.is_counted
+        if (was_counted and behind is None) or not array.nbytes or not array.contiguous:
+            return False
+        done = queues.read_now(engine, array, host, was_counted)
+        if done is None or done is False:
+            return False
+        if done is not True:
+            engine.wait(done, "read")
+        if behind:
+            engine.wait_for_all(behind)
+        return not (was_counted and (engine.table.is_counted or engine.failures.any))
 
     def read(self, engine: Engine, array: Array, out: object) -> Handle:
         """Read back into `out`, or into a new NumPy array."""

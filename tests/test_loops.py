@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import inside
 import numpy as np
 import pytest
 from ctrl_c import interrupted
@@ -18,6 +19,7 @@ from random_loops import SOURCE as RANDOM
 from random_loops import differs, programs
 
 import acs_cl as acs
+from acs_cl.launch.decision import has_words
 
 pytestmark = pytest.mark.rotate("make", 3)
 
@@ -257,6 +259,29 @@ def test_the_host_asks_for_the_word_before_it_waits_for_the_round(
     rt.finish()
     reads = [launch for launch in rt.trace.slices if launch.name == "read"]
     assert [tuple(read.waits) for read in reads] == [()] * 4
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_the_core_reads_the_word_of_a_loop_that_the_host_drives(
+    rt: acs.Runtime, prog: acs.Program, is_counted: bool
+) -> None:
+    if rt.plan.backend not in ("serial", "out_of_order", "lanes"):
+        pytest.skip("elsewhere the device reads, or an emulator")
+    if rt.options.issue == "ready_first":
+        pytest.skip("the core makes no launches that wait in Python for their turn")
+    if is_counted and not has_words(rt.device):
+        pytest.skip("the host does not see memory of the device without a transfer")
+    x, y, go = rt.zeros(1, "u4"), rt.zeros(64, "u4"), rt.array([1], "u4")
+    with rt.record() as graph:
+        prog.count((1,), None, x)
+        prog.below((1,), None, x, go, 20)
+        prog.count((acs.size(x, upto=64) if is_counted else 64,), None, y)
+    rt.finish()
+    with inside.reads_by_python() as reads:
+        assert graph.replay(while_=go, at_most=50).rounds == 20
+    assert reads == []
+    expected = np.arange(20, -44, -1).clip(0) if is_counted else np.full(64, 20)
+    assert (y.get() == expected).all()
 
 
 def test_a_replay_says_who_reads_the_word(rt: acs.Runtime, prog: acs.Program) -> None:

@@ -23,7 +23,7 @@ from ..handle import Handle
 from ..launch.decision import LARGEST, WIDTH
 from ..memory.array import Array
 from ..ranges import meet
-from ..records import Access
+from ..records import Access, HostArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,8 @@ class Loop(NamedTuple):
     def key(self) -> tuple[int, int, int]:
         """Return a key that differs from those of other loops of the graph. Loops around the same
         calls differ in how many others they hold."""
-        return self.calls.start, self.calls.stop, sum(1 for _ in self.all_inner)
+        held = sum(1 for _ in self.all_inner) if self.inner else 0
+        return self.calls.start, self.calls.stop, held
 
     def with_flag(self, change: Callable[[Array], Array]) -> Loop:
         """Return the loop, and the loops in it, with other flags."""
@@ -106,7 +107,8 @@ class Driven(Protocol):
 def drive(graph: Driven, loop: Loop, numbers: Launched) -> Rounds:
     """Run a loop, and add its launches to `numbers`. Waits for all but the last rounds, if the
     device counts these itself."""
-    engine, done, flag = graph.engine, 0, None
+    engine, done, word = graph.engine, 0, np.empty(1, np.uint32)
+    flag: Flag | None = None
     while done < loop.at_most:
         found = graph.on_device(loop, loop.at_most - done)
         if found is not None:
@@ -118,39 +120,53 @@ def drive(graph: Driven, loop: Loop, numbers: Launched) -> Rounds:
             done, flag = done + run.rounds, None
             if run.rounds < most or _any_failed(engine, [number]):
                 break
-        elif not _is_set(graph, loop, flag or _read(graph, loop), numbers):
+            continue
+        if flag is None:
+            flag = _read(graph, loop, word, [])
+        if not _is_set(graph, loop, flag, numbers):
             break
+        ones = graph.body(loop)
+        numbers += ones
+        numbers.error = ones.error
+        done, flag = done + 1, None
+        if done < loop.at_most and ones.error is None:
+            flag = _read(graph, loop, word, ones)
         else:
-            ones = graph.body(loop)
-            numbers += ones
-            numbers.error = ones.error
-            done += 1
-            # the read goes right behind the round: one way to the device and back, not two
-            flag = _read(graph, loop) if done < loop.at_most and ones.error is None else None
-            for number in [*([flag.number] if isinstance(flag, Handle) else []), *reversed(ones)]:
-                engine.wait_quietly(number)
-            if ones.error is not None or _any_failed(engine, ones):
-                if isinstance(flag, Handle):
-                    numbers.append(flag.number)  # if it failed, too, the replay says so
-                break
+            engine.wait_for_all(ones)
+        if ones.error is not None or _any_failed(engine, ones):
+            if isinstance(flag, Handle):
+                numbers.append(flag.number)  # if it failed, too, the replay says so
+            break
     return Rounds(done)
 
 
-def _read(graph: Driven, loop: Loop) -> Handle | PoisonedError:
-    """Have the flag read. Return the read, or the error if the value is lost already."""
+Flag = HostArray | Handle | PoisonedError
+"""What a flag is; the read that tells, if something is unusual; or why its value is lost."""
+
+
+def _read(graph: Driven, loop: Loop, word: HostArray, behind: Sequence[int]) -> Flag:
+    """Have the flag read behind launches of the body, and wait for these. `word`: memory for it."""
+    engine, calls, flag = graph.engine, graph.engine.calls, loop.flag
+    # the read goes right behind the round: one way to the device and back, not two
     try:
-        return graph.engine.calls.read(graph.engine, loop.flag, None)
+        if calls.core_reads(engine, flag, word, behind):
+            return word
+        read = calls.read(engine, flag, None)
     except PoisonedError as error:
+        engine.wait_for_all(behind)
         return error
+    engine.wait_for_all([*behind, read.number])
+    return read
 
 
-def _is_set(graph: Driven, loop: Loop, flag: Handle | PoisonedError, numbers: Launched) -> bool:
+def _is_set(graph: Driven, loop: Loop, flag: Flag, numbers: Launched) -> bool:
     """Tell whether the flag is set. If its value is lost, so is all that the body writes."""
     engine = graph.engine
+    if isinstance(flag, np.ndarray):
+        return bool(flag[0])
     if isinstance(flag, PoisonedError):  # no launch says so
         numbers.error = flag
     else:
-        engine.wait_quietly(flag.number)
         if not _any_failed(engine, [flag.number]):
             return bool(flag.wait().item())
         numbers.append(flag.number)

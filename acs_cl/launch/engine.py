@@ -381,6 +381,15 @@ class Engine(Books):
             self.sync()
             waits.wait(self, number)
 
+    def wait_for_all(self, numbers: Sequence[int]) -> None:
+        """Wait for launches without raising their failures. The last one is waited for first, since
+        the others have mostly ended then."""
+        if not on_host_task():
+            self.sync()
+            for number in reversed(numbers):
+                if number in self.table:
+                    waits.wait(self, number)
+
     def is_done(self, number: int) -> bool:
         """Tell whether a launch has ended. Polls, as programs that ask repeatedly expect."""
         self.sync()

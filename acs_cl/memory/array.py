@@ -12,7 +12,7 @@ bytes, in a place that starts at its first byte. Otherwise it is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, overload
 
 import numpy.typing as npt
@@ -50,6 +50,11 @@ class Transfers(Protocol):
 
     def read_now(self, engine: Any, array: Array, out: object) -> HostArray:
         """Read an array back, and wait for it."""
+
+    def core_reads(
+        self, engine: Any, array: Array, host: HostArray, behind: Sequence[int] | None = None
+    ) -> bool:
+        """Have the core read an array back, and wait for it. False: it did not."""
 
     def read(self, engine: Any, array: Array, out: object) -> Handle:
         """Read an array back."""

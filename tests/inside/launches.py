@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
 from acs_cl import program as programs
+from acs_cl import transfers
 from acs_cl.access import inference
 from acs_cl.devices import driver
 from acs_cl.kernel import Kernel
@@ -59,6 +60,20 @@ def calls_by_python() -> Iterator[list[str]]:
         return call(kernel, *args, **keywords)
 
     with changed(Kernel, "_call", noted):
+        yield found
+
+
+@contextmanager
+def reads_by_python() -> Iterator[list[object]]:
+    """Collect the arrays whose reads the core leaves to Python."""
+    found: list[object] = []
+    read = transfers.read
+
+    def noted(engine: Any, array: Any, out: object) -> Any:
+        found.append(array)
+        return read(engine, array, out)
+
+    with changed(transfers, "read", noted):
         yield found
 
 

@@ -192,10 +192,13 @@ private:
 };
 
 // Reads an array in one piece into `host`. Returns True: the values are there. False: the driver has failed. None: it
-// is no plain read, and nothing has changed. A number: that launch has to be waited for.
-inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, nb::object host) {
+// is no plain read, and nothing has changed. A number: that launch has to be waited for. `beside_counts`: the caller
+// sees to counts that are not looked at yet.
+inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, nb::object host,
+                           bool beside_counts) {
     Table *table = queues.table();
-    if (!table || !table->is_plain() || !view_of(array.ptr())) return nb::none();
+    const auto may_read = [&] { return table->is_plain() || (beside_counts && table->is_plain_beside_counts()); };
+    if (!table || !may_read() || !view_of(array.ptr())) return nb::none();
     ArrayTransfer bound(queues, engine, host, array);
     Landing landing;  // it outlives the read
     UnderWay under_way;
@@ -203,7 +206,7 @@ inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, 
     std::int64_t number;
     {
         // asked again, because making the buffer may have run any code
-        if (!bound.is_plain() || !table->is_plain() || !table->lock->try_take()) return nb::none();
+        if (!bound.is_plain() || !may_read() || !table->lock->try_take()) return nb::none();
         const Taken taken(table->lock);
         const bool lands = queues.landings.take(bound.plain.nbytes, landing);
         if (lands) {

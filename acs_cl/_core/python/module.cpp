@@ -147,7 +147,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 118;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 119;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -315,7 +315,7 @@ NB_MODULE(_core, module) {
         .def("upload_on", &Queues::upload_on, "queue"_a)
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none(), "timed"_a = false)
         .def("join", &Queues::join, "table"_a)
-        .def("read_now", &read_now, "engine"_a, "array"_a, "host"_a)
+        .def("read_now", &read_now, "engine"_a, "array"_a, "host"_a, "beside_counts"_a = false)
         .def("transfer", &transfer, "engine"_a, "target"_a, "source"_a, "copied"_a = false)
         .def("stage_in", [](Queues &self, nb::object make) { self.staging.use(std::move(make)); }, "make"_a)
         .def("land_in", [](Queues &self, nb::object make) { self.landings.use(std::move(make)); }, "make"_a.none())

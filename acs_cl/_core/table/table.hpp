@@ -471,6 +471,7 @@ public:
 
     // Whether the core may make launches, because nothing is unusual.
     bool is_plain() const { return !lock->is_held() && may_go_on(); }
+    bool is_plain_beside_counts() const { return !lock->is_held() && may_go_to_lane(); }
     // The same for a caller that has the lock.
     bool may_go_on() const { return usable && may_make(); }
     // The same for launches that Python asks for.
