@@ -1351,6 +1351,8 @@ class Queues:
 
     waits: int
     """Counts events that launches were made to wait for."""
+    by_host: int
+    """Counts transfers that the host has made by itself."""
     bare: int
     """Counts launches that got no event of their own."""
     narrow: int

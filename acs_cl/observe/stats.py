@@ -45,6 +45,7 @@ def report(engine: Engine) -> Report:
         "calls_not_plain": engine.counts.not_plain,
         "lanes": dict(sorted(backend.used.items())),
         "on_one_lane": backend.on_one_lane,
+        "by_host": 0 if backend.core_queues is None else backend.core_queues.by_host,
         "memory": {
             "kind": engine.plan.memory,
             "reserved_bytes": engine.store.reserved_bytes,

@@ -59,7 +59,8 @@ public:
         forget();
         if (apart_) apart_->all.erase(std::find(apart_->all.begin(), apart_->all.end(), this));
     }
-    std::int64_t waits = 0;  // events that launches were made to wait for
+    std::int64_t waits = 0;    // events that launches were made to wait for
+    std::int64_t by_host = 0;  // transfers that the host has made
     Landings landings;  // for small reads that the host waits for
     Staging staging;    // for long uploads
     Counts counts;      // of launches whose size the device decides
@@ -406,17 +407,18 @@ private:
     static constexpr std::int32_t ELSEWHERE = -1;  // refused: the lane does not suit it
 
     // Does what all kinds of launches have in common. If it raises, either a lane has the launch, or nothing has.
-    // `by_host`: a transfer that the host may make. It does where nothing in flight uses the bytes.
+    // `seen`: a transfer that the host may make. It does where nothing in flight uses the bytes.
     template <typename Command, typename Enqueue>
     bool launch_by(const Touched &touched, PyObject *name, const nb::object &reason, Command &&command,
-                   Enqueue &&enqueue_on, bool is_upload = false, const Transfer *by_host = nullptr) {
+                   Enqueue &&enqueue_on, bool is_upload = false, const Transfer *seen = nullptr) {
         static PyObject *const on_host = PyUnicode_InternFromString("on the host");
         edges_ = table_->enter(touched);
         const std::int64_t number = table_->number;
         try {
             if (!also_.empty()) follow_also();
-            if (by_host && !edges_.many) {
-                by_host->copy();
+            if (seen && !edges_.many) {
+                seen->copy();
+                by_host++;
                 table_->hazards->retire(number);
                 if (table_->reasons) table_->reasons->keep(number, nb::borrow(on_host));
                 return true;

@@ -147,7 +147,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 119;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 120;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -337,6 +337,7 @@ NB_MODULE(_core, module) {
         .def("forget", &Queues::forget)
         .def("used", &Queues::used)
         .def_ro("waits", &Queues::waits)
+        .def_ro("by_host", &Queues::by_host)
         .def_ro("bare", &Queues::bare)
         .def_ro("narrow", &Queues::narrow)
         .def_rw("unasked_enough", &Queues::unasked_enough)
