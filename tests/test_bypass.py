@@ -327,9 +327,7 @@ def begin_bypass(queue: acs.Queue, add: Any, a: Any) -> int:
     raise AssertionError("no bypass begins")
 
 
-def test_a_bypass_ends_without_a_launch_if_all_has_ended(
-    context: cl.Context, stays: None
-) -> None:
+def test_a_bypass_ends_without_a_launch_if_all_has_ended(context: cl.Context, stays: None) -> None:
     queue, kernels = acs.Queue(context), kernels_of(context)
     a, engine = buffer(queue, np.zeros(N)), queue.runtime.engine
     added = 0

@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from itertools import chain, starmap
+from pathlib import Path
 from typing import Any
 
 import inside
@@ -395,6 +396,42 @@ def test_a_finalizer_that_launches_is_no_part_of_what_is_checked(
         assert finalized == 60
         assert (own.get() == 60).all()
         assert (x.get() == 60).all()
+
+
+READS = """
+import faulthandler, gc
+from acs_cl.access.inference import from_source
+
+faulthandler.dump_traceback_later(120, exit=True)
+SOURCE = "kernel void k(global int *x) {{ x[{}] = 1; }}"
+
+class Reads:
+    def __init__(self, number):
+        self.number, self.cycle = number, self
+    def __del__(self):
+        found.append(from_source(SOURCE.format(self.number), "k", "", None).kernel)
+
+found, before = [], gc.get_threshold()
+from_source(SOURCE.format(0), "k", "", None)
+gc.disable()
+for objects in range(400):
+    Reads(1000 + objects)
+    gc.set_threshold(gc.get_count()[0] + objects, 1000, 1000)
+    gc.enable()
+    from_source(SOURCE.format(1 + objects), "k", "", None)
+    gc.disable()
+    gc.set_threshold(*before)
+    gc.collect()
+print(len(found), set(found))
+"""
+
+
+def test_a_finalizer_may_read_a_source_while_its_thread_reads_one(own_cache: Path) -> None:
+    """It waited for a lock that its own thread had."""
+    done = subprocess.run(
+        [sys.executable, "-c", READS], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.stdout, done.returncode) == ("400 {'k'}\n", 0), done.stderr
 
 
 @pytest.mark.parametrize("window", [None, 1])

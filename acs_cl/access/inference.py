@@ -192,7 +192,7 @@ _INCLUDED = "included"
 _UNITS_KEPT = 4
 _units: OrderedDict[tuple[object, ...], clang.Unit | CannotParse] = OrderedDict()
 _programs: dict[tuple[object, ...], _Kept] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()  # the collector may call code of the program, which comes here again
 
 
 def forget_programs() -> None:

@@ -26,7 +26,7 @@ KEPT = 1024
 _known: dict[int, tuple[Sequence[OutlinedFunction], frozenset[int]]] = {}
 """{identity of functions: these, and what is needed}. A program that generates its kernels builds
 the same source again and again, and all these kernels have one outline."""
-_lock = threading.Lock()
+_lock = threading.RLock()  # the collector may call code of the program, which comes here again
 
 
 def needed(functions: Sequence[OutlinedFunction]) -> frozenset[int]:

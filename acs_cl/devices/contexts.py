@@ -35,7 +35,7 @@ class Shared:
     def __init__(self, device: cl.Device) -> None:
         self.context = cl.Context([device])
         self._programs: OrderedDict[Hashable, _cl._Program] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def find(self, key: Hashable) -> _cl._Program | None:
         """Return the program kept under `key`, or None."""
@@ -59,7 +59,7 @@ _shared: dict[tuple[int, int], Shared] = {}
 _given: dict[int, weakref.ref[cl.Context]] = {}
 """{device: the context that the program last made a runtime with}."""
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # the collector may call code of the program, which comes here again
 
 _used = False
 """Whether this process has asked a driver for anything. From then on the driver's threads are
@@ -131,7 +131,7 @@ def shared_context(device: cl.Device, copy: int = 0) -> cl.Context:
     with _lock:
         one = _shared.get((device.int_ptr, copy))
         if one is None:
-            one = _shared[device.int_ptr, copy] = Shared(device)
+            one = _shared.setdefault((device.int_ptr, copy), Shared(device))
         return one.context
 
 
@@ -140,7 +140,7 @@ def _after_fork() -> None:
     global _shared, _given, _lock
     if _used:
         _inherited.append(_shared)
-    _shared, _given, _lock = {}, {}, threading.Lock()
+    _shared, _given, _lock = {}, {}, threading.RLock()
 
 
 def inherit(objects: object) -> None:

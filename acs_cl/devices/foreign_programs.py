@@ -20,7 +20,7 @@ import pyopencl as cl
 KEPT = 64
 """The newest programs, which are kept alive: those whose kernels may not have been launched yet."""
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # the collector may call code of the program, which comes here again
 _newest: deque[cl.Program] = deque(maxlen=KEPT)
 _programs: WeakValueDictionary[int, cl.Program] = WeakValueDictionary()
 

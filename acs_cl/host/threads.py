@@ -226,7 +226,8 @@ class HostTasks:
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads = 0
         self._busy = 0
-        self._lock = threading.Lock()
+        # the collector may call code of the program, which comes here again
+        self._lock = threading.RLock()
 
     @property
     def busy(self) -> bool:
