@@ -29,6 +29,12 @@ class Counts {
 public:
     static constexpr std::int32_t REFUSED = -9001;  // as DECIDED in acs_cl/launch/backend.py
 
+    // Says why such a launch goes to a lane, later, too.
+    static nb::object why_on_lane() {
+        static PyObject *const text = PyUnicode_InternFromString("a lane has the word for its count");
+        return nb::borrow(text);
+    }
+
     struct Word {
         nb::object memory;  // of PyOpenCL
         std::uint64_t address;

@@ -252,7 +252,6 @@ public:
     // a count goes with the upper bound, and it is noted where a wrong count would be found. Only lanes look there, so that
     // it goes to one later, too.
     bool enqueue() {
-        static PyObject *const by_count = PyUnicode_InternFromString("a lane has the word for its count");
         ToLanes &lanes = plan.lanes;
         const std::int64_t number = table.number + 1;
         lanes.lease.use();
@@ -264,7 +263,7 @@ public:
             touched, variant_.kernel, sizes_, sizes_[8] ? &sizes_[9] : nullptr, plan.name.ptr(), lanes.lease.reason,
             [&] {
                 return plan.command(variant_.object, sizes_, bytes_, args, are_views_, besides(), {},
-                                    counts() ? nb::borrow(by_count) : nb::object());
+                                    counts() ? Counts::why_on_lane() : nb::object());
             });
         if (counts()) table.count(number);
         return is_on_lane;

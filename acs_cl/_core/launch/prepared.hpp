@@ -75,14 +75,13 @@ public:
     // Makes it. 0: Python has to, because there is no word for a wrong count.
     std::int64_t launch(Queues &queues) const {
         if (!counted_at_) return launch_by(queues, nb::none(), [](QueueKernel &) { return true; }, [this] { return command_; });
-        static PyObject *const by_count = PyUnicode_InternFromString("a lane has the word for its count");
         const std::optional<std::size_t> word = queues.take_word();
         if (!word) return 0;
         const nb::object memory = queues.counts.word(*word).memory;
         const std::int64_t number = queues.table()->number + 1;
         queues.counts.note(number, *word, allowed_);
         const std::int64_t found = launch_by(
-            queues, nb::borrow(by_count),
+            queues, Counts::why_on_lane(),
             [&](QueueKernel &kernel) { return kernel.set_memory(*counted_at_, memory, queues.classes()); },
             [&] { return with(memory); });
         queues.table()->count(number);
