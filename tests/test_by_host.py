@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyopencl as cl
 import pytest
+from fuzz.threads import in_threads
 
 import acs_cl as acs
 
@@ -93,7 +94,7 @@ def test_foreign_memory_is_left_to_the_driver(rt: acs.Runtime) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_programs_of_two_threads(rt: acs.Runtime, seed: int) -> None:
     """Each thread has arrays of its own in one slab, and knows their values."""
-    prog, failures = rt.build(SOURCE), list[BaseException]()
+    prog = rt.build(SOURCE)
 
     def run(who: int) -> None:
         choose = random.Random(10 * seed + who)
@@ -119,19 +120,7 @@ def test_random_programs_of_two_threads(rt: acs.Runtime, seed: int) -> None:
         for array, values in zip(arrays, host, strict=True):
             assert (array.get() == values).all()
 
-    def guarded(who: int) -> None:
-        try:
-            run(who)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(who,)) for who in range(2)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    if failures:
-        raise failures[0]
+    in_threads(run, 2)
 
 
 def test_a_host_task_copies_what_is_there_when_it_runs(rt: acs.Runtime) -> None:

@@ -196,20 +196,25 @@ def test_a_refused_replay_fails_and_the_next_one_works(device: cl.Device) -> Non
         assert y.get().tolist() == [8] * 8
 
 
+def two_that_have_run(rt: acs.Runtime) -> tuple[Graph, Graph, acs.Array]:
+    """Return graphs that count the same rows, whose blocks are in use, and the rows of zeros."""
+    prog, x = rt.build(SOURCE), rt.zeros((MANY, 8), "u4")
+    graph, others = counting(rt, prog, x), counting(rt, prog, x)
+    for _ in range(2):
+        graph.replay()
+        others.replay()
+    x[0].fill(5)
+    x.fill(0)
+    rt.finish()
+    return graph, others, x
+
+
 def test_replays_behind_a_refused_one_are_not_lost(device: cl.Device) -> None:
     """A refused run has not cleaned the other block. The next run found nothing to do there, and
     ended well. Nobody had looked: the row was filled behind another replay."""
     with acs.Runtime(device, backend="device") as rt:
-        prog, x = rt.build(SOURCE), rt.zeros((MANY, 8), "u4")
-        graph = counting(rt, prog, x)
-        others = counting(rt, prog, x)
+        graph, others, x = two_that_have_run(rt)
         own, row = Scheduler(rt).backend.queues[0].int_ptr, x[0]
-        for _ in range(2):
-            graph.replay()
-            others.replay()
-        row.fill(5)
-        x.fill(0)
-        rt.finish()
         seen: list[int] = []
 
         def refuses_first(real: Callable[..., int]) -> Callable[..., int]:
@@ -240,16 +245,8 @@ def test_replays_behind_a_refused_one_are_not_lost(device: cl.Device) -> None:
 def test_nor_are_those_behind_one_that_an_error_kept_from_the_driver(device: cl.Device) -> None:
     """Its run has not cleaned the other block either."""
     with acs.Runtime(device, backend="device") as rt:
-        prog, x = rt.build(SOURCE), rt.zeros((MANY, 8), "u4")
-        graph = counting(rt, prog, x)
-        others = counting(rt, prog, x)
+        graph, others, x = two_that_have_run(rt)
         row = x[0]
-        for _ in range(2):
-            graph.replay()
-            others.replay()
-        row.fill(5)
-        x.fill(0)
-        rt.finish()
 
         def fail() -> Any:
             raise RecursionError("no stack is left")

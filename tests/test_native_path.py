@@ -646,6 +646,18 @@ def test_sizes_may_be_forgotten_while_an_epoch_is_sent(program: acs.Program) -> 
     assert z.get().tolist() == list(range(8))
 
 
+def goes_on(program: acs.Program, x: acs.Array, y: acs.Array) -> None:
+    """What failed is over, and launches behind it are right."""
+    rt = testing.runtime_of(program)
+    with contextlib.suppress(acs.PoisonedError):
+        rt.finish()
+    y.fill(0)
+    program.add((8,), None, x, y, 1)
+    assert y.get().tolist() == [1] * 8
+    rt.finish()
+    assert testing.is_at_rest(rt)
+
+
 def test_an_epoch_whose_words_cannot_be_written_fails_with_the_reason(
     program: acs.Program,
 ) -> None:
@@ -667,13 +679,7 @@ def test_an_epoch_whose_words_cannot_be_written_fails_with_the_reason(
         sender.on_words = None
     with pytest.raises(acs.PoisonedError, match="no stack is left"):
         handle.wait()
-    with contextlib.suppress(acs.PoisonedError):
-        rt.finish()
-    y.fill(0)
-    program.add((8,), None, x, y, 1)
-    assert y.get().tolist() == [1] * 8
-    rt.finish()
-    assert testing.is_at_rest(rt)
+    goes_on(program, x, y)
 
 
 def test_so_does_one_whose_tasks_have_no_order(program: acs.Program) -> None:
@@ -687,13 +693,7 @@ def test_so_does_one_whose_tasks_have_no_order(program: acs.Program) -> None:
         rt.flush()
     with pytest.raises(acs.PoisonedError, match="each task has a priority, or none has"):
         handle.wait()
-    with contextlib.suppress(acs.PoisonedError):
-        rt.finish()
-    y.fill(0)
-    program.add((8,), None, x, y, 1)
-    assert y.get().tolist() == [1] * 8
-    rt.finish()
-    assert testing.is_at_rest(rt)
+    goes_on(program, x, y)
 
 
 def test_numbers_of_epochs_begin_anew(program: acs.Program) -> None:
