@@ -419,6 +419,7 @@ private:
             if (seen && !edges_.many) {
                 seen->copy();
                 by_host++;
+                table_->by_core++;
                 table_->hazards->retire(number);
                 if (table_->reasons) table_->reasons->keep(number, nb::borrow(on_host));
                 return true;
