@@ -1391,6 +1391,9 @@ class Queues:
         """Return launches that ended, always in one list. What is left in it is told again."""
     def poll_up_to(self, number: int) -> Ended:
         """Return launches up to a number that ended."""
+    def wait(self, engine: Any, number: int) -> bool:
+        """Wait for a launch, if a lane has it and nothing is unusual. Return whether it has ended,
+        and the engine knows of it."""
     def read_now(
         self, engine: Any, array: View, host: npt.NDArray[Any], beside_counts: bool = False
     ) -> bool | int | None:

@@ -13,11 +13,11 @@ are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
 from typing import TYPE_CHECKING
 
 from ..errors import AcsError
 from ..scheduler.cutting import Single
+from ..scheduler.ways import Turns, Ways
 from .pieces import Pieces
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ milliseconds, which short-lived graphs would not make up for."""
 MOST = 256
 """Replays in a row that could not be timed, after which the first way stays."""
 
-GAIN = 0.97
-"""What the other way has to take of the first one's time."""
-
 
 class Trial:
     """Times the replays of a graph, and chooses its pieces."""
@@ -45,7 +42,10 @@ class Trial:
         self.pieces = [first]
         """Of each way; of one, until the other is tried and when it is over."""
         self.is_over = False
-        self._took: tuple[list[float], list[float]] = ([], [])
+        self._many, self._us = 0, 0.0
+        """Timed replays of the first way so far, and what they took altogether."""
+        self._ways: Ways | None = None
+        """The two ways, while both are tried."""
         self._skips = False
         """Whether the next time of the other way is left out: that replay is its first."""
         self._untimed = 0
@@ -84,22 +84,25 @@ class Trial:
         behind, self._behind = self._behind, self._engine.number - self._number
         if self._behind != behind:
             return False
-        if self._skips and self._way:
+        took_us = waited_us - began_us
+        if self._ways is None:
+            self._many, self._us = self._many + 1, self._us + took_us
+        elif self._skips and self._way:
             self._skips = False
         else:
-            self._took[self._way].append(waited_us - began_us)
+            self._ways.took(took_us)
         return True
 
     def _choose(self, make: Callable[[], Pieces]) -> None:
         """Choose the way of the next replay, or end the trial."""
-        first, other = self._took
-        if len(self.pieces) == 1:
-            if len(first) >= EACH and sum(first) >= FIRST_US:
+        ways = self._ways
+        if ways is None:
+            if self._many >= EACH and self._us >= FIRST_US:
                 self._try_other(make)
-        elif len(first) >= EACH and len(other) >= EACH:
-            self._end(int(median(other) < GAIN * median(first)))
+        elif ways.is_over:
+            self._end(ways.way)
         else:
-            self._way = 1 - self._way
+            self._way = ways.way
 
     def _try_other(self, make: Callable[[], Pieces]) -> None:
         """Make the pieces of the other way. From now on the two take turns."""
@@ -112,17 +115,15 @@ class Trial:
             self._end(0)
             return
         self.pieces.append(made)
-        self._took[0].clear()
-        self._way, self._skips = 1, True
+        self._ways, self._skips = Ways(2, Turns(EACH)), True
 
     def _end(self, way: int) -> None:
         self.is_over = True
         self.pieces, self._way = [self.pieces[way]], 0
-        if way:
-            first, other = (median(took) / 1e3 for took in self._took)
+        if way and self._ways is not None:
             self.pieces[0].why = (
                 "all that the scheduler can run is in segments: its replays took "
-                f"{other:.2f} ms so, and {first:.2f} ms with long kernels on lanes"
+                f"{self._ways.ratio(way):.2f} of the time that they took with long kernels on lanes"
             )
 
 

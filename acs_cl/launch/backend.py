@@ -76,6 +76,8 @@ class Backend:
     """Whether it makes sense to give it queues that keep times."""
     in_order = False
     """Whether launches run in program order, whatever their upstream is."""
+    least_step = 0
+    """Launches from which on it wants to know of a step of the program. 0: of none."""
 
     def __init__(self, queues: list[cl.CommandQueue], profiling: bool) -> None:
         self.queues = queues
@@ -170,6 +172,10 @@ class Backend:
     def noted(self) -> Found | None:
         """Return the notes since the last call. None: there are none, or an epoch is in flight."""
         return None
+
+    def stepped(self, us: float, launches: int) -> None:
+        """Note a step, if this backend watches steps: what was launched since the last one, and how
+        long that took. The program has waited, and nothing is in flight."""
 
     def catch_up(self) -> None:
         """Do what is due now and then, between launches of the core."""

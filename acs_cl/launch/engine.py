@@ -361,8 +361,20 @@ class Engine(Books):
         """Note when the program goes on, since steps and replays are timed without its pauses.
         Another wait in a pause does not end it."""
         if self._waited_behind != self.number:
+            least = self.backend.least_step
+            if least and self.number - self._waited_behind >= least:
+                self._end_step()
             self.waited_us = self.now_us()
             self._waited_behind = 0 if len(self.table) else self.number
+
+    def _end_step(self) -> None:
+        """Tell the backend of a step, if nothing was in flight when it began, nor is now."""
+        with self.lock:
+            if len(self.table):
+                self.pump()
+            if self._waited_behind and not len(self.table):
+                launches = self.number - self._waited_behind
+                self.backend.stepped(self.now_us() - self.waited_us, launches)
 
     def wait(self, number: int, name: str) -> None:
         """Block until a launch has ended. Raise if it failed or never could run. A host task may
@@ -407,6 +419,8 @@ class Engine(Books):
         until: float | None = None,
     ) -> bool:
         """Wait until everything launched or given to the driver so far has ended: `waits.drain`."""
+        if until is None and not (gives_up or self.bypasses):
+            waits.wait_for_newest(self)
         with self.lock:
             self.end_bypasses()
             has_ended = waits.drain(self, gives_up, patience, until)

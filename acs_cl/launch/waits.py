@@ -54,6 +54,8 @@ def wait(books: Books, number: int) -> None:
 
 
 def _wait(books: Books, number: int) -> None:
+    if _has_waited(books, number):
+        return
     with books.lock:
         event = _event_for(books, number)
         if event is not None:
@@ -61,6 +63,25 @@ def _wait(books: Books, number: int) -> None:
             _wait_for(books, event)
         if event is not None or not books.table:  # the backend hears of all waits
             retire(books, books.backend.poll_up_to(number))
+
+
+def _has_waited(books: Books, number: int) -> bool:
+    """Have the core wait for a launch, unless something is unusual."""
+    queues = None if books.watchdog is not None else books.backend.core_queues
+    if queues is None:
+        return False
+    try:
+        return queues.wait(books, number)
+    except KeyboardInterrupt as error:
+        _tell(books, error)
+        raise
+
+
+def wait_for_newest(books: Books) -> None:
+    """Have the core wait for the newest launch, if few are in flight. Called without the lock. It
+    is ahead of a wait for all, which has little left to do then."""
+    if 0 < len(books.table) <= FEW and not books.lock.is_owned() and not on_host_task():
+        _has_waited(books, books.table.number)
 
 
 def _event_for(books: Books, number: int) -> cl.Event | None:

@@ -59,6 +59,7 @@ from .policy import FILLS, HOT, Choice, Key
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
+from .steps import BY_RULES, Steps
 from .task import Body, Task, Unfit
 
 if TYPE_CHECKING:
@@ -135,6 +136,8 @@ class Device(Backend):
         self._children: dict[int, str] = {}
         """What happened to spawned items, by the launch whose epoch spawned them."""
         self._homes = Homes(self.schedulers, store, choice, table, self._reasons)
+        self._steps = Steps(choice, self.schedulers) if choice is not None and on_cpu else None
+        self.least_step = self._few if self._steps is not None else 0
 
     # ---- submitting ----------------------------------------------------------------------------
 
@@ -255,6 +258,11 @@ class Device(Backend):
         self._homes.keep_together(self.sender.cuts, self.sender.epochs_sent)
         self.send_if_due()
 
+    def stepped(self, us: float, launches: int) -> None:
+        """Take a step. Have everything planned anew if launches go another way from now on."""
+        if self._steps is not None and self._steps.ended(us, launches, self.sender.tasks_sent):
+            self._table.generation += 1
+
     def about(self) -> Report:
         """Report counters, reasons and schedulers in plain values."""
         return {
@@ -262,6 +270,7 @@ class Device(Backend):
             "on_lanes": self.reasons,
             "builds": self.schedulers.builds,
             "predicted": self._table.forecasts(),
+            "steps": self._steps.told if self._steps is not None else BY_RULES,
             "children": self.sender.children._asdict(),
             "schedulers": [facts._asdict() for facts in self.schedulers.facts()],
         }
@@ -717,7 +726,7 @@ class Device(Backend):
                 return None
             if task.cuts.bands and choice.on_cpu:
                 return None  # on a CPU bands gain more than lanes do
-            return choice.refusal(self._table.number, key_of(command), task.tiles, groups)
+            return choice.ruled(self._table.number, key_of(command), task.tiles, groups)
 
         return Cutter(self.queues[0].context, self.schedulers, self._store, how, refusal)
 

@@ -14,11 +14,14 @@ On a GPU a kernel goes to lanes if its tasks take the device longer than its lau
 host. There the scheduler saves nothing, and a queue gives a kernel the registers and groups that
 suit it. On a CPU a kernel goes to lanes if its epochs lose more time, against the times on lanes,
 than they save. Kernels that take long go there at once, but not those that would cut an epoch in
-two each time and take less than that costs.
+two each time and take less than that costs. There steps of the program are tried without these
+rules, too (`steps`).
 
 A GPU takes some 30 us longer for an epoch on a queue that keeps times. So most epochs are timed by
 the program, from sending to finding the end. That time is never less than what the device took.
 """
+
+# Long because: the rules, and what they were measured by, are one decision.
 
 from __future__ import annotations
 
@@ -85,10 +88,16 @@ launches behind it. On PoCL 3.0 a mixture of experts took ten times as long in e
 
 COUNTED = "the device decides the size of a launch near it, which takes the host less on a lane"
 
+AS_RULED, IN_SCHEDULER, ON_LANES = range(3)
+"""Ways of launches: by the rules, all in the scheduler that it can run, or all on lanes."""
+
 SURE, UNJUDGED = 8, 15
 """After so many good epochs in a row, so many are not judged. To judge one takes the host as
 long as several launches."""
 
+
+NEVER = 1 << 62
+"""A launch that never comes."""
 
 Names = Callable[[], Mapping[str, int]]
 """Returns the kernels of an epoch, and how many launches of each it has."""
@@ -105,6 +114,12 @@ class Choice:
     def __init__(self, on_cpu: bool, units: int = 1) -> None:
         self.on_cpu = on_cpu
         self.units = units
+        self.way = AS_RULED
+        self.gained: float | None = None
+        """What steps take the present way, over what they take by the rules. None while ways are
+        tried."""
+        self.has_refused = False
+        """Whether a rule has sent a launch to a lane because it fills the device or takes long."""
         self.few = FEW_ON_CPU if on_cpu else FEW_ON_GPU
         """Tasks from which on an epoch is worth sending."""
         self._times: dict[Key | None, list[float]] = {}
@@ -162,20 +177,37 @@ class Choice:
     def refusal(self, number: int, key: Key | None, tiles: int, groups: int) -> str | None:
         """Say why launch `number`, of `key`, should take a lane. `tiles`: its tiles. `groups`: how
         many groups the scheduler has."""
+        if self.way == AS_RULED:
+            return self.ruled(number, key, tiles, groups)
+        return self._all_on_lanes() if self.way == ON_LANES else None
+
+    def ruled(self, number: int, key: Key | None, tiles: int, groups: int) -> str | None:
+        """Say the same by the rules, whatever way launches go now."""
         if key is not None and (found := self._too_long(number, key[0])) is not None:
             return found[1]
-        return FILLS if tiles > max(1, groups // 2) else self.takes_long(key)
+        reason = FILLS if tiles > max(1, groups // 2) else self._takes_long(key)
+        self.has_refused = self.has_refused or reason is not None
+        return reason
 
     def takes_long(self, key: Key | None) -> str | None:
         """Say why launches of `key` should take a lane for their times there. It is known before a
         scheduler has the kernel, so that none is built for kernels that take long."""
+        return None if self.way == IN_SCHEDULER else self._takes_long(key)
+
+    def _takes_long(self, key: Key | None) -> str | None:
         us = self._least_us(key)
         if us * SLOWDOWN <= SAVED_US or self._cuts.get(key, 0) >= CUTS:
             return None
+        self.has_refused = True
         return (
             f"it takes {us:.0f} us: a record saves the host {SAVED_US:.0f} us, and the "
             f"scheduler may take {us * SLOWDOWN:.0f} us longer"
         )
+
+    def _all_on_lanes(self) -> str:
+        if self.gained is None:
+            return "steps of the program are tried with all launches on lanes"
+        return f"steps take {self.gained:.2f} of the time with all launches on lanes"
 
     def _least_us(self, key: Key | None) -> float:
         """Return the least time of a launch, since other programs only add to it."""
@@ -225,7 +257,7 @@ class Choice:
     def timed_by_device(self, us: float, tasks: int, width: int, number: int, names: Names) -> bool:
         """Take the device's time for an epoch, and tell whether its kernels go to lanes from now
         on. `width`: how many of its tasks may run at one time. `number`: the newest launch."""
-        if tasks < self.few:  # so few say little
+        if tasks < self.few or self.way != AS_RULED:  # so few say little, and other ways are timed
             return False
         why = (self._lost_on_cpu if self.on_cpu else self._lost_on_gpu)(us, tasks, width, names)
         if not why:
@@ -283,8 +315,10 @@ class Choice:
 
     def on_lanes_until(self, number: int, name: str) -> tuple[int, str]:
         """Return the launch until which a kernel goes to lanes, and why. 0: it need not."""
+        if self.way == ON_LANES:
+            return NEVER, self._all_on_lanes()
         found = self._too_long(number, name)
-        if found is not None:
+        if found is not None and self.way == AS_RULED:
             return found
         if number < self.resting_until:
             return self.resting_until, "epochs were too small lately to be worth sending"

@@ -147,7 +147,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 120;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 121;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -333,6 +333,7 @@ NB_MODULE(_core, module) {
         .def("oldest", &Queues::oldest)
         .def("poll", &Queues::poll, "most"_a = 64)
         .def("poll_up_to", &Queues::poll_up_to, "number"_a)
+        .def("wait", &wait_on_lane, "engine"_a, "number"_a)
         .def("flush", &Queues::flush)
         .def("forget", &Queues::forget)
         .def("used", &Queues::used)
