@@ -55,16 +55,31 @@ inline void acs_sizes(acs_context *c, acs_tile *t) {
     t->groups_y = max(c->num_groups[1], 1u);
 }
 
+/* On a CPU one work-item runs a whole tile in a loop, which is vectorised. For that the compiler (PoCL 3.0)
+   must not keep the context in memory, so nothing gets its address but what is inlined. */
+#if ACS_GROUP == 1
+#define ACS_INLINE static inline __attribute__((always_inline))
+#else
+#define ACS_INLINE inline
+#endif
+
 /* The context of one item of one dimension. */
-inline void acs_place_in_row(acs_context *c, const acs_tile *t, uint item) {
-    const uint group = t->local_items == 1 ? item : item / t->local_items;
+ACS_INLINE void acs_place_in_row(acs_context *c, uint local_items, uint item) {
+    const uint group = local_items == 1 ? item : item / local_items;
     c->group_id[0] = group;
-    c->local_id[0] = item - group * t->local_items;
+    c->local_id[0] = item - group * local_items;
     c->global_id[0] = item;
 }
 
+/* The ids in the launch that belong to those in groups. */
+ACS_INLINE void acs_set_global_ids(acs_context *c) {
+    c->global_id[0] = c->group_id[0] * c->local_size[0] + c->local_id[0] + c->global_offset[0];
+    c->global_id[1] = c->group_id[1] * c->local_size[1] + c->local_id[1] + c->global_offset[1];
+    c->global_id[2] = c->group_id[2] * c->local_size[2] + c->local_id[2] + c->global_offset[2];
+}
+
 /* The context of local item `local_item` of group `group`, both counted through all dimensions. */
-inline void acs_place_in_shape(acs_context *c, const acs_tile *t, uint group, uint local_item) {
+ACS_INLINE void acs_place_in_shape(acs_context *c, const acs_tile *t, uint group, uint local_item) {
     c->group_id[0] = group % t->groups_x;
     group /= t->groups_x;
     c->group_id[1] = group % t->groups_y;
@@ -73,15 +88,12 @@ inline void acs_place_in_shape(acs_context *c, const acs_tile *t, uint group, ui
     local_item /= c->local_size[0];
     c->local_id[1] = local_item % c->local_size[1];
     c->local_id[2] = local_item / c->local_size[1];
-    for (uint d = 0; d < 3; ++d)
-        c->global_id[d] = c->group_id[d] * c->local_size[d] + c->local_id[d] + c->global_offset[d];
+    acs_set_global_ids(c);
 }
 
-/* Go on from one item to the next: through its group, then to the next group. */
-inline void acs_step_in_shape(acs_context *c, const acs_tile *t) {
-    ++c->global_id[0];
-    if (++c->local_id[0] < c->local_size[0])
-        return;
+#if ACS_GROUP == 1
+/* Go on to the first item of the next run: through the group, then to the next group. */
+ACS_INLINE void acs_next_run(acs_context *c, const acs_tile *t) {
     c->local_id[0] = 0;
     ++c->local_id[1];
     if (c->local_id[1] == c->local_size[1]) {
@@ -91,44 +103,63 @@ inline void acs_step_in_shape(acs_context *c, const acs_tile *t) {
     if (c->local_id[2] == c->local_size[2]) {
         c->local_id[2] = 0;
         ++c->group_id[0];
-        if (c->group_id[0] == t->groups_x) {
-            c->group_id[0] = 0;
-            ++c->group_id[1];
-        }
-        if (c->group_id[1] == t->groups_y) {
-            c->group_id[1] = 0;
-            ++c->group_id[2];
-        }
     }
-    for (uint d = 0; d < 3; ++d)
-        c->global_id[d] = c->group_id[d] * c->local_size[d] + c->local_id[d] + c->global_offset[d];
+    if (c->group_id[0] == t->groups_x) {
+        c->group_id[0] = 0;
+        ++c->group_id[1];
+    }
+    if (c->group_id[1] == t->groups_y) {
+        c->group_id[1] = 0;
+        ++c->group_id[2];
+    }
+    acs_set_global_ids(c);
 }
 
-#if ACS_GROUP == 1
-/* One work-item runs the whole tile. The items of a kernel are independent of each other, so that the
-   loop may be vectorised. Each has a context of its own, or the compiler (PoCL 3.0) sees one that goes
-   from item to item. */
+#define ACS_VECTORISED _Pragma("clang loop vectorize(assume_safety) interleave(assume_safety)")
+
+/* The items of a kernel are independent of each other. Each has a context of its own, or the compiler sees
+   one that goes from item to item. Items whose ids differ in the first dimension alone are a run: those of
+   a row of a group or, where groups have one item, of a row of groups. */
 #define ACS_TILED(function)                                                                        \
-    if (!tile->shape) {                                                                            \
-        _Pragma("clang loop vectorize(assume_safety) interleave(assume_safety)")                   \
-        for (uint item = tile->first; item < tile->end; ++item) {                                  \
-            acs_context own = context;                                                             \
-            acs_place_in_row(&own, tile, item);                                                    \
-            function(&own, blob, arena);                                                           \
-        }                                                                                          \
-    } else if (tile->first < tile->end) {                                                          \
-        acs_place_in_shape(&context, tile, tile->first / tile->local_items,                        \
-                           tile->first % tile->local_items);                                       \
-        for (uint item = tile->first; item < tile->end; ++item) {                                  \
-            function(&context, blob, arena);                                                       \
-            acs_step_in_shape(&context, tile);                                                     \
+    {                                                                                              \
+        const uint local_items = tile->local_items, end = tile->end;                               \
+        uint item = tile->first;                                                                   \
+        acs_context run = context;                                                                 \
+        if (!tile->shape) {                                                                        \
+            ACS_VECTORISED                                                                         \
+            for (; item < end; ++item) {                                                           \
+                acs_context own = run;                                                             \
+                acs_place_in_row(&own, local_items, item);                                         \
+                function(&own, blob, arena);                                                       \
+            }                                                                                      \
+        } else if (item < end) {                                                                   \
+            acs_place_in_shape(&run, tile, item / local_items, item % local_items);                \
+            while (item < end) {                                                                   \
+                const bool is_row = local_items == 1;                                              \
+                const uint from = is_row ? run.group_id[0] : run.local_id[0];                      \
+                const uint many = (is_row ? tile->groups_x : run.local_size[0]) - from;            \
+                const uint behind = from + (many < end - item ? many : end - item);                \
+                const uint base = run.global_id[0] - from;                                         \
+                ACS_VECTORISED                                                                     \
+                for (uint x = from; x < behind; ++x) {                                             \
+                    acs_context own = run;                                                         \
+                    own.global_id[0] = base + x;                                                   \
+                    own.group_id[0] = is_row ? x : run.group_id[0];                                \
+                    own.local_id[0] = is_row ? 0 : x;                                              \
+                    function(&own, blob, arena);                                                   \
+                }                                                                                  \
+                item += behind - from;                                                             \
+                if (is_row)                                                                        \
+                    run.group_id[0] = behind - 1u;                                                 \
+                acs_next_run(&run, tile);                                                          \
+            }                                                                                      \
         }                                                                                          \
     }
 #else
 #define ACS_TILED(function)                                                                        \
     for (uint item = tile->first + lane; item < tile->end; item += ACS_GROUP) {                    \
         if (!tile->shape)                                                                          \
-            acs_place_in_row(&context, tile, item);                                                \
+            acs_place_in_row(&context, tile->local_items, item);                                   \
         else                                                                                       \
             acs_place_in_shape(&context, tile, item / tile->local_items, item % tile->local_items); \
         function(&context, blob, arena);                                                           \
@@ -138,7 +169,7 @@ inline void acs_step_in_shape(acs_context *c, const acs_tile *t) {
 #define ACS_GROUPED(function)                                                                      \
     for (uint first = tile->first; first < tile->end; first += ACS_GROUP) {                        \
         if (!tile->shape)                                                                          \
-            acs_place_in_row(&context, tile, first + lane);                                        \
+            acs_place_in_row(&context, tile->local_items, first + lane);                           \
         else                                                                                       \
             acs_place_in_shape(&context, tile, first / ACS_GROUP, lane);                           \
         function(&context, blob, arena);                                                           \
