@@ -393,7 +393,7 @@ class _Site:
 
     def __init__(self, worker: distributed.Worker, runtime: Runtime) -> None:
         self._worker, self.runtime = worker, runtime
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector may call code of the program
         self._loaded: OrderedDict[str, Function] = OrderedDict()
         self._direct = ThreadPoolExecutor(1, "acs_cl-direct")
         """Replays without a task, while the worker goes on listening."""

@@ -24,6 +24,7 @@ from ctrl_c import Ctrl
 
 import acs_cl as acs
 from acs_cl import core, testing
+from acs_cl.graph.function import Function
 from acs_cl.launch import books, failures
 from acs_cl.queue.bypass import BEHIND
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
@@ -736,3 +737,27 @@ def bypassing(context: cl.Context) -> Iterator[tuple[acs.Queue, cl.Buffer]]:
         while not testing.is_bypassing(queue):
             one(queue, (N,), None, a)
         yield queue, a
+
+
+ADD_ONE = "kernel void add(global float *x, float a) { x[get_global_id(0)] += a; }"
+
+
+def test_a_function_that_is_called_in_the_middle_of_itself_says_so(tmp_path: Path) -> None:
+    """Such as by a finalizer, or by an input that is made when it is asked for."""
+    with acs.Runtime() as runtime:
+        prog, x = runtime.build(ADD_ONE), runtime.zeros(4, "f4")
+        with runtime.record() as graph:
+            prog.add((4,), None, x, 1.0)
+        graph.save(tmp_path / "graph.json", x=x)
+        data = (tmp_path / "graph.json").read_bytes()
+        function = Function(runtime.engine, data, runtime.build, runtime.empty)
+
+        class Late:
+            def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray[Any, Any]:
+                with pytest.raises(acs.UsageError, match="replaying the same function already"):
+                    function.replay({"x": np.ones(4, "f4")}, None)
+                return np.full(4, 2, "f4")
+
+        for value, want in ((Late(), 3), (np.ones(4, "f4"), 2)):
+            found = function.replay({"x": value}, None)
+            assert np.array_equal(found["x"], np.full(4, want))  # type: ignore[arg-type]

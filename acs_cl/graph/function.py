@@ -33,7 +33,8 @@ class Function:
         self, engine: Engine, data: bytes, build: Build, empty: Callable[..., Array]
     ) -> None:
         self._engine, self._empty = engine, empty
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._replays = False
         made = Made(read(io.BytesIO(data)), build, empty)
         self._graph = made.record(Graph(engine))
         self._arrays = made.arrays
@@ -71,22 +72,32 @@ class Function:
                     f"{', '.join(self._arrays) or 'none'}"
                 )
         with self._lock:
-            for piece, first in self._kept:
-                piece.copy_from(first)
-            for name, array in self._arrays.items():
-                if name not in inputs:
-                    array.fill(zero_of(array.dtype))
-            for name, array in self._arrays.items():
-                if name in inputs:  # behind all zeros, since names may share memory
-                    try:
-                        self._put(array, inputs[name])
-                    except UsageError as error:
-                        raise UsageError(f"replay: {name}: {error}") from error
-            self._graph.replay()
-            if keep:
-                return {name: self._copy(self._arrays[name]) for name in wanted}
-            handles = {name: self._arrays[name].get(wait=False) for name in wanted}
+            if self._replays:  # a finalizer came in the middle of it
+                raise UsageError("replay: this thread is replaying the same function already")
+            self._replays = True
+            try:
+                self._begin(inputs)
+                self._graph.replay()
+                if keep:
+                    return {name: self._copy(self._arrays[name]) for name in wanted}
+                handles = {name: self._arrays[name].get(wait=False) for name in wanted}
+            finally:
+                self._replays = False
         return {name: handle.wait() for name, handle in handles.items()}
+
+    def _begin(self, inputs: Mapping[str, object]) -> None:
+        """Put all memory into the state from which a replay begins."""
+        for piece, first in self._kept:
+            piece.copy_from(first)
+        for name, array in self._arrays.items():
+            if name not in inputs:
+                array.fill(zero_of(array.dtype))
+        for name, array in self._arrays.items():
+            if name in inputs:  # behind all zeros, since names may share memory
+                try:
+                    self._put(array, inputs[name])
+                except UsageError as error:
+                    raise UsageError(f"replay: {name}: {error}") from error
 
     def _copy(self, array: Array) -> Array:
         copy = self._empty(array.shape, array.dtype)

@@ -22,6 +22,10 @@ HOPELESS, SURE = 1.25, 3
 say that."""
 
 
+FAR, IN_A_ROW = 2.0, 4
+"""So many pieces in a row that each take so many times as long are enough, even untimed ones."""
+
+
 class Turns(NamedTuple):
     """How ways take turns."""
 
@@ -59,11 +63,14 @@ class Ways:
         turns = self._turns
         is_first = self._left[self.way] == turns.rounds
         self._unsettled = turns.settles + (turns.learns if is_first else 0)
-        self._pieces, self._us = 0, 0.0
+        self._pieces, self._us, self._far = 0, 0.0, 0
 
     def took(self, us: float, size: float = 1.0, kind: int = 0) -> None:
         """Take the time of the last piece of work, which was done in the present way."""
         if self.is_over:
+            return
+        if self.way and self._is_far(us / size, kind):
+            self.give_up()
             return
         if self._unsettled:
             self._unsettled -= 1
@@ -78,6 +85,13 @@ class Ways:
                 self.give_up()
             else:
                 self._go_on()
+
+    def _is_far(self, took: float, kind: int) -> bool:
+        """Tell whether pieces take so much longer than the usual way that no more are needed."""
+        firsts = self._took[0].get(kind)
+        if firsts:
+            self._far = self._far + 1 if took > FAR * _typical(firsts) else 0
+        return self._far >= IN_A_ROW
 
     def give_up(self) -> None:
         """Leave the present way for good, such as one that cannot be tried."""
