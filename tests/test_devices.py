@@ -346,6 +346,37 @@ def test_a_driver_that_does_not_know_the_cpu_says_how_to_ask() -> None:
     assert "Traceback" not in done.stderr
 
 
+BUILDS_ON_A_QUEUE = """
+import pyopencl as cl
+import acs_cl as acs
+from acs_cl import devices
+device = next(one for one in devices.devices() if "-generic" in one.version)
+queue = acs.Queue(cl.Context([device]))
+cl.Program(queue.context, "kernel void k(global int *x) { x[0] = 1; }").build()
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["-m", "acs_cl", "doctor"], ["-m", "acs_cl", "doctor", "--fresh"], ["-c", BUILDS_ON_A_QUEUE]],
+    ids=["doctor", "doctor --fresh", "queue"],
+)
+def test_whatever_comes_first_says_how_to_ask(command: list[str]) -> None:
+    """Another process, with the repair, may have measured the device before."""
+    there = devices.devices()
+    if not any("-generic" in one.version for one in there):
+        pytest.skip("PoCL knows this CPU, or there is no PoCL")
+    if "-c" in command and sys.version_info < (3, 11):
+        pytest.skip("exceptions take no notes")
+    done = subprocess.run(
+        [sys.executable, *command],
+        env={**os.environ, "ACS_CL_POCL_CPU": ""},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 or len(there) > 1
+    assert "Set the environment variable ACS_CL_POCL_CPU=auto" in done.stdout + done.stderr
+
+
 def test_repair_never_raises(fresh: Environment) -> None:
     assert repair(None) == ""
     assert repair(SimpleNamespace(platform=SimpleNamespace(name=devices.POCL_PLATFORM))) == ""

@@ -111,9 +111,9 @@ def advice(log: str) -> str:
     if "unknown target CPU" not in log:
         return ""
     return (
-        "\nThis PoCL does not know this CPU, and builds nothing on it. ACS_CL_POCL_CPU=auto lets "
-        "acs_cl put another name into the driver's memory; PoCL 5.0 and later take one from "
-        "POCL_LLVM_CPU_NAME=x86-64."
+        "\nThis PoCL does not know this CPU, and builds nothing on it. Set the environment "
+        "variable ACS_CL_POCL_CPU=auto, and acs_cl puts another name into the driver's memory. For "
+        "PoCL 5.0 and later, set POCL_LLVM_CPU_NAME=x86-64."
     )
 
 

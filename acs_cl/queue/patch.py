@@ -32,7 +32,7 @@ import pyopencl as cl
 from pyopencl import _cl
 
 from .. import core
-from ..devices import foreign_programs
+from ..devices import advice, foreign_programs
 from ..devices.driver import Events
 from .calls import COMMANDS, FREE, TRACKED, Original, Parameters, Watched, call_of, marker_call
 from .commands import MAPS
@@ -224,7 +224,12 @@ def _building(original: Original) -> Original:
     ) -> object:
         if isinstance(options, Iterator):  # it can be read once only
             options = tuple(options)
-        found = original(self, options, *args, **keywords)
+        try:
+            found = original(self, options, *args, **keywords)
+        except cl.Error as error:
+            if (hint := advice(str(error))) and sys.version_info >= (3, 11):
+                error.add_note(hint.strip())
+            raise
         if _replaced:
             foreign_programs.note(self, options)
         return found

@@ -75,6 +75,8 @@ def examine(
         try:
             if key not in known:
                 cached = None if fresh else probe.quick(device)
+                if cached is not None:
+                    probe.check_build(device)
                 place, name = index / len(there), devices.full_name(device)
 
                 def tell(what: str, share: float, place: float = place, name: str = name) -> None:

@@ -32,7 +32,9 @@ from acs_cl.devices.probe.record import Gain, Probe
 from acs_cl.errors import DeviceError
 from acs_cl.records import Report
 
-__all__ = ["Gain", "Probe", "about_policy", "assume", "measure", "probe", "quick"]
+__all__ = [
+    "Gain", "Probe", "about_policy", "assume", "check_build", "measure", "probe", "quick",
+]  # fmt: skip
 
 
 Say = Callable[[str, float], None]
@@ -62,6 +64,21 @@ def probe(
 def quick(device: cl.Device) -> Probe | None:
     """Return the cached probe, or ``None``; never measure."""
     return store.load(key(device))
+
+
+def check_build(device: cl.Device) -> None:
+    """Raise an error if this process can build no kernel for *device*. A cached probe does not
+    tell: another process may have repaired the driver."""
+    repair(device)
+    try:
+        facts.check_build(device)
+    except cl.Error as error:
+        raise _unusable(device, error) from error
+
+
+def _unusable(device: cl.Device, error: cl.Error) -> DeviceError:
+    said = f"{error}{advice(str(error))}"
+    return DeviceError(f"{full_name(device)} cannot be measured: {said}")
 
 
 def assume(device: cl.Device) -> Probe:
@@ -103,8 +120,7 @@ def measure(device: cl.Device, *, budget_s: float = 10.0, say: Say = _silent) ->
         if best is not None and best.lanes > 1:
             figures["lane_policies"] = measure_policies(bench, best.lanes, until, notes)
     except cl.Error as error:
-        said = f"{error}{advice(str(error))}"
-        raise DeviceError(f"{full_name(device)} cannot be measured: {said}") from error
+        raise _unusable(device, error) from error
     return choice.decide(
         declared._replace(
             measured=True,

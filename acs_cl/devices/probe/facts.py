@@ -38,11 +38,20 @@ def build(
 
     On some drivers that cache loses the argument info on the second build. A failed build leaves
     its source behind in a file, which a test compile must not do. Nor does it warn the user of what
-    the compiler says.
+    the compiler says. The error of a failed build has the compiler's words.
     """
     program = cl._cl._Program(context, source)
-    program._build(options, [device])
+    try:
+        program._build(options, [device])
+    except cl.Error as error:
+        said = str(program.get_build_info(device, cl.program_build_info.LOG))
+        raise cl.RuntimeError(f"{error}: {said.strip()}") from error
     return program
+
+
+def check_build(device: cl.Device) -> None:
+    """Raise the driver's error if it builds nothing for this device."""
+    build(device, cl.Context([device]), _ARGUMENT)
 
 
 def memory_model(device: cl.Device, context: cl.Context) -> str:
