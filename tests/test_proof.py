@@ -186,6 +186,8 @@ def test_command_proves_a_file(
         graph.save(tmp_path / "step.acs", x=x)
     assert cli.main(["verify", str(tmp_path / "step.acs")]) == 0
     assert "graph of 2 launches: segment 1: 2 launches, 1 edges" in capfd.readouterr().err
+    assert cli.main(["verify", str(tmp_path / "step.acs"), "--backend", "serial"]) == 1
+    assert "takes no arguments, got --backend serial; options come before" in capfd.readouterr().err
 
 
 def test_command_names_a_file_that_is_not_whole(
@@ -216,8 +218,10 @@ def test_command_tells_a_program_without_graphs(
     assert cli.main(["verify", str(program)]) == 0
     assert "recorded no graph" in capfd.readouterr().err
     program.write_text("raise SystemExit(3)", "utf-8")
-    assert cli.main(["verify", str(program)]) == 3
-    assert "exit code 3" in capfd.readouterr().err
+    assert cli.main(["verify", str(program), "--backend", "device"]) == 3
+    said = capfd.readouterr().err
+    assert "exit code 3" in said
+    assert "--backend went to the program: options of ours come before its name" in said
     assert cli.main(["verify", str(tmp_path / "none.py")]) == 1
 
 

@@ -17,9 +17,10 @@ import zipfile
 from pathlib import Path
 
 from .. import at_exit
+from ..errors import UsageError
 from ..host.environment import changed
 from ..runtime import Runtime
-from .run_script import as_python_does, ready
+from .run_script import as_python_does, ready, too_late
 
 ZIP = b"PK\3\4"
 """The first bytes of a zip."""
@@ -33,6 +34,7 @@ def tune(args: argparse.Namespace) -> int:
     """Run the program; return its exit code."""
     ready(args)
     code, found = told(args, "ACS_CL_TUNE")
+    sys.stderr.write(too_late(args, "--backend"))
     if found:
         sys.stderr.write(f"{FOUND}\n{found}")
     elif code != at_exit.INTERRUPTED:
@@ -44,11 +46,17 @@ def verify(args: argparse.Namespace) -> int:
     """Run the program; return its exit code, or 1 if a graph is not proven."""
     ready(args)
     if not args.module and is_graph(args.program):
+        if args.arguments:
+            raise UsageError(
+                f"{args.program} is a graph and takes no arguments, got "
+                f"{' '.join(args.arguments)}; options come before it"
+            )
         with Runtime(backend=args.backend or "device") as rt:
             print(f"acs-cl verify: {rt.load(args.program).verify()}", file=sys.stderr)
         return 0
     code, text = told(args, "ACS_CL_VERIFY")
     lines = text.splitlines()
+    sys.stderr.write(too_late(args, "--backend"))
     if code:
         print(f"acs-cl verify: the program ended with exit code {code}", file=sys.stderr)
     if lines or not code:

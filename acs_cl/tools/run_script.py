@@ -130,11 +130,7 @@ def main(args: argparse.Namespace) -> int:
     with replaced_queues(options) as account:
         account.keeps = bool(args.report)
         code = as_python_does(args.program, args.module, args.arguments)
-        text = "".join(
-            f"acs-cl run: {late} went to the program: options of ours come before its name\n"
-            for late in sorted({"--compare", "--report"}.intersection(args.arguments))
-        )
-        text += report(account)
+        text = too_late(args, "--compare", "--report") + report(account)
         if args.report:
             text += _pages(account, here / args.report, Path(args.program).name)
     if args.compare:
@@ -145,6 +141,15 @@ def main(args: argparse.Namespace) -> int:
     else:
         print(text, end="", file=sys.stderr)
     return code
+
+
+def too_late(args: argparse.Namespace, *options: str) -> str:
+    """Say which of our options stand behind the program's name, and so went to the program."""
+    return "".join(
+        f"acs-cl {args.command}: {late} went to the program: options of ours come before its name\n"
+        for late in options
+        if late in args.arguments
+    )
 
 
 def ready(args: argparse.Namespace) -> None:
