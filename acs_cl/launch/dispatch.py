@@ -6,6 +6,7 @@ Launches that must not run end here.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from time import perf_counter_ns
 
@@ -123,7 +124,11 @@ def driver_error(books: Books, launch: Launch, error: BaseException) -> AcsError
     where = f"launch {launch.number} ({command.name})"
     if isinstance(command, (KernelCommand, DecidedCommand)):
         where += f" of global size {command.global_size}, local size {command.local_size}"
-    message = f"{where}: {error}"
+    # where a variant is made for this launch, its error names a launch that would be the next one
+    of_kernel = f"of kernel '{command.name}'"
+    text = re.sub(rf"^launch \d+ {re.escape(of_kernel)}", "", str(error))
+    is_named = text != str(error)
+    message = f"launch {launch.number} {of_kernel}{text}" if is_named else f"{where}: {error}"
     if isinstance(command, KernelCommand) and isinstance(error, cl.Error):
         hint = _of_limits(books.device, command, error)
         if hint:
