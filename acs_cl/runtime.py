@@ -513,7 +513,10 @@ class Runtime:
             return first.explain()
         for one in (first,) if second is None else (first, second):
             if not isinstance(one, Handle):
-                raise UsageError(f"explain takes handles of launches, got {describe(one)}")
+                from .graph.graph import Graph
+
+                hint = "; replay() of it returns one" if isinstance(one, Graph) else ""
+                raise UsageError(f"explain takes handles of launches, got {describe(one)}{hint}")
             if one.engine is not self._engine:
                 raise UsageError(f"explain: launch {one.number} ({one.name}) is of another runtime")
         if first is second:

@@ -23,6 +23,12 @@ PLAIN = frozenset({bool, int, float})
 
 def values_of(source: Any, dtype: DType | None = None) -> HostArray:
     """Return what a program gave as an array of NumPy."""
+    is_special = isinstance(source, np.ndarray) and type(source) is not np.ndarray
+    if is_special and np.any(getattr(source, "mask", False)):  # NumPy drops the mask in silence
+        raise UsageError(
+            f"{describe(source)} has masked values, and memory of a device has no masks; give "
+            "filled(value), and the mask as an array of its own"
+        )
     try:
         found = np.asarray(source, dtype=dtype, order="C")
     except UsageError:  # an array on the device
