@@ -62,7 +62,7 @@ INNER = {
     ),
     "Graph": (
         "access_of body capture close_loop engine explain is_capturing keep making on_device "
-        "open_loop pieces take told_bands"
+        "open_loop pieces take told_bands trial_of"
     ),
     "Handle": "engine",
     "Kernel": (

@@ -15,7 +15,8 @@ import pytest
 
 import acs_cl as acs
 from acs_cl.errors import OutOfMemory
-from acs_cl.graph import trial
+from acs_cl.graph import pieces, trial
+from acs_cl.graph.loop_trial import LoopTrial
 from acs_cl.graph.trial import EACH, MOST, Trial
 from acs_cl.scheduler.cutting import Single
 from acs_cl.scheduler.ways import HOPELESS, SURE
@@ -227,3 +228,94 @@ def test_a_graph_may_be_closed_and_made_again_meanwhile(rt: acs.Runtime) -> None
             rt.finish()
         graph.close()
     assert (y.get() == 10 * 15).all()
+
+
+# ---- loops ---------------------------------------------------------------------------------------
+
+
+class Looping:
+    """A loop on a clock of its own. `round_us`: what a round takes on the device, and by the
+    host."""
+
+    def __init__(self, round_us: tuple[float, float], run_us: float = 40.0) -> None:
+        self.now_us, self.round_us, self.run_us = 5e6, round_us, run_us
+        self.trial = LoopTrial(lambda: self.now_us)
+        self.host_rounds = 0
+
+    def replay(self, rounds: int) -> None:
+        """Run the loop as `drive` does."""
+        trial = self.trial
+        trial.begin()
+        self.now_us += 500  # for what it has to follow
+        while rounds:
+            by_host = trial.by_host
+            many = 1 if by_host else min(rounds, trial.left)
+            self.now_us += many * self.round_us[by_host] + (0 if by_host else self.run_us)
+            self.host_rounds += many * by_host
+            rounds -= many
+            if rounds:
+                trial.had(many)
+
+
+@pytest.mark.parametrize(
+    ("round_us", "by_host"),
+    [((3, 35), False), ((60, 30), True), ((4e3, 2e3), True), ((100, 100), False), ((70, 60), True)],
+)
+def test_who_is_quicker_drives_the_rounds_of_a_loop(
+    round_us: tuple[float, float], by_host: bool
+) -> None:
+    loop = Looping(round_us)
+    loop.replay(5000)
+    assert loop.trial.is_over
+    assert loop.trial.by_host is by_host
+    tried = loop.host_rounds
+    loop.replay(100)
+    assert loop.host_rounds - tried == (99 + 1 if by_host else 0)
+
+
+def test_the_trial_of_a_loop_goes_on_in_its_next_replay() -> None:
+    """Waits for what a replay has to follow do not count as rounds of it."""
+    loop = Looping((60, 30))
+    loop.replay(70)
+    assert not loop.trial.is_over
+    for _ in range(20):
+        loop.replay(70)
+    assert (loop.trial.is_over, loop.trial.by_host) == (True, True)
+
+
+def test_a_loop_of_few_rounds_stays_on_the_device() -> None:
+    loop = Looping((60, 30))
+    for _ in range(3 * MOST):
+        loop.replay(3)
+    assert (loop.trial.is_over, loop.trial.by_host) == (True, False)
+
+
+@pytest.mark.parametrize("by_host", [False, True])
+def test_rounds_of_a_loop_are_right_whoever_drives_them(by_host: bool) -> None:
+    """On a CPU, by `auto`, in the trial and after it."""
+    times = iter(np.cumsum(np.resize([1e3, 1e6] if by_host else [1e6, 1e3], 10_000)))
+    loop_trial = LoopTrial(lambda: float(next(times)))
+    with changed(pieces, "LoopTrial", lambda _: loop_trial), acs.Runtime() as rt:
+        if not rt.engine.backend.tries_segments:
+            pytest.skip("auto tries nothing on this device")
+        prog, x, y = rt.build(SOURCE), rt.array([1], "u4"), rt.zeros(1, "u4")
+        left = rt.zeros(1, "u4")
+        with rt.record() as graph:
+            prog.add((1,), None, x, y, 3)
+            prog.down((1,), None, left)
+        total = 0
+        for rounds in (1, 2, 3, 50, 400, 1, 400, 0, 7):
+            left.set([rounds])
+            handle = graph.replay(while_=left, at_most=1000)
+            total += rounds
+            assert handle.rounds == rounds
+            assert (y.get()[0], left.get()[0]) == (3 * total, 0)
+        left.set([500])
+        assert graph.replay(while_=left, at_most=100).rounds == 100
+        assert left.get()[0] == 400
+        said = str(handle.explain())
+    assert loop_trial.is_over
+    if loop_trial.by_host:
+        assert "in each round: its rounds took" in said
+    else:
+        assert "the device itself reads the word of a loop" in said

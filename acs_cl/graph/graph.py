@@ -62,6 +62,7 @@ from .verify import Verified
 if TYPE_CHECKING:
     from ..launch.engine import Engine
     from .costs import Profile
+    from .loop_trial import LoopTrial
     from .tuning import Orders, Tuning
 
 TUNING_S = 60.0
@@ -330,7 +331,8 @@ class Graph:
         `while_` is one uint32 or int32 on the device: the graph is launched again and again as long
         as it is not 0. It is read before each round, the first included. `at_most` bounds the
         rounds, and `rounds` of the handle counts them. On backend 'device' the device reads the
-        word. On other backends this call does, and returns when the loop is over.
+        word, and on 'auto' where that is quicker. Elsewhere this call does, and returns when the
+        loop is over.
         """
         self._check("replay")
         if self._tunes:
@@ -456,6 +458,10 @@ class Graph:
         engine.counts.segments += 1
         handle = engine.launch(command, access, None, None, footprint)
         return handle.number, command.run, most
+
+    def trial_of(self, loop: Loop) -> LoopTrial | None:
+        """Return what chooses who drives a loop that the device can run. None: the device does."""
+        return self._pieces.trial_of(loop)
 
     def _single(self, place: int) -> tuple[int, ...]:
         engine, recording = self.engine, self._recording

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..launch.engine import Engine
+    from .loop_trial import LoopTrial
 
 _DTYPES = np.dtype(np.uint32), np.dtype(np.int32)
 
@@ -103,14 +104,22 @@ class Driven(Protocol):
         """Launch up to `most` rounds at once. Return the launch, its rounds, and how many there may
         be. None: that is impossible."""
 
+    def trial_of(self, loop: Loop) -> LoopTrial | None:
+        """Return what chooses who drives a loop that the device can run. None: the device does."""
+
 
 def drive(graph: Driven, loop: Loop, numbers: Launched) -> Rounds:
     """Run a loop, and add its launches to `numbers`. Waits for all but the last rounds, if the
     device counts these itself."""
     engine, done, word = graph.engine, 0, np.empty(1, np.uint32)
     flag: Flag | None = None
+    trial = graph.trial_of(loop)
+    if trial is not None:
+        trial.begin()
     while done < loop.at_most:
-        found = graph.on_device(loop, loop.at_most - done)
+        most, found = loop.at_most - done, None
+        if trial is None or not trial.by_host:
+            found = graph.on_device(loop, most if trial is None else min(most, trial.left))
         if found is not None:
             number, run, most = found
             numbers.append(number)
@@ -120,6 +129,8 @@ def drive(graph: Driven, loop: Loop, numbers: Launched) -> Rounds:
             done, flag = done + run.rounds, None
             if run.rounds < most or _any_failed(engine, [number]):
                 break
+            if trial is not None:
+                trial.had(most)
             continue
         if flag is None:
             flag = _read(graph, loop, word, [])
@@ -137,6 +148,8 @@ def drive(graph: Driven, loop: Loop, numbers: Launched) -> Rounds:
             if isinstance(flag, Handle):
                 numbers.append(flag.number)  # if it failed, too, the replay says so
             break
+        if trial is not None and trial.by_host:
+            trial.had(1)
     return Rounds(done)
 
 

@@ -29,6 +29,7 @@ from ..scheduler.segment import Segment
 from .arranging import arranged, keeps_order
 from .bands import Parted, parted, told, told_parts
 from .calls import Move, Recorded, union
+from .loop_trial import LoopTrial
 from .loops import Loop
 from .recording import Recording
 from .series import Series, series_of
@@ -83,6 +84,8 @@ class Pieces:
         self._bodies: dict[tuple[int, int, int], Segment | str] = {}
         """{the key of a loop: its body for the device, or why the device does not run it}, as
         found."""
+        self._trials: dict[tuple[int, int, int], LoopTrial] = {}
+        """{the key of a loop: its trial}, as begun."""
         self.footprints = footprints
         self._segments: list[Segment] = []
         self._series: dict[int, Series] | None = None
@@ -220,6 +223,18 @@ class Pieces:
             self._bodies[loop.key] = found
         return found
 
+    def trial_of(self, loop: Loop) -> LoopTrial | None:
+        """Return what chooses who drives a loop that the device can run. None: the device does."""
+        engine = self._engine
+        if not engine.backend.tries_segments or engine.checker is not None:
+            return None
+        if not isinstance(self.looped(loop), Segment):
+            return None
+        found = self._trials.get(loop.key)
+        if found is None:
+            found = self._trials[loop.key] = LoopTrial(engine.now_us)
+        return found
+
     def footprint_of(self, loop: Loop, access: Access) -> core.native.Footprint:
         """Return the footprint of a loop that the device runs."""
         key = loop.key
@@ -348,12 +363,16 @@ class Pieces:
 
     def told_loops(self) -> str:
         """Say who reads the words of loops."""
-        return "".join(
-            "; the device itself reads the word of a loop"
-            if isinstance(found, Segment)
-            else f"; the host reads the word of a loop in each round: {found}"
-            for found in self._bodies.values()
-        )
+        text = ""
+        for key, found in self._bodies.items():
+            why, trial = "" if isinstance(found, Segment) else found, self._trials.get(key)
+            if not why and trial is not None and trial.is_over and trial.by_host:
+                why = f"its rounds took {trial.ratio:.2f} of the time that they took on the device"
+            if why:
+                text += f"; the host reads the word of a loop in each round: {why}"
+            else:
+                text += "; the device itself reads the word of a loop"
+        return text
 
     def told_bands(self, place: int, was_asked: bool) -> str:
         """Say how a launch is cut into bands. `was_asked`: say why it is not, too."""
