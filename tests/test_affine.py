@@ -357,6 +357,25 @@ def test_explain_says_what_was_inferred_for_each_argument_and_why(backend: str) 
         assert "inferred" not in str(rt.explain(y.fill(1)))
 
 
+def test_explain_names_all_kernels_of_a_name_that_can_have_made_a_launch() -> None:
+    with acs.Runtime(backend="serial") as rt:
+        one, other = (
+            rt.build("kernel void k(global int *x) { x[get_global_id(0)] = 1; }"),
+            rt.build("kernel void k(global int *all, int at) { all[at + get_global_id(0)] = 1; }"),
+        )
+        x = rt.zeros(16, "i4")
+        alone = one.k((8,), None, x[:8])
+        assert "x is w" in str(rt.explain(alone))
+        either = other.k((8,), None, x, 0)
+        text = str(rt.explain(either))
+        assert "one of 2 kernels called 'k' made it:\n" in text
+        assert "  x is w (only written in the body): all of its 32 bytes" in text
+        assert "  all is w (only written in the body): " in text
+        sure = one.k((16,), None, x)
+        assert "one of" not in str(rt.explain(sure))
+        assert "  x is w (only written in the body): all of its 64 bytes" in str(rt.explain(sure))
+
+
 def test_explain_says_why_nothing_was_inferred(environment: Environment) -> None:
     with acs.Runtime(backend="serial") as rt:
         several = rt.build(SEVERAL).several

@@ -118,12 +118,18 @@ def _states(engine: Engine, number: int) -> str:
 
 
 def reasons(kernels: Iterable[Kernel], name: str, access: Access) -> str:
-    """Explain the ranges of a launch. '': no kernel can have made it."""
+    """Explain the ranges of a launch. '': no kernel can have made it. A launch does not keep its
+    kernel: where several of that name can have made it, all of these are explained."""
     same = [kernel for kernel in list(kernels) if kernel.name == name]
+    texts: dict[str, None] = {}
     for kernel in same:
         outcomes = [] if kernel.declarations is not None else kernel.binder.outcomes(access)
         if outcomes:
-            return "\n".join(_inferred(kernel, outcomes))
+            texts["\n".join(_inferred(kernel, outcomes))] = None
+    if len(texts) > 1:
+        return "\n".join([f"one of {len(texts)} kernels called {name!r} made it:", *texts])
+    if texts:
+        return next(iter(texts))
     whys = {_whole(kernel) for kernel in same}
     modes = {"; ".join(map(_mode, _memory(kernel))) for kernel in same}
     if len(whys) != 1 or len(modes) != 1:
